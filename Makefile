@@ -1,0 +1,51 @@
+# Regent: set up, build, run and test. `make` alone lists what there is.
+#
+# Everything that cargo builds needs the PHP that tools/build-php prints: recipes below pass it as PHP_CONFIG. The
+# first run builds it (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php.
+
+PORT ?= 8080
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+# Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
+with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
+
+.PHONY: help run build php test test-fast test-long bench check format clean setup
+
+help: ## list the targets
+	@echo "Usage: make TARGET"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build everything and serve the demo on 127.0.0.1:8080 (PORT=… for another port)
+	@printf '\n  The demo:  http://127.0.0.1:%s   (Ctrl-C stops it)\n\n' '$(PORT)'
+	@binary="$$(realpath '$(TARGET)/release/regent')"; cd examples/demo && PORT='$(PORT)' exec "$$binary" run --config Caddyfile
+
+build: setup ## build the release binaries, regent and regent-php
+	@$(with_php) cargo build --release
+
+php: setup ## build the thread-safe PHP, or say where it is
+	@tools/build-php
+
+test: build ## run all tests but the long ones: units, models, the server from outside, applications
+	@$(with_php) tools/test units models server apps
+
+test-fast: build ## run the tests that need neither network nor patience
+	@$(with_php) tools/test units server
+
+test-long: build ## run the long tests: gigabytes up and down
+	@$(with_php) tools/test long
+
+bench: build ## measure, and write a report (BENCH="…" passes arguments: BENCH=--help)
+	@$(with_php) cargo run --release --quiet --package regent-bench -- $(BENCH)
+
+check: setup ## formatting, lints, and what cargo-deny says of the dependencies if it is installed
+	@$(with_php) tools/check
+
+format: ## format the sources
+	@cargo fmt --all
+
+clean: ## remove what cargo built; PHP and packages stay in the cache
+	@cargo clean
+
+setup:
+	@tools/setup

@@ -1,0 +1,219 @@
+//! The server's own log: JSON with the field names that Caddy's users' tools know, or text on a terminal.
+
+use anyhow::{Context, Result};
+use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Sends the log where the configuration says. Once.
+pub fn start(config: &LogConfig) -> Result<()> {
+    let writer = Output::open(&config.output)?;
+    let terminal = writer.is_terminal();
+    let shape = match config.format {
+        LogFormat::Json => Shape::Json,
+        LogFormat::Console => Shape::Console,
+        LogFormat::Auto if terminal => Shape::Console,
+        LogFormat::Auto => Shape::Json,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level(config.level))
+        .with_writer(std::sync::Mutex::new(writer))
+        .event_format(Lines { shape, colour: if terminal { Colour::On } else { Colour::Off } })
+        .init();
+    Ok(())
+}
+
+/// Where lines go.
+enum Output {
+    Stderr(io::Stderr),
+    Stdout(io::Stdout),
+    File(std::fs::File),
+    Discard,
+}
+
+/// The form of a line.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Json,
+    Console,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    On,
+    Off,
+}
+
+struct Lines {
+    shape: Shape,
+    colour: Colour,
+}
+
+impl Output {
+    fn open(output: &LogOutput) -> Result<Self> {
+        Ok(match output {
+            LogOutput::Stderr => Self::Stderr(io::stderr()),
+            LogOutput::Stdout => Self::Stdout(io::stdout()),
+            LogOutput::Discard => Self::Discard,
+            LogOutput::File(path) => Self::File(
+                OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(path)
+                    .with_context(|| format!("opening the log file {}", path.display()))?,
+            ),
+        })
+    }
+
+    fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stderr(stream) => stream.is_terminal(),
+            Self::Stdout(stream) => stream.is_terminal(),
+            Self::File(_) | Self::Discard => false,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stderr(stream) => stream.write(bytes),
+            Self::Stdout(stream) => stream.write(bytes),
+            Self::File(file) => file.write(bytes),
+            Self::Discard => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stderr(stream) => stream.flush(),
+            Self::Stdout(stream) => stream.flush(),
+            Self::File(file) => file.flush(),
+            Self::Discard => Ok(()),
+        }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let metadata = event.metadata();
+        match self.shape {
+            Shape::Json => json(&mut out, metadata.level(), metadata.target(), fields),
+            Shape::Console => console(&mut out, metadata.level(), self.colour, fields),
+        }
+    }
+}
+
+/// An event's message and fields; empty ones are left out.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Map<String, Value>,
+}
+
+impl Fields {
+    fn add(&mut self, field: &Field, value: Value) {
+        if field.name() == "message" {
+            self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        } else if value.as_str() != Some("") {
+            self.others.insert(field.name().to_owned(), value);
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, Value::String(format!("{value:?}")));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, Value::String(value.to_owned()));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value.into());
+    }
+}
+
+fn json(out: &mut Writer<'_>, level: &Level, target: &str, fields: Fields) -> fmt::Result {
+    let mut line = Map::new();
+    line.insert("level".into(), level.as_str().to_ascii_lowercase().into());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    line.insert("ts".into(), now.as_secs_f64().into());
+    line.insert("logger".into(), logger(target).into());
+    line.insert("msg".into(), fields.message.into());
+    line.extend(fields.others);
+    writeln!(out, "{}", Value::Object(line))
+}
+
+/// `php` for lines of PHP, the part of Regent otherwise: `server`, `http`.
+fn logger(target: &str) -> String {
+    target.split("::").next().unwrap_or(target).trim_start_matches("regent_").to_owned()
+}
+
+fn console(out: &mut Writer<'_>, level: &Level, colour: Colour, fields: Fields) -> fmt::Result {
+    let time = OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
+    let (start, end) = match (colour, *level) {
+        (Colour::Off, _) => ("", ""),
+        (Colour::On, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
+        (Colour::On, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
+        (Colour::On, _) => ("\x1b[32m", "\x1b[0m"),
+    };
+    write!(out, "{} {start}{level:<5}{end} {}", time.unwrap_or_default(), printable(&fields.message))?;
+    for (name, value) in fields.others {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        write!(out, "  {name}={}", printable(&text))?;
+    }
+    out.write_char('\n')
+}
+
+/// What a script logs must not move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+fn level(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Error => LevelFilter::ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loggers_are_named_by_their_part() {
+        assert_eq!(logger("regent_server::supervisor"), "server");
+        assert_eq!(logger("php"), "php");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\nc");
+    }
+}

@@ -1,0 +1,55 @@
+//! The `regent` program: reads what it is told, and calls the crates that do it.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod configuration;
+mod log;
+mod serve;
+
+use anyhow::{Context, Result};
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("regent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(options) => serve::serve(configuration::load(options.config.as_deref())?)?,
+        Command::PhpServer(options) => serve::serve(configuration::php_server(&options)?)?,
+        Command::Validate(options) => {
+            configuration::load(options.config.as_deref())?;
+            println!("Valid configuration");
+        }
+        Command::Adapt(options) => {
+            println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
+        }
+        Command::Fmt(options) => return format(&options),
+        Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As `caddy fmt`: prints the formatted file, or writes it back; the exit code says whether it was formatted already.
+fn format(options: &arguments::Fmt) -> Result<ExitCode> {
+    let path = options.file.as_deref().unwrap_or(Path::new(configuration::DEFAULT_FILE));
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let formatted = regent_caddyfile::format(&path.display().to_string(), &text)?;
+    if options.overwrite {
+        if formatted != text {
+            std::fs::write(path, formatted).with_context(|| format!("writing {}", path.display()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    print!("{formatted}");
+    Ok(if formatted == text { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

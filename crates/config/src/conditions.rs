@@ -1,0 +1,409 @@
+//! The conditions that a named matcher is made of.
+//!
+//! | condition | matches |
+//! |---|---|
+//! | `path PATTERN…` | `*` at the ends or within a segment; not sensitive to case |
+//! | `path_regexp [NAME] PATTERN` | its groups are `{re.NAME.1}`; without a name, that of the matcher |
+//! | `host NAME…` | |
+//! | `method VERB…` | |
+//! | `header FIELD [VALUE]`, `header !FIELD` | `*` at the ends of the value; no value: the field is there; `!`: it is not |
+//! | `header_regexp [NAME] FIELD PATTERN` | as `path_regexp` |
+//! | `query KEY=VALUE…` | `*`: any value |
+//! | `remote_ip RANGE…` (or `client_ip`) | `private_ranges` stands for all private and loopback ranges |
+//! | `protocol NAME` | `http`, `https`, `http/1.1`, `http/2+` |
+//! | `file [FILE…]`, or a block of `root`, `try_files`, `split_path` | one of the files exists |
+//! | `not CONDITION`, or a block | |
+//!
+//! Several values of a condition are alternatives, as are several lines of `path`, `host`, `method` and `remote_ip`, of
+//! one `header` field and of one `query` key.
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::model::{FileMatcher, Matcher, MatcherSet, Template};
+use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
+use regent_caddyfile::{Error, Token};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+const KINDS: &[&str] = &[
+    "client_ip",
+    "file",
+    "header",
+    "header_regexp",
+    "host",
+    "method",
+    "not",
+    "path",
+    "path_regexp",
+    "protocol",
+    "query",
+    "remote_ip",
+];
+
+const UNBUILT: &[&str] = &["expression", "tls", "vars", "vars_regexp"];
+
+/// What `private_ranges` stands for in Caddy.
+const PRIVATE_RANGES: &[&str] =
+    &["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8", "fd00::/8", "::1"];
+
+/// The condition that follows in the arguments, or all those of the block.
+///
+/// `owner` is the `@name` that they belong to. Mistakes within a block are noted in `cx`.
+pub(crate) fn parse(cx: &mut Context<'_>, call: &Call<'_>, owner: &str) -> Result<MatcherSet, Error> {
+    let mut set = Set::default();
+    match (call.args, call.block) {
+        ([name, args @ ..], block) => set.add(cx, &Call { name, args, block }, owner)?,
+        ([], None) => {
+            return Err(call.wrong_arguments(
+                1,
+                &format!("{} CONDITION…, for example: {owner} path /api/*", call.name()),
+            ));
+        }
+        ([], Some(_)) => {
+            for option in call.options() {
+                let result = set.add(cx, &option, owner);
+                cx.check(result);
+            }
+        }
+    }
+    Ok(set.finish())
+}
+
+/// Conditions on the way to a [`MatcherSet`]: those whose lines add up are gathered.
+#[derive(Default)]
+struct Set {
+    paths: Vec<Template>,
+    hosts: Vec<Template>,
+    methods: Vec<String>,
+    remote: Vec<(IpAddr, u8)>,
+    headers: BTreeMap<String, Vec<Matcher>>,
+    queries: BTreeMap<String, Vec<(String, Template)>>,
+    others: MatcherSet,
+}
+
+impl Set {
+    /// Adds one condition; `owner` is the `@name` that it belongs to, which regular expressions are called by.
+    fn add(&mut self, cx: &mut Context<'_>, call: &Call<'_>, owner: &str) -> Result<(), Error> {
+        let name = owner.trim_start_matches('@');
+        match call.name() {
+            "path" => self.paths.extend(templates(call.some("path PATTERN…")?)),
+            "host" => self.hosts.extend(templates(call.some("host NAME…")?)),
+            "method" => {
+                self.methods
+                    .extend(call.some("method VERB…")?.iter().map(|token| token.text.to_ascii_uppercase()));
+            }
+            "remote_ip" | "client_ip" => self.remote.extend(ranges(call.some("remote_ip RANGE…")?)?),
+            "header" => self.header(call)?,
+            "query" => self.query(call)?,
+            "path_regexp" => self.others.push(path_regexp(call, name)?),
+            "header_regexp" => self.others.push(header_regexp(call, name)?),
+            "protocol" => self.others.push(protocol(call)?),
+            "file" => self.others.push(file(cx, call)?),
+            "not" => self.others.push(Matcher::Not(vec![parse(cx, call, owner)?])),
+            other if UNBUILT.contains(&other) => return Err(not_built(call.name)),
+            _ => return Err(unknown(call.name, "condition", KINDS)),
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        let syntax = "header FIELD [VALUE] or header !FIELD";
+        call.without_block(syntax)?;
+        let (field, value) = match call.args {
+            [field] => (field, None),
+            [field, value] => (field, Some(Template::parse(&value.text))),
+            args => return Err(call.wrong_arguments(if args.is_empty() { 1 } else { 2 }, syntax)),
+        };
+        let (name, absent) = match field.text.strip_prefix('!') {
+            Some(name) => (name, true),
+            None => (field.text.as_str(), false),
+        };
+        if name.is_empty() || (absent && value.is_some()) {
+            return Err(error(field, format!("write: {syntax}")));
+        }
+        let matcher = Matcher::Header { name: name.to_owned(), value, absent };
+        self.headers.entry(name.to_ascii_lowercase()).or_default().push(matcher);
+        Ok(())
+    }
+
+    fn query(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        for token in call.some("query KEY=VALUE…")? {
+            let Some((key, value)) = token.text.split_once('=') else {
+                return Err(error(token, format!("write `{0}=VALUE`, or `{0}=*` for any value", token.text)));
+            };
+            self.queries.entry(key.to_owned()).or_default().push((key.to_owned(), Template::parse(value)));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> MatcherSet {
+        let mut set = Vec::new();
+        if !self.methods.is_empty() {
+            set.push(Matcher::Method(self.methods));
+        }
+        if !self.hosts.is_empty() {
+            set.push(Matcher::Host(self.hosts));
+        }
+        if !self.paths.is_empty() {
+            set.push(Matcher::Path(self.paths));
+        }
+        if !self.remote.is_empty() {
+            set.push(Matcher::RemoteIp(self.remote));
+        }
+        set.extend(self.headers.into_values().map(any_of));
+        set.extend(self.queries.into_values().map(Matcher::Query));
+        set.extend(self.others);
+        set
+    }
+}
+
+/// One of the conditions must hold. A set has no «or», so several become: not (not A and not B).
+fn any_of(mut matchers: Vec<Matcher>) -> Matcher {
+    if matchers.len() == 1 {
+        return matchers.remove(0);
+    }
+    let none = matchers.into_iter().map(|matcher| Matcher::Not(vec![vec![matcher]])).collect();
+    Matcher::Not(vec![none])
+}
+
+fn templates(tokens: &[Token]) -> impl Iterator<Item = Template> + '_ {
+    tokens.iter().map(|token| Template::parse(&token.text))
+}
+
+fn path_regexp(call: &Call<'_>, owner: &str) -> Result<Matcher, Error> {
+    let syntax = "path_regexp [NAME] PATTERN";
+    call.without_block(syntax)?;
+    let (name, pattern) = match call.args {
+        [pattern] => (owner, pattern),
+        [name, pattern] => (name.text.as_str(), pattern),
+        args => return Err(call.wrong_arguments(if args.is_empty() { 1 } else { 2 }, syntax)),
+    };
+    Ok(Matcher::PathRegexp { name: Some(name.to_owned()), pattern: regexp(pattern)? })
+}
+
+fn header_regexp(call: &Call<'_>, owner: &str) -> Result<Matcher, Error> {
+    let syntax = "header_regexp [NAME] FIELD PATTERN";
+    call.without_block(syntax)?;
+    let (name, field, pattern) = match call.args {
+        [field, pattern] => (owner, field, pattern),
+        [name, field, pattern] => (name.text.as_str(), field, pattern),
+        args => return Err(call.wrong_arguments(if args.len() < 2 { 2 } else { 3 }, syntax)),
+    };
+    Ok(Matcher::HeaderRegexp {
+        name: Some(name.to_owned()),
+        field: field.text.clone(),
+        pattern: regexp(pattern)?,
+    })
+}
+
+/// The pattern, if it is one.
+pub(crate) fn regexp(token: &Token) -> Result<String, Error> {
+    match regex::bytes::Regex::new(&token.text) {
+        Ok(_) => Ok(token.text.clone()),
+        Err(cause) => {
+            let cause = cause.to_string();
+            let reason = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Err(error(token, format!("`{}` is no regular expression: {reason}", token.text)))
+        }
+    }
+}
+
+fn protocol(call: &Call<'_>) -> Result<Matcher, Error> {
+    let known = [
+        "http",
+        "https",
+        "http/1.0",
+        "http/1.1",
+        "http/2",
+        "http/3",
+        "http/1.0+",
+        "http/1.1+",
+        "http/2+",
+        "http/3+",
+    ];
+    let token = call.one("protocol http | https | http/1.1 | http/2+ …")?;
+    let name = token.text.to_ascii_lowercase();
+    match name.as_str() {
+        "grpc" => Err(not_built_as(token, "protocol grpc")),
+        name if known.contains(&name) => Ok(Matcher::Protocol(name.to_owned())),
+        _ => Err(unknown(token, "protocol", &known)),
+    }
+}
+
+fn file(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Matcher, Error> {
+    let mut matcher =
+        FileMatcher { root: None, try_files: templates(call.args).collect(), split_path: Vec::new() };
+    for option in call.options() {
+        let result = file_option(&option, &mut matcher);
+        cx.check(result);
+    }
+    if matcher.try_files.is_empty() {
+        matcher.try_files.push(Template::parse("{path}"));
+    }
+    Ok(Matcher::File(matcher))
+}
+
+fn file_option(option: &Call<'_>, matcher: &mut FileMatcher) -> Result<(), Error> {
+    match option.name() {
+        "root" => matcher.root = Some(Template::parse(&option.one("root PATH")?.text)),
+        "try_files" => matcher.try_files.extend(templates(option.some("try_files FILE…")?)),
+        "split_path" => {
+            matcher
+                .split_path
+                .extend(option.some("split_path DELIMITER…")?.iter().map(|token| token.text.clone()));
+        }
+        "try_policy" => first_exist(option.one("try_policy first_exist")?)?,
+        _ => {
+            return Err(unknown_option(
+                option.name,
+                "file",
+                &["root", "split_path", "try_files", "try_policy"],
+                &["fs"],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The one policy for choosing among files that is built.
+pub(crate) fn first_exist(token: &Token) -> Result<(), Error> {
+    match token.text.as_str() {
+        "first_exist" => Ok(()),
+        "first_exist_fallback" | "smallest_size" | "largest_size" | "most_recently_modified" => {
+            Err(not_built_as(token, &format!("policy {}", token.text)))
+        }
+        _ => Err(unknown(token, "policy", &["first_exist"])),
+    }
+}
+
+/// `private_ranges`, addresses and CIDR ranges.
+fn ranges(tokens: &[Token]) -> Result<Vec<(IpAddr, u8)>, Error> {
+    let mut ranges = Vec::new();
+    for token in tokens {
+        match token.text.as_str() {
+            "private_ranges" => ranges.extend(PRIVATE_RANGES.iter().filter_map(|text| range(text))),
+            "forwarded" => return Err(not_built_as(token, "remote_ip forwarded")),
+            text => ranges.push(range(text).ok_or_else(|| {
+                error(token, format!("`{text}` is no IP address or range; write `10.0.0.1`, `10.0.0.0/8` or `private_ranges`"))
+            })?),
+        }
+    }
+    Ok(ranges)
+}
+
+fn range(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length.parse().ok()?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    Some((address, length.unwrap_or(most))).filter(|(_, length)| *length <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directives::testing::{errors, routes};
+
+    /// The set that a matcher with these lines is.
+    fn set(lines: &str) -> MatcherSet {
+        routes(&format!("@m {{\n{lines}\n}}\nrespond @m x")).remove(0).matchers.remove(0)
+    }
+
+    fn one(line: &str) -> Matcher {
+        let mut set = set(line);
+        assert_eq!(set.len(), 1, "{set:?}");
+        set.remove(0)
+    }
+
+    fn header(name: &str, value: Option<&str>, absent: bool) -> Matcher {
+        Matcher::Header { name: name.into(), value: value.map(Template::text), absent }
+    }
+
+    #[test]
+    fn lines_of_one_kind_are_alternatives() {
+        let paths = ["/a", "/b*", "{vars.x}"].map(Template::parse).to_vec();
+        assert_eq!(one("path /a /b*\npath {vars.x}"), Matcher::Path(paths));
+        assert_eq!(one("method get\nmethod POST"), Matcher::Method(vec!["GET".into(), "POST".into()]));
+        assert_eq!(
+            one("host a.com b.com"),
+            Matcher::Host(vec![Template::text("a.com"), Template::text("b.com")])
+        );
+    }
+
+    #[test]
+    fn headers() {
+        assert_eq!(one("header X"), header("X", None, false));
+        assert_eq!(one("header !X"), header("X", None, true));
+        assert_eq!(
+            set("header X a*\nheader Y b"),
+            [header("X", Some("a*"), false), header("Y", Some("b"), false)]
+        );
+        let not = |matcher| Matcher::Not(vec![vec![matcher]]);
+        let either =
+            Matcher::Not(vec![vec![not(header("X", Some("a"), false)), not(header("x", Some("b"), false))]]);
+        assert_eq!(one("header X a\nheader x b"), either);
+    }
+
+    #[test]
+    fn queries_are_gathered_by_key() {
+        let pair = |key: &str, value: &str| (key.to_owned(), Template::text(value));
+        let expected =
+            [Matcher::Query(vec![pair("a", "1"), pair("a", "2")]), Matcher::Query(vec![pair("b", "*")])];
+        assert_eq!(set("query a=1 b=*\nquery a=2"), expected);
+    }
+
+    #[test]
+    fn regular_expressions_have_the_matchers_name() {
+        let expected = Matcher::PathRegexp { name: Some("m".into()), pattern: "^/a".into() };
+        assert_eq!(one("path_regexp ^/a"), expected);
+        let expected =
+            Matcher::HeaderRegexp { name: Some("n".into()), field: "X".into(), pattern: "a+".into() };
+        assert_eq!(one("header_regexp n X a+"), expected);
+        assert!(errors("@m path_regexp (")[0].starts_with("`(` is no regular expression: "));
+    }
+
+    #[test]
+    fn addresses() {
+        let range = |address: &str, length| (address.parse().unwrap(), length);
+        assert_eq!(
+            one("remote_ip 10.0.0.1 ::/8"),
+            Matcher::RemoteIp(vec![range("10.0.0.1", 32), range("::", 8)])
+        );
+        assert!(matches!(one("client_ip private_ranges"), Matcher::RemoteIp(ranges) if ranges.len() == 6));
+        assert_eq!(
+            errors("@m remote_ip 10.0.0.1/33\n@n remote_ip x\n@o remote_ip forwarded 10.0.0.1").len(),
+            3
+        );
+    }
+
+    #[test]
+    fn files() {
+        let expected = FileMatcher {
+            root: Some(Template::text("/srv")),
+            try_files: vec![Template::parse("{path}"), Template::text("index.php")],
+            split_path: vec![".php".into()],
+        };
+        let block =
+            "file {\nroot /srv\ntry_files {path} index.php\nsplit_path .php\ntry_policy first_exist\n}";
+        assert_eq!(one(block), Matcher::File(expected));
+        let Matcher::File(matcher) = one("file") else { panic!() };
+        assert_eq!(matcher.try_files, [Template::parse("{path}")]);
+        assert_eq!(errors("@m file {\ntry_policy largest_size\ntry_file x\n}").len(), 2);
+    }
+
+    #[test]
+    fn not_is_about_all_conditions_of_its_block() {
+        let Matcher::Not(sets) = one("not {\npath /a\nmethod GET\n}") else { panic!() };
+        assert_eq!((sets.len(), sets[0].len()), (1, 2));
+        assert_eq!(one("not path /a"), Matcher::Not(vec![vec![Matcher::Path(vec![Template::text("/a")])]]));
+        assert_eq!(errors("@m not\n@n not pth /x").len(), 2);
+    }
+
+    #[test]
+    fn protocols() {
+        assert_eq!(one("protocol HTTP/1.1"), Matcher::Protocol("http/1.1".into()));
+        assert_eq!(errors("@m protocol grpc\n@n protocol htp\n@o vars x y").len(), 3);
+    }
+}

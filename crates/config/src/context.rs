@@ -1,0 +1,48 @@
+//! What the parsing of a whole file shares.
+
+use crate::environment::Environment;
+use crate::model::Template;
+use crate::order::Order;
+use crate::problems::{Warning, error};
+use crate::template;
+use crate::workers::Workers;
+use regent_caddyfile::{Error, Token};
+
+pub(crate) struct Context<'a> {
+    pub environment: &'a Environment,
+    pub errors: Vec<Error>,
+    pub warnings: Vec<Warning>,
+    pub order: Order,
+    pub workers: Workers,
+    /// The configuration's own files: no file server hands them out.
+    pub hidden: Vec<Template>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(environment: &'a Environment, hidden: Vec<Template>) -> Self {
+        let (order, workers) = (Order::default(), Workers::default());
+        Self { environment, errors: Vec::new(), warnings: Vec::new(), order, workers, hidden }
+    }
+
+    /// The value, or `None` with its error noted, so that parsing goes on and finds the next one.
+    pub fn check<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        result.map_err(|error| self.errors.push(error)).ok()
+    }
+
+    pub fn warn(&mut self, token: &Token, message: impl Into<String>) {
+        self.warnings.push(Warning { message: message.into(), span: Some(token.span.clone()) });
+    }
+
+    /// The text of a template that depends on the environment only; `None` if it depends on the request.
+    pub fn fixed(&self, template: &Template) -> Option<String> {
+        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default())
+    }
+
+    /// A text that has to be known now.
+    pub fn fixed_text(&self, token: &Token) -> Result<String, Error> {
+        self.fixed(&Template::parse(&token.text)).ok_or_else(|| {
+            let text = &token.text;
+            error(token, format!("`{text}` cannot depend on the request: only {{env.NAME}} is possible here"))
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! `header [MATCHER] FIELD [VALUE | SEARCH REPLACEMENT]`, or a block of such lines: changes the response's header.
+//!
+//! | written | does |
+//! |---|---|
+//! | `Field value` | sets |
+//! | `+Field value` | adds a field beside those that are there |
+//! | `-Field` | deletes; `-Prefix*` all that begin so, `-*suffix` all that end so |
+//! | `?Field value` | sets if it is not there |
+//! | `>Field value` | sets, deferred |
+//! | `Field search replacement` | replaces what a regular expression finds; `>` as above |
+//!
+//! An operation that is not deferred acts before the handlers that follow, which may change the field again. `-`, `?`,
+//! `>` and the option `defer` defer all operations of the directive until the response is on its way out.
+//!
+//! ```caddyfile
+//! header /assets/* {
+//!     Cache-Control "public, max-age=31536000"
+//!     -Server
+//! }
+//! ```
+
+use super::Directive;
+use crate::call::Call;
+use crate::conditions::regexp;
+use crate::context::Context;
+use crate::matchers::Scope;
+use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
+use crate::problems::{error, not_built_as};
+use regent_caddyfile::{Error, Token};
+
+pub(super) const DIRECTIVE: Directive = super::handler("header", parse);
+
+const SYNTAX: &str = "header [MATCHER] [+|-|?|>]FIELD [VALUE | SEARCH REPLACEMENT]";
+
+fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+    let mut ops = Vec::new();
+    let mut defer = false;
+    match call.args.split_first() {
+        Some((field, values)) => {
+            call.without_block(SYNTAX)?;
+            ops.push(operation(field, values, SYNTAX)?);
+        }
+        None if call.block.is_none() => return Err(call.wrong_arguments(1, SYNTAX)),
+        None => {}
+    }
+    for option in call.options() {
+        match option.name() {
+            "defer" => defer |= cx.check(option.exactly::<0>("defer")).is_some(),
+            "match" => cx.errors.push(not_built_as(option.name, "header match")),
+            _ => {
+                let op =
+                    option.without_block(SYNTAX).and_then(|()| operation(option.name, option.args, SYNTAX));
+                ops.extend(cx.check(op));
+            }
+        }
+    }
+    if defer || ops.iter().any(|op: &HeaderOp| op.deferred) {
+        ops.iter_mut().for_each(|op| op.deferred = true);
+    }
+    Ok(Handler::Header(ops))
+}
+
+/// One operation; `deferred` says whether it asks to be.
+pub(super) fn operation(field: &Token, values: &[Token], syntax: &str) -> Result<HeaderOp, Error> {
+    let (sign, name) = match field.text.chars().next() {
+        Some(sign @ ('+' | '-' | '?' | '>')) => (sign, &field.text[1..]),
+        _ => (' ', field.text.as_str()),
+    };
+    // Caddy takes «Field:» as well, as that is how a header looks.
+    let name = name.strip_suffix(':').unwrap_or(name);
+    if !is_field_name(name, sign) {
+        return Err(error(field, format!("`{name}` is no name of a header field")));
+    }
+    let (kind, value) = match (sign, values) {
+        ('-', []) => (HeaderOpKind::Delete, Template::default()),
+        ('+', [value]) => (HeaderOpKind::Add, Template::parse(&value.text)),
+        ('?', [value]) => (HeaderOpKind::Default, Template::parse(&value.text)),
+        (' ' | '>', [value]) => (HeaderOpKind::Set, Template::parse(&value.text)),
+        (' ' | '>', [search, replacement]) => {
+            (HeaderOpKind::Replace { search: regexp(search)? }, Template::parse(&replacement.text))
+        }
+        (' ' | '>', []) => {
+            return Err(error(field, format!("`{name}` needs a value; to delete the field, write: -{name}")));
+        }
+        _ => return Err(error(values.last().unwrap_or(field), format!("write: {syntax}"))),
+    };
+    Ok(HeaderOp { kind, name: name.to_owned(), value, deferred: matches!(sign, '-' | '?' | '>') })
+}
+
+/// RFC 9110 §5.1: a token; to be deleted, with a `*` at one of its ends.
+fn is_field_name(name: &str, sign: char) -> bool {
+    let name = if sign == '-' { name.trim_start_matches('*').trim_end_matches('*') } else { name };
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::directives::testing::{errors, handler};
+    use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
+
+    fn ops(text: &str) -> Vec<HeaderOp> {
+        match handler(text) {
+            Handler::Header(ops) => ops,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn op(kind: HeaderOpKind, name: &str, value: &str, deferred: bool) -> HeaderOp {
+        HeaderOp { kind, name: name.into(), value: Template::parse(value), deferred }
+    }
+
+    #[test]
+    fn all_forms() {
+        use HeaderOpKind::{Add, Default, Delete, Replace, Set};
+        assert_eq!(ops("header A 1"), [op(Set, "A", "1", false)]);
+        assert_eq!(ops("header /x* A: {path}"), [op(Set, "A", "{path}", false)]);
+        assert_eq!(ops("header +A 1"), [op(Add, "A", "1", false)]);
+        assert_eq!(ops("header -A*"), [op(Delete, "A*", "", true)]);
+        assert_eq!(ops("header ?A 1"), [op(Default, "A", "1", true)]);
+        assert_eq!(ops("header >A 1"), [op(Set, "A", "1", true)]);
+        assert_eq!(ops("header A a+ $1b"), [op(Replace { search: "a+".into() }, "A", "$1b", false)]);
+    }
+
+    #[test]
+    fn one_deferred_line_defers_the_block() {
+        use HeaderOpKind::{Delete, Set};
+        assert_eq!(ops("header {\nA 1\n-B\n}"), [op(Set, "A", "1", true), op(Delete, "B", "", true)]);
+        assert_eq!(ops("header {\nA 1\ndefer\n}"), [op(Set, "A", "1", true)]);
+        assert_eq!(ops("header {\nA 1\nB 2\n}"), [op(Set, "A", "1", false), op(Set, "B", "2", false)]);
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = errors("header {\nA\n\"B C\" 1\n-D x\nE ( x\nmatch status 404\n}\nheader");
+        assert_eq!(found.len(), 6, "{found:?}");
+        assert_eq!(found[0], "`A` needs a value; to delete the field, write: -A");
+        assert_eq!(found[4], "`header match` is not built yet in Regent");
+    }
+}

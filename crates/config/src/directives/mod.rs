@@ -1,0 +1,181 @@
+//! The directives, one file each, in the order in which they are carried out.
+
+pub(crate) mod bind;
+mod error;
+mod file_server;
+mod handle;
+mod handle_path;
+mod header;
+pub(crate) mod log;
+mod method;
+mod php;
+mod php_server;
+mod redir;
+mod request_body;
+mod request_header;
+mod respond;
+mod rewrite;
+mod root;
+mod route;
+mod try_files;
+mod uri;
+mod vars;
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::matchers::Scope;
+use crate::model::{Handler, Route};
+use regent_caddyfile::Error;
+
+/// What the parser has to know of a directive.
+pub(crate) struct Directive {
+    pub name: &'static str,
+    /// The directive that it counts as when a block is sorted.
+    pub sorts_as: &'static str,
+    pub matchers: Matchers,
+    pub parse: Parse,
+}
+
+/// Where a directive can have a matcher.
+#[derive(Clone, Copy)]
+pub(crate) enum Matchers {
+    /// The first argument, if it looks like one.
+    First,
+    /// The same, but a single argument is none: it is what the directive is about.
+    FirstOfTwo,
+    None,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Parse {
+    /// It becomes one handler, under the condition of its matcher.
+    Handler(fn(&mut Context<'_>, &Scope<'_>, &Call<'_>) -> Result<Handler, Error>),
+    /// It becomes routes with conditions of their own.
+    Routes(fn(&mut Context<'_>, &Scope<'_>, &Call<'_>) -> Result<Vec<Route>, Error>),
+    /// Caddy or FrankenPHP has it, Regent not yet.
+    NotBuilt,
+}
+
+/// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP adds to it.
+const TABLE: &[Directive] = &[
+    not_built("tracing"),
+    not_built("map"),
+    vars::DIRECTIVE,
+    not_built("fs"),
+    root::DIRECTIVE,
+    not_built("log_append"),
+    not_built("skip_log"),
+    not_built("log_skip"),
+    not_built("log_name"),
+    header::DIRECTIVE,
+    not_built("copy_response_headers"),
+    request_body::DIRECTIVE,
+    redir::DIRECTIVE,
+    method::DIRECTIVE,
+    rewrite::DIRECTIVE,
+    uri::DIRECTIVE,
+    try_files::DIRECTIVE,
+    not_built("basicauth"),
+    not_built("basic_auth"),
+    not_built("forward_auth"),
+    request_header::DIRECTIVE,
+    not_built("encode"),
+    not_built("mercure"),
+    not_built("vulcain"),
+    not_built("push"),
+    not_built("intercept"),
+    not_built("templates"),
+    not_built("invoke"),
+    handle::DIRECTIVE,
+    handle_path::DIRECTIVE,
+    route::DIRECTIVE,
+    not_built("abort"),
+    error::DIRECTIVE,
+    not_built("copy_response"),
+    respond::DIRECTIVE,
+    not_built("metrics"),
+    not_built("reverse_proxy"),
+    not_built("php_fastcgi"),
+    php::DIRECTIVE,
+    php_server::DIRECTIVE,
+    file_server::DIRECTIVE,
+    not_built("acme_server"),
+    // These have no place in the order, as they make no handler.
+    log::DIRECTIVE,
+    bind::DIRECTIVE,
+    not_built("handle_errors"),
+    not_built("tls"),
+];
+
+pub(crate) fn find(name: &str) -> Option<&'static Directive> {
+    TABLE.iter().find(|directive| directive.name == name)
+}
+
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|directive| directive.name)
+}
+
+/// A directive that may have a matcher and becomes one handler.
+const fn handler(
+    name: &'static str,
+    parse: fn(&mut Context<'_>, &Scope<'_>, &Call<'_>) -> Result<Handler, Error>,
+) -> Directive {
+    Directive { name, sorts_as: name, matchers: Matchers::First, parse: Parse::Handler(parse) }
+}
+
+const fn not_built(name: &'static str) -> Directive {
+    Directive { name, sorts_as: name, matchers: Matchers::None, parse: Parse::NotBuilt }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the tests of the directives share.
+
+    use crate::{Config, Environment, Handler, Loaded, Route};
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    pub(crate) fn load(text: &str) -> Result<Loaded, crate::Errors> {
+        let environment = Environment { variables: BTreeMap::new(), current_dir: "/srv".into() };
+        crate::parse("Caddyfile", text, Path::new("/srv"), &environment)
+    }
+
+    pub(crate) fn config(text: &str) -> Config {
+        load(text).unwrap_or_else(|errors| panic!("{errors}")).config
+    }
+
+    /// The routes of a site with these directives.
+    pub(crate) fn routes(directives: &str) -> Vec<Route> {
+        config(&format!(":80 {{\n{directives}\n}}")).servers.remove(0).sites.remove(0).routes
+    }
+
+    /// The one handler of a site with this directive.
+    pub(crate) fn handler(directive: &str) -> Handler {
+        let mut routes = routes(directive);
+        assert_eq!(routes.len(), 1, "{routes:?}");
+        routes.remove(0).handler
+    }
+
+    /// What is wrong with a site of these directives, without the places.
+    pub(crate) fn errors(directives: &str) -> Vec<String> {
+        file_errors(&format!(":80 {{\n{directives}\n}}"))
+    }
+
+    pub(crate) fn file_errors(text: &str) -> Vec<String> {
+        let errors = load(text).err().map_or(Vec::new(), |errors| errors.0);
+        errors.into_iter().map(|error| error.message).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = names().collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+    }
+}

@@ -1,0 +1,132 @@
+//! `php [MATCHER] { … }`: what reaches it goes to PHP.
+//!
+//! | option | default | meaning |
+//! |---|---|---|
+//! | `root PATH` | the site's root | |
+//! | `split_path TEXT…` (or `split`) | .php | where the script's path ends and PATH_INFO begins |
+//! | `resolve_root_symlink [true\|false]` | true | scripts see the directory that a linked root points to |
+//! | `env NAME VALUE`, or a block | | for `$_SERVER` and, at boot, for this block's workers |
+//! | `worker FILE [N]`, or a block | | a worker for requests of this block only; see `workers.rs` |
+//! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body |
+//!
+//! ```caddyfile
+//! @scripts path *.php
+//! php @scripts {
+//!     root /srv/app
+//!     worker index.php 4
+//! }
+//! ```
+
+use super::Directive;
+use crate::call::Call;
+use crate::context::Context;
+use crate::matchers::Scope;
+use crate::model::{Handler, Php, Template};
+use crate::problems::unknown_option;
+use crate::values;
+use crate::workers::{self, Place};
+use regent_caddyfile::Error;
+use std::path::PathBuf;
+
+pub(super) const DIRECTIVE: Directive = super::handler("php", parse);
+
+pub(super) const OPTIONS: &[&str] =
+    &["env", "request_body_timeout", "resolve_root_symlink", "root", "split_path", "worker"];
+pub(super) const UNBUILT: &[&str] = &["hot_reload", "name"];
+
+fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+    call.no_arguments("php [MATCHER] { OPTION… }")?;
+    let mut block = Block::default();
+    for option in call.options() {
+        if !block.option(cx, &option) {
+            cx.errors.push(unknown_option(option.name, "php", OPTIONS, UNBUILT));
+        }
+    }
+    Ok(Handler::Php(block.finish(cx)))
+}
+
+/// The options that `php` and `php_server` share.
+#[derive(Default)]
+pub(super) struct Block<'a> {
+    pub php: Php,
+    /// Parsed last, as they depend on the root and on the environment.
+    workers: Vec<Call<'a>>,
+}
+
+impl<'a> Block<'a> {
+    /// Takes an option in; false if there is none of this name.
+    pub fn option(&mut self, cx: &mut Context<'_>, option: &Call<'a>) -> bool {
+        if option.name() == "worker" {
+            self.workers.push(*option);
+            return true;
+        }
+        if option.name() == "env" {
+            let env = workers::pairs(cx, option, "env NAME VALUE");
+            self.php.env.extend(env.into_iter().map(|(name, value)| (name, Template::parse(&value.text))));
+            return true;
+        }
+        let result = match option.name() {
+            "root" => option.one("root PATH").map(|path| self.php.root = Some(Template::parse(&path.text))),
+            "split_path" | "split" => option.some("split_path TEXT…").map(|texts| {
+                self.php.split_path = texts.iter().map(|token| token.text.clone()).collect();
+            }),
+            "resolve_root_symlink" => symlink(option).map(|value| self.php.resolve_root_symlink = value),
+            "request_body_timeout" => option
+                .one("request_body_timeout DURATION")
+                .and_then(values::duration)
+                .map(|timeout| self.php.request_body_timeout = Some(timeout)),
+            _ => return false,
+        };
+        cx.check(result);
+        true
+    }
+
+    pub fn finish(mut self, cx: &mut Context<'_>) -> Php {
+        let fixed = |template: &Template| cx.fixed(template);
+        // As in FrankenPHP, a worker's file starts from the root only if the root stands in this block.
+        let root = self.php.root.as_ref().and_then(fixed).map(PathBuf::from);
+        let env =
+            self.php.env.iter().filter_map(|(name, value)| Some((name.clone(), fixed(value)?))).collect();
+        let place = Place::Block { root, env };
+        self.php.workers = workers::declare(cx, &self.workers, &place);
+        self.php
+    }
+}
+
+fn symlink(option: &Call<'_>) -> Result<bool, Error> {
+    match option.args {
+        [] => option.without_block("resolve_root_symlink [true | false]").map(|()| true),
+        _ => values::boolean(option.one("resolve_root_symlink [true | false]")?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::directives::testing::{errors, handler};
+    use crate::model::{Handler, Php, Template};
+    use std::time::Duration;
+
+    #[test]
+    fn options() {
+        let text = "php {\nroot /srv\nsplit .php .phtml\nresolve_root_symlink false\nenv A 1\nenv {\nB {host}\n}\n\
+                    request_body_timeout 30s\n}";
+        let expected = Php {
+            root: Some(Template::text("/srv")),
+            split_path: vec![".php".into(), ".phtml".into()],
+            resolve_root_symlink: false,
+            env: vec![("A".into(), Template::text("1")), ("B".into(), Template::parse("{host}"))],
+            workers: Vec::new(),
+            request_body_timeout: Some(Duration::from_secs(30)),
+        };
+        assert_eq!(handler(text), Handler::Php(expected));
+        assert_eq!(handler("php /x*"), Handler::Php(Php::default()));
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = errors("php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\n}\nphp x");
+        assert!(found[0].contains("unknown option `index` of `php`"), "{found:?}");
+        assert_eq!(found[1], "`php name` is not built yet in Regent");
+        assert_eq!(found.len(), 6, "{found:?}");
+    }
+}

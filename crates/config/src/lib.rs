@@ -1,0 +1,29 @@
+//! The meaning of a Caddyfile: one file per directive, and the typed [`Config`] that they fill.
+//!
+//! [`load`] reads a file, [`parse`] a text; both report every mistake of the file at once. What the Caddyfile and
+//! FrankenPHP know but Regent does not do yet is an error that says so, never ignored.
+#![forbid(unsafe_code)]
+
+mod address;
+mod call;
+mod conditions;
+mod context;
+mod directives;
+mod environment;
+mod global;
+mod load;
+mod matchers;
+mod model;
+mod order;
+mod problems;
+mod routes;
+mod sites;
+mod template;
+mod values;
+mod workers;
+
+pub use environment::Environment;
+pub use load::{Loaded, WorkerArgument, load, parse, php_server_config, to_json};
+pub use model::*;
+pub use problems::Warning;
+pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};

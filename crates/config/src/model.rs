@@ -1,0 +1,433 @@
+//! The typed configuration: what a Caddyfile means, as plain data. No parsing here, no behaviour.
+//!
+//! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
+
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A whole configuration: what `build(Config)` turns into a running server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    pub global: Global,
+    /// One per listening address, in the order of the file.
+    pub servers: Vec<Server>,
+}
+
+/// The global options block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Global {
+    /// `admin off` is `None`. Default: localhost:2019.
+    pub admin: Option<Listen>,
+    /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
+    pub http_port: u16,
+    /// How long a graceful stop waits for running requests. Default: 10 s.
+    pub grace_period: Duration,
+    /// The server's own log (the `log` global option).
+    pub log: LogConfig,
+    pub timeouts: Timeouts,
+    pub limits: Limits,
+    pub php: PhpGlobal,
+}
+
+/// Time-outs of a client's connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeouts {
+    /// From the first byte of a request's head to its end. Default: 10 s.
+    pub read_header: Duration,
+    /// Longest silence within a request body. Default: 60 s.
+    pub read_body: Duration,
+    /// Longest time that a client may take nothing of an answer that waits for it. Default: 60 s.
+    pub write: Duration,
+    /// Longest silence between two requests of a connection. Default: 5 min.
+    pub idle: Duration,
+}
+
+/// Limits on what a client may send.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limits {
+    /// Bytes of a request's head; above it: 431. Default: 64 KiB.
+    pub max_header_size: usize,
+    /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
+    pub max_body_size: Option<u64>,
+}
+
+/// The `frankenphp { … }` / `regent { … }` block.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PhpGlobal {
+    /// Threads in all (classic and worker). `None`: 2 per core, and at least one classic thread beside the workers'.
+    pub num_threads: Option<u16>,
+    /// Longest time a request may wait for a thread; then 503. `None`: no bound.
+    pub max_wait_time: Option<Duration>,
+    /// A thread is recycled after this many requests; 0: never.
+    pub max_requests: u64,
+    /// Overrides of php.ini, in order.
+    pub php_ini: Vec<(String, String)>,
+    /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
+    pub workers: Vec<Worker>,
+}
+
+/// Index into [`PhpGlobal::workers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct WorkerId(pub u16);
+
+/// A worker script: boots once, then handles requests in a loop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Worker {
+    /// Shown in lists and metrics. Default: the file as written.
+    pub name: String,
+    /// Absolute path of the script.
+    #[serde(serialize_with = "as_text")]
+    pub file: PathBuf,
+    /// Threads that run it. `None`: 2 per core.
+    pub num: Option<u16>,
+    pub env: Vec<(String, String)>,
+    /// Boots in a row that end before the loop is reached, after which the engine gives up; `None`: never.
+    pub max_consecutive_failures: Option<u32>,
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Listen {
+    Tcp(SocketAddr),
+    Unix(#[serde(serialize_with = "as_text")] PathBuf),
+}
+
+/// Everything that one listening address serves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Server {
+    pub listen: Listen,
+    /// Tried in order: most specific host first, as Caddy sorts them.
+    pub sites: Vec<Site>,
+}
+
+/// One site block, as far as it concerns one listening address.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Site {
+    /// Lower-case host names, `*.example.com` for any one label; empty: every host.
+    pub hosts: Vec<String>,
+    pub routes: Vec<Route>,
+    /// The site's `log` directives; empty: no access log.
+    pub access_logs: Vec<LogConfig>,
+}
+
+/// A handler with its condition. Routes are tried in order; a request goes through all that match until one answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Route {
+    /// Of the routes with the same group number within one list, only the first that matches is taken (`handle`).
+    pub group: Option<u32>,
+    /// Alternatives: one must match. Empty: always matches.
+    pub matchers: Vec<MatcherSet>,
+    pub handler: Handler,
+}
+
+/// All of these must match.
+pub type MatcherSet = Vec<Matcher>;
+
+/// One condition on a request. Several values of one matcher are alternatives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Matcher {
+    /// Path globs as Caddy has them: exact, `/prefix*`, `*suffix`, `*contains*`, or `*` within a segment; not
+    /// sensitive to case; on the decoded and cleaned path.
+    Path(Vec<Template>),
+    /// A regular expression on the path; with a name its groups become `{re.NAME.1}`.
+    PathRegexp {
+        name: Option<String>,
+        pattern: String,
+    },
+    Host(Vec<Template>),
+    Method(Vec<String>),
+    /// Field name and value pattern (`*` at either end). A `None` value asks that the field be there; `absent`
+    /// (written `!Name`) that it not be.
+    Header {
+        name: String,
+        value: Option<Template>,
+        absent: bool,
+    },
+    HeaderRegexp {
+        name: Option<String>,
+        field: String,
+        pattern: String,
+    },
+    /// Key and value; `*` as the value: the key is there.
+    Query(Vec<(String, Template)>),
+    /// Addresses and CIDR ranges (`private_ranges` is expanded by the parser).
+    RemoteIp(Vec<(std::net::IpAddr, u8)>),
+    /// `http` or `https`, or a version such as `http/1.1`.
+    Protocol(String),
+    File(FileMatcher),
+    Not(Vec<MatcherSet>),
+}
+
+/// `file`: the first of `try_files` that exists; sets `{file_match.relative}` (`{http.matchers.file.relative}`),
+/// `.absolute`, `.type` and `.remainder`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileMatcher {
+    /// `None`: the site's root.
+    pub root: Option<Template>,
+    /// Patterns tried in order; one that ends in `/` wants a directory, `=404` answers with that error.
+    pub try_files: Vec<Template>,
+    pub split_path: Vec<String>,
+}
+
+/// What a route does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Handler {
+    /// Sets the site's root for what follows.
+    Root(Template),
+    /// `vars`: sets `{vars.NAME}`.
+    Vars(Vec<(String, Template)>),
+    /// Changes the response's header.
+    Header(Vec<HeaderOp>),
+    /// Changes the request's header.
+    RequestHeader(Vec<HeaderOp>),
+    Rewrite(Rewrite),
+    Redirect {
+        to: Template,
+        status: Template,
+    },
+    Respond {
+        status: Template,
+        body: Template,
+        close: bool,
+    },
+    /// Ends the chain with an error status; answered by `handle_errors` or a plain page.
+    Error {
+        status: Template,
+        message: Template,
+    },
+    /// `request_body max_size`, in bytes, for this route.
+    RequestBody {
+        max_size: u64,
+    },
+    FileServer(FileServer),
+    Php(Php),
+    PhpServer(PhpServer),
+    /// `handle`, `handle_path`, `route`: a list of its own.
+    Subroute(Vec<Route>),
+}
+
+/// One operation on a header, as Caddy's `header` directive has them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeaderOp {
+    pub kind: HeaderOpKind,
+    pub name: String,
+    pub value: Template,
+    /// Applied when the response is on its way out, after the handlers; otherwise at once.
+    pub deferred: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum HeaderOpKind {
+    Set,
+    /// `+Name`
+    Add,
+    /// `?Name`: set if it is not there.
+    Default,
+    /// `-Name`; a `*` at the end of the name deletes all that start with it.
+    Delete,
+    /// `Name search replace` with a regular expression; `value` is the replacement.
+    Replace {
+        search: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Rewrite {
+    /// `rewrite TO`: path and query; a TO without `?` keeps the query, one that starts with `?` keeps the path.
+    To(Template),
+    Method(Template),
+    /// `uri strip_prefix`, `handle_path`.
+    StripPrefix(Template),
+    StripSuffix(Template),
+    Replace {
+        find: String,
+        replace: Template,
+    },
+    /// `try_files`: rewrite to the first that exists, with its `policy` first_exist.
+    TryFiles(FileMatcher),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileServer {
+    /// `None`: the site's root.
+    pub root: Option<Template>,
+    /// Files that are never served, as globs on the path or a part of it. Dot-files are hidden in any case.
+    pub hide: Vec<Template>,
+    /// Index file names. Default: index.html, index.txt.
+    pub index: Vec<String>,
+    /// A missing file goes to the next route instead of 404.
+    pub pass_thru: bool,
+    /// Redirect `/dir` to `/dir/` and `/file/` to `/file`. Default: true.
+    pub canonical_uris: bool,
+    pub status: Option<u16>,
+    /// Encodings whose `.gz`, `.br`, `.zst` sidecar files are served, in order of preference.
+    pub precompressed: Vec<String>,
+}
+
+/// `php`: what reaches it goes to PHP.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Php {
+    pub root: Option<Template>,
+    /// Default: `.php`.
+    pub split_path: Vec<String>,
+    pub resolve_root_symlink: bool,
+    pub env: Vec<(String, Template)>,
+    /// Workers of this block (with its inherited global ones): served by one when the script is its file or its
+    /// `match` fits.
+    pub workers: Vec<WorkerRef>,
+    /// Longest silence within a request body for this route.
+    pub request_body_timeout: Option<Duration>,
+}
+
+/// A worker as a site uses it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkerRef {
+    pub id: WorkerId,
+    /// Path globs that go to it whatever the file; empty: only requests that resolve to the worker's file.
+    pub matches: Vec<Template>,
+}
+
+/// `php_server`, in order: a worker with `match`; 308 to the path with `/` when `{path}/INDEX` exists; rewrite to
+/// the first of `try_files` that exists; `*.php` and `*.php/*` to PHP; everything else a static file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhpServer {
+    pub php: Php,
+    /// Default: index.php. `None` with `index off`.
+    pub index: Option<String>,
+    /// Default: `{path} {path}/INDEX INDEX`.
+    pub try_files: Vec<Template>,
+    /// `None` with `file_server off`.
+    pub file_server: Option<FileServer>,
+}
+
+/// A text with placeholders, cut at parse time. A text without any is one [`Part::Text`] (or empty).
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Template(pub Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Part {
+    Text(String),
+    /// The long form of the name, without braces: `http.request.uri.path`, `env.HOME`, `vars.x`, `re.name.1`.
+    /// Shorthands (`{path}`) are expanded by the parser. Unknown names become empty, as in Caddy.
+    Placeholder(String),
+}
+
+/// Where a log goes and how it looks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogConfig {
+    pub output: LogOutput,
+    pub format: LogFormat,
+    pub level: LogLevel,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum LogOutput {
+    Stderr,
+    Stdout,
+    File(#[serde(serialize_with = "as_text")] PathBuf),
+    Discard,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogFormat {
+    /// `console` on a terminal, `json` elsewhere.
+    Auto,
+    Json,
+    Console,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Template {
+    /// A template without placeholders.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self(Vec::new()) } else { Self(vec![Part::Text(text)]) }
+    }
+
+    /// The text, if there is no placeholder in it.
+    pub fn as_text(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            read_header: Duration::from_secs(10),
+            read_body: Duration::from_secs(60),
+            write: Duration::from_secs(60),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_header_size: 64 * 1024, max_body_size: None }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { output: LogOutput::Stderr, format: LogFormat::Auto, level: LogLevel::Info }
+    }
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self {
+            admin: Some(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 2019)))),
+            http_port: 80,
+            grace_period: Duration::from_secs(10),
+            log: LogConfig::default(),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            php: PhpGlobal::default(),
+        }
+    }
+}
+
+impl Default for FileServer {
+    fn default() -> Self {
+        Self {
+            root: None,
+            hide: Vec::new(),
+            index: vec!["index.html".into(), "index.txt".into()],
+            pass_thru: false,
+            canonical_uris: true,
+            status: None,
+            precompressed: Vec::new(),
+        }
+    }
+}
+
+impl Default for Php {
+    fn default() -> Self {
+        Self {
+            root: None,
+            split_path: vec![".php".into()],
+            resolve_root_symlink: true,
+            env: Vec::new(),
+            workers: Vec::new(),
+            request_body_timeout: None,
+        }
+    }
+}
+
+/// For people to read: what is not Unicode in a path is replaced, where serde's own way is to fail.
+fn as_text<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}

@@ -1,0 +1,175 @@
+//! Texts with placeholders.
+//!
+//! `{name}` is a placeholder if it is one of Caddy's shorthands or begins with one of its name spaces; anything else
+//! between braces is just text, so that JSON bodies need no escapes. `\{` and `\}` are braces in any case.
+//!
+//! Shorthands are those of Caddy's httpcaddyfile/shorthands.go.
+
+use crate::model::{Part, Template};
+
+/// Shorthands that are one word.
+const WORDS: &[(&str, &str)] = &[
+    ("client_ip", "http.request.remote.host"),
+    ("dir", "http.request.uri.path.dir"),
+    ("file", "http.request.uri.path.file"),
+    ("host", "http.request.host"),
+    ("hostport", "http.request.hostport"),
+    ("method", "http.request.method"),
+    ("orig_method", "http.request.orig_method"),
+    ("orig_path", "http.request.orig_uri.path"),
+    ("orig_uri", "http.request.orig_uri"),
+    ("path", "http.request.uri.path"),
+    ("port", "http.request.port"),
+    ("query", "http.request.uri.query"),
+    ("?query", "http.request.uri.prefixed_query"),
+    ("remote", "http.request.remote"),
+    ("remote_host", "http.request.remote.host"),
+    ("remote_port", "http.request.remote.port"),
+    ("scheme", "http.request.scheme"),
+    ("tls_cipher", "http.request.tls.cipher_suite"),
+    ("tls_version", "http.request.tls.version"),
+    ("upstream_hostport", "http.reverse_proxy.upstream.hostport"),
+    ("uri", "http.request.uri"),
+    ("uuid", "http.request.uuid"),
+];
+
+/// Shorthands that a name of one's own follows. The long forms of Caddy that have a shorter one here come after it.
+const PREFIXES: &[(&str, &str)] = &[
+    ("cookie.", "http.request.cookie."),
+    ("err.", "http.error."),
+    ("file.", "http.request.uri.path.file."),
+    ("file_match.", "http.matchers.file."),
+    ("header.", "http.request.header."),
+    ("http.regexp.", "re."),
+    ("http.request.client_ip", "http.request.remote.host"),
+    ("http.vars.", "vars."),
+    ("labels.", "http.request.host.labels."),
+    ("path.", "http.request.uri.path."),
+    ("query.", "http.request.uri.query."),
+    ("re.", "re."),
+    ("rp.", "http.reverse_proxy."),
+    ("vars.", "vars."),
+    ("env.", "env."),
+    ("http.", "http."),
+    ("system.", "system."),
+    ("time.", "time."),
+];
+
+impl Template {
+    /// Cuts a text into its parts.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['\\', '{']) {
+            literal.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(brace) = escaped_brace(rest) {
+                literal.push(brace);
+                rest = &rest[2..];
+            } else if let Some((name, length)) = placeholder(rest) {
+                if !literal.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut literal)));
+                }
+                parts.push(Part::Placeholder(name));
+                rest = &rest[length..];
+            } else {
+                literal.push_str(&rest[..1]);
+                rest = &rest[1..];
+            }
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Self(parts)
+    }
+}
+
+/// The text with the environment's values put in; `None` if it has other placeholders.
+pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> Option<String> {
+    let parts = template.0.iter().map(|part| match part {
+        Part::Text(text) => Some(text.clone()),
+        Part::Placeholder(name) => name.strip_prefix("env.").map(variable),
+    });
+    parts.collect()
+}
+
+fn escaped_brace(text: &str) -> Option<char> {
+    text.strip_prefix('\\')?.chars().next().filter(|c| matches!(c, '{' | '}'))
+}
+
+/// The long name of the placeholder that `text` begins with, and the length that it has there.
+fn placeholder(text: &str) -> Option<(String, usize)> {
+    let name = &text.strip_prefix('{')?[..text.find('}')?.checked_sub(1)?];
+    Some((long_name(name)?, name.len() + 2))
+}
+
+fn long_name(name: &str) -> Option<String> {
+    if let Some((_, long)) = WORDS.iter().find(|(word, _)| *word == name) {
+        return Some((*long).to_owned());
+    }
+    let valid = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let (short, long) = PREFIXES.iter().find(|(short, _)| name.starts_with(short))?;
+    let rest = &name[short.len()..];
+    name.chars().all(valid).then(|| format!("{long}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Placeholders in angle brackets.
+    fn show(text: &str) -> String {
+        let show = |part: Part| match part {
+            Part::Text(text) => text,
+            Part::Placeholder(name) => format!("<{name}>"),
+        };
+        Template::parse(text).0.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn shorthands_become_long() {
+        let cases = [
+            ("{path}/{file.base}x", "<http.request.uri.path>/<http.request.uri.path.file.base>x"),
+            (
+                "{header.X-A}{query.q}{path.0}",
+                "<http.request.header.X-A><http.request.uri.query.q><http.request.uri.path.0>",
+            ),
+            (
+                "{re.name.1}{http.regexp.name.1}{vars.x}{http.vars.x}",
+                "<re.name.1><re.name.1><vars.x><vars.x>",
+            ),
+            (
+                "{file_match.relative}{err.status_code}",
+                "<http.matchers.file.relative><http.error.status_code>",
+            ),
+            (
+                "{env.HOME}{http.request.uri.query}{?query}",
+                "<env.HOME><http.request.uri.query><http.request.uri.prefixed_query>",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_braces_are_text() {
+        for text in
+            ["{", "}", "{}", "{\"path\": {\"a\": 1}}", "{path", "{nonsense}", "{env.a b}", "\\", "a\\b{"]
+        {
+            assert_eq!(show(text), text);
+        }
+        assert_eq!(show("\\{path\\} {{path}}"), "{path} {<http.request.uri.path>}");
+        assert_eq!(Template::parse(""), Template::text(""));
+        assert_eq!(Template::parse("é{é}"), Template::text("é{é}"));
+    }
+
+    #[test]
+    fn fixed_texts_know_the_environment_only() {
+        let lookup = |name: &str| format!("<{name}>");
+        assert_eq!(fixed(&Template::parse("a{env.X}b"), &lookup).as_deref(), Some("a<X>b"));
+        assert_eq!(fixed(&Template::parse("{path}"), &lookup), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! Worker scripts: `worker FILE [NUM]`, or a block, in `frankenphp`, `php` and `php_server`.
+//!
+//! | option | default | meaning |
+//! |---|---|---|
+//! | `file PATH` | | the script; relative to the block's `root`, or to the working directory |
+//! | `num N` | 2 per core | threads |
+//! | `name TEXT` | the file as written | in lists and metrics |
+//! | `env NAME VALUE`, or a block | | environment of the script |
+//! | `match PATTERN…` | | paths that go to it whatever the file |
+//! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::model::{Template, Worker, WorkerId, WorkerRef};
+use crate::problems::{error, not_built_as, unknown_option};
+use crate::values;
+use regent_caddyfile::{Error, Token};
+use std::path::{Path, PathBuf};
+
+const SYNTAX: &str = "worker FILE [NUM], or worker { file FILE … }";
+const OPTIONS: &[&str] = &["env", "file", "match", "max_consecutive_failures", "name", "num"];
+const UNBUILT: &[&str] = &["max_threads", "watch"];
+
+/// FrankenPHP's default.
+const MAX_CONSECUTIVE_FAILURES: u32 = 6;
+
+/// All workers of the file so far.
+#[derive(Default)]
+pub(crate) struct Workers {
+    workers: Vec<Worker>,
+    /// Those of the global block, which serve every site.
+    global: Vec<WorkerRef>,
+}
+
+/// Where a worker stands.
+pub(crate) enum Place {
+    Global,
+    Block {
+        /// The block's own root.
+        root: Option<PathBuf>,
+        /// The block's own variables, which a worker's do not override.
+        env: Vec<(String, String)>,
+    },
+}
+
+impl Workers {
+    /// The threads that the workers take at least: one for those that do not say.
+    pub fn least_threads(&self) -> u32 {
+        self.workers.iter().map(|worker| u32::from(worker.num.unwrap_or(1))).sum()
+    }
+
+    pub fn into_vec(self) -> Vec<Worker> {
+        self.workers
+    }
+
+    /// Whether `name` is taken.
+    fn has(&self, name: &str) -> bool {
+        self.workers.iter().any(|worker| worker.name == name)
+    }
+
+    /// `written`, with a number behind it if there is a worker of this name.
+    fn free_name(&self, written: &str) -> String {
+        let numbered = (2_u32..).map(|number| format!("{written}#{number}"));
+        let mut names = std::iter::once(written.to_owned()).chain(numbered);
+        names.find(|name| !self.has(name)).unwrap_or_default()
+    }
+}
+
+/// Adds the workers of one block; returns those that it can use, with the global ones last.
+pub(crate) fn declare(cx: &mut Context<'_>, calls: &[Call<'_>], place: &Place) -> Vec<WorkerRef> {
+    let mut refs: Vec<WorkerRef> = Vec::new();
+    for call in calls {
+        if let Some(parsed) = Parsed::new(cx, call) {
+            let result = add(cx, parsed, place, &refs);
+            refs.extend(cx.check(result));
+        }
+    }
+    match place {
+        Place::Global => cx.workers.global.extend(refs.iter().cloned()),
+        Place::Block { .. } => refs.extend(cx.workers.global.iter().cloned()),
+    }
+    refs
+}
+
+/// `NAME VALUE`, or a block of such lines.
+pub(crate) fn pairs<'a>(cx: &mut Context<'_>, call: &Call<'a>, syntax: &str) -> Vec<(String, &'a Token)> {
+    if call.block.is_none() {
+        let pair = cx.check(call.exactly(syntax));
+        return pair.map(|[name, value]| (name.text.clone(), value)).into_iter().collect();
+    }
+    cx.check(call.no_arguments(syntax));
+    let mut pairs = Vec::new();
+    for option in call.options() {
+        let value = cx.check(option.one(syntax));
+        pairs.extend(value.map(|value| (option.name().to_owned(), value)));
+    }
+    pairs
+}
+
+/// A worker as written.
+struct Parsed<'a> {
+    file: &'a Token,
+    name: Option<&'a Token>,
+    num: Option<u16>,
+    env: Vec<(String, String)>,
+    matches: Vec<Template>,
+    max_consecutive_failures: Option<u32>,
+}
+
+impl<'a> Parsed<'a> {
+    /// `None` if there was a mistake; all of them are noted.
+    fn new(cx: &mut Context<'_>, call: &Call<'a>) -> Option<Self> {
+        let before = cx.errors.len();
+        let mut file = call.args.first();
+        let mut options =
+            Options { max_consecutive_failures: Some(MAX_CONSECUTIVE_FAILURES), ..Options::default() };
+        match call.args {
+            [_, _, ..] if call.args.len() > 2 => cx.errors.push(call.wrong_arguments(2, SYNTAX)),
+            [_, watch] if watch.text == "watch" => cx.errors.push(not_built_as(watch, "worker watch")),
+            [_, num] => options.num = cx.check(values::integer(num, 1..=u16::MAX, "num")),
+            _ => {}
+        }
+        for option in call.options() {
+            match option.name() {
+                "file" => file = cx.check(option.one("file PATH")),
+                "env" => options.env(cx, &option),
+                _ => {
+                    let result = options.apply(&option);
+                    cx.check(result);
+                }
+            }
+        }
+        let Some(file) = file else {
+            if cx.errors.len() == before {
+                cx.errors.push(error(call.name, format!("a worker needs a file; write: {SYNTAX}")));
+            }
+            return None;
+        };
+        let Options { name, num, env, matches, max_consecutive_failures } = options;
+        (cx.errors.len() == before).then_some(Self {
+            file,
+            name,
+            num,
+            env,
+            matches,
+            max_consecutive_failures,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Options<'a> {
+    name: Option<&'a Token>,
+    num: Option<u16>,
+    env: Vec<(String, String)>,
+    matches: Vec<Template>,
+    max_consecutive_failures: Option<u32>,
+}
+
+impl<'a> Options<'a> {
+    fn apply(&mut self, option: &Call<'a>) -> Result<(), Error> {
+        match option.name() {
+            "name" => self.name = Some(option.one("name TEXT")?),
+            "num" => self.num = Some(values::integer(option.one("num N")?, 1..=u16::MAX, "num")?),
+            "match" => {
+                self.matches
+                    .extend(option.some("match PATTERN…")?.iter().map(|token| Template::parse(&token.text)));
+            }
+            "max_consecutive_failures" => {
+                let token = option.one("max_consecutive_failures N")?;
+                self.max_consecutive_failures = match token.text.as_str() {
+                    "-1" => None,
+                    _ => Some(values::integer(token, 0..=u32::MAX, "max_consecutive_failures")?),
+                };
+            }
+            _ => return Err(unknown_option(option.name, "worker", OPTIONS, UNBUILT)),
+        }
+        Ok(())
+    }
+
+    fn env(&mut self, cx: &mut Context<'_>, option: &Call<'_>) {
+        for (name, value) in pairs(cx, option, "env NAME VALUE") {
+            let value = cx.fixed_text(value);
+            self.env.extend(cx.check(value).map(|value| (name, value)));
+        }
+    }
+}
+
+/// Gives the worker its identity; `siblings` are those of its block so far.
+fn add(
+    cx: &mut Context<'_>,
+    parsed: Parsed<'_>,
+    place: &Place,
+    siblings: &[WorkerRef],
+) -> Result<WorkerRef, Error> {
+    let written = cx.fixed_text(parsed.file)?;
+    let (root, block_env) = match place {
+        Place::Global => (None, &[][..]),
+        Place::Block { root, env } => (root.as_deref(), env.as_slice()),
+    };
+    let file = cx.environment.absolute(&root.unwrap_or(Path::new("")).join(&written));
+    if !file.is_file() {
+        return Err(error(parsed.file, format!("the worker's file does not exist: {}", file.display())));
+    }
+    let same = |sibling: &&WorkerRef| {
+        sibling.matches.is_empty() && cx.workers.workers[usize::from(sibling.id.0)].file == file
+    };
+    if siblings.iter().find(same).is_some() {
+        return Err(error(parsed.file, format!("this block has a worker for {} already", file.display())));
+    }
+    let name = match parsed.name {
+        Some(name) if cx.workers.has(&name.text) => {
+            return Err(error(name, format!("another worker has the name `{}` already", name.text)));
+        }
+        Some(name) => name.text.clone(),
+        None => cx.workers.free_name(&written),
+    };
+    let mut env = parsed.env;
+    for (name, value) in block_env {
+        if !env.iter().any(|(own, _)| own == name) {
+            env.push((name.clone(), value.clone()));
+        }
+    }
+    let id = u16::try_from(cx.workers.workers.len())
+        .map_err(|_| error(parsed.file, "there are too many workers"))?;
+    let max_consecutive_failures = parsed.max_consecutive_failures;
+    cx.workers.workers.push(Worker { name, file, num: parsed.num, env, max_consecutive_failures });
+    Ok(WorkerRef { id: WorkerId(id), matches: parsed.matches })
+}

@@ -1,0 +1,190 @@
+/*
+ * What the files of the SAPI share. Zend types may appear here; the boundary to the host is regent_sapi.h.
+ */
+#ifndef REGENT_ENGINE_H
+#define REGENT_ENGINE_H
+
+#include "compat.h"
+#include "regent_sapi.h"
+
+#include <SAPI.h>
+#include <php_output.h>
+#include <php_variables.h>
+#include <signal.h>
+#include <stdbool.h>
+
+/* ---- What a thread is doing ---------------------------------------------------------------------------------- */
+
+typedef enum regent_phase {
+    REGENT_OUTSIDE,  /* no request: a worker boots, waits or ends; output goes to the log */
+    REGENT_STARTING, /* PHP takes the request in: body, superglobals, modules */
+    REGENT_RUNNING,  /* the script runs and its client gets the output */
+    REGENT_FINISHED, /* the request was answered early (frankenphp_finish_request); output is dropped */
+    REGENT_ENDING,   /* the script is over; the rest of the body is the host's business */
+} regent_phase;
+
+/* The response that a thread collects; small parts travel together (response.c). */
+typedef struct regent_response {
+    char *body; /* REGENT_BODY_BUFFER bytes, for the life of the thread */
+    size_t body_used;
+    char *head; /* the header lines, one after the other; grows to the largest response so far */
+    size_t head_capacity;
+    regent_str *lines;
+    size_t lines_capacity;
+    size_t n_lines;
+    regent_str reason;
+    int status;
+    bool head_pending; /* the head is known and not sent */
+    bool head_sent;
+    bool ended;
+    bool client_gone;
+    bool truncated;
+} regent_response;
+
+/* What a worker script keeps between requests (worker.c). */
+typedef struct regent_worker {
+    HashTable *boot_shutdown_functions; /* set aside while a request runs */
+    zend_long boot_time_limit;          /* max_execution_time as the script left it when it asked for its first request */
+    bool asked;                         /* it has asked for a request: it is ready */
+    bool stopping;                      /* there are no more requests for it */
+} regent_worker;
+
+/* A PHP thread that serves requests. */
+typedef struct regent_context {
+    void *thread; /* the host's */
+    const regent_thread_options *options;
+    regent_phase phase;
+    regent_request request;
+    regent_response response;
+    regent_worker worker;
+    HashTable *env_boot;    /* putenv() by a worker script outside of requests; NULL: none */
+    HashTable *env_request; /* putenv() during this request; NULL: none */
+    uint64_t handled;
+    int script_error;  /* errno of the primary script's open(), 0: it is there */
+    bool body_broken;  /* the request's body broke off */
+    bool untrusted;    /* PHP's state in this thread may be damaged: recycle it */
+    bool server_filtered;              /* $_SERVER was given to the input filter (server_vars.c) */
+    volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
+    pid_t timer_owner;                 /* owner of the time limit's timer while PHP may not delete it (request.c) */
+} regent_context;
+
+/*
+ * The context of the calling thread, NULL in one that serves no requests: PHP's start-up, and threads that extensions
+ * make for scripts. Those inherit SG(server_context) and must not touch another thread's request by it.
+ */
+extern __thread regent_context *regent_thread_context;
+
+static inline regent_context *regent_current(void)
+{
+    return regent_thread_context;
+}
+
+static inline bool regent_is_worker(const regent_context *context)
+{
+    return context->options->worker_script != NULL;
+}
+
+/* ---- host.c: the callbacks; none of them is called in a forked child ------------------------------------------- */
+
+void regent_host_set(const regent_callbacks *callbacks);
+int regent_host_next_request(regent_context *context);
+int64_t regent_host_read_body(regent_context *context, char *buffer, size_t size);
+int regent_host_emit(regent_context *context, const regent_emit *part);
+int regent_host_client_gone(regent_context *context);
+void regent_host_release(regent_context *context);
+void regent_host_log(regent_context *context, int level, regent_str message, regent_str json);
+void regent_host_log_line(int level, const char *message);
+void regent_host_restart_wanted(const char *reason);
+
+/* ---- module.c ------------------------------------------------------------------------------------------------ */
+
+extern zend_module_entry regent_module_entry;
+
+/* ---- thread.c, request.c, worker.c --------------------------------------------------------------------------- */
+
+/* Serves until there is no more to do; returns a REGENT_THREAD_... or REGENT_WORKER_... value. */
+int regent_serve_classic(regent_context *context);
+int regent_serve_worker(regent_context *context);
+
+/* Points SG(request_info) into the request, and back to nothing before the host reuses its memory. */
+void regent_request_attach(regent_context *context);
+void regent_request_detach(regent_context *context);
+/* What sapi_activate() and the module's request shutdown leave to us. */
+int regent_request_activate(void);
+void regent_request_module_shutdown(regent_context *context);
+/* Runs a file as the primary script; php_request_startup() has succeeded. */
+void regent_run_script(regent_context *context, const char *filename);
+/* php_request_startup() and php_request_shutdown(), guarded and with the timer kept. */
+zend_result regent_php_request_startup(regent_context *context);
+void regent_php_request_shutdown(regent_context *context);
+void regent_timer_free(regent_context *context);
+
+size_t regent_read_post(char *buffer, size_t size);
+char *regent_read_cookies(void);
+void regent_script_open_hook_install(void);
+
+ZEND_FUNCTION(frankenphp_handle_request);
+
+/* ---- server_vars.c ------------------------------------------------------------------------------------------- */
+
+void regent_server_vars_start(const regent_options *options);
+void regent_register_server_variables(zval *array);
+void regent_server_vars_override_functions(void);
+/* The name of the header that a variable stands for ("Accept-Language"), NULL if it stands for none. */
+zend_string *regent_header_name(const regent_var *var);
+
+/* ---- response.c ---------------------------------------------------------------------------------------------- */
+
+bool regent_response_allocate(regent_response *response);
+void regent_response_free(regent_response *response);
+void regent_response_begin(regent_response *response);
+/* Sends what is left, and the end. Nothing may be written after it. */
+void regent_response_end(regent_context *context);
+/* Answers with a status and no body if nothing was sent yet. */
+void regent_response_fail(regent_context *context, int status);
+size_t regent_ub_write(const char *bytes, size_t size);
+void regent_flush(void *server_context);
+int regent_send_headers(sapi_headers_struct *headers);
+/* Sends the headers so far as an informational (1xx) response. */
+int regent_send_informational(regent_context *context, int status);
+
+/* ---- env.c --------------------------------------------------------------------------------------------------- */
+
+void regent_env_start(void);
+void regent_env_override_functions(void);
+/* The environment of the process as an array with room for the request's variables; the caller owns it. */
+zend_array *regent_env_base_copy(void);
+void regent_env_free(HashTable **layer);
+char *regent_getenv(const char *name, size_t name_len);
+/* The environment of this thread's child processes, or NULL if it is that of the process; freed in one free(). */
+char **regent_env_for_children(void);
+
+/* ---- process.c ----------------------------------------------------------------------------------------------- */
+
+bool regent_in_forked_child(void);
+/* The mask and the environment of this thread's child processes are made right in spawn.c and at fork(). */
+int regent_process_start(int interrupt_signal);
+/* Makes PHP look, between two opcodes, whether the host has given the request up; called once, at start-up. */
+void regent_process_install_interrupt(void);
+void regent_process_enter_thread(regent_context *context);
+void regent_process_leave_thread(void);
+_Noreturn void regent_process_exit_child(int status);
+
+/* ---- opcache.c ----------------------------------------------------------------------------------------------- */
+
+void regent_opcache_before_startup(void);
+void regent_opcache_after_startup(void);
+void regent_opcache_override_functions(void);
+/* At the end of each request: asks opcache whether it wants a restart, where it does not tell by itself. */
+void regent_opcache_poll(void);
+
+/* ---- functions.c --------------------------------------------------------------------------------------------- */
+
+extern const zend_function_entry regent_functions[];
+void regent_register_constants(int module_number);
+/* Replaces the implementation of a built-in function; returns the former one, NULL if there is none. */
+zif_handler regent_override_function(const char *name, zif_handler handler);
+
+ZEND_TSRMLS_CACHE_EXTERN()
+
+#endif

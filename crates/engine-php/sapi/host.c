@@ -1,0 +1,63 @@
+/*
+ * The callbacks of the host, and the rule that a forked child never calls one: the rings that they write to belong
+ * to the parent.
+ */
+#include "engine.h"
+
+#include <string.h>
+
+static regent_callbacks host;
+
+void regent_host_set(const regent_callbacks *callbacks)
+{
+    host = *callbacks;
+}
+
+int regent_host_next_request(regent_context *context)
+{
+    return regent_in_forked_child() ? 0 : host.next_request(context->thread, &context->request);
+}
+
+int64_t regent_host_read_body(regent_context *context, char *buffer, size_t size)
+{
+    return regent_in_forked_child() ? 0 : host.read_body(context->thread, buffer, size);
+}
+
+int regent_host_emit(regent_context *context, const regent_emit *part)
+{
+    return regent_in_forked_child() ? REGENT_OK : host.emit(context->thread, part);
+}
+
+int regent_host_client_gone(regent_context *context)
+{
+    return regent_in_forked_child() ? 0 : host.client_gone(context->thread);
+}
+
+void regent_host_release(regent_context *context)
+{
+    if (!regent_in_forked_child()) {
+        host.release(context->thread);
+    }
+}
+
+void regent_host_log(regent_context *context, int level, regent_str message, regent_str json)
+{
+    if (!regent_in_forked_child()) {
+        host.log(context != NULL ? context->thread : NULL, level, message, json);
+    }
+}
+
+void regent_host_log_line(int level, const char *message)
+{
+    regent_str text = {message, strlen(message)};
+    regent_str none = {NULL, 0};
+    regent_host_log(regent_current(), level, text, none);
+}
+
+void regent_host_restart_wanted(const char *reason)
+{
+    if (!regent_in_forked_child()) {
+        regent_str text = {reason, strlen(reason)};
+        host.restart_wanted(text);
+    }
+}

@@ -1,0 +1,136 @@
+/*
+ * The boundary between PHP and its host: plain C structs and a table of callbacks, no Zend type.
+ *
+ * The host is the Rust program of this crate, or the small C host of the tests. It starts PHP once, gives it threads,
+ * and every thread pulls requests through the callbacks until there are no more.
+ *
+ * Laws (ARCHITECTURE.md, "Laws of the PHP boundary"): callbacks never call Zend and never unwind; they fill our
+ * structs and return a status, and the C side acts on it after the callback's frame has returned. Who allocates
+ * frees. Strings are pointer and length. What belongs to a request is valid until release() of that request.
+ */
+#ifndef REGENT_SAPI_H
+#define REGENT_SAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct regent_str {
+    const char *ptr; /* never NULL when len > 0; values of a request are followed by a NUL byte */
+    size_t len;
+} regent_str;
+
+/* A variable of $_SERVER. key: an index into the well-known names given at start, or REGENT_KEY_OTHER: see name. */
+#define REGENT_KEY_OTHER 0xFFFFu
+typedef struct regent_var {
+    uint32_t key;
+    regent_str name;
+    regent_str value;
+} regent_var;
+
+/* A request, filled by next_request(). Everything in it stays valid and unchanged until release(). */
+typedef struct regent_request {
+    regent_str method;
+    regent_str uri;             /* REQUEST_URI: the original, with the query string */
+    regent_str query_string;
+    regent_str content_type;    /* len 0: none */
+    int64_t content_length;     /* -1: a body of unknown length (chunked); 0: no body */
+    regent_str cookie;          /* several Cookie lines are already joined with "; "; len 0: none */
+    regent_str authorization;   /* len 0: none */
+    regent_str script_filename; /* absolute; resolved by the server */
+    regent_str path_translated; /* only with PATH_INFO */
+    int proto_num;              /* 1000: HTTP/1.0, 1001: HTTP/1.1, 2000 ... */
+    /* $_SERVER, complete but for what is added on PHP's side: the process's environment below it, REQUEST_TIME, argv,
+     * PHP_AUTH_..., and PHP_SELF (SCRIPT_NAME and PATH_INFO) unless it is among them. */
+    const regent_var *vars;
+    size_t n_vars;
+    const regent_var *env;      /* the site's `env`: seen by getenv() and $_ENV also; part of vars already */
+    size_t n_env;
+} regent_request;
+
+/* A part of a response. One call can carry the head, bytes and the end together; the host sends them as one. */
+typedef struct regent_emit {
+    int has_head;
+    int status;                    /* 100..999, checked by the C side */
+    const regent_str *headers;     /* whole lines "Name: value", without line end, checked by the C side */
+    size_t n_headers;
+    regent_str reason;             /* reason phrase of the status line if the script gave one; len 0: none */
+    const char *body;
+    size_t body_len;
+    int informational;             /* 1: the head is a 1xx response; the real head follows */
+    int end;                       /* 1: nothing follows; the response is complete */
+    int truncated;                 /* with end: the response broke off (the script died after the head was sent) */
+} regent_emit;
+
+/* What a callback that touches the client returns. */
+enum {
+    REGENT_OK = 0,
+    REGENT_CLIENT_GONE = 1, /* the client has left, or the server gave the request up: what is written is dropped */
+};
+
+/* Log levels are those of syslog(3), as PHP's own: 0 emerg .. 3 error, 4 warning, 5 notice, 6 info, 7 debug. */
+typedef struct regent_callbacks {
+    /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop).
+     * The first call of a thread also tells the host that it is ready. */
+    int (*next_request)(void *thread, regent_request *out);
+    /* Reads the request body: fills the buffer unless the body ends. Returns bytes read, 0 at the end,
+     * -1 when the body broke off (client gone, time-out, above the limit). Blocks while the client is slow. */
+    int64_t (*read_body)(void *thread, char *buffer, size_t size);
+    /* Sends a part of the response; blocks while the response ring is full. */
+    int (*emit)(void *thread, const regent_emit *part);
+    /* Whether the client has left. Cheap: an atomic load. */
+    int (*client_gone)(void *thread);
+    /* The request's memory is no longer used: the slot may be given to another. */
+    void (*release)(void *thread);
+    /* A line for the log. thread may be NULL: start-up, preloading, threads that scripts made. Never blocks long.
+     * context: a JSON object from frankenphp_log(), or len 0. */
+    void (*log)(void *thread, int level, regent_str message, regent_str context);
+    /* opcache asked for a restart (opcache_reset(), memory full): wants a new engine generation. */
+    void (*restart_wanted)(regent_str reason);
+} regent_callbacks;
+
+/* How PHP is started. */
+typedef struct regent_options {
+    int threads;                        /* expected number; more may come */
+    const char *ini;                    /* "name=value\n" lines, applied over php.ini; may be NULL */
+    const char *software;               /* SERVER_SOFTWARE, as "Regent/0.1.0" */
+    const regent_str *well_known;       /* names of $_SERVER keys, by index; interned once */
+    size_t n_well_known;
+    /* The reserved real-time signal (installed by the C side, no SA_RESTART). Sent to a PHP thread, it ends the request
+     * that runs there with a fatal error, if client_gone() says by then that the server has given it up. */
+    int interrupt_signal;
+} regent_options;
+
+/* Starts PHP in this process, once. 0, or -1 with a message for the log (already sent through log()). */
+int regent_php_start(const regent_options *options, const regent_callbacks *callbacks);
+/* Ends PHP after all threads have ended. */
+void regent_php_stop(void);
+/* "8.4.24", and whether opcache is on. */
+const char *regent_php_version(void);
+int regent_php_opcache_enabled(void);
+
+/* How a thread runs. */
+typedef struct regent_thread_options {
+    const char *worker_script;   /* NULL: classic */
+    const regent_var *worker_env; /* $_SERVER entries at boot, FRANKENPHP_WORKER=1 among them */
+    size_t n_worker_env;
+    uint64_t max_requests;       /* 0: no limit; otherwise the function returns REGENT_THREAD_RECYCLE after so many */
+} regent_thread_options;
+
+/* Why a thread ended. */
+enum {
+    REGENT_THREAD_STOPPED = 0,       /* next_request() returned 0 */
+    REGENT_THREAD_RECYCLE = 1,       /* max_requests is reached, or its state is not to be trusted */
+    REGENT_WORKER_ENDED = 2,         /* the worker script ended after it had handled requests: start it again */
+    REGENT_WORKER_BOOT_FAILED = 3,   /* the worker script ended before it first asked for a request */
+    REGENT_THREAD_FAILED = 4,        /* PHP could not set the thread up */
+};
+
+/*
+ * Runs one PHP thread on the calling thread (8 MiB of stack or more, and not the one that started PHP) until it ends;
+ * returns why. All signals but the reserved one stay blocked in it. A child that a script forks never returns from here.
+ * In worker mode it returns each time the script ends: the host decides when (back-off) to call it again; the
+ * thread's PHP state is set up and torn down within the call.
+ */
+int regent_php_thread(void *thread, const regent_thread_options *options);
+
+#endif

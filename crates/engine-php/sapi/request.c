@@ -1,0 +1,268 @@
+/*
+ * A request as PHP sees it: what it is asked for, its body, its start and its end.
+ */
+#include "engine.h"
+
+#include <Zend/zend_exceptions.h>
+#include <ext/spl/spl_exceptions.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+static void answer_missing_script(regent_context *context, const char *filename);
+
+/* ---- The request's description --------------------------------------------------------------------------------- */
+
+/* PHP copies what it changes of these (php_default_treat_data(), php_build_argv()); it frees none of them. */
+static char *text_or_null(regent_str text)
+{
+    return text.len > 0 ? (char *)text.ptr : NULL;
+}
+
+void regent_request_attach(regent_context *context)
+{
+    const regent_request *request = &context->request;
+    sapi_request_info *info = &SG(request_info);
+
+    info->request_method = request->method.ptr;
+    info->request_uri = (char *)request->uri.ptr;
+    info->query_string = text_or_null(request->query_string);
+    info->content_type = text_or_null(request->content_type);
+    info->content_length = request->content_length;
+    /* The primary script, as php-fpm has it: getlastmod() and opcache.restrict_api look here. */
+    info->path_translated = (char *)request->script_filename.ptr;
+    SG(sapi_headers).http_response_code = 200; /* the engine does not reset it */
+    context->script_error = 0;
+    context->body_broken = false;
+    context->server_filtered = false;
+    context->interrupted = 0;
+    regent_response_begin(&context->response);
+    context->phase = REGENT_STARTING;
+}
+
+void regent_request_detach(regent_context *context)
+{
+    sapi_request_info *info = &SG(request_info);
+
+    info->request_method = NULL;
+    info->request_uri = NULL;
+    info->query_string = NULL;
+    info->content_type = NULL;
+    info->content_length = 0;
+    info->path_translated = NULL;
+    info->cookie_data = NULL;
+    memset(&context->request, 0, sizeof(context->request));
+    context->phase = REGENT_OUTSIDE;
+}
+
+/* Called by sapi_activate(), which has just set the protocol to HTTP/1.0. */
+int regent_request_activate(void)
+{
+    regent_context *context = regent_current();
+    if (context == NULL || context->phase == REGENT_OUTSIDE) {
+        return SUCCESS;
+    }
+    SG(request_info).proto_num = context->request.proto_num;
+    php_handle_auth_data(text_or_null(context->request.authorization));
+    return SUCCESS;
+}
+
+char *regent_read_cookies(void)
+{
+    return regent_current() != NULL ? text_or_null(regent_current()->request.cookie) : NULL;
+}
+
+/* ---- The request's body ---------------------------------------------------------------------------------------- */
+
+/*
+ * A script must not take a body that broke off for a complete one. One that reads it as a stream is stopped as if the
+ * client had left; where that is not allowed it gets an exception.
+ */
+static void report_broken_body(regent_context *context)
+{
+    context->body_broken = true;
+    PG(connection_status) = PHP_CONNECTION_ABORTED;
+    if (context->phase == REGENT_STARTING || EG(current_execute_data) == NULL) {
+        return;
+    }
+    if (!regent_is_worker(context) && !PG(ignore_user_abort)) {
+        php_handle_aborted_connection();
+    } else if (EG(exception) == NULL) {
+        zend_throw_exception(spl_ce_RuntimeException, "The body of the request broke off", 0);
+    }
+}
+
+size_t regent_read_post(char *buffer, size_t size)
+{
+    regent_context *context = regent_current();
+    if (context == NULL || context->phase == REGENT_OUTSIDE || context->phase == REGENT_ENDING ||
+        context->body_broken || context->request.content_length == 0) {
+        return 0; /* what is left of a body when the script has ended is drained by the host */
+    }
+    int64_t read = regent_host_read_body(context, buffer, size);
+    if (read < 0) {
+        report_broken_body(context);
+        return 0;
+    }
+    return (size_t)read;
+}
+
+/* ---- Start and end --------------------------------------------------------------------------------------------- */
+
+/*
+ * PHP makes a timer for the time limit at each request's start and deletes it at its end (init_executor(),
+ * zend_deactivate()): three system calls. Without an owner (EG(pid)) it is not deleted, and with one it is not made
+ * again, so one timer serves all requests of a thread. It is disarmed when the owner is taken away: php_request_shutdown()
+ * unsets the limit before the modules end.
+ */
+static void timer_give_back(regent_context *context)
+{
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    if (context->timer_owner != 0) {
+        EG(pid) = context->timer_owner;
+        context->timer_owner = 0;
+    }
+#else
+    (void)context;
+#endif
+}
+
+static void timer_take(regent_context *context)
+{
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    context->timer_owner = EG(pid);
+    EG(pid) = 0;
+#else
+    (void)context;
+#endif
+}
+
+void regent_timer_free(regent_context *context)
+{
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    if (context->timer_owner != 0) {
+        timer_delete(EG(max_execution_timer_timer));
+        context->timer_owner = 0;
+    }
+#else
+    (void)context;
+#endif
+}
+
+zend_result regent_php_request_startup(regent_context *context)
+{
+    timer_give_back(context);
+    return php_request_startup();
+}
+
+/* A bailout out of here (curl_multi with a time limit does it) leaves PHP's state half torn down. */
+void regent_php_request_shutdown(regent_context *context)
+{
+    zend_first_try
+    {
+        php_request_shutdown(NULL);
+    }
+    zend_catch
+    {
+        context->untrusted = true;
+    }
+    zend_end_try();
+    if (context->untrusted) {
+        context->response.truncated = true;
+        PG(last_error_message) = NULL; /* it may be freed, and the next error would free it again */
+        PG(last_error_file) = NULL;
+    }
+}
+
+static bool died_of_fatal_error(void)
+{
+    const int fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+    return PG(last_error_message) != NULL && (PG(last_error_type) & fatal) != 0;
+}
+
+/* Our part of php_request_shutdown(): the script and its shutdown functions are over, the output is complete. */
+void regent_request_module_shutdown(regent_context *context)
+{
+    regent_response *response = &context->response;
+    if (SG(headers_sent) && response->status != 500 && !PG(display_errors) && died_of_fatal_error()) {
+        response->truncated = true; /* it died too late for a 500 */
+    }
+    if (context->phase != REGENT_OUTSIDE && context->phase != REGENT_FINISHED) {
+        context->phase = REGENT_ENDING;
+    }
+    regent_opcache_poll();
+    regent_env_free(&context->env_request);
+    regent_env_free(&context->env_boot);
+    timer_take(context);
+}
+
+/* ---- The primary script ---------------------------------------------------------------------------------------- */
+
+void regent_run_script(regent_context *context, const char *filename)
+{
+    zend_file_handle file;
+    zend_stream_init_filename(&file, filename);
+    file.primary_script = 1;
+    /* We change the directory ourselves: PHP would also go back, which php_request_shutdown() does for nothing. */
+    SG(options) |= SAPI_OPTION_NO_CHDIR;
+    zend_first_try
+    {
+        CG(skip_shebang) = 1;
+        EG(exit_status) = 0;
+        VCWD_CHDIR_FILE(filename); /* the thread's directory, not the process's; a failure shows when the file is opened */
+        php_execute_script(&file);
+    }
+    zend_end_try();
+    zend_destroy_file_handle(&file);
+    if (context->script_error != 0) {
+        answer_missing_script(context, filename);
+    }
+}
+
+static zend_result (*next_stream_open)(zend_file_handle *handle);
+
+/*
+ * PHP turns a missing primary script into a fatal error; we answer 404 as php-fpm does, and without a stat() call before
+ * each request: opcache (or the compiler) opens the file only when it has to, and then passes here.
+ */
+static zend_result open_script(zend_file_handle *handle)
+{
+    if (!handle->primary_script || regent_current() == NULL) {
+        return next_stream_open(handle);
+    }
+    bool primary = handle->primary_script;
+    errno = 0;
+    if (php_stream_open_for_zend_ex(handle, USE_PATH | STREAM_OPEN_FOR_INCLUDE) == SUCCESS) {
+        handle->primary_script = primary;
+        return SUCCESS;
+    }
+    regent_current()->script_error = errno != 0 ? errno : ENOENT;
+    zend_bailout();
+}
+
+void regent_script_open_hook_install(void)
+{
+    next_stream_open = zend_stream_open_function;
+    zend_stream_open_function = open_script;
+}
+
+static void answer_missing_script(regent_context *context, const char *filename)
+{
+    bool denied = context->script_error == EACCES || context->script_error == EPERM;
+    char line[MAXPATHLEN + 128];
+    snprintf(line, sizeof(line), "Primary script cannot be opened: %s (%s)", filename, strerror(context->script_error));
+    regent_host_log_line(LOG_ERR, line);
+    if (context->phase == REGENT_OUTSIDE) {
+        return;
+    }
+    zend_first_try
+    {
+        sapi_header_op(SAPI_HEADER_SET_STATUS, (void *)(intptr_t)(denied ? 403 : 404));
+        if (denied) {
+            PUTS("Access denied.\n");
+        } else {
+            PUTS("File not found.\n");
+        }
+    }
+    zend_end_try();
+}

@@ -1,0 +1,64 @@
+/*
+ * One PHP thread: its set-up, the loop of the classic mode, its end.
+ */
+#include "engine.h"
+
+static void serve_one(regent_context *context);
+
+int regent_php_thread(void *thread, const regent_thread_options *options)
+{
+    regent_context context = {.thread = thread, .options = options, .phase = REGENT_OUTSIDE};
+    int reason = REGENT_THREAD_FAILED;
+
+    if (!regent_response_allocate(&context.response)) {
+        return REGENT_THREAD_FAILED;
+    }
+    regent_process_enter_thread(&context);
+    if (ts_resource(0) != NULL) {
+        ZEND_TSRMLS_CACHE_UPDATE();
+        SG(server_context) = &context;
+        reason = options->worker_script != NULL ? regent_serve_worker(&context) : regent_serve_classic(&context);
+        regent_timer_free(&context);
+        SG(server_context) = NULL;
+        regent_process_leave_thread();
+        ts_free_thread();
+    } else {
+        regent_process_leave_thread();
+    }
+    regent_response_free(&context.response);
+    return context.untrusted && reason == REGENT_THREAD_STOPPED ? REGENT_THREAD_RECYCLE : reason;
+}
+
+int regent_serve_classic(regent_context *context)
+{
+    const uint64_t limit = context->options->max_requests;
+    while (regent_host_next_request(context)) {
+        serve_one(context);
+        regent_request_detach(context);
+        regent_host_release(context);
+        context->handled++;
+        if (context->untrusted || (limit != 0 && context->handled >= limit)) {
+            return REGENT_THREAD_RECYCLE;
+        }
+    }
+    return REGENT_THREAD_STOPPED;
+}
+
+static void serve_one(regent_context *context)
+{
+    regent_request_attach(context);
+    if (regent_php_request_startup(context) == FAILURE) {
+        regent_response_fail(context, 500);
+    } else if (context->body_broken) {
+        /* The script must not run on a part of a body. Whoever broke it off knows the better status, if any. */
+        regent_response_fail(context, 400);
+    } else {
+        context->phase = REGENT_RUNNING;
+        regent_run_script(context, context->request.script_filename.ptr);
+    }
+    regent_php_request_shutdown(context);
+    if (regent_in_forked_child()) {
+        regent_process_exit_child(EG(exit_status));
+    }
+    regent_response_end(context);
+}

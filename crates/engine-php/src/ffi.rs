@@ -1,0 +1,138 @@
+//! `sapi/regent_sapi.h` as Rust sees it: the same structs, by hand, so that no user's build needs bindgen.
+
+use std::ffi::{c_char, c_int, c_void};
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Str {
+    pub ptr: *const c_char,
+    pub len: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Var {
+    pub key: u32,
+    pub name: Str,
+    pub value: Str,
+}
+
+#[repr(C)]
+pub struct Request {
+    pub method: Str,
+    pub uri: Str,
+    pub query_string: Str,
+    pub content_type: Str,
+    pub content_length: i64,
+    pub cookie: Str,
+    pub authorization: Str,
+    pub script_filename: Str,
+    pub path_translated: Str,
+    pub proto_num: c_int,
+    pub vars: *const Var,
+    pub n_vars: usize,
+    pub env: *const Var,
+    pub n_env: usize,
+}
+
+#[repr(C)]
+pub struct Emit {
+    pub has_head: c_int,
+    pub status: c_int,
+    pub headers: *const Str,
+    pub n_headers: usize,
+    pub reason: Str,
+    pub body: *const c_char,
+    pub body_len: usize,
+    pub informational: c_int,
+    pub end: c_int,
+    pub truncated: c_int,
+}
+
+pub const OK: c_int = 0;
+pub const CLIENT_GONE: c_int = 1;
+
+#[repr(C)]
+pub struct Callbacks {
+    pub next_request: extern "C" fn(*mut c_void, *mut Request) -> c_int,
+    pub read_body: extern "C" fn(*mut c_void, *mut c_char, usize) -> i64,
+    pub emit: extern "C" fn(*mut c_void, *const Emit) -> c_int,
+    pub client_gone: extern "C" fn(*mut c_void) -> c_int,
+    pub release: extern "C" fn(*mut c_void),
+    pub log: extern "C" fn(*mut c_void, c_int, Str, Str),
+    pub restart_wanted: extern "C" fn(Str),
+}
+
+#[repr(C)]
+pub struct Options {
+    pub threads: c_int,
+    pub ini: *const c_char,
+    pub software: *const c_char,
+    pub well_known: *const Str,
+    pub n_well_known: usize,
+    pub interrupt_signal: c_int,
+}
+
+#[repr(C)]
+pub struct ThreadOptions {
+    pub worker_script: *const c_char,
+    pub worker_env: *const Var,
+    pub n_worker_env: usize,
+    pub max_requests: u64,
+}
+
+/// Why `regent_php_thread` returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadEnd {
+    Stopped,
+    Recycle,
+    WorkerEnded,
+    WorkerBootFailed,
+    Failed,
+}
+
+impl ThreadEnd {
+    pub fn from_code(code: c_int) -> Self {
+        match code {
+            0 => Self::Stopped,
+            1 => Self::Recycle,
+            2 => Self::WorkerEnded,
+            3 => Self::WorkerBootFailed,
+            _ => Self::Failed,
+        }
+    }
+}
+
+unsafe extern "C" {
+    pub fn regent_php_start(options: *const Options, callbacks: *const Callbacks) -> c_int;
+    pub fn regent_php_stop();
+    pub fn regent_php_version() -> *const c_char;
+    pub fn regent_php_opcache_enabled() -> c_int;
+    pub fn regent_php_thread(thread: *mut c_void, options: *const ThreadOptions) -> c_int;
+}
+
+impl Str {
+    pub const EMPTY: Self = Self { ptr: c"".as_ptr(), len: 0 };
+
+    pub fn new(bytes: &[u8]) -> Self {
+        Self { ptr: bytes.as_ptr().cast(), len: bytes.len() }
+    }
+
+    /// # Safety
+    /// The C side gave it, and it is valid for the call that gave it.
+    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: law 5: (pointer, length) of memory that outlives the callback.
+        unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
+    }
+}
+
+impl Var {
+    pub const OTHER: u32 = 0xFFFF;
+
+    pub fn named(name: &[u8], value: &[u8]) -> Self {
+        Self { key: Self::OTHER, name: Str::new(name), value: Str::new(value) }
+    }
+}

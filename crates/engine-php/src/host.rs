@@ -1,0 +1,283 @@
+//! The callbacks that PHP's side calls: leaves that read and write our structs and the shared memory, and never call
+//! Zend (laws 2 to 5).
+
+use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
+use crate::reporter::Reporter;
+use crate::threads::count_ready;
+use regent_wire::control::Event;
+use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+/// Variables that PHP also wants in its `request_info`.
+mod keys {
+    use regent_wire::names::key;
+
+    pub const REQUEST_METHOD: u16 = key("REQUEST_METHOD");
+    pub const REQUEST_URI: u16 = key("REQUEST_URI");
+    pub const QUERY_STRING: u16 = key("QUERY_STRING");
+    pub const CONTENT_TYPE: u16 = key("CONTENT_TYPE");
+    pub const HTTP_COOKIE: u16 = key("HTTP_COOKIE");
+    pub const HTTP_AUTHORIZATION: u16 = key("HTTP_AUTHORIZATION");
+    pub const SCRIPT_FILENAME: u16 = key("SCRIPT_FILENAME");
+    pub const PATH_TRANSLATED: u16 = key("PATH_TRANSLATED");
+    pub const SERVER_PROTOCOL: u16 = key("SERVER_PROTOCOL");
+    pub const REGENT_THREAD: u16 = key("REGENT_THREAD");
+}
+
+/// The table that PHP's side is started with.
+pub static CALLBACKS: Callbacks =
+    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted };
+
+/// Log lines come before and outside of any thread of ours (start-up, preloading), with nothing but this to go by:
+/// PHP is one to a process, and so is its way to the server.
+static REPORTER: OnceLock<Arc<Reporter>> = OnceLock::new();
+
+/// Where lines go that belong to no request. Once, before PHP is started.
+pub fn set_reporter(reporter: &Arc<Reporter>) {
+    let _ = REPORTER.set(Arc::clone(reporter));
+}
+
+/// One PHP thread: what the `thread` pointer of the callbacks points to.
+pub struct PhpThread {
+    wire: EngineThread,
+    variables: Vec<Var>,
+    number: String,
+    running: bool,
+    /// Until the first request is asked for.
+    not_ready: Option<Arc<AtomicUsize>>,
+    reporter: Arc<Reporter>,
+}
+
+impl PhpThread {
+    pub fn new(wire: EngineThread, not_ready: Arc<AtomicUsize>, reporter: Arc<Reporter>) -> Self {
+        let number = format!("{}\0", wire.index());
+        Self { wire, variables: Vec::new(), number, running: false, not_ready: Some(not_ready), reporter }
+    }
+
+    /// Runs the thread's script until it ends.
+    pub fn run(&mut self, options: &ThreadOptions) -> ThreadEnd {
+        let this: *mut Self = self;
+        // SAFETY: laws 1 and 5: no Rust frame lies between the C function's zend_try and what may bail out but the
+        // callbacks, which are leaves; `self` and the options outlive the call, and only the callbacks use `self`
+        // meanwhile.
+        let code = unsafe { ffi::regent_php_thread(this.cast(), options) };
+        self.end_request();
+        ThreadEnd::from_code(code)
+    }
+
+    pub fn must_stop(&self) -> bool {
+        self.wire.must_stop()
+    }
+
+    pub fn set_state(&self, state: ThreadState) {
+        self.wire.set_state(state);
+    }
+
+    pub fn count_restart(&self) {
+        self.wire.count_restart();
+    }
+
+    fn next(&mut self, out: &mut Request) -> bool {
+        if let Some(not_ready) = self.not_ready.take() {
+            count_ready(&not_ready, &self.reporter);
+        }
+        self.end_request();
+        let Some(head) = self.wire.next_request() else { return false };
+        fill(out, head, &mut self.variables, &self.number);
+        self.running = true;
+        true
+    }
+
+    fn end_request(&mut self) {
+        if std::mem::take(&mut self.running) {
+            self.wire.release();
+        }
+    }
+
+    fn emit(&mut self, part: &Emit) -> Result<(), ClientGone> {
+        if !self.running {
+            return Err(ClientGone);
+        }
+        if part.has_head != 0 {
+            self.emit_head(part)?;
+        }
+        if part.body_len > 0 {
+            // SAFETY: law 5: (pointer, length) for the time of the call.
+            self.wire.body(unsafe { Str { ptr: part.body, len: part.body_len }.bytes() })?;
+        }
+        if part.end != 0 {
+            self.wire.end(if part.truncated != 0 { Completion::Truncated } else { Completion::Complete })?;
+        }
+        self.wire.publish();
+        if self.wire.client_gone() { Err(ClientGone) } else { Ok(()) }
+    }
+
+    fn emit_head(&mut self, part: &Emit) -> Result<(), ClientGone> {
+        let lines = if part.n_headers == 0 {
+            &[]
+        } else {
+            // SAFETY: law 5: (pointer, length) for the time of the call.
+            unsafe { std::slice::from_raw_parts(part.headers, part.n_headers) }
+        };
+        // SAFETY: law 5: as above, for each line.
+        let lines = || lines.iter().map(|line| unsafe { line.bytes() });
+        let size: usize = lines().map(|line| line.len() + 8).sum();
+        if size > self.wire.max_head() - 1024 {
+            let message =
+                format!("the response head has {size} bytes; {} are allowed", self.wire.max_head() - 1024);
+            self.wire.log(3, message.as_bytes(), b"")?;
+            return self.wire.head(HeadKind::Final, 500, b"", std::iter::empty());
+        }
+        let kind = if part.informational != 0 { HeadKind::Informational } else { HeadKind::Final };
+        // What a script can set is clamped (law 8): the C side has checked it too.
+        let status =
+            u16::try_from(part.status).ok().filter(|status| (100..=999).contains(status)).unwrap_or(500);
+        // SAFETY: law 5: as above.
+        let reason = unsafe { part.reason.bytes() };
+        self.wire.head(kind, status, reason, lines().filter_map(split_line))
+    }
+}
+
+/// "Name: value", where the space may be missing and the value empty.
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
+}
+
+/// Points the C struct at the variables of the head, which stay where they are until the release.
+fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &str) {
+    *out = Request {
+        method: Str::EMPTY,
+        uri: Str::EMPTY,
+        query_string: Str::EMPTY,
+        content_type: Str::EMPTY,
+        content_length: head.body_length.map_or(-1, |length| i64::try_from(length).unwrap_or(i64::MAX)),
+        cookie: Str::EMPTY,
+        authorization: Str::EMPTY,
+        script_filename: Str::EMPTY,
+        path_translated: Str::EMPTY,
+        proto_num: 1001,
+        vars: std::ptr::null(),
+        n_vars: 0,
+        env: std::ptr::null(),
+        n_env: head.environment,
+    };
+    variables.clear();
+    for variable in head {
+        let value = Str::new(variable.value);
+        match variable.key {
+            keys::REQUEST_METHOD => out.method = value,
+            keys::REQUEST_URI => out.uri = value,
+            keys::QUERY_STRING => out.query_string = value,
+            keys::CONTENT_TYPE => out.content_type = value,
+            keys::HTTP_COOKIE => out.cookie = value,
+            keys::HTTP_AUTHORIZATION => out.authorization = value,
+            keys::SCRIPT_FILENAME => out.script_filename = value,
+            keys::PATH_TRANSLATED => out.path_translated = value,
+            keys::SERVER_PROTOCOL => out.proto_num = protocol_number(variable.value),
+            _ => {}
+        }
+        variables.push(Var { key: u32::from(variable.key), name: Str::new(variable.name), value });
+    }
+    variables.push(Var {
+        key: u32::from(keys::REGENT_THREAD),
+        name: Str::EMPTY,
+        value: Str::new(&number.as_bytes()[..number.len() - 1]),
+    });
+    out.n_env = out.n_env.min(variables.len());
+    out.env = variables.as_ptr();
+    out.vars = variables.as_ptr();
+    out.n_vars = variables.len();
+}
+
+/// PHP's number of a protocol version: 1000 × major + minor.
+fn protocol_number(protocol: &[u8]) -> c_int {
+    match protocol {
+        b"HTTP/1.0" => 1000,
+        b"HTTP/2.0" => 2000,
+        b"HTTP/3.0" => 3000,
+        _ => 1001,
+    }
+}
+
+/// Runs a callback's body: a panic ends here, with `otherwise` as its answer (law 4).
+fn guarded<T>(thread: *mut c_void, otherwise: T, body: impl FnOnce(&mut PhpThread) -> T) -> T {
+    let Some(thread) = std::ptr::NonNull::new(thread.cast::<PhpThread>()) else { return otherwise };
+    // SAFETY: law 3: the pointer that `PhpThread::run` passed, and PHP calls back on that thread only, one callback
+    // at a time.
+    let run = AssertUnwindSafe(|| body(unsafe { &mut *thread.as_ptr() }));
+    catch_unwind(run).unwrap_or(otherwise)
+}
+
+extern "C" fn next_request(thread: *mut c_void, out: *mut Request) -> c_int {
+    // SAFETY: law 5: the C side's struct, for the time of the call.
+    guarded(thread, 0, |thread| c_int::from(thread.next(unsafe { &mut *out })))
+}
+
+extern "C" fn read_body(thread: *mut c_void, buffer: *mut c_char, size: usize) -> i64 {
+    guarded(thread, -1, |thread| {
+        if !thread.running {
+            return 0;
+        }
+        // SAFETY: law 5: a buffer of that size, for the time of the call; it may be uninitialized, and is only
+        // written.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) };
+        thread.wire.read_body(buffer).map_or(-1, |count| count as i64)
+    })
+}
+
+extern "C" fn emit(thread: *mut c_void, part: *const Emit) -> c_int {
+    // SAFETY: law 5: the C side's struct, for the time of the call.
+    guarded(thread, CLIENT_GONE, |thread| match thread.emit(unsafe { &*part }) {
+        Ok(()) => OK,
+        Err(ClientGone) => CLIENT_GONE,
+    })
+}
+
+extern "C" fn client_gone(thread: *mut c_void) -> c_int {
+    guarded(thread, 1, |thread| c_int::from(!thread.running || thread.wire.client_gone()))
+}
+
+extern "C" fn release(thread: *mut c_void) {
+    guarded(thread, (), PhpThread::end_request);
+}
+
+extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str) {
+    // SAFETY: law 5: valid for the time of the call.
+    let (message, context) = unsafe { (message.bytes(), context.bytes()) };
+    let level = level.clamp(0, 7) as u8;
+    let in_request = guarded(thread, false, |thread| {
+        let written = thread.running && thread.wire.log(level, message, context).is_ok();
+        if written {
+            thread.wire.publish();
+        }
+        written
+    });
+    if let (false, Some(reporter)) = (in_request, REPORTER.get()) {
+        reporter.send(&Event::Log { level, message: String::from_utf8_lossy(message).into_owned() });
+    }
+}
+
+extern "C" fn restart_wanted(reason: Str) {
+    // SAFETY: law 5: valid for the time of the call.
+    let reason = String::from_utf8_lossy(unsafe { reason.bytes() }).into_owned();
+    if let Some(reporter) = REPORTER.get() {
+        reporter.send(&Event::RestartWanted { reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_lines_are_split() {
+        assert_eq!(split_line(b"A: b"), Some((&b"A"[..], &b"b"[..])));
+        assert_eq!(split_line(b"A:b"), Some((&b"A"[..], &b"b"[..])));
+        assert_eq!(split_line(b"A:"), Some((&b"A"[..], &b""[..])));
+        assert_eq!(split_line(b"nothing"), None);
+    }
+}

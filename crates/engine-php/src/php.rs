@@ -1,0 +1,76 @@
+//! Starting and ending PHP in this process.
+
+use crate::ffi::{self, Str};
+use crate::host;
+use crate::reporter::Reporter;
+use anyhow::{Result, bail};
+use regent_wire::control::{Opcache, Start};
+use regent_wire::names::WELL_KNOWN;
+use std::ffi::{CStr, CString, c_int};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The real-time signal that is ours: interrupts a thread's blocking system call. PHP's timers use the first ones.
+const INTERRUPT_SIGNAL_BELOW_MAX: c_int = 2;
+
+/// Starts PHP, once. What goes wrong has been logged by the time of the error.
+pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
+    host::set_reporter(reporter);
+    let ini = CString::new(ini_lines(&start.ini))?;
+    let software = CString::new(start.software.as_str())?;
+    let names: Vec<Str> = WELL_KNOWN.iter().map(|name| Str::new(name.as_bytes())).collect();
+    let options = ffi::Options {
+        threads: start.pools.iter().map(|pool| c_int::from(pool.threads)).sum(),
+        ini: ini.as_ptr(),
+        software: software.as_ptr(),
+        well_known: names.as_ptr(),
+        n_well_known: names.len(),
+        interrupt_signal: libc::SIGRTMAX() - INTERRUPT_SIGNAL_BELOW_MAX,
+    };
+    // SAFETY: laws 3 and 5: the table and the strings outlive the call (the C side copies what it keeps); this is
+    // the only start in this process.
+    match unsafe { ffi::regent_php_start(&options, &host::CALLBACKS) } {
+        0 => Ok(()),
+        _ => bail!("PHP could not be started"),
+    }
+}
+
+/// Ends PHP after its threads have ended.
+pub fn stop() {
+    // SAFETY: law 1: no PHP thread runs any more.
+    unsafe { ffi::regent_php_stop() }
+}
+
+/// As `PHP_VERSION`.
+pub fn version() -> String {
+    // SAFETY: law 5: a static string.
+    unsafe { CStr::from_ptr(ffi::regent_php_version()) }.to_string_lossy().into_owned()
+}
+
+pub fn opcache() -> Opcache {
+    // SAFETY: law 1: reads a flag.
+    match unsafe { ffi::regent_php_opcache_enabled() } {
+        0 => Opcache::Disabled,
+        _ => Opcache::Enabled,
+    }
+}
+
+/// `name="value"` lines as `php -d` makes them: quoted, so that a value is taken as it is.
+fn ini_lines(overrides: &[(String, String)]) -> String {
+    overrides.iter().fold(String::new(), |mut lines, (name, value)| {
+        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+        let _ = writeln!(lines, "{name}=\"{escaped}\"");
+        lines
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ini_values_are_quoted() {
+        let lines = ini_lines(&[("a.b".into(), "x;y \"z\"".into())]);
+        assert_eq!(lines, "a.b=\"x;y \\\"z\\\"\"\n");
+    }
+}

@@ -1,0 +1,23 @@
+//! The SAPI alone, run by a small C host instead of the Rust one: what PHP scripts see and what their clients get.
+
+#[path = "sapi/body.rs"]
+mod body;
+#[path = "sapi/environment.rs"]
+mod environment;
+#[path = "sapi/errors.rs"]
+mod errors;
+#[path = "sapi/functions.rs"]
+mod functions;
+#[path = "sapi/opcache.rs"]
+mod opcache;
+#[path = "sapi/process.rs"]
+mod process;
+#[path = "sapi/request.rs"]
+mod request;
+#[path = "sapi/response.rs"]
+mod response;
+mod support;
+#[path = "sapi/worker.rs"]
+mod worker;
+#[path = "sapi/worker_state.rs"]
+mod worker_state;

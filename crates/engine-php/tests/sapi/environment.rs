@@ -1,0 +1,52 @@
+//! getenv(), putenv() and what child processes see.
+
+use crate::support::{Scenario, Scratch};
+
+fn scenario() -> Scenario {
+    Scenario::classic().environment("HOST_NAME", "of the process").environment("REMOVED", "still there")
+}
+
+#[test]
+fn the_environment_has_layers() {
+    let outcome = scenario().get("environment.php", "").line("site_env", "SITE=of the site").run();
+    let got = outcome.response(0).json();
+    assert_eq!(got["own"], "put");
+    assert_eq!(got["site"], "of the site");
+    assert_eq!(got["host"], "changed");
+    assert_eq!((&got["removed"], &got["unset"]), (&false.into(), &false.into()));
+    assert_eq!(got["all"], serde_json::json!({"HOST_NAME": "changed", "OWN": "put", "SITE": "of the site"}));
+    let arrays = serde_json::json!(["of the site", "of the process", null]);
+    assert_eq!((&got["env"], &got["server"]), (&arrays, &arrays));
+    assert_eq!(got["shell"], "put of the site changed []\n");
+}
+
+#[test]
+fn putenv_ends_with_its_request() {
+    let outcome = scenario().get("environment.php", "").get("environment_after.php", "").run();
+    let expected = serde_json::json!([false, "of the process", "still there", "of the process"]);
+    assert_eq!(outcome.response(1).json(), expected);
+}
+
+#[test]
+fn putenv_is_not_seen_by_requests_beside_it_or_their_children() {
+    let scratch = Scratch::new();
+    let path = scratch.path().display();
+    let outcome = Scenario::classic()
+        .line("threads", 2)
+        .get("environment_beside.php", &format!("path={path}&first"))
+        .get("environment_beside.php", &format!("path={path}"))
+        .run();
+    assert_eq!(outcome.response(0).body, "first first");
+    assert_eq!(outcome.response(1).body, "second second");
+}
+
+#[test]
+fn a_worker_keeps_what_it_put_while_it_booted() {
+    let outcome = Scenario::worker("worker_environment.php")
+        .get("worker_environment.php", "put=1")
+        .get("worker_environment.php", "")
+        .line("site_env", "SITE=here")
+        .run();
+    assert_eq!(outcome.response(0).json(), serde_json::json!(["yes", false, false, "yes"]));
+    assert_eq!(outcome.response(1).json(), serde_json::json!(["yes", false, "here", "yes"]));
+}

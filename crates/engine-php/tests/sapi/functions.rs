@@ -1,0 +1,52 @@
+//! The functions that the SAPI adds.
+
+use crate::support::Scenario;
+
+#[test]
+fn finish_request_answers_and_the_script_goes_on() {
+    let outcome = Scenario::classic().request("POST", "finishes_early.php", "").body("12345").run();
+    let response = outcome.response(0);
+    assert_eq!((response.body.as_str(), response.header("X-Late")), ("answer", None));
+    assert!(outcome.logged("[true,false,0,5]"), "{}", outcome.text);
+}
+
+#[test]
+fn request_headers_keep_their_order_and_the_host() {
+    let outcome = Scenario::classic()
+        .request("POST", "request_headers.php", "")
+        .header("Host: example.test")
+        .header("X-Zebra: 1")
+        .header("Accept-Language: en")
+        .header("Content-Type: text/plain")
+        .header("X-Ant: 2")
+        .body("x")
+        .run();
+    let expected = r#"{"Host":"example.test","X-Zebra":"1","Accept-Language":"en","Content-Type":"text/plain","X-Ant":"2","Content-Length":"1"}"#;
+    assert_eq!(outcome.response(0).body, format!("[{expected},true]"));
+}
+
+#[test]
+fn response_headers_are_listed() {
+    let outcome = Scenario::classic().get("response_headers.php", "").run();
+    assert_eq!(outcome.response(0).body, r#"{"X-One":"1","X-Two":"2"}"#);
+}
+
+#[test]
+fn log_lines_have_levels_and_fields() {
+    let outcome = Scenario::classic().get("logs.php", "").run();
+    let levels: Vec<_> = outcome.log.iter().map(|(level, line)| (*level, line.as_str())).collect();
+    assert_eq!(levels[0], (5, "from error_log"));
+    assert_eq!(levels[1], (7, "debug"));
+    assert_eq!(levels[2], (6, "plain"));
+    assert_eq!(levels[3], (4, r#"warn | {"user":7,"path":"/a"}"#));
+    assert_eq!(levels[4], (3, r#"error | {"0":"listed"}"#));
+    assert!(levels[5].0 == 5 && levels[5].1.starts_with("PHP Notice:  a notice"), "{:?}", levels[5]);
+    assert!(levels[6].0 == 4 && levels[6].1.starts_with("PHP Warning:  a warning"), "{:?}", levels[6]);
+}
+
+#[test]
+fn requests_are_only_handled_in_workers() {
+    let outcome = Scenario::classic().get("not_a_worker.php", "").run();
+    let expected = "RuntimeException: frankenphp_handle_request() called while not in worker mode";
+    assert_eq!(outcome.response(0).body, expected);
+}

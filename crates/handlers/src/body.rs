@@ -1,0 +1,294 @@
+//! Bodies of answers: nothing, bytes in memory, or pieces of a file.
+//!
+//! A file is read while it is sent, without ever blocking the I/O thread: what is in the page cache is read at once
+//! (`preadv2` with `RWF_NOWAIT`), the rest by the runtime's blocking threads.
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, ReadWriteFlags};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io::{self, IoSliceMut};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// Bytes read at once: small enough for the allocator's heap, large enough to amortize the calls.
+const CHUNK: u64 = 64 * 1024;
+
+/// The body of an answer, of known length.
+#[derive(Debug)]
+pub struct Body(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Full(Bytes),
+    File(Box<FileBody>),
+}
+
+#[derive(Debug)]
+struct FileBody {
+    file: Arc<OwnedFd>,
+    segments: VecDeque<Segment>,
+    /// Bytes that are not sent yet.
+    left: u64,
+    pending: Option<JoinHandle<io::Result<Vec<u8>>>>,
+    /// Whether the file system can say that it would block.
+    nowait: bool,
+}
+
+/// A piece of a body.
+#[derive(Debug)]
+pub(crate) enum Segment {
+    Bytes(Bytes),
+    File { offset: u64, len: u64 },
+}
+
+impl Body {
+    pub fn empty() -> Self {
+        Self(Kind::Full(Bytes::new()))
+    }
+
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        Self(Kind::Full(bytes.into()))
+    }
+
+    /// Bytes that are still to come.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Kind::Full(bytes) => bytes.len() as u64,
+            Kind::File(file) => file.left,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A part of a regular file. A small one that is in the page cache is read here and now.
+    pub(crate) fn file(file: OwnedFd, offset: u64, len: u64) -> Self {
+        if len <= CHUNK {
+            if let Ok(bytes) = read_cached(&file, offset, len) {
+                if bytes.len() as u64 == len {
+                    return Self::full(bytes);
+                }
+            }
+        }
+        Self::segments(file, [Segment::File { offset, len }].into())
+    }
+
+    /// Several parts of one file, with bytes around them.
+    pub(crate) fn segments(file: OwnedFd, segments: VecDeque<Segment>) -> Self {
+        let left = segments.iter().map(Segment::len).sum();
+        Self(Kind::File(Box::new(FileBody {
+            file: Arc::new(file),
+            segments,
+            left,
+            pending: None,
+            nowait: true,
+        })))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    /// An error means that the announced length cannot be kept: the connection has to be closed.
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.get_mut().0 {
+            Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::File(file) => file.poll(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}
+
+impl FileBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let result = match self.next_chunk(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(result)) => result,
+        };
+        match &result {
+            Ok(bytes) => self.left = self.left.saturating_sub(bytes.len() as u64),
+            Err(_) => self.segments.clear(),
+        }
+        Poll::Ready(Some(result))
+    }
+
+    fn next_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if let Some(task) = &mut self.pending {
+                let read = ready!(Pin::new(task).poll(cx));
+                self.pending = None;
+                let chunk = read.map_err(io::Error::other).and_then(|read| self.take_read(read?));
+                return Poll::Ready(Some(chunk));
+            }
+            let (offset, len) = match self.segments.front() {
+                None => return Poll::Ready(None),
+                Some(Segment::File { offset, len }) if *len > 0 => (*offset, (*len).min(CHUNK)),
+                Some(_) => match self.segments.pop_front() {
+                    Some(Segment::Bytes(bytes)) if !bytes.is_empty() => return Poll::Ready(Some(Ok(bytes))),
+                    _ => continue,
+                },
+            };
+            match self.read(offset, len) {
+                Ok(Some(bytes)) => return Poll::Ready(Some(self.take_read(bytes))),
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    /// What can be had at once; `None`: a blocking thread has been asked.
+    fn read(&mut self, offset: u64, len: u64) -> io::Result<Option<Vec<u8>>> {
+        if self.nowait {
+            match read_cached(&self.file, offset, len) {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(Errno::AGAIN) => {}
+                // The file system knows no RWF_NOWAIT.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.nowait = false,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        let Ok(runtime) = Handle::try_current() else {
+            return read_blocking(&self.file, offset, len).map(Some);
+        };
+        let file = self.file.clone();
+        self.pending = Some(runtime.spawn_blocking(move || read_blocking(&file, offset, len)));
+        Ok(None)
+    }
+
+    /// Accounts for what was read of the first segment.
+    fn take_read(&mut self, bytes: Vec<u8>) -> io::Result<Bytes> {
+        if bytes.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file became shorter while it was sent",
+            ));
+        }
+        if let Some(Segment::File { offset, len }) = self.segments.front_mut() {
+            *offset += bytes.len() as u64;
+            *len = len.saturating_sub(bytes.len() as u64);
+        }
+        Ok(bytes.into())
+    }
+}
+
+impl Segment {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+}
+
+/// Reads what is in the page cache; `EAGAIN` if nothing is.
+fn read_cached(file: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<Vec<u8>> {
+    let mut buffer = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let read = loop {
+        match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut buffer)], offset, ReadWriteFlags::NOWAIT) {
+            Err(Errno::INTR) => {}
+            result => break result?,
+        }
+    };
+    buffer.truncate(read);
+    Ok(buffer)
+}
+
+fn read_blocking(file: &OwnedFd, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *buffer, offset))?;
+    buffer.truncate(read);
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Body as _;
+    use http_body_util::BodyExt;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn file_of(content: &[u8]) -> (File, OwnedFd) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        let fd = file.try_clone().unwrap().into();
+        (file, fd)
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_large_file_arrives_whole() {
+        let content: Vec<u8> = (0..300_000_u32).map(|i| i as u8).collect();
+        let (_file, fd) = file_of(&content);
+        let body = Body::file(fd, 10, 299_000);
+        assert_eq!(body.size_hint().exact(), Some(299_000));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), content[10..299_010]);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn blocking_reads_give_the_same() {
+        let content = vec![7; 200_000];
+        let (_file, fd) = file_of(&content);
+        let Kind::File(mut file) = Body::file(fd, 0, 200_000).0 else { panic!("not streamed") };
+        file.nowait = false;
+        let body = Body(Kind::File(file)).collect().await.unwrap().to_bytes();
+        assert_eq!(body, content);
+    }
+
+    #[test]
+    fn a_small_file_is_read_at_once() {
+        let (_file, fd) = file_of(b"hello");
+        assert!(matches!(Body::file(fd, 1, 3).0, Kind::Full(bytes) if bytes == "ell"));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn segments_follow_each_other() {
+        let (_file, fd) = file_of(b"0123456789");
+        let text = |text: &'static str| Segment::Bytes(Bytes::from_static(text.as_bytes()));
+        let body = Body::segments(
+            fd,
+            [
+                text("<"),
+                Segment::File { offset: 2, len: 3 },
+                text("|"),
+                Segment::File { offset: 8, len: 2 },
+                text(">"),
+            ]
+            .into(),
+        );
+        assert_eq!(body.len(), 8);
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "<234|89>");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_file_that_shrinks_is_an_error_and_not_a_short_answer() {
+        let (file, fd) = file_of(&vec![1; 200_000]);
+        let mut body = Body::file(fd, 0, 200_000);
+        body.frame().await.unwrap().unwrap();
+        file.set_len(70_000).unwrap();
+        let error = loop {
+            match body.frame().await.unwrap() {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(body.frame().await.is_none());
+    }
+}

@@ -1,0 +1,374 @@
+//! A request on its way through the routes, and what the routes made of it.
+
+use crate::Body;
+use crate::host;
+use crate::response_headers::{self, HeaderOps, Origin};
+use crate::root::{self, Root};
+use crate::url_path::{self, BadRequest};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Response, StatusCode, Uri, Version};
+use regent_config::WorkerId;
+use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The head of a request, with what handlers have changed of it so far.
+pub struct Exchange {
+    pub method: Method,
+    /// As it stands after rewrites.
+    pub uri: Uri,
+    /// As the client sent it.
+    pub original_uri: Uri,
+    pub version: Version,
+    pub headers: HeaderMap,
+    /// The client; `None` on a Unix socket.
+    pub remote: Option<SocketAddr>,
+    /// The listener's side of the connection; `None` on a Unix socket.
+    pub local: Option<SocketAddr>,
+    /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
+    pub host: String,
+    /// Body limit of this route in bytes (`request_body max_size`).
+    pub max_body_size: Option<u64>,
+    original_method: Method,
+    /// The path of `uri` in normal form, where that differs from what is written there.
+    path: Option<Vec<u8>>,
+    flaw: Option<BadRequest>,
+    /// Index of the site that it belongs to.
+    site: Option<usize>,
+    root: Option<Arc<Root>>,
+    vars: Vec<(String, String)>,
+    captures: Vec<Captures>,
+    file_match: Option<FileMatch>,
+    header_ops: Vec<Arc<HeaderOps>>,
+    origin: Origin,
+    uuid: OnceLock<Uuid>,
+}
+
+/// What the server has to do.
+pub enum Action {
+    /// Send this; it is complete.
+    Respond(Response<Body>),
+    /// Run PHP, and send what it answers.
+    Php(PhpTarget),
+}
+
+/// Where a request goes in PHP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhpTarget {
+    /// `None`: the classic pool.
+    pub worker: Option<WorkerId>,
+    pub document_root: PathBuf,
+    /// Absolute, resolved as configured; of a worker: the worker's file.
+    pub script_filename: PathBuf,
+    /// URL path of the script, decoded: `/index.php`.
+    pub script_name: String,
+    /// What follows the script in the path, decoded: empty or `/rest`.
+    pub path_info: String,
+    pub env: Vec<(String, String)>,
+    pub request_body_timeout: Option<Duration>,
+}
+
+/// Groups of a regular expression that matched.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    pub(crate) name: Option<String>,
+    /// By number and, where they have one, by name.
+    pub(crate) groups: Vec<(Option<String>, Vec<u8>)>,
+}
+
+/// A file that a `file` matcher found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FileMatch {
+    /// URL path, decoded.
+    pub(crate) relative: Vec<u8>,
+    pub(crate) absolute: Vec<u8>,
+    pub(crate) kind: FileKind,
+    /// What follows the split in the path.
+    pub(crate) remainder: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    File,
+    Directory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Uuid(u128);
+
+impl Exchange {
+    /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
+    pub fn new(
+        method: Method,
+        uri: Uri,
+        version: Version,
+        headers: HeaderMap,
+        remote: Option<SocketAddr>,
+        local: Option<SocketAddr>,
+    ) -> Self {
+        let host = host::host_name(host::host_port(&uri, &headers));
+        let path = url_path::normalize(uri.path());
+        let flaw = path.as_ref().err().copied().or(host.is_none().then_some(BadRequest::Host));
+        Self {
+            original_method: method.clone(),
+            method,
+            original_uri: uri.clone(),
+            uri,
+            version,
+            headers,
+            remote,
+            local,
+            host: host.unwrap_or_default(),
+            max_body_size: None,
+            path: path.unwrap_or_default(),
+            flaw,
+            site: None,
+            root: None,
+            vars: Vec::new(),
+            captures: Vec::new(),
+            file_match: None,
+            header_ops: Vec::new(),
+            origin: Origin::Regent,
+            uuid: OnceLock::new(),
+        }
+    }
+
+    /// Applies the configured changes to the header of an answer, whoever made it, and adds `Server` if there is none.
+    pub fn finish(&mut self, status: &mut StatusCode, headers: &mut HeaderMap) {
+        response_headers::finish(self, *status, headers);
+    }
+
+    /// As the client sent it.
+    pub fn original_method(&self) -> &Method {
+        &self.original_method
+    }
+
+    /// The path of [`Self::uri`], decoded, without dot segments and doubled slashes.
+    pub fn path(&self) -> &[u8] {
+        match &self.path {
+            Some(path) => path,
+            None => self.uri.path().as_bytes(),
+        }
+    }
+
+    /// The same of the URI that the client sent; empty if that has no path.
+    pub(crate) fn original_path(&self) -> Cow<'_, [u8]> {
+        match url_path::normalize(self.original_uri.path()) {
+            Ok(None) => Cow::Borrowed(self.original_uri.path().as_bytes()),
+            Ok(Some(path)) => Cow::Owned(path),
+            Err(_) => Cow::Borrowed(&[]),
+        }
+    }
+
+    pub(crate) fn flaw(&self) -> Option<BadRequest> {
+        self.flaw
+    }
+
+    pub(crate) fn host_port(&self) -> &[u8] {
+        host::host_port(&self.uri, &self.headers)
+    }
+
+    /// Replaces path and query, both encoded.
+    pub(crate) fn rewrite(&mut self, path: &[u8], query: Option<&[u8]>) -> Result<(), BadRequest> {
+        let mut target = Vec::with_capacity(path.len() + query.map_or(0, <[u8]>::len) + 2);
+        if path.first() != Some(&b'/') {
+            target.push(b'/');
+        }
+        target.extend_from_slice(path);
+        if let Some(query) = query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        let target =
+            PathAndQuery::from_maybe_shared(bytes::Bytes::from(target)).map_err(|_| BadRequest::NoPath)?;
+        self.path = url_path::normalize(target.path())?;
+        let mut parts = std::mem::take(&mut self.uri).into_parts();
+        parts.path_and_query = Some(target);
+        self.uri = Uri::from_parts(parts).map_err(|_| BadRequest::NoPath)?;
+        Ok(())
+    }
+
+    /// Replaces the path by a decoded one, and keeps the query.
+    pub(crate) fn rewrite_path(&mut self, path: &[u8]) -> Result<(), BadRequest> {
+        let mut encoded = Vec::with_capacity(path.len() + 16);
+        url_path::encode_path(path, &mut encoded);
+        let query = self.uri.query().map(str::to_owned);
+        self.rewrite(&encoded, query.as_deref().map(str::as_bytes))
+    }
+
+    pub(crate) fn enter_site(&mut self, site: usize, default_root: &Arc<Root>) {
+        self.site = Some(site);
+        self.root = Some(default_root.clone());
+    }
+
+    pub(crate) fn site(&self) -> Option<usize> {
+        self.site
+    }
+
+    pub(crate) fn root(&self) -> Option<Arc<Root>> {
+        self.root.clone()
+    }
+
+    pub(crate) fn set_root(&mut self, root: Arc<Root>) {
+        self.root = Some(root);
+    }
+
+    pub(crate) fn set_var(&mut self, name: &str, value: String) {
+        match self.vars.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.vars.push((name.to_owned(), value)),
+        }
+    }
+
+    pub(crate) fn write_var(&self, name: &str, out: &mut Vec<u8>) {
+        match (name, &self.root) {
+            ("root", Some(root)) => out.extend_from_slice(root.path().as_os_str().as_bytes()),
+            _ => {
+                if let Some((_, value)) = self.vars.iter().find(|(known, _)| known == name) {
+                    out.extend_from_slice(value.as_bytes());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn add_captures(&mut self, captures: Captures) {
+        self.captures.push(captures);
+    }
+
+    /// A group of the latest match of the regular expression of that name (of any, without one); empty if none.
+    pub(crate) fn group(&self, name: Option<&str>, group: &str) -> &[u8] {
+        let fits = |captures: &&Captures| name.is_none() || captures.name.as_deref() == name;
+        let Some(captures) = self.captures.iter().rev().find(fits) else { return &[] };
+        let found = match group.parse::<usize>() {
+            Ok(index) => captures.groups.get(index),
+            Err(_) => captures.groups.iter().find(|(known, _)| known.as_deref() == Some(group)),
+        };
+        found.map_or(&[], |(_, text)| text)
+    }
+
+    pub(crate) fn set_file_match(&mut self, found: FileMatch) {
+        self.file_match = Some(found);
+    }
+
+    pub(crate) fn file_match(&self) -> Option<&FileMatch> {
+        self.file_match.as_ref()
+    }
+
+    pub(crate) fn add_header_ops(&mut self, ops: Arc<HeaderOps>) {
+        self.header_ops.push(ops);
+    }
+
+    pub(crate) fn header_ops(&self) -> &[Arc<HeaderOps>] {
+        &self.header_ops
+    }
+
+    pub(crate) fn set_origin(&mut self, origin: Origin) {
+        self.origin = origin;
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Sets the `Host` of the request for the handlers that follow.
+    pub(crate) fn refresh_host(&mut self) {
+        self.host = host::host_name(self.host_port()).unwrap_or_default();
+    }
+
+    /// An identifier of this request, made when it is first asked for.
+    pub(crate) fn uuid(&self) -> Uuid {
+        *self.uuid.get_or_init(Uuid::new)
+    }
+}
+
+impl FileKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+impl Uuid {
+    /// Version 4 (RFC 9562 §5.4). Unique, from the standard library's randomly keyed hashers; not meant as a secret.
+    fn new() -> Self {
+        let random = || u128::from(RandomState::new().build_hasher().finish());
+        let bits = random() << 64 | random();
+        Self(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
+    }
+}
+
+impl std::fmt::Display for Uuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+impl PhpTarget {
+    pub(crate) fn new(worker: Option<WorkerId>, document_root: &[u8], script_filename: Vec<u8>) -> Self {
+        Self {
+            worker,
+            document_root: root::prefix_path(document_root).to_owned(),
+            script_filename: root::into_path(script_filename),
+            script_name: String::new(),
+            path_info: String::new(),
+            env: Vec::new(),
+            request_body_timeout: None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+
+    pub(crate) fn get(uri: &str) -> Exchange {
+        request("GET", uri, &[])
+    }
+
+    pub(crate) fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+        }
+        Exchange::new(
+            method.parse().unwrap(),
+            uri.parse().unwrap(),
+            Version::HTTP_11,
+            map,
+            Some("192.0.2.7:5000".parse().unwrap()),
+            Some("192.0.2.1:80".parse().unwrap()),
+        )
+    }
+
+    #[test]
+    fn rewriting_keeps_the_original() {
+        let mut exchange = get("/a?x=1");
+        exchange.rewrite_path(b"/b c?").unwrap();
+        assert_eq!(exchange.uri, "/b%20c%3F?x=1");
+        assert_eq!(exchange.path(), b"/b c?");
+        assert_eq!(exchange.original_uri, "/a?x=1");
+    }
+
+    #[test]
+    fn the_authority_of_the_uri_goes_before_host() {
+        let exchange = request("GET", "http://A.example:81/x", &[("host", "b.example")]);
+        assert_eq!(exchange.host, "a.example");
+        assert_eq!(exchange.path(), b"/x");
+    }
+
+    #[test]
+    fn flaws_are_noticed() {
+        assert_eq!(get("/%00").flaw(), Some(BadRequest::Nul));
+        assert_eq!(get("*").flaw(), Some(BadRequest::NoPath));
+        assert_eq!(request("GET", "/", &[("host", "a/b")]).flaw(), Some(BadRequest::Host));
+        assert_eq!(request("CONNECT", "example.com:80", &[]).flaw(), Some(BadRequest::NoPath));
+    }
+}

@@ -1,0 +1,41 @@
+//! Carries out the routes of a site: matchers, rewrites, headers, static files, and the way into PHP.
+//!
+//! No PHP and no networking in here. [`Sites::build`] compiles a configuration once; [`Sites::route`] takes an
+//! [`Exchange`] through it and says what to do ([`Action`]); [`Exchange::finish`] puts the configured header
+//! changes on whatever answer came of it.
+#![forbid(unsafe_code)]
+
+mod access_log;
+mod answer;
+mod body;
+mod conditional;
+mod content_coding;
+mod error;
+mod exchange;
+mod file_server;
+mod file_stat;
+mod glob;
+mod hide;
+mod host;
+mod log_writer;
+mod matcher;
+mod path_pattern;
+mod php;
+mod php_server;
+mod placeholder;
+mod range;
+mod response_headers;
+mod rewrite;
+mod root;
+mod route;
+mod script;
+mod sites;
+mod text;
+mod try_files;
+mod url_path;
+
+pub use access_log::{AccessLog, AccessRecord};
+pub use body::Body;
+pub use error::BuildError;
+pub use exchange::{Action, Exchange, PhpTarget};
+pub use sites::Sites;

@@ -1,0 +1,158 @@
+//! The sites of one listening address.
+
+use crate::Body;
+use crate::access_log::{AccessLog, LogOutputs};
+use crate::answer;
+use crate::error::BuildError;
+use crate::exchange::{Action, Exchange};
+use crate::host;
+use crate::php::WorkerFiles;
+use crate::root::Root;
+use crate::route::{Context, Flow, Routes};
+use crate::script::Split;
+use http::{HeaderValue, Method, StatusCode, header};
+use regent_config as config;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Everything that one listening address serves, compiled.
+pub struct Sites {
+    sites: Vec<Site>,
+    hosts: Hosts,
+    /// The working directory: the root of a site that names none.
+    default_root: Arc<Root>,
+}
+
+struct Site {
+    routes: Routes,
+    access_logs: Vec<AccessLog>,
+}
+
+/// Which site a host name belongs to; of several, the first.
+#[derive(Default)]
+struct Hosts {
+    exact: HashMap<String, usize>,
+    wildcards: Vec<(String, usize)>,
+    every: Option<usize>,
+}
+
+impl Sites {
+    /// Compiles the routes and opens the access logs. `workers`: all of them, as [`config::WorkerId`] counts them.
+    pub fn build(server: &config::Server, workers: &[config::Worker]) -> Result<Self, BuildError> {
+        let workers = WorkerFiles::new(workers);
+        let mut outputs = LogOutputs::default();
+        let mut hosts = Hosts::default();
+        let mut sites = Vec::with_capacity(server.sites.len());
+        for (index, site) in server.sites.iter().enumerate() {
+            hosts.add(&site.hosts, index);
+            let scripts = Split::new(&script_endings(&site.routes));
+            sites.push(Site {
+                routes: Routes::compile(&site.routes, &Context { workers: &workers, scripts: &scripts })?,
+                access_logs: site
+                    .access_logs
+                    .iter()
+                    .map(|log| outputs.open(log))
+                    .collect::<Result<_, _>>()?,
+            });
+        }
+        Ok(Self { sites, hosts, default_root: Arc::new(Root::new(Path::new("."))?) })
+    }
+
+    /// Takes a request through the routes of its site. Does not block but for `stat` and `open`.
+    ///
+    /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
+    pub fn route(&self, exchange: &mut Exchange) -> Action {
+        match self.answer(exchange) {
+            Action::Respond(mut response) => {
+                if exchange.original_method() == Method::HEAD {
+                    // `Content-Length` stays: it tells what GET would have sent.
+                    *response.body_mut() = Body::empty();
+                }
+                Action::Respond(response)
+            }
+            php @ Action::Php(_) => php,
+        }
+    }
+
+    /// The access logs of the site that a routed request belongs to.
+    pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
+        exchange.site().and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
+    }
+
+    /// Opens the files of all access logs again, after a rotation.
+    pub fn reopen_logs(&self) {
+        self.sites.iter().flat_map(|site| &site.access_logs).for_each(AccessLog::reopen);
+    }
+
+    fn answer(&self, exchange: &mut Exchange) -> Action {
+        let site = self.hosts.find(&exchange.host);
+        if let Some(site) = site {
+            exchange.enter_site(site, &self.default_root);
+        }
+        if exchange.method == Method::OPTIONS && exchange.uri.path() == "*" {
+            // About the server as a whole (RFC 9110 §9.3.7).
+            return Action::Respond(answer::empty(StatusCode::OK));
+        }
+        if exchange.flaw().is_some() {
+            let mut response = answer::error(StatusCode::BAD_REQUEST);
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return Action::Respond(response);
+        }
+        let Some(site) = site else { return Action::Respond(answer::empty(StatusCode::OK)) };
+        match self.sites[site].routes.run(exchange) {
+            Flow::Answer(action) => action,
+            Flow::Next => Action::Respond(answer::empty(StatusCode::OK)),
+        }
+    }
+}
+
+impl Hosts {
+    fn add(&mut self, hosts: &[String], site: usize) {
+        if hosts.is_empty() {
+            self.every.get_or_insert(site);
+        }
+        for host in hosts {
+            let host = host.to_ascii_lowercase();
+            if host.contains('*') {
+                self.wildcards.push((host, site));
+            } else {
+                self.exact.entry(host).or_insert(site);
+            }
+        }
+    }
+
+    fn find(&self, host: &str) -> Option<usize> {
+        let exact = if self.exact.is_empty() { None } else { self.exact.get(host).copied() };
+        let wildcard =
+            self.wildcards.iter().find(|(pattern, _)| host::matches(pattern, host)).map(|(_, site)| *site);
+        [exact, wildcard, self.every].into_iter().flatten().min()
+    }
+}
+
+/// The endings of all names that these routes give to PHP.
+fn script_endings(routes: &[config::Route]) -> Vec<String> {
+    let mut endings = Vec::new();
+    for route in routes {
+        match &route.handler {
+            config::Handler::Php(php) => endings.extend_from_slice(&php.split_path),
+            config::Handler::PhpServer(server) => endings.extend_from_slice(&server.php.split_path),
+            config::Handler::Subroute(routes) => endings.extend(script_endings(routes)),
+            _ => {}
+        }
+    }
+    endings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_io_threads_share_can_be_shared() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Sites>();
+        shared::<Exchange>();
+        shared::<Body>();
+    }
+}

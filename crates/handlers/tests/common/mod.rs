@@ -1,0 +1,156 @@
+//! Sites made of routes and directories, and requests to them.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, Uri, Version};
+use http_body_util::BodyExt;
+use regent_config::*;
+use regent_handlers::{Action, Exchange, PhpTarget, Sites};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A fresh directory with files in it; names that end in `/` are directories.
+pub fn directory(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = dir.path().join(name);
+        if name.ends_with('/') {
+            fs::create_dir_all(path).unwrap();
+        } else {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+    }
+    dir
+}
+
+/// A site for every host.
+pub fn site(routes: Vec<Route>) -> Sites {
+    site_with(routes, &[])
+}
+
+pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
+    server(vec![Site { hosts: Vec::new(), routes, access_logs: Vec::new() }], workers)
+}
+
+pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
+    let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
+    Sites::build(&Server { listen, sites }, workers).unwrap()
+}
+
+pub fn always(handler: Handler) -> Route {
+    Route { group: None, matchers: Vec::new(), handler }
+}
+
+pub fn when(matcher: Matcher, handler: Handler) -> Route {
+    Route { group: None, matchers: vec![vec![matcher]], handler }
+}
+
+pub fn path_is(pattern: &str) -> Matcher {
+    Matcher::Path(vec![Template::text(pattern)])
+}
+
+pub fn respond(text: &str) -> Handler {
+    Handler::Respond { status: Template::default(), body: Template::text(text), close: false }
+}
+
+pub fn root(path: &Path) -> Route {
+    always(Handler::Root(Template::text(path.to_str().unwrap())))
+}
+
+pub fn placeholder(name: &str) -> Part {
+    Part::Placeholder(name.to_owned())
+}
+
+pub fn request_path() -> Part {
+    placeholder("http.request.uri.path")
+}
+
+/// What `php_server` means without any options.
+pub fn php_server() -> PhpServer {
+    PhpServer {
+        php: Php::default(),
+        index: Some("index.php".into()),
+        try_files: vec![
+            Template(vec![request_path()]),
+            Template(vec![request_path(), Part::Text("/index.php".into())]),
+            Template::text("index.php"),
+        ],
+        file_server: Some(FileServer { hide: vec![Template::text("*.php")], ..FileServer::default() }),
+    }
+}
+
+pub fn worker(file: PathBuf) -> Worker {
+    Worker {
+        name: file.display().to_string(),
+        file,
+        num: None,
+        env: Vec::new(),
+        max_consecutive_failures: None,
+    }
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+pub fn exchange(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+    }
+    let remote = Some("192.0.2.7:5000".parse().unwrap());
+    Exchange::new(
+        Method::try_from(method).unwrap(),
+        uri.parse::<Uri>().unwrap(),
+        Version::HTTP_11,
+        map,
+        remote,
+        None,
+    )
+}
+
+pub fn get(sites: &Sites, uri: &str) -> Answer {
+    send(sites, "GET", uri, &[])
+}
+
+/// An answer that was made without PHP.
+pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut exchange = exchange(method, uri, headers);
+    match sites.route(&mut exchange) {
+        Action::Php(target) => panic!("{method} {uri} went to PHP: {target:?}"),
+        Action::Respond(response) => finish(exchange, response),
+    }
+}
+
+pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
+    match sites.route(&mut exchange("GET", uri, &[])) {
+        Action::Php(target) => target,
+        Action::Respond(response) => panic!("GET {uri} was answered with {}", response.status()),
+    }
+}
+
+pub fn finish(mut exchange: Exchange, response: Response<regent_handlers::Body>) -> Answer {
+    let (mut parts, body) = response.into_parts();
+    exchange.finish(&mut parts.status, &mut parts.headers);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let body = runtime.block_on(body.collect()).unwrap().to_bytes().to_vec();
+    if exchange.original_method() == Method::HEAD {
+        assert!(body.is_empty());
+    } else if parts.status != StatusCode::NO_CONTENT && parts.status != StatusCode::NOT_MODIFIED {
+        assert_eq!(parts.headers[http::header::CONTENT_LENGTH], body.len().to_string());
+    }
+    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+}

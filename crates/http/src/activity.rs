@@ -1,0 +1,149 @@
+//! What a connection is doing, and since when: the base of its time-outs.
+//!
+//! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// What the connection waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The first byte of a request.
+    Idle,
+    /// The rest of a request's head.
+    Head,
+    /// The service, or the end of the answer's body.
+    Busy,
+}
+
+/// Shared by the connection's socket, its service and its timer, all on one thread.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    phase: Cell<Phase>,
+    since: Cell<Instant>,
+    /// Since when the client has taken nothing of what there is to send.
+    blocked_since: Cell<Option<Instant>>,
+}
+
+/// Longest times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub idle: Duration,
+    pub head: Duration,
+    pub write: Duration,
+}
+
+/// Why a connection has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// Nothing was begun: it can be closed in good order.
+    Idle,
+    /// The client stopped in the middle of something.
+    Stalled,
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        Self {
+            phase: Cell::new(Phase::Idle),
+            since: Cell::new(Instant::now()),
+            blocked_since: Cell::new(None),
+        }
+    }
+
+    /// Bytes came from the client.
+    pub fn received(&self) {
+        if self.phase.get() == Phase::Idle {
+            self.enter(Phase::Head);
+        }
+    }
+
+    /// A request's head is complete.
+    pub fn request_started(&self) {
+        self.phase.set(Phase::Busy);
+    }
+
+    /// The answer's last byte was handed to the connection.
+    pub fn request_ended(&self) {
+        self.enter(Phase::Idle);
+    }
+
+    /// The socket took bytes.
+    pub fn written(&self) {
+        self.blocked_since.set(None);
+    }
+
+    /// The socket took none.
+    pub fn write_blocked(&self) {
+        if self.blocked_since.get().is_none() {
+            self.blocked_since.set(Some(Instant::now()));
+        }
+    }
+
+    /// Whether the connection must end now, or else when to look again.
+    pub fn check(&self, patience: &Patience, now: Instant) -> Result<Instant, Expired> {
+        let (limit, expired) = match self.phase.get() {
+            Phase::Idle => (Some(self.since.get() + patience.idle), Expired::Idle),
+            Phase::Head => (Some(self.since.get() + patience.head), Expired::Stalled),
+            Phase::Busy => (None, Expired::Stalled),
+        };
+        if limit.is_some_and(|limit| limit <= now) {
+            return Err(expired);
+        }
+        let blocked = self.blocked_since.get().map(|since| since + patience.write);
+        if blocked.is_some_and(|limit| limit <= now) {
+            return Err(Expired::Stalled);
+        }
+        // Whatever begins from now on ends no sooner than the shortest of the limits.
+        let shortest = now + patience.idle.min(patience.head).min(patience.write);
+        Ok([limit, blocked].into_iter().flatten().fold(shortest, Instant::min))
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.since.set(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        idle: Duration::from_secs(100),
+        head: Duration::from_secs(10),
+        write: Duration::from_secs(60),
+    };
+
+    fn after(seconds: u64) -> Instant {
+        Instant::now() + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_silent_connection_ends_after_the_idle_time() {
+        let activity = Activity::new();
+        assert!(activity.check(&PATIENCE, after(99)).is_ok());
+        assert_eq!(activity.check(&PATIENCE, after(101)), Err(Expired::Idle));
+    }
+
+    #[test]
+    fn bytes_do_not_prolong_the_time_for_a_head() {
+        let activity = Activity::new();
+        activity.received();
+        let since = activity.since.get();
+        activity.received();
+        assert_eq!(activity.since.get(), since);
+        assert_eq!(activity.check(&PATIENCE, after(11)), Err(Expired::Stalled));
+    }
+
+    #[test]
+    fn a_running_request_has_no_limit_but_the_clients_reading() {
+        let activity = Activity::new();
+        activity.request_started();
+        assert!(activity.check(&PATIENCE, after(1000)).is_ok());
+        activity.write_blocked();
+        assert_eq!(activity.check(&PATIENCE, after(61)), Err(Expired::Stalled));
+        activity.written();
+        assert!(activity.check(&PATIENCE, after(1000)).is_ok());
+    }
+}

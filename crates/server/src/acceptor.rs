@@ -1,0 +1,236 @@
+//! An I/O thread's loop: connections come in, are served, and drain.
+
+use crate::io_thread::{self, IoThread};
+use crate::php::{PhpGateway, PhpLimits};
+use crate::service::{Ends, Service};
+use crate::variables::{Peer, Variables};
+use regent_handlers::Sites;
+use regent_http::Settings;
+use regent_wire::Backend;
+use rustix::fd::OwnedFd;
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::spawn_local;
+
+/// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// What an I/O thread is told.
+pub(crate) enum Command {
+    /// A connection that another thread accepted for the listener of that number.
+    Serve(TcpStream, usize),
+    /// New requests go to this engine; the sender is told when it is so.
+    Switch(Arc<Backend>, oneshot::Sender<()>),
+    /// This engine is dead; another one is current.
+    Bury(Arc<Backend>),
+}
+
+/// How far the server has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Running,
+    /// No new connections; those that are there end with their running request.
+    Draining,
+}
+
+/// Everything that an I/O thread starts with.
+pub(crate) struct IoStart {
+    pub index: usize,
+    pub slots: usize,
+    pub backend: Arc<Backend>,
+    pub doorbell: Arc<OwnedFd>,
+    pub sites: Vec<Arc<Sites>>,
+    pub settings: Settings,
+    pub limits: PhpLimits,
+    pub commands: mpsc::UnboundedReceiver<Command>,
+    pub stage: watch::Receiver<Stage>,
+    /// The first thread accepts, and deals connections out to all.
+    pub accept: Option<Dealer>,
+}
+
+/// Accepts connections and deals them out in turn. (`SO_REUSEPORT` would leave it to a hash, which spreads few
+/// connections unevenly.)
+pub(crate) struct Dealer {
+    pub listeners: Vec<TcpListener>,
+    /// All I/O threads, this one first.
+    pub threads: Vec<mpsc::UnboundedSender<Command>>,
+}
+
+/// Connections of this thread.
+#[derive(Default)]
+struct Connections {
+    open: Cell<usize>,
+    closed: Notify,
+}
+
+/// Runs an I/O thread until it is told to drain and has.
+pub(crate) fn run(start: IoStart) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(io_thread::before_park)
+        .on_thread_unpark(io_thread::after_unpark)
+        .build_local(tokio::runtime::LocalOptions::default())?;
+    let result = runtime.block_on(serve(start));
+    io_thread::unhook();
+    result
+}
+
+async fn serve(start: IoStart) -> io::Result<()> {
+    let io = IoThread::new(start.index, start.slots, start.backend);
+    io.hook();
+    let doorbell = start.doorbell.try_clone()?;
+    spawn_local(async move {
+        if let Err(error) = io_thread::answer_doorbell(doorbell).await {
+            tracing::error!(%error, "the engine cannot ring any more");
+        }
+    });
+    let php = Rc::new(PhpGateway { io: Rc::clone(&io), variables: Variables::new(), limits: start.limits });
+    let services: Vec<_> =
+        start.sites.into_iter().map(|sites| Rc::new(Service { sites, php: Rc::clone(&php) })).collect();
+    let front = Rc::new(Front {
+        services,
+        settings: start.settings,
+        stage: start.stage,
+        connections: Connections::default(),
+    });
+    if let Some(dealer) = start.accept {
+        front.accept(dealer)?;
+    }
+    spawn_local(obey(start.commands, Rc::clone(&io), Rc::clone(&front)));
+    drained(front.stage.clone()).await;
+    front.connections.none_left().await;
+    Ok(())
+}
+
+/// What all connections of a thread share.
+struct Front {
+    /// By listener.
+    services: Vec<Rc<Service>>,
+    settings: Settings,
+    stage: watch::Receiver<Stage>,
+    connections: Connections,
+}
+
+async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, io: Rc<IoThread>, front: Rc<Front>) {
+    while let Some(command) = commands.recv().await {
+        match command {
+            Command::Serve(stream, listener) => front.serve(stream, listener),
+            Command::Switch(next, done) => {
+                io.switch(next);
+                // The supervisor has gone otherwise.
+                let _ = done.send(());
+            }
+            Command::Bury(dead) => io.bury(&dead),
+        }
+    }
+}
+
+impl Front {
+    fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
+        let next = Rc::new(AtomicUsize::new(0));
+        let threads = Rc::new(dealer.threads);
+        for (number, listener) in dealer.listeners.into_iter().enumerate() {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (front, next, threads) = (Rc::clone(self), Rc::clone(&next), Rc::clone(&threads));
+            spawn_local(async move {
+                let accept = front.accept_from(&listener, |stream| {
+                    let thread = next.fetch_add(1, Ordering::Relaxed) % threads.len();
+                    deal(&front, &threads, thread, stream, number);
+                });
+                tokio::select! {
+                    () = accept => {}
+                    () = drained(front.stage.clone()) => {}
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn accept_from(&self, listener: &tokio::net::TcpListener, deal: impl Fn(tokio::net::TcpStream)) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => deal(stream),
+                // The client was gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn serve(self: &Rc<Self>, stream: TcpStream, listener: usize) {
+        match tokio::net::TcpStream::from_std(stream) {
+            Ok(stream) => self.serve_async(stream, listener),
+            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+        }
+    }
+
+    fn serve_async(self: &Rc<Self>, stream: tokio::net::TcpStream, listener: usize) {
+        // Answers are written whole; waiting for more would only delay them.
+        let _ = stream.set_nodelay(true);
+        let (remote, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
+        let ends = Rc::new(Ends { remote, local, peer: Peer::new(remote, local) });
+        let service = Rc::clone(&self.services[listener]);
+        let front = Rc::clone(self);
+        front.connections.open.set(front.connections.open.get() + 1);
+        spawn_local(async move {
+            let answer = |request| {
+                let (service, ends) = (Rc::clone(&service), Rc::clone(&ends));
+                async move { service.answer(request, &ends).await }
+            };
+            let drain = drained(front.stage.clone());
+            if let Err(error) = regent_http::serve(stream, &front.settings, drain, answer).await {
+                tracing::debug!(%error, "a connection ended with an error");
+            }
+            front.connections.one_less();
+        });
+    }
+}
+
+fn deal(
+    front: &Rc<Front>,
+    threads: &[mpsc::UnboundedSender<Command>],
+    thread: usize,
+    stream: tokio::net::TcpStream,
+    listener: usize,
+) {
+    if thread == 0 {
+        front.serve_async(stream, listener);
+        return;
+    }
+    match stream.into_std() {
+        // A thread that has ended drops the connection, as the server is about to.
+        Ok(stream) => drop(threads[thread].send(Command::Serve(stream, listener))),
+        Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
+    }
+}
+
+impl Connections {
+    fn one_less(&self) {
+        self.open.set(self.open.get() - 1);
+        self.closed.notify_one();
+    }
+
+    async fn none_left(&self) {
+        while self.open.get() > 0 {
+            self.closed.notified().await;
+        }
+    }
+}
+
+/// Ends when the server drains.
+fn drained(mut stage: watch::Receiver<Stage>) -> impl Future<Output = ()> {
+    async move {
+        // The sender goes only after everything else.
+        let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
+    }
+}

@@ -1,0 +1,255 @@
+//! One I/O thread: its slots in the shared memory, and how answers from engines find the tasks that wait for them.
+
+use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, SubmitError, Token};
+use rustix::fd::OwnedFd;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::net::unix::pipe::Receiver;
+
+thread_local! {
+    /// The runtime's park hooks have to be made before the runtime is, and may capture nothing of its thread; this is
+    /// how they find it.
+    static HOOKED: RefCell<Option<Rc<IoThread>>> = const { RefCell::new(None) };
+}
+
+/// Everything of one I/O thread that touches engines. Used on that thread alone.
+pub(crate) struct IoThread {
+    port: RefCell<Port>,
+    /// By slot: who waits for news of it.
+    wakers: RefCell<Vec<Option<Waker>>>,
+    /// Engines that may still answer; the last is the one that new requests go to.
+    backends: RefCell<Vec<Arc<Backend>>>,
+    head: RefCell<HeadBuilder>,
+    /// Requests that some task of this thread waits for.
+    waiting: Cell<usize>,
+}
+
+/// A request that was given to an engine. Dropped before its end, it is cancelled.
+pub(crate) struct Submitted {
+    io: Rc<IoThread>,
+    token: Option<Token>,
+}
+
+/// Why a request could not be given to an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    #[error("all request slots are in use")]
+    NoSlot,
+}
+
+impl IoThread {
+    pub fn new(index: usize, slots: usize, backend: Arc<Backend>) -> Rc<Self> {
+        Rc::new(Self {
+            port: RefCell::new(Port::new(index, slots)),
+            wakers: RefCell::new(vec![None; slots]),
+            backends: RefCell::new(vec![backend]),
+            head: RefCell::new(HeadBuilder::new()),
+            waiting: Cell::new(0),
+        })
+    }
+
+    /// Makes the runtime's park hooks of this thread work for this port.
+    pub fn hook(self: &Rc<Self>) {
+        HOOKED.with(|hooked| *hooked.borrow_mut() = Some(Rc::clone(self)));
+    }
+
+    /// Takes a slot of the current engine for a request, whose head `build` writes.
+    pub fn acquire(
+        self: &Rc<Self>,
+        body_length: Option<u64>,
+        build: impl FnOnce(&mut HeadBuilder),
+    ) -> Result<Submitted, Refused> {
+        let backend = self.current();
+        let mut head = self.head.borrow_mut();
+        head.reset();
+        build(&mut head);
+        let token =
+            self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
+        self.waiting.set(self.waiting.get() + 1);
+        Ok(Submitted { io: Rc::clone(self), token: Some(token) })
+    }
+
+    /// Bytes of a request body that a slot holds.
+    pub fn request_capacity(&self) -> usize {
+        self.current().region().geometry().request_capacity as usize
+    }
+
+    /// Wakes the tasks whose slots have news. `true` if there were any.
+    pub fn drain(&self) -> bool {
+        let mut any = false;
+        let mut wakers = self.wakers.borrow_mut();
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow_mut().drain(backend, |token| {
+                any = true;
+                if let Some(waker) = wakers[token.slot as usize].take() {
+                    waker.wake();
+                }
+            });
+        }
+        any
+    }
+
+    /// From now on new requests go to `next`; those of the engines before it are still answered by them.
+    pub fn switch(&self, next: Arc<Backend>) {
+        self.backends.borrow_mut().push(next);
+    }
+
+    /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.
+    pub fn bury(&self, dead: &Arc<Backend>) {
+        let current = self.current();
+        self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
+        // What it wrote before its end is still good.
+        let lost = self.port.borrow_mut().move_requests(dead, &current);
+        let mut wakers = self.wakers.borrow_mut();
+        for token in lost {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn current(&self) -> Arc<Backend> {
+        let backends = self.backends.borrow();
+        Arc::clone(backends.last().expect("invariant: there is always a current engine"))
+    }
+
+    /// Before the thread sleeps: engines ring from now on. Tasks that have news meanwhile keep it awake.
+    fn park(&self) {
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow().park(backend);
+        }
+        if self.drain() {
+            self.unpark();
+        }
+    }
+
+    fn unpark(&self) {
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow().unpark(backend);
+        }
+    }
+}
+
+/// For the runtime's `on_thread_park`.
+pub(crate) fn before_park() {
+    with_hooked(IoThread::park);
+}
+
+/// For the runtime's `on_thread_unpark`.
+pub(crate) fn after_unpark() {
+    with_hooked(|io| {
+        io.unpark();
+        io.drain();
+    });
+}
+
+/// Ends this thread's use of its port.
+pub(crate) fn unhook() {
+    HOOKED.with(|hooked| hooked.borrow_mut().take());
+}
+
+fn with_hooked(action: impl FnOnce(&IoThread)) {
+    HOOKED.with(|hooked| {
+        if let Some(io) = hooked.borrow().as_ref() {
+            action(io);
+        }
+    });
+}
+
+/// Takes the doorbell's rings: what they are about is drained after each sleep.
+pub(crate) async fn answer_doorbell(doorbell: OwnedFd) -> io::Result<()> {
+    // An eventfd reads as a pipe does: not at all until it was written to.
+    let doorbell = Receiver::from_owned_fd_unchecked(doorbell)?;
+    let mut count = [0; 8];
+    loop {
+        doorbell.readable().await?;
+        match doorbell.try_read(&mut count) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+impl Submitted {
+    /// Puts it on the pool's queue.
+    pub fn submit(&self, pool: usize) -> Result<(), Refused> {
+        self.io.port.borrow_mut().submit(self.token(), pool)?;
+        // Answers that came meanwhile: under load the runtime may not park for long.
+        self.io.drain();
+        Ok(())
+    }
+
+    /// Appends to the request body; returns how much was taken. When it was not all, news comes with the room.
+    pub fn write_body(&self, bytes: &[u8]) -> Result<usize, ReadError> {
+        self.io.port.borrow().write_body(self.token(), bytes)
+    }
+
+    /// Says how the request body ended.
+    pub fn end_body(&self, state: regent_wire::BodyState) -> Result<(), ReadError> {
+        self.io.port.borrow().end_body(self.token(), state)
+    }
+
+    /// Whether no thread has taken it yet.
+    pub fn is_queued(&self) -> bool {
+        self.io.port.borrow().is_queued(self.token())
+    }
+
+    /// The next part of the response, without waiting.
+    pub fn try_frame(&self) -> Result<Option<Frame>, ReadError> {
+        self.io.port.borrow().read(self.token())
+    }
+
+    /// The next part of the response.
+    pub fn poll_frame(&self, context: &mut Context<'_>) -> Poll<Result<Frame, ReadError>> {
+        match self.try_frame() {
+            Ok(Some(frame)) => Poll::Ready(Ok(frame)),
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(None) => {
+                self.wake_on_news(context);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Wakes the task when the slot has news. No news can slip through: bits are drained on this thread only.
+    pub fn wake_on_news(&self, context: &Context<'_>) {
+        let mut wakers = self.io.wakers.borrow_mut();
+        let waker = &mut wakers[self.token().slot as usize];
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+    }
+
+    /// The response was read to its end: the slot is free once the script has ended too.
+    pub fn finish(mut self) {
+        if let Some(token) = self.token.take() {
+            self.io.port.borrow_mut().release(token);
+            self.io.forget(token);
+        }
+    }
+
+    fn token(&self) -> Token {
+        self.token.expect("invariant: taken only by finish and drop")
+    }
+}
+
+impl IoThread {
+    fn forget(&self, token: Token) {
+        self.wakers.borrow_mut()[token.slot as usize] = None;
+        self.waiting.set(self.waiting.get() - 1);
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take() {
+            self.io.port.borrow_mut().cancel(token);
+            self.io.forget(token);
+        }
+    }
+}

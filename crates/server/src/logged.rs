@@ -1,0 +1,101 @@
+//! An answer that is noted in the access log when it has ended, in whatever way.
+
+use crate::answer::Answer;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use regent_handlers::{AccessRecord, Exchange, Sites};
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// An answer's body, with what the access log will say of it.
+pub(crate) struct Logged {
+    body: Answer,
+    entry: Option<Box<Entry>>,
+}
+
+struct Entry {
+    sites: Arc<Sites>,
+    exchange: Exchange,
+    status: StatusCode,
+    headers: HeaderMap,
+    received: Rc<Cell<u64>>,
+    sent: u64,
+    started: Instant,
+}
+
+impl Logged {
+    /// An answer that no log is kept of.
+    pub fn nowhere(response: Response<Answer>) -> Response<Self> {
+        response.map(|body| Self { body, entry: None })
+    }
+
+    /// `received` counts the bytes of the request's body; `started`: when its head was complete.
+    pub fn new(
+        response: Response<Answer>,
+        sites: &Arc<Sites>,
+        exchange: Exchange,
+        received: Rc<Cell<u64>>,
+        started: Instant,
+    ) -> Response<Self> {
+        if sites.access_logs(&exchange).is_empty() {
+            return Self::nowhere(response);
+        }
+        let entry = Entry {
+            sites: Arc::clone(sites),
+            exchange,
+            status: response.status(),
+            headers: response.headers().clone(),
+            received,
+            sent: 0,
+            started,
+        };
+        response.map(|body| Self { body, entry: Some(Box::new(entry)) })
+    }
+}
+
+impl Body for Logged {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let (Poll::Ready(Some(Ok(frame))), Some(entry)) = (&frame, &mut self.entry) {
+            entry.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        let record = AccessRecord {
+            exchange: &entry.exchange,
+            status: entry.status,
+            response_headers: &entry.headers,
+            bytes_read: entry.received.get(),
+            size: entry.sent,
+            duration: entry.started.elapsed(),
+        };
+        for log in entry.sites.access_logs(&entry.exchange) {
+            log.write(&record);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A request's way through PHP: its body in, its answer out.
+
+use crate::answer::{Answer, Streamed, plain};
+use crate::io_thread::{IoThread, Refused, Submitted};
+use crate::response::{Collected, ResponseHeader};
+use crate::upload::{BodyLimits, Prefix, Upload};
+use crate::variables::{Peer, Variables};
+use http::{Response, StatusCode, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use regent_handlers::{Exchange, PhpTarget};
+use regent_wire::{BodyState, Completion, Frame, LogLine, ReadError, SubmitError};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+/// What requests to PHP need on an I/O thread.
+pub(crate) struct PhpGateway {
+    pub io: Rc<IoThread>,
+    pub variables: Variables,
+    pub limits: PhpLimits,
+}
+
+/// Bounds on every request to PHP.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PhpLimits {
+    /// Longest silence within a request body.
+    pub read_body: Duration,
+    /// Bytes of a request body.
+    pub max_body_size: Option<u64>,
+    /// Longest time in the queue.
+    pub max_wait_time: Option<Duration>,
+}
+
+/// What a log line of PHP says about the request that it came from.
+pub(crate) struct Origin {
+    script: String,
+    method: String,
+    uri: String,
+}
+
+/// Counts requests that were refused, by reason; each is logged at its first, tenth, hundredth … time.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+impl PhpGateway {
+    /// Runs the request. Whatever goes wrong becomes an answer. `received` counts the bytes of the body.
+    pub async fn run(
+        &self,
+        exchange: &Exchange,
+        target: &PhpTarget,
+        peer: &Peer,
+        body: Incoming,
+        received: &Rc<Cell<u64>>,
+    ) -> Response<Answer> {
+        let limits = BodyLimits {
+            silence: target.request_body_timeout.unwrap_or(self.limits.read_body),
+            size: exchange.max_body_size.or(self.limits.max_body_size),
+        };
+        let length = body.size_hint().exact();
+        let upload = match Upload::begin(body, limits, self.prefix_size(), Rc::clone(received)).await {
+            Ok(upload) => upload,
+            Err(status) => return plain(status, &[(header::CONNECTION, "close")]),
+        };
+        match self.queue(exchange, target, peer, length, upload.prefix()) {
+            Ok(submitted) => self.answer(submitted, upload, exchange, target).await,
+            Err(refused) => refusal(refused),
+        }
+    }
+
+    /// A body up to this size is complete before PHP sees the request, so that no slow client holds a thread for it.
+    fn prefix_size(&self) -> usize {
+        self.io.request_capacity()
+    }
+
+    fn queue(
+        &self,
+        exchange: &Exchange,
+        target: &PhpTarget,
+        peer: &Peer,
+        length: Option<u64>,
+        prefix: &Prefix,
+    ) -> Result<Submitted, Refused> {
+        // A chunked body that is complete already has a length that PHP may know.
+        let length = if prefix.complete { Some(prefix.bytes.len() as u64) } else { length };
+        let write = |head: &mut _| self.variables.write(head, exchange, target, peer, length);
+        let submitted = self.io.acquire(length, write)?;
+        let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
+        submitted.write_body(&prefix.bytes).map_err(damaged)?;
+        if prefix.complete {
+            submitted.end_body(BodyState::Complete).map_err(damaged)?;
+        }
+        submitted.submit(target.worker.map_or(0, |worker| usize::from(worker.0) + 1))?;
+        Ok(submitted)
+    }
+
+    async fn answer(
+        &self,
+        submitted: Submitted,
+        mut upload: Upload,
+        exchange: &Exchange,
+        target: &PhpTarget,
+    ) -> Response<Answer> {
+        let mut collected = Collected::default();
+        let first = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
+        let head = match self.within_wait_time(&submitted, first).await {
+            Ok(head) => head,
+            Err(failure) => return failure.answer(),
+        };
+        if let Some(completion) = collected.completion {
+            submitted.finish();
+            // A head alone, and then the end of the script: nothing is known to be missing.
+            return whole(head, collected, completion);
+        }
+        let origin = Origin::new(exchange, target);
+        let body = Streamed::start(submitted, upload, collected.body, origin);
+        head.into_response(Answer::Streamed(body))
+    }
+
+    /// Reads up to the head and what is there behind it, while the rest of the request body goes in.
+    async fn first_frames(
+        &self,
+        submitted: &Submitted,
+        upload: &mut Upload,
+        collected: &mut Collected,
+        exchange: &Exchange,
+        target: &PhpTarget,
+    ) -> Result<ResponseHeader, Failure> {
+        let mut head = None;
+        poll_fn(|context| {
+            loop {
+                if let Err(status) = upload.poll_pump(context, submitted) {
+                    return Poll::Ready(Err(Failure::Upload(status)));
+                }
+                match submitted.try_frame() {
+                    Ok(Some(Frame::Head(frame))) => head = Some(ResponseHeader::new(&frame)),
+                    Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes.into()),
+                    Ok(Some(Frame::End(completion))) => collected.completion = Some(completion),
+                    Ok(Some(Frame::Log(line))) => Origin::new(exchange, target).log(&line),
+                    // hyper cannot send 1xx answers but 100, which it sends by itself.
+                    Ok(Some(Frame::Informational(_))) => {}
+                    Ok(None) if head.is_some() => break,
+                    Ok(None) => {
+                        submitted.wake_on_news(context);
+                        return Poll::Pending;
+                    }
+                    Err(error) => return Poll::Ready(Err(Failure::Engine(error))),
+                }
+                if collected.completion.is_some() {
+                    break;
+                }
+            }
+            Poll::Ready(head.take().ok_or(Failure::Engine(ReadError::Lost)))
+        })
+        .await
+    }
+
+    /// Gives up when the request has not left the queue in time.
+    async fn within_wait_time<T>(
+        &self,
+        submitted: &Submitted,
+        first: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(limit) = self.limits.max_wait_time else { return first.await };
+        let mut first = std::pin::pin!(first);
+        match tokio::time::timeout(limit, &mut first).await {
+            Ok(result) => result,
+            Err(_) if submitted.is_queued() => Err(Failure::WaitTime),
+            Err(_) => first.await,
+        }
+    }
+}
+
+/// Why there is no answer of PHP's.
+enum Failure {
+    Engine(ReadError),
+    Upload(StatusCode),
+    WaitTime,
+}
+
+impl Failure {
+    fn answer(self) -> Response<Answer> {
+        match self {
+            Self::Engine(error) => {
+                note_refusal(&error.to_string());
+                plain(StatusCode::BAD_GATEWAY, &[])
+            }
+            Self::Upload(status) => plain(status, &[(header::CONNECTION, "close")]),
+            Self::WaitTime => {
+                note_refusal("the request waited longer than max_wait_time");
+                plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
+            }
+        }
+    }
+}
+
+fn refusal(refused: Refused) -> Response<Answer> {
+    note_refusal(&refused.to_string());
+    match refused {
+        Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
+            plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
+        }
+        Refused::Submit(SubmitError::HeadTooLarge) => plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[]),
+        Refused::Submit(SubmitError::Corrupt) => plain(StatusCode::BAD_GATEWAY, &[]),
+    }
+}
+
+/// A flood of refusals must not become a flood of log lines.
+fn note_refusal(reason: &str) {
+    let count = REFUSED.fetch_add(1, Ordering::Relaxed) + 1;
+    if count < 10 || (count.is_multiple_of(1000)) || 10u64.pow(count.ilog10()) == count {
+        tracing::warn!(reason, count, "a request was not answered by PHP");
+    }
+}
+
+fn whole(head: ResponseHeader, collected: Collected, completion: Completion) -> Response<Answer> {
+    let body = match completion {
+        Completion::Complete => Answer::whole(collected.body),
+        Completion::Truncated => Answer::Streamed(Streamed::broken(collected.body)),
+    };
+    head.into_response(body)
+}
+
+impl Origin {
+    pub fn new(exchange: &Exchange, target: &PhpTarget) -> Self {
+        Self {
+            script: target.script_filename.display().to_string(),
+            method: exchange.method.to_string(),
+            uri: exchange.original_uri.to_string(),
+        }
+    }
+
+    /// PHP's levels are syslog's.
+    pub fn log(&self, line: &LogLine) {
+        let message = String::from_utf8_lossy(&line.message);
+        let context = String::from_utf8_lossy(&line.context);
+        let Self { script, method, uri } = self;
+        match line.level {
+            0..=3 => tracing::error!(target: "php", script, method, uri, %context, "{message}"),
+            4 => tracing::warn!(target: "php", script, method, uri, %context, "{message}"),
+            5 | 6 => tracing::info!(target: "php", script, method, uri, %context, "{message}"),
+            _ => tracing::debug!(target: "php", script, method, uri, %context, "{message}"),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The memory of one engine as the server sees it.
+
+use crate::fifo::PushError;
+use crate::port::SubmitError;
+use crate::region::Region;
+use crate::slot::Token;
+use crate::sync::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The memory of one engine, with the producers' counts, which the engine cannot reach.
+pub struct Backend {
+    region: Region,
+    /// For each pool the tokens pushed so far.
+    tails: Vec<Mutex<u64>>,
+}
+
+impl Backend {
+    pub fn new(region: Region) -> Self {
+        let tails = (0..region.geometry().pools).map(|_| Mutex::new(0)).collect();
+        Self { region, tails }
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Puts a token behind all others of the pool and wakes a thread if one sleeps. Returns its ticket.
+    pub(crate) fn push(&self, pool: usize, token: Token) -> Result<u64, SubmitError> {
+        let view = self.region.pool(pool);
+        let ticket = {
+            let mut tail = lock(&self.tails[pool]);
+            view.fifo().push(&mut tail, token.to_bits()).map_err(|error| match error {
+                PushError::Full => SubmitError::QueueFull,
+                PushError::Corrupt => SubmitError::Corrupt,
+            })?
+        };
+        view.wake_one();
+        Ok(ticket)
+    }
+
+    /// Whether the token with this ticket has been taken out of the pool's FIFO.
+    pub(crate) fn is_popped(&self, pool: usize, ticket: u64) -> bool {
+        let head = self.region.pool(pool).control.head.load(Ordering::Acquire);
+        head.wrapping_sub(ticket).wrapping_sub(1) < u64::MAX / 2
+    }
+}
+
+/// A thread that panics cannot leave the count in between: it is one number.
+fn lock(tail: &Mutex<u64>) -> MutexGuard<'_, u64> {
+    tail.lock().unwrap_or_else(PoisonError::into_inner)
+}

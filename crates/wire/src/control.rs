@@ -1,0 +1,86 @@
+//! What server and engine say to each other over the control socket: one JSON object a line.
+//!
+//! The server speaks first ([`Start`]); after that it only closes the socket, which ends the engine at once.
+//! Everything that has to be fast goes through the shared memory instead.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// File descriptors that an engine finds open when it starts.
+pub mod descriptors {
+    /// The shared memory.
+    pub const MEMORY: i32 = 3;
+    /// The control socket.
+    pub const CONTROL: i32 = 4;
+    /// The first of the eventfds, one for each I/O thread.
+    pub const DOORBELLS: i32 = 5;
+}
+
+/// Server → engine: how to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// `name=value`, over php.ini.
+    pub ini: Vec<(String, String)>,
+    /// SERVER_SOFTWARE.
+    pub software: String,
+    /// Pool 0 is the classic one.
+    pub pools: Vec<PoolStart>,
+}
+
+/// One pool's threads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolStart {
+    pub name: String,
+    pub threads: u16,
+    /// A thread is recycled after this many requests; 0: never.
+    pub max_requests: u64,
+    /// `None`: classic.
+    pub worker: Option<WorkerStart>,
+}
+
+/// A worker script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerStart {
+    pub file: PathBuf,
+    /// Entries of `$_SERVER` while it boots.
+    pub env: Vec<(String, String)>,
+    pub max_consecutive_failures: Option<u32>,
+}
+
+/// Engine → server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The interpreter runs; threads are starting.
+    Started { version: String, opcache: Opcache },
+    /// All threads of all pools have asked for a request at least once.
+    Ready,
+    /// A line for the log that belongs to no request.
+    Log { level: u8, message: String },
+    /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
+    RestartWanted { reason: String },
+    /// A worker script failed too often in a row; its thread does not start it again.
+    WorkerFailed { worker: String, failures: u32 },
+    /// PHP cannot start; the engine ends.
+    Failed { message: String },
+}
+
+/// Whether scripts are cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opcache {
+    Enabled,
+    Disabled,
+}
+
+/// A message as it goes over the socket: JSON and a line end.
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("invariant: our messages have string keys only");
+    line.push(b'\n');
+    line
+}
+
+/// Reads one line.
+pub fn decode<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(line)
+}

@@ -1,0 +1,260 @@
+//! The engine's end: what one thread of an engine does with the shared memory.
+
+use crate::frame::{self, Completion, HeadKind};
+use crate::head::Head;
+use crate::layout::{SlotControl, ThreadState};
+use crate::pipe::{self, BodyBroken, ClientGone};
+use crate::region::Region;
+use crate::ring::{Reader, Writer};
+use crate::slot::{StateWord, Token};
+use crate::sync::Ordering;
+use rustix::fd::OwnedFd;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Bytes of a response that may be written before they have to be published.
+const MAX_BODY_FRAME: usize = 32 * 1024;
+
+/// An engine's memory and the eventfds of the server's I/O threads.
+pub struct Engine {
+    region: Region,
+    doorbells: Vec<OwnedFd>,
+}
+
+/// One thread of an engine, bound to a pool.
+pub struct EngineThread {
+    engine: Arc<Engine>,
+    index: usize,
+    pool: usize,
+    running: Option<Token>,
+    read: Cell<u64>,
+    written: Cell<u64>,
+    scratch: Vec<u8>,
+}
+
+impl Engine {
+    /// `doorbells`: one eventfd for each of the server's I/O threads, in order.
+    pub fn new(region: Region, doorbells: Vec<OwnedFd>) -> Self {
+        assert_eq!(
+            doorbells.len(),
+            region.geometry().io_threads as usize,
+            "one doorbell for each I/O thread"
+        );
+        Self { region, doorbells }
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn mark(&self, slot: usize) {
+        let slots = self.region.geometry().slots_per_io as usize;
+        let io = slot / slots;
+        if self.region.doorbell(io).mark(slot % slots) == crate::doorbell::Ring::Needed {
+            // A full eventfd counter has rung already.
+            let _ = rustix::io::write(&self.doorbells[io], &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl EngineThread {
+    /// `index` names the thread within the engine; no two threads (of any process) use the same at the same time.
+    pub fn new(engine: Arc<Engine>, index: usize, pool: usize) -> Self {
+        let control = engine.region.thread(index);
+        control.pool.store(pool as u32, Ordering::Relaxed);
+        control.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
+        let thread = Self {
+            engine,
+            index,
+            pool,
+            running: None,
+            read: Cell::new(0),
+            written: Cell::new(0),
+            scratch: Vec::new(),
+        };
+        thread.set_state(ThreadState::Booting);
+        thread
+    }
+
+    /// The thread's number within the engine.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Shows what the thread is doing.
+    pub fn set_state(&self, state: ThreadState) {
+        self.engine.region.thread(self.index).state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// Counts a start of the thread's script after the first.
+    pub fn count_restart(&self) {
+        self.engine.region.thread(self.index).restarts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the thread was told to end.
+    pub fn must_stop(&self) -> bool {
+        self.engine.region.is_draining() || self.is_retired()
+    }
+
+    /// Waits for the next request and claims it. `None`: the thread must end.
+    ///
+    /// The head stays valid and unchanged until [`EngineThread::release`].
+    pub fn next_request(&mut self) -> Option<Head<'_>> {
+        debug_assert!(self.running.is_none(), "the last request has not been released");
+        self.set_state(ThreadState::Idle);
+        let token = self.claim()?;
+        self.running = Some(token);
+        self.read.set(0);
+        self.written.set(0);
+        let thread = self.engine.region.thread(self.index);
+        thread.token.store(token.to_bits(), Ordering::Relaxed);
+        thread.requests.fetch_add(1, Ordering::Relaxed);
+        self.set_state(ThreadState::Busy);
+        // The server built it; if it does not parse, an empty head leads to a plain error answer.
+        let index = token.slot as usize;
+        let length = self.engine.region.slot(index).head_len.load(Ordering::Relaxed);
+        Some(Head::parse(self.engine.region.head(index, length)).unwrap_or(EMPTY_HEAD))
+    }
+
+    /// Fills the buffer from the request body unless the body ends: bytes read, 0 at the end. Sleeps while the
+    /// client is slow.
+    pub fn read_body(&self, buffer: &mut [u8]) -> Result<usize, BodyBroken> {
+        let (index, slot) = self.slot();
+        let reader = Reader {
+            tail: &slot.request_tail,
+            head: &slot.request_head,
+            area: self.engine.region.request_area(index),
+            read: &self.read,
+        };
+        pipe::receive(slot, &reader, buffer, || self.engine.mark(index))
+    }
+
+    /// Whether the server gave the request up.
+    pub fn client_gone(&self) -> bool {
+        pipe::is_given_up(self.slot().1)
+    }
+
+    /// Writes a response head. Nothing is seen by the server before [`EngineThread::publish`], unless it does not fit.
+    pub fn head<'a>(
+        &mut self,
+        kind: HeadKind,
+        status: u16,
+        reason: &[u8],
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), ClientGone> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        frame::encode_head(&mut scratch, kind, status, reason, fields);
+        let result = self.put_frame(&scratch);
+        self.scratch = scratch;
+        result
+    }
+
+    /// Bytes that a head may have at most, encoded: it must fit in the ring at once.
+    pub fn max_head(&self) -> usize {
+        self.engine.region.geometry().response_capacity as usize / 2
+    }
+
+    /// Writes a part of the response body; sleeps while the ring is full.
+    pub fn body(&mut self, mut bytes: &[u8]) -> Result<(), ClientGone> {
+        let largest = MAX_BODY_FRAME.min(self.max_head());
+        while !bytes.is_empty() {
+            let wanted = bytes.len().min(largest);
+            // A whole frame, or half of a large one: no crumbs when the reader is just behind.
+            let room = self.room(frame::HEADER + wanted.min(largest / 2))?;
+            let (part, rest) = bytes.split_at(wanted.min(room - frame::HEADER));
+            let writer = self.response_writer();
+            writer.put(&frame::body_header(part.len()));
+            writer.put(part);
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the response.
+    pub fn end(&mut self, completion: Completion) -> Result<(), ClientGone> {
+        self.put_frame(&frame::end_frame(completion))
+    }
+
+    /// Writes a line for the log, cut to what fits.
+    pub fn log(&mut self, level: u8, message: &[u8], context: &[u8]) -> Result<(), ClientGone> {
+        let most = (self.max_head() - frame::LOG_OVERHEAD) / 2;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let context = if context.len() > most { &[] } else { context };
+        frame::encode_log(&mut scratch, level, &message[..message.len().min(most)], context);
+        let result = self.put_frame(&scratch);
+        self.scratch = scratch;
+        result
+    }
+
+    /// Shows the server what was written.
+    pub fn publish(&self) {
+        self.response_writer().publish();
+        self.engine.mark(self.slot().0);
+    }
+
+    /// The last access to the request: its slot may be used for another.
+    pub fn release(&mut self) {
+        let Some(token) = self.running.take() else { return };
+        let index = token.slot as usize;
+        let slot = self.engine.region.slot(index);
+        slot.response_tail.store(self.written.get(), Ordering::Release);
+        StateWord(&slot.state).release(token.generation, self.index);
+        self.engine.mark(index);
+    }
+
+    fn claim(&self) -> Option<Token> {
+        let pool = self.engine.region.pool(self.pool);
+        loop {
+            if self.is_retired() {
+                return None;
+            }
+            let token = Token::from_bits(pool.take(self.index, || self.must_stop())?);
+            let slot = self.engine.region.slot(token.slot as usize);
+            if StateWord(&slot.state).claim(token.generation, self.index) {
+                return Some(token);
+            }
+        }
+    }
+
+    fn is_retired(&self) -> bool {
+        self.engine.region.thread(self.index).retire.load(Ordering::SeqCst) != 0
+    }
+
+    fn put_frame(&mut self, bytes: &[u8]) -> Result<(), ClientGone> {
+        assert!(bytes.len() <= self.max_head(), "a frame of {} bytes would wait for ever", bytes.len());
+        self.room(bytes.len())?;
+        self.response_writer().put(bytes);
+        Ok(())
+    }
+
+    /// Waits until `wanted` bytes can be written; returns how many can.
+    fn room(&self, wanted: usize) -> Result<usize, ClientGone> {
+        pipe::wait_for_room(self.slot().1, &self.response_writer(), wanted, || self.publish())
+    }
+
+    fn response_writer(&self) -> Writer<'_> {
+        let (index, slot) = self.slot();
+        Writer {
+            tail: &slot.response_tail,
+            head: &slot.response_head,
+            area: self.engine.region.response_area(index),
+            written: &self.written,
+        }
+    }
+
+    fn slot(&self) -> (usize, &SlotControl) {
+        let index = self.running.expect("invariant: called between next_request and release").slot as usize;
+        (index, self.engine.region.slot(index))
+    }
+}
+
+impl Drop for EngineThread {
+    fn drop(&mut self) {
+        self.release();
+        self.set_state(ThreadState::Absent);
+    }
+}
+
+const EMPTY_HEAD: Head<'static> = Head::empty();

@@ -1,0 +1,238 @@
+//! What lies in a response ring: frames, each published whole.
+//!
+//! ```text
+//! u32 payload length │ u8 kind │ u8 flags │ u16 zero │ payload
+//! ```
+//! | kind | payload |
+//! |---|---|
+//! | 1 head, 2 informational head | u16 status, u16 reason length, u32 number of fields, reason, then for each field: u16 name length, u16 zero, u32 value length, name, value |
+//! | 3 body | bytes |
+//! | 4 end | none; flag 1: the response broke off |
+//! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
+
+/// Bytes of a frame's header.
+pub(crate) const HEADER: usize = 8;
+/// Bytes of a log frame beside message and context.
+pub(crate) const LOG_OVERHEAD: usize = HEADER + 8;
+
+const HEAD: u8 = 1;
+const INFORMATIONAL: u8 = 2;
+const BODY: u8 = 3;
+const END: u8 = 4;
+const LOG: u8 = 5;
+
+const TRUNCATED: u8 = 1;
+
+/// A part of a response, as the server reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    Head(ResponseHead),
+    /// 1xx: the real head follows.
+    Informational(ResponseHead),
+    Body(Vec<u8>),
+    /// Nothing follows.
+    End(Completion),
+    Log(LogLine),
+}
+
+/// How a response ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    Complete,
+    /// The script died after the head was sent: the client must not take what it has for the whole.
+    Truncated,
+}
+
+/// Status line and fields of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// 100 to 999.
+    pub status: u16,
+    /// Offset of the first field in `payload`.
+    fields_at: usize,
+    fields: u32,
+    payload: Vec<u8>,
+}
+
+/// A line for the log, of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// As in syslog: 0 emergency to 7 debug.
+    pub level: u8,
+    pub message: Vec<u8>,
+    /// A JSON object, or empty.
+    pub context: Vec<u8>,
+}
+
+impl ResponseHead {
+    /// The reason phrase that the script gave; may be empty.
+    pub fn reason(&self) -> &[u8] {
+        &self.payload[8..self.fields_at]
+    }
+
+    /// Name and value of every field, in order. Unchecked: they are what the engine wrote.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut rest = &self.payload[self.fields_at..];
+        (0..self.fields).map_while(move |_| {
+            let (fixed, tail) = rest.split_at_checked(8)?;
+            let name_length = u16::from_le_bytes([fixed[0], fixed[1]]) as usize;
+            let value_length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
+            let (name, tail) = tail.split_at_checked(name_length)?;
+            let (value, tail) = tail.split_at_checked(value_length)?;
+            rest = tail;
+            Some((name, value))
+        })
+    }
+}
+
+impl Frame {
+    /// Reads a frame's payload. `None` if it is not one of this protocol.
+    pub(crate) fn parse(kind: u8, flags: u8, payload: Vec<u8>) -> Option<Self> {
+        Some(match kind {
+            HEAD => Self::Head(parse_head(payload)?),
+            INFORMATIONAL => Self::Informational(parse_head(payload)?),
+            BODY => Self::Body(payload),
+            END => Self::End(match flags & TRUNCATED {
+                0 => Completion::Complete,
+                _ => Completion::Truncated,
+            }),
+            LOG => Self::Log(parse_log(&payload)?),
+            _ => return None,
+        })
+    }
+}
+
+fn parse_head(payload: Vec<u8>) -> Option<ResponseHead> {
+    let fixed = payload.get(..8)?;
+    let status = u16::from_le_bytes([fixed[0], fixed[1]]);
+    let fields_at = 8 + u16::from_le_bytes([fixed[2], fixed[3]]) as usize;
+    let fields = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+    if !(100..=999).contains(&status) || fields_at > payload.len() {
+        return None;
+    }
+    Some(ResponseHead { status, fields_at, fields, payload })
+}
+
+fn parse_log(payload: &[u8]) -> Option<LogLine> {
+    let (fixed, rest) = payload.split_at_checked(8)?;
+    let length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
+    let (message, context) = rest.split_at_checked(length)?;
+    Some(LogLine { level: fixed[0].min(7), message: message.to_vec(), context: context.to_vec() })
+}
+
+/// Which head a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadKind {
+    Final,
+    /// 1xx: the real head follows.
+    Informational,
+}
+
+/// Engine: encodes one frame behind what `out` holds.
+pub(crate) fn encode_head<'a>(
+    out: &mut Vec<u8>,
+    kind: HeadKind,
+    status: u16,
+    reason: &[u8],
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+) {
+    let start = begin(out, if kind == HeadKind::Final { HEAD } else { INFORMATIONAL }, 0);
+    let reason = &reason[..reason.len().min(512)];
+    out.extend_from_slice(&status.to_le_bytes());
+    out.extend_from_slice(&(reason.len() as u16).to_le_bytes());
+    let count_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(reason);
+    let mut count: u32 = 0;
+    for (name, value) in fields {
+        let Ok(name_length) = u16::try_from(name.len()) else { continue };
+        out.extend_from_slice(&name_length.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        out.extend_from_slice(name);
+        out.extend_from_slice(value);
+        count += 1;
+    }
+    out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+    finish(out, start);
+}
+
+/// Engine: encodes a log line; what is too long for the ring is cut by the caller.
+pub(crate) fn encode_log(out: &mut Vec<u8>, level: u8, message: &[u8], context: &[u8]) {
+    let start = begin(out, LOG, 0);
+    out.extend_from_slice(&[level, 0, 0, 0]);
+    out.extend_from_slice(&(message.len() as u32).to_le_bytes());
+    out.extend_from_slice(message);
+    out.extend_from_slice(context);
+    finish(out, start);
+}
+
+/// Engine: the header of a body frame.
+pub(crate) fn body_header(length: usize) -> [u8; HEADER] {
+    header(length as u32, BODY, 0)
+}
+
+/// Engine: the whole end frame.
+pub(crate) fn end_frame(completion: Completion) -> [u8; HEADER] {
+    header(0, END, if completion == Completion::Truncated { TRUNCATED } else { 0 })
+}
+
+fn header(length: u32, kind: u8, flags: u8) -> [u8; HEADER] {
+    let [a, b, c, d] = length.to_le_bytes();
+    [a, b, c, d, kind, flags, 0, 0]
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, flags: u8) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&header(0, kind, flags));
+    start
+}
+
+fn finish(out: &mut [u8], start: usize) {
+    let length = (out.len() - start - HEADER) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reparse(bytes: &[u8]) -> Option<Frame> {
+        Frame::parse(bytes[4], bytes[5], bytes[HEADER..].to_vec())
+    }
+
+    #[test]
+    fn a_head_is_read_back() {
+        let mut out = Vec::new();
+        let fields = [(&b"Content-Type"[..], &b"text/html"[..]), (b"X-Empty", b"")];
+        encode_head(&mut out, HeadKind::Final, 404, b"Nowhere", fields.into_iter());
+        let Some(Frame::Head(head)) = reparse(&out) else { panic!("no head") };
+        assert_eq!((head.status, head.reason()), (404, &b"Nowhere"[..]));
+        assert_eq!(head.fields().collect::<Vec<_>>(), fields);
+    }
+
+    #[test]
+    fn a_status_that_http_does_not_have_is_refused() {
+        let mut out = Vec::new();
+        encode_head(&mut out, HeadKind::Final, 99, b"", std::iter::empty());
+        assert_eq!(reparse(&out), None);
+    }
+
+    #[test]
+    fn a_log_line_is_read_back() {
+        let mut out = Vec::new();
+        encode_log(&mut out, 4, b"careful", b"{}");
+        let line = LogLine { level: 4, message: b"careful".to_vec(), context: b"{}".to_vec() };
+        assert_eq!(reparse(&out), Some(Frame::Log(line)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_frames_never_panic(kind: u8, flags: u8, payload: Vec<u8>) {
+            if let Some(Frame::Head(head) | Frame::Informational(head)) = Frame::parse(kind, flags, payload) {
+                head.reason();
+                head.fields().for_each(drop);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A request's head as it lies in a slot: the variables of the request, CGI-style (RFC 3875), and nothing else.
+//!
+//! ```text
+//! u32  body length, low half     the body's length in bytes; all bits set: not known (chunked)
+//! u32  body length, high half
+//! u32  number of variables       the first `environment` of them are the site's `env`
+//! u32  environment
+//! then for each variable:
+//!   u16  key        index into `names::WELL_KNOWN`, or 0xFFFF: the name follows
+//!   u16  name length (0 with a key)
+//!   u32  value length
+//!   name bytes, NUL, value bytes, NUL        the NUL of the name only if there is a name
+//! ```
+
+use crate::names::{OTHER, WELL_KNOWN};
+
+/// Bytes before the first variable.
+const PREFIX: usize = 16;
+const VARIABLE: usize = 8;
+
+/// Builds an encoded head. Reusable: [`HeadBuilder::reset`].
+#[derive(Debug)]
+pub struct HeadBuilder {
+    bytes: Vec<u8>,
+    variables: u32,
+}
+
+/// One variable of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable<'a> {
+    /// [`OTHER`], or an index into [`WELL_KNOWN`].
+    pub key: u16,
+    /// Empty unless the key is [`OTHER`].
+    pub name: &'a [u8],
+    /// Followed by a NUL byte in memory.
+    pub value: &'a [u8],
+}
+
+/// An encoded head, read.
+#[derive(Debug, Clone)]
+pub struct Head<'a> {
+    /// Bytes; `None`: not known beforehand.
+    pub body_length: Option<u64>,
+    /// How many of the first variables are the site's `env`.
+    pub environment: usize,
+    remaining: u32,
+    bytes: &'a [u8],
+}
+
+impl Default for HeadBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HeadBuilder {
+    pub fn new() -> Self {
+        let mut builder = Self { bytes: Vec::with_capacity(2048), variables: 0 };
+        builder.reset();
+        builder
+    }
+
+    /// Starts the next head.
+    pub fn reset(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(PREFIX, 0);
+        self.variables = 0;
+    }
+
+    /// Marks all variables so far as the site's `env`.
+    pub fn end_environment(&mut self) {
+        self.bytes[12..16].copy_from_slice(&self.variables.to_le_bytes());
+    }
+
+    /// Adds a variable with a well-known name.
+    pub fn known(&mut self, key: u16, value: &[u8]) {
+        debug_assert!((key as usize) < WELL_KNOWN.len());
+        self.start(key, 0, value.len());
+        self.finish(value);
+    }
+
+    /// Adds a variable by name; a well-known one may be given by name too. Names above 64 KiB are dropped.
+    pub fn named(&mut self, name: &[u8], value: &[u8]) {
+        let Ok(length) = u16::try_from(name.len()) else { return };
+        self.start(OTHER, length, value.len());
+        self.bytes.extend_from_slice(name);
+        self.bytes.push(0);
+        self.finish(value);
+    }
+
+    /// The encoded head.
+    pub fn build(&mut self, body_length: Option<u64>) -> &[u8] {
+        self.bytes[0..8].copy_from_slice(&body_length.unwrap_or(u64::MAX).to_le_bytes());
+        self.bytes[8..12].copy_from_slice(&self.variables.to_le_bytes());
+        &self.bytes
+    }
+
+    fn start(&mut self, key: u16, name_length: u16, value_length: usize) {
+        self.variables += 1;
+        self.bytes.extend_from_slice(&key.to_le_bytes());
+        self.bytes.extend_from_slice(&name_length.to_le_bytes());
+        self.bytes.extend_from_slice(&(value_length as u32).to_le_bytes());
+    }
+
+    fn finish(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        self.bytes.push(0);
+    }
+}
+
+impl<'a> Head<'a> {
+    /// A head without variables.
+    pub(crate) const fn empty() -> Self {
+        Self { body_length: Some(0), environment: 0, remaining: 0, bytes: &[] }
+    }
+
+    /// Reads the fixed part. `None` if the bytes are no head.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let prefix = bytes.get(..PREFIX)?;
+        let body_length = u64::from_le_bytes(prefix[..8].try_into().ok()?);
+        let word = |at: usize| prefix[at..at + 4].try_into().map(u32::from_le_bytes).ok();
+        Some(Self {
+            body_length: (body_length != u64::MAX).then_some(body_length),
+            environment: word(12)? as usize,
+            remaining: word(8)?,
+            bytes: &bytes[PREFIX..],
+        })
+    }
+}
+
+impl<'a> Iterator for Head<'a> {
+    type Item = Variable<'a>;
+
+    fn next(&mut self) -> Option<Variable<'a>> {
+        if self.remaining == 0 {
+            return None;
+        }
+        self.remaining -= 1;
+        let (fixed, rest) = self.bytes.split_at_checked(VARIABLE)?;
+        let key = u16::from_le_bytes([fixed[0], fixed[1]]);
+        let name_length = u16::from_le_bytes([fixed[2], fixed[3]]) as usize;
+        let value_length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
+        let (name, rest) = rest.split_at_checked(name_length)?;
+        let rest = if key == OTHER { rest.get(1..)? } else { rest };
+        let (value, rest) = rest.split_at_checked(value_length)?;
+        self.bytes = rest.get(1..)?;
+        Some(Variable { key, name, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::key;
+
+    #[test]
+    fn what_was_built_is_read_back() {
+        let mut builder = HeadBuilder::new();
+        builder.named(b"APP_ENV", b"prod");
+        builder.end_environment();
+        builder.known(key("REQUEST_METHOD"), b"GET");
+        builder.named(b"HTTP_X_EMPTY", b"");
+        let head = Head::parse(builder.build(Some(7))).unwrap();
+        assert_eq!((head.body_length, head.environment), (Some(7), 1));
+        let values: Vec<_> = head.map(|v| (v.key, v.name, v.value)).collect();
+        assert_eq!(
+            values,
+            [
+                (OTHER, &b"APP_ENV"[..], &b"prod"[..]),
+                (key("REQUEST_METHOD"), b"", b"GET"),
+                (OTHER, b"HTTP_X_EMPTY", b"")
+            ]
+        );
+        builder.reset();
+        assert_eq!(Head::parse(builder.build(None)).unwrap().body_length, None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            if let Some(head) = Head::parse(&bytes) {
+                head.take(1000).for_each(drop);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The protocol between the server and an engine: shared memory, eventfds and a control socket.
+//!
+//! This page and the pages it names say all that a second engine, in another language, needs to know.
+//!
+//! # What an engine is given
+//! A process with the file descriptors of [`control::descriptors`]: the memory, the control socket, one eventfd for
+//! each I/O thread of the server. It reads one line from the control socket ([`control::Start`]), maps the memory
+//! ([`layout`]), starts its threads and writes [`control::Event`]s to the socket. When the socket closes, or the
+//! server dies, it ends at once.
+//!
+//! # The life of a request
+//! 1. The server takes a free slot of the I/O thread, writes the head ([`head`]), as much of the body as is there, sets
+//!    the slot's state to *queued* ([`slot`]) and pushes the token on the pool's FIFO ([`fifo`]). It wakes a thread if
+//!    one sleeps and no wake is in flight ([`pool`]).
+//! 2. An engine thread pops the token and claims the slot with a compare-and-swap from *queued* to *running*. If that
+//!    fails the request was withdrawn: it pops the next.
+//! 3. The thread reads the body from the request ring ([`ring`]), sleeping on the slot's futex when it is empty, and
+//!    writes frames ([`frame`]) to the response ring, sleeping when it is full. After each publication it marks the
+//!    slot in the I/O thread's doorbell ([`doorbell`]) and writes the eventfd if that thread sleeps.
+//! 4. It sets the state to *done*, marks the slot a last time, and pops the next token. The server has read the
+//!    response to its end frame by then or does so now, and the slot is free.
+//!
+//! # Cancellation
+//! A request that waits is withdrawn by the server with a compare-and-swap from *queued* to *free*; its token in the
+//! FIFO is void, because the generation no longer fits. For one that runs, the server sets `cancelled` and wakes the
+//! thread; the engine may go on, what it writes is thrown away.
+//!
+//! # Death
+//! Each engine has memory of its own. When it dies the server makes new memory, moves what was queued there in order,
+//! fails what was running, and starts the next engine on it. A process of a multi-process engine may be killed at any
+//! instruction: the FIFO has no state in between (see [`fifo`]).
+//!
+//! # Trust
+//! The engine trusts the server. The server trusts nothing it reads: positions are checked against its own copies,
+//! frames against the ring, numbers against their bounds. An engine that lies loses its own requests.
+
+// The models use a part of it.
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
+
+#[cfg_attr(loom, path = "models/area.rs")]
+mod area;
+#[cfg(not(loom))]
+mod backend;
+#[cfg(not(loom))]
+pub mod control;
+mod doorbell;
+#[cfg(not(loom))]
+mod engine;
+mod fifo;
+#[cfg(not(loom))]
+pub mod frame;
+#[cfg(not(loom))]
+pub mod head;
+mod layout;
+#[cfg(loom)]
+mod models;
+#[cfg(not(loom))]
+pub mod names;
+mod pipe;
+mod pool;
+#[cfg(not(loom))]
+mod port;
+#[cfg(not(loom))]
+mod region;
+mod ring;
+mod signal;
+mod slot;
+mod sync;
+
+#[cfg(not(loom))]
+pub use backend::Backend;
+#[cfg(not(loom))]
+pub use engine::{Engine, EngineThread};
+#[cfg(not(loom))]
+pub use frame::{Completion, Frame, HeadKind, LogLine, ResponseHead};
+#[cfg(not(loom))]
+pub use head::{Head, HeadBuilder, Variable};
+pub use layout::{
+    BodyState, Geometry, GeometryError, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling, ThreadState,
+};
+pub use pipe::{BodyBroken, ClientGone};
+#[cfg(not(loom))]
+pub use port::{Cancelled, Port, ReadError, SubmitError};
+#[cfg(not(loom))]
+pub use region::{Region, RegionError};
+pub use slot::{SlotState, Token};

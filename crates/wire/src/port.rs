@@ -1,0 +1,400 @@
+//! The server's end: one port for each I/O thread, with slots of its own, used by that thread alone.
+//!
+//! A slot's number stays the same while its request moves from the memory of a dead engine to that of the next, so a
+//! request that nobody has started does not notice ([`Port::move_requests`]).
+
+mod rescue;
+
+use crate::backend::Backend;
+use crate::frame::{self, Frame};
+use crate::layout::{BodyState, SlotControl};
+use crate::pipe;
+use crate::ring::{Corrupt, Reader, Writer};
+use crate::slot::{StateWord, Token};
+use crate::sync::Ordering;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Why a request was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    #[error("the request's head is larger than a slot holds")]
+    HeadTooLarge,
+    #[error("the queue is full")]
+    QueueFull,
+    #[error("the engine has damaged the shared memory")]
+    Corrupt,
+}
+
+/// Why a response cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The engine died, or released the slot without an end.
+    #[error("the engine died while it ran the request")]
+    Lost,
+    #[error("the engine has damaged the shared memory")]
+    Corrupt,
+}
+
+/// What [`Port::cancel`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It was still waiting and will never run.
+    Withdrawn,
+    /// A thread is running it, and has been told.
+    WhileRunning,
+    /// It had ended.
+    Ended,
+}
+
+/// One I/O thread's slots.
+pub struct Port {
+    io: usize,
+    records: Vec<Record>,
+    /// Used last, given out first: its pages are warm.
+    free: Vec<u32>,
+    scratch: Vec<u32>,
+}
+
+/// What the server knows of a slot; nothing here comes from shared memory.
+#[derive(Default)]
+struct Record {
+    generation: u32,
+    phase: Phase,
+    backend: Option<Arc<Backend>>,
+    pool: u32,
+    ticket: u64,
+    /// Bytes of the encoded head.
+    head_len: u32,
+    body: Cell<BodyState>,
+    written: Cell<u64>,
+    read: Cell<u64>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Free,
+    /// Not submitted yet: no engine knows of it.
+    Filling,
+    /// Waiting, running or done: somebody waits for the response.
+    Held,
+    /// Nobody waits for the response; the engine may still be at it.
+    Orphan,
+    /// The engine that ran it is dead; what it had published can still be read.
+    Lost,
+}
+
+impl Port {
+    /// `slots` as in the geometry of every memory that this port is used with.
+    pub fn new(io: usize, slots: usize) -> Self {
+        Self {
+            io,
+            records: (0..slots).map(|_| Record::default()).collect(),
+            free: (0..slots as u32).rev().collect(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Slots in use.
+    pub fn in_use(&self) -> usize {
+        self.records.len() - self.free.len()
+    }
+
+    /// Takes a slot for a request to this engine and writes its head. `None` when all slots are in use.
+    pub fn acquire(&mut self, backend: &Arc<Backend>, head: &[u8]) -> Result<Option<Token>, SubmitError> {
+        let Some(slot) = self.free.pop() else { return Ok(None) };
+        let index = self.index(slot);
+        let record = &mut self.records[slot as usize];
+        record.generation = record.generation.wrapping_add(1);
+        if !backend.region().write_head(index, head) {
+            self.free.push(slot);
+            return Err(SubmitError::HeadTooLarge);
+        }
+        record.phase = Phase::Filling;
+        record.backend = Some(Arc::clone(backend));
+        record.head_len = head.len() as u32;
+        record.body.set(BodyState::Open);
+        record.written.set(0);
+        record.read.set(0);
+        reset(backend.region().slot(index));
+        Ok(Some(Token { slot, generation: record.generation }))
+    }
+
+    /// Puts the request behind all that wait in the pool, and wakes a thread if one sleeps. After an error the token
+    /// is void.
+    pub fn submit(&mut self, token: Token, pool: usize) -> Result<(), SubmitError> {
+        let submitted = match self.record(token).phase {
+            Phase::Filling => self.enqueue(token, pool),
+            // `move_requests` could not take it along.
+            _ => Err(SubmitError::Corrupt),
+        };
+        if submitted.is_err() {
+            self.put_back(token.slot);
+        }
+        submitted
+    }
+
+    /// Appends to the request body as much as there is room for, and returns how much that was. When it was not all,
+    /// the slot is marked dirty once the engine has made room.
+    pub fn write_body(&self, token: Token, bytes: &[u8]) -> Result<usize, ReadError> {
+        let record = self.live(token)?;
+        let (slot, ring) = self.request_writer(token, record);
+        pipe::send(slot, &ring, bytes).map_err(|Corrupt| ReadError::Corrupt)
+    }
+
+    /// Says how the request body ended.
+    pub fn end_body(&self, token: Token, state: BodyState) -> Result<(), ReadError> {
+        self.live(token)?;
+        self.set_body(token, state);
+        Ok(())
+    }
+
+    /// Whether the request still waits for a thread.
+    pub fn is_queued(&self, token: Token) -> bool {
+        self.live(token).is_ok_and(|record| {
+            StateWord(&record.backend().region().slot(self.index(token.slot)).state)
+                .is_queued(token.generation)
+        })
+    }
+
+    /// The next part of the response, if one is there.
+    pub fn read(&self, token: Token) -> Result<Option<Frame>, ReadError> {
+        let record = match self.record(token) {
+            lost if lost.phase == Phase::Lost => lost,
+            _ => self.live(token)?,
+        };
+        let index = self.index(token.slot);
+        let slot = record.backend().region().slot(index);
+        // Before the ring: what was written before the release is then seen.
+        let done = record.phase == Phase::Lost || StateWord(&slot.state).is_done(token.generation);
+        let reader = self.response_reader(index, record);
+        let available = reader.available().map_err(|Corrupt| ReadError::Corrupt)?;
+        if available == 0 {
+            return if done { Err(ReadError::Lost) } else { Ok(None) };
+        }
+        let mut header = [0; frame::HEADER];
+        if available < header.len() {
+            return Err(ReadError::Corrupt);
+        }
+        reader.peek(0, &mut header);
+        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        if length > available - header.len() {
+            return Err(ReadError::Corrupt);
+        }
+        let mut payload = vec![0; length];
+        reader.peek(header.len(), &mut payload);
+        pipe::advance(slot, &reader, header.len() + length);
+        Frame::parse(header[4], header[5], payload).map(Some).ok_or(ReadError::Corrupt)
+    }
+
+    /// Gives the request up: it is withdrawn if no thread has it, and its thread is told otherwise. The token is
+    /// void afterwards; the slot is used again when the engine has let go of it.
+    pub fn cancel(&mut self, token: Token) -> Cancelled {
+        match self.record(token).phase {
+            Phase::Held => self.cancel_held(token),
+            Phase::Filling => {
+                self.put_back(token.slot);
+                Cancelled::Withdrawn
+            }
+            Phase::Lost => {
+                self.put_back(token.slot);
+                Cancelled::Ended
+            }
+            Phase::Free | Phase::Orphan => Cancelled::Ended,
+        }
+    }
+
+    /// Gives back the slot of a response that was read to its end. The script may still be running; the rest of the
+    /// request body, if some is missing, breaks off for it.
+    pub fn release(&mut self, token: Token) {
+        match self.record(token).phase {
+            Phase::Held => {
+                self.break_body(token);
+                self.record_mut(token).phase = Phase::Orphan;
+                self.reclaim_orphan(token.slot);
+            }
+            Phase::Filling | Phase::Lost => self.put_back(token.slot),
+            Phase::Free | Phase::Orphan => {}
+        }
+    }
+
+    /// Calls `news` with the token of every request that has some.
+    pub fn drain(&mut self, backend: &Backend, mut news: impl FnMut(Token)) {
+        let mut orphans = std::mem::take(&mut self.scratch);
+        backend.region().doorbell(self.io).drain(|slot| {
+            let Some(record) = self.records.get(slot) else { return };
+            match record.phase {
+                Phase::Held => news(Token { slot: slot as u32, generation: record.generation }),
+                Phase::Orphan => orphans.push(slot as u32),
+                Phase::Free | Phase::Filling | Phase::Lost => {}
+            }
+        });
+        for slot in orphans.drain(..) {
+            self.reclaim_orphan(slot);
+        }
+        self.scratch = orphans;
+    }
+
+    /// From now on the engine rings this I/O thread's eventfd. [`Port::drain`] once more before sleeping.
+    pub fn park(&self, backend: &Backend) {
+        backend.region().doorbell(self.io).park();
+    }
+
+    /// Awake: marks need no eventfd.
+    pub fn unpark(&self, backend: &Backend) {
+        backend.region().doorbell(self.io).unpark();
+    }
+
+    /// Marks the request as waiting and pushes it; takes the mark away if it cannot be pushed.
+    fn enqueue(&mut self, token: Token, pool: usize) -> Result<(), SubmitError> {
+        let backend = Arc::clone(self.record(token).backend());
+        let slot = backend.region().slot(self.index(token.slot));
+        slot.pool.store(pool as u32, Ordering::Relaxed);
+        StateWord(&slot.state).submit(token.generation);
+        let pushed = self.push(&backend, token, pool);
+        if pushed.is_err() {
+            StateWord(&slot.state).reclaim(token.generation);
+        }
+        pushed
+    }
+
+    fn push(&mut self, backend: &Backend, token: Token, pool: usize) -> Result<(), SubmitError> {
+        let index = self.index(token.slot) as u32;
+        let ticket = backend.push(pool, Token { slot: index, generation: token.generation })?;
+        let record = self.record_mut(token);
+        record.phase = Phase::Held;
+        record.pool = pool as u32;
+        record.ticket = ticket;
+        Ok(())
+    }
+
+    fn cancel_held(&mut self, token: Token) -> Cancelled {
+        let index = self.index(token.slot);
+        let backend = Arc::clone(self.record(token).backend());
+        let slot = backend.region().slot(index);
+        if StateWord(&slot.state).withdraw(token.generation) {
+            self.put_back(token.slot);
+            return Cancelled::Withdrawn;
+        }
+        if StateWord(&slot.state).is_done(token.generation) {
+            StateWord(&slot.state).reclaim(token.generation);
+            self.put_back(token.slot);
+            return Cancelled::Ended;
+        }
+        self.record_mut(token).phase = Phase::Orphan;
+        pipe::give_up(slot);
+        // The release may have come between the look at the state and the change of phase; then no bit will.
+        self.reclaim_orphan(token.slot);
+        Cancelled::WhileRunning
+    }
+
+    /// A body of which nobody will send the rest.
+    fn break_body(&self, token: Token) {
+        if self.record(token).body.get() == BodyState::Open {
+            self.set_body(token, BodyState::Broken);
+        }
+    }
+
+    fn set_body(&self, token: Token, state: BodyState) {
+        let record = self.record(token);
+        let slot = record.backend().region().slot(self.index(token.slot));
+        record.body.set(state);
+        pipe::set_body(slot, state);
+    }
+
+    /// Frees an orphan's slot once the engine has released it; until then throws away what it writes.
+    fn reclaim_orphan(&mut self, slot: u32) {
+        let index = self.index(slot);
+        let record = &self.records[slot as usize];
+        let backend = Arc::clone(record.backend());
+        let control = backend.region().slot(index);
+        if StateWord(&control.state).is_done(record.generation) {
+            StateWord(&control.state).reclaim(record.generation);
+            self.put_back(slot);
+            return;
+        }
+        let reader = self.response_reader(index, record);
+        if let Ok(available) = reader.available() {
+            if available > 0 {
+                pipe::advance(control, &reader, available);
+            }
+        }
+    }
+
+    fn put_back(&mut self, slot: u32) {
+        let record = &mut self.records[slot as usize];
+        record.phase = Phase::Free;
+        record.backend = None;
+        self.free.push(slot);
+    }
+
+    fn live(&self, token: Token) -> Result<&Record, ReadError> {
+        let record = self.record(token);
+        match record.phase {
+            Phase::Filling | Phase::Held => Ok(record),
+            Phase::Free | Phase::Orphan | Phase::Lost => Err(ReadError::Lost),
+        }
+    }
+
+    fn record(&self, token: Token) -> &Record {
+        let record = &self.records[token.slot as usize];
+        record.assert_generation(token);
+        record
+    }
+
+    fn record_mut(&mut self, token: Token) -> &mut Record {
+        let record = &mut self.records[token.slot as usize];
+        record.assert_generation(token);
+        record
+    }
+
+    fn request_writer<'a>(&self, token: Token, record: &'a Record) -> (&'a SlotControl, Writer<'a>) {
+        let index = self.index(token.slot);
+        let region = record.backend().region();
+        let slot = region.slot(index);
+        let writer = Writer {
+            tail: &slot.request_tail,
+            head: &slot.request_head,
+            area: region.request_area(index),
+            written: &record.written,
+        };
+        (slot, writer)
+    }
+
+    fn response_reader<'a>(&self, index: usize, record: &'a Record) -> Reader<'a> {
+        let region = record.backend().region();
+        let slot = region.slot(index);
+        Reader {
+            tail: &slot.response_tail,
+            head: &slot.response_head,
+            area: region.response_area(index),
+            read: &record.read,
+        }
+    }
+
+    /// The slot's number over all I/O threads.
+    fn index(&self, slot: u32) -> usize {
+        self.io * self.records.len() + slot as usize
+    }
+}
+
+impl Record {
+    fn backend(&self) -> &Arc<Backend> {
+        self.backend.as_ref().expect("invariant: a slot in use has a backend")
+    }
+
+    fn assert_generation(&self, token: Token) {
+        assert_eq!(self.generation, token.generation, "invariant: a token is used by its holder only");
+    }
+}
+
+/// Makes a slot ready for a request. The state word still says that it is free.
+fn reset(slot: &SlotControl) {
+    for position in [&slot.request_tail, &slot.request_head, &slot.response_tail, &slot.response_head] {
+        position.store(0, Ordering::Relaxed);
+    }
+    for flag in [&slot.cancelled, &slot.body_state, &slot.engine_waits, &slot.server_waits] {
+        flag.store(0, Ordering::Relaxed);
+    }
+}

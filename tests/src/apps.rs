@@ -1,0 +1,72 @@
+//! Real applications, from the distribution's packages, copied into a test's directory.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The directory with an application's packages unpacked side by side (`usr/share/…`); fetched on first use.
+///
+/// Read only: it is shared by all runs of the tests. See `tools/fetch-app`.
+pub fn packages_of(app: &str) -> PathBuf {
+    let tool = repository().join("tools/fetch-app");
+    let output = Command::new(&tool)
+        .arg(app)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap_or_else(|error| panic!("running {}: {error}", tool.display()));
+    assert!(
+        output.status.success(),
+        "tools/fetch-app {app} failed, and this test needs the real application: see its message above, \
+         bring the network up and run it by hand"
+    );
+    PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end())
+}
+
+/// A directory of the tests' own applications and data.
+pub fn fixture(name: &str) -> PathBuf {
+    repository().join("tests/fixtures").join(name)
+}
+
+/// Copies a directory's content, links as links.
+pub fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap_or_else(|error| panic!("making {}: {error}", to.display()));
+    let entries = fs::read_dir(from).unwrap_or_else(|error| panic!("reading {}: {error}", from.display()));
+    for entry in entries {
+        let entry = entry.expect("the directory can be read to its end");
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().expect("an entry has a type");
+        let copied = if kind.is_dir() {
+            copy_tree(&entry.path(), &target);
+            Ok(())
+        } else if kind.is_symlink() {
+            fs::read_link(entry.path()).and_then(|points_to| symlink(points_to, &target))
+        } else {
+            fs::copy(entry.path(), &target).map(drop)
+        };
+        copied.unwrap_or_else(|error| panic!("copying {}: {error}", entry.path().display()));
+    }
+}
+
+/// Replaces a text in every PHP file below `directory`.
+pub fn replace_in_php_files(directory: &Path, from: &str, to: &str) {
+    for entry in fs::read_dir(directory).expect("the directory can be read") {
+        let path = entry.expect("the directory can be read to its end").path();
+        if path.is_dir() {
+            replace_in_php_files(&path, from, to);
+        } else if path.extension().is_some_and(|extension| extension == "php") {
+            let text = fs::read(&path).expect("a file can be read");
+            // Old applications have files that are not UTF-8; those name no paths.
+            if let Ok(text) = String::from_utf8(text) {
+                if text.contains(from) {
+                    fs::write(&path, text.replace(from, to)).expect("a copy can be written");
+                }
+            }
+        }
+    }
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is within the repository")
+}

@@ -1,0 +1,26 @@
+//! The harness of the black-box tests: the real `regent` binary, in a fresh directory, seen only from outside.
+//!
+//! ```no_run
+//! use regent_tests::Setup;
+//!
+//! let server = Setup::new().file("index.php", "<?php echo 'hello';").start();
+//! assert_eq!(server.get("/").text(), "hello");
+//! server.stop();
+//! ```
+//!
+//! Everything here panics with the reason when something is not as it should be: a failed expectation of the harness
+//! is a failed test. Waiting is always for an event, with a deadline ([`until`]); no test sleeps for a guessed time.
+#![forbid(unsafe_code)]
+
+pub mod apps;
+mod http;
+mod load;
+pub mod process;
+mod server;
+
+mod wait;
+
+pub use http::{Conn, Request, Response, percent_encode};
+pub use load::{in_parallel, keep_asking};
+pub use server::{Server, Setup, regent_command};
+pub use wait::{DEADLINE, until};

@@ -1,0 +1,149 @@
+//! What Linux says about a process: its children, its memory, whether it is alive. Signals by pid.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::Path;
+
+/// Memory of a process in bytes, from `/proc/PID/smaps_rollup` (proc(5)).
+#[derive(Debug, Clone, Copy)]
+pub struct Memory {
+    /// Resident, shared pages counted in full.
+    pub rss: u64,
+    /// Resident, shared pages counted by their share.
+    pub pss: u64,
+    /// Resident and only this process's.
+    pub private: u64,
+}
+
+/// Whether the process exists and is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// The live children of `pid` that run the program with this file name.
+pub fn children_running(pid: u32, program: &str) -> Vec<u32> {
+    children(pid).into_iter().filter(|child| runs(*child, program)).collect()
+}
+
+/// The live children of `pid`, by number.
+pub fn children(pid: u32) -> Vec<u32> {
+    let mut found: Vec<u32> = fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|candidate| parent_of(*candidate) == Some(pid) && is_alive(*candidate))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Whether `pid` runs the program with this file name (also when the file has been replaced since).
+pub fn runs(pid: u32, program: &str) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe"))
+        .ok()
+        .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
+        .is_some_and(|name| name.trim_end_matches(" (deleted)") == program)
+}
+
+/// The memory of `pid`, or `None` when it has gone.
+pub fn memory(pid: u32) -> Option<Memory> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+            .map(|kib| kib * 1024)
+    };
+    Some(Memory {
+        rss: field("Rss:")?,
+        pss: field("Pss:")?,
+        private: field("Private_Clean:")? + field("Private_Dirty:")?,
+    })
+}
+
+/// Whether a server on this machine has accepted the connection from `client` to `server` and read all that was sent,
+/// from `/proc/net/tcp` and `tcp6` (proc_net_tcp in the kernel's documentation).
+pub fn has_read_all(server: SocketAddr, client: SocketAddr) -> bool {
+    let (SocketAddr::V4(server), SocketAddr::V4(client)) = (server, client) else {
+        panic!("tests connect over IPv4");
+    };
+    // A listener for both protocols has the IPv4 addresses at the end of IPv6 ones.
+    let (server, client) = (tcp_table_form(server), tcp_table_form(client));
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        table.lines().any(|line| {
+            // sl, local, remote, state, tx:rx queue, timer, retransmits, uid, timeout, inode; no inode: not accepted yet.
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let [_, local, remote, _, queues, _, _, _, _, inode, ..] = fields.as_slice() else {
+                return false;
+            };
+            local.ends_with(&server)
+                && remote.ends_with(&client)
+                && queues.ends_with(":00000000")
+                && *inode != "0"
+        })
+    })
+}
+
+/// Sends `signal`; `false` when the process has gone already.
+pub fn signal(pid: u32, signal: Signal) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid is a positive number");
+    kill_process(pid, signal).is_ok()
+}
+
+fn tcp_table_form(address: SocketAddrV4) -> String {
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+}
+
+fn state_of(pid: u32) -> Option<char> {
+    stat_after_name(pid)?.chars().next()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    stat_after_name(pid)?.split(' ').nth(1)?.parse().ok()
+}
+
+/// `/proc/PID/stat` from the state on: the name before it is in parentheses and may hold anything.
+fn stat_after_name(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_itself() {
+        let me = std::process::id();
+        assert!(is_alive(me));
+        assert!(memory(me).expect("this process has memory").rss > 100_000);
+        let program = std::env::current_exe().expect("this program has a path");
+        assert!(runs(me, program.file_name().and_then(|n| n.to_str()).expect("a name")));
+    }
+
+    #[test]
+    fn a_connection_is_read_when_its_server_has_taken_the_bytes() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let mut client =
+            std::net::TcpStream::connect(listener.local_addr().expect("it listens")).expect("it listens");
+        let ends = (client.peer_addr().expect("it is open"), client.local_addr().expect("it is open"));
+        client.write_all(b"abc").expect("there is room");
+        assert!(!has_read_all(ends.0, ends.1), "it is not even accepted");
+        let (mut accepted, _) = listener.accept().expect("someone has connected");
+        assert!(!has_read_all(ends.0, ends.1), "three bytes wait");
+        accepted.read_exact(&mut [0; 3]).expect("they were sent");
+        assert!(has_read_all(ends.0, ends.1));
+    }
+
+    #[test]
+    fn a_child_is_seen_until_it_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        crate::until("the child runs sleep", || runs(child.id(), "sleep").then_some(()));
+        assert!(children_running(std::process::id(), "sleep").contains(&child.id()));
+        assert!(signal(child.id(), Signal::KILL));
+        child.wait().expect("it was ours");
+        assert!(!is_alive(child.id()));
+        assert!(memory(child.id()).is_none());
+    }
+}

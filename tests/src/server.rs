@@ -1,0 +1,422 @@
+//! Starting and stopping the real server.
+
+use crate::http::Request;
+use crate::process::{self, Memory};
+use crate::wait::try_until;
+use crate::{Conn, DEADLINE, Response, until};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+
+/// The file name of the engine's program.
+const ENGINE: &str = "regent-php";
+/// A file of every site, which is asked for until the server answers: no script of the test is to see that.
+const READY_FILE: &str = "is-it-ready.txt";
+
+/// A site in a fresh directory and the server's configuration for it, to be started.
+///
+/// By default: two PHP threads, `php_server` on the directory `www`, no admin address, sessions within the directory.
+pub struct Setup {
+    directory: TempDir,
+    php_options: String,
+    global_options: String,
+    site: String,
+    caddyfile: Option<String>,
+    arguments: Option<Vec<String>>,
+    environment: Vec<(String, String)>,
+}
+
+/// A running server. Ends with [`Server::stop`]; a dropped one is killed with its engines, and when the test is
+/// failing its log is printed.
+pub struct Server {
+    process: ServerProcess,
+    address: SocketAddr,
+    directory: TempDir,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Setup {
+    pub fn new() -> Self {
+        let directory = TempDir::with_prefix("regent-test-").expect("a temporary directory can be made");
+        for name in ["www", "tmp", "sessions"] {
+            fs::create_dir(directory.path().join(name)).expect("the temporary directory is ours");
+        }
+        write_file(&directory.path().join("www").join(READY_FILE), b"static files are served");
+        Self {
+            directory,
+            php_options: "num_threads 2".into(),
+            global_options: String::new(),
+            site: "php_server".into(),
+            caddyfile: None,
+            arguments: None,
+            environment: Vec::new(),
+        }
+    }
+
+    /// Adds a file to the site.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        write_file(&self.root().join(path), content.as_ref());
+        self
+    }
+
+    /// The lines of the `frankenphp` block, instead of `num_threads 2`.
+    pub fn php_options(mut self, lines: &str) -> Self {
+        self.php_options = lines.into();
+        self
+    }
+
+    /// More lines of the global options block.
+    pub fn global_options(mut self, lines: &str) -> Self {
+        self.global_options = lines.into();
+        self
+    }
+
+    /// The site's directives, instead of `php_server`.
+    pub fn site(mut self, directives: &str) -> Self {
+        self.site = directives.into();
+        self
+    }
+
+    /// A whole Caddyfile instead. `ADDRESS`, `PORT`, `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
+    /// are filled in, here and in the other texts.
+    pub fn caddyfile(mut self, text: &str) -> Self {
+        self.caddyfile = Some(text.into());
+        self
+    }
+
+    /// The arguments of `regent`, instead of `run --config FILE`; `ADDRESS`, `ROOT` and `DIRECTORY` are filled in.
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments = Some(arguments.iter().map(|&argument| argument.into()).collect());
+        self
+    }
+
+    /// An environment variable of the server.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The fresh directory: `www` is the site's root in it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The site's root.
+    pub fn root(&self) -> PathBuf {
+        self.directory().join("www")
+    }
+
+    /// Starts the server and waits until it answers. A port that someone took meanwhile is replaced by another.
+    pub fn start(self) -> Server {
+        for _ in 0..3 {
+            let address = free_address();
+            let mut process = self.spawn(address);
+            if process.wait_until_ready(address) == Readiness::Ready {
+                return Server { process, address, directory: self.directory };
+            }
+        }
+        panic!("no free port was found in three tries");
+    }
+
+    fn spawn(&self, address: SocketAddr) -> ServerProcess {
+        let file = self.directory().join("Caddyfile");
+        write_file(&file, self.config_text(address).as_bytes());
+        let mut command = regent_command(self.directory());
+        match &self.arguments {
+            Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text, address))),
+            None => command.arg("run").arg("--config").arg(&file),
+        };
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        ServerProcess::start(command)
+    }
+
+    fn config_text(&self, address: SocketAddr) -> String {
+        let text = self.caddyfile.clone().unwrap_or_else(|| {
+            format!(
+                "{{\n\tadmin off\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
+                 http://:PORT {{\n\troot * ROOT\n\t{}\n}}\n",
+                self.global_options, self.php_options, self.site
+            )
+        });
+        self.fill_in(&text, address)
+    }
+
+    fn fill_in(&self, text: &str, address: SocketAddr) -> String {
+        text.replace("ADDRESS", &address.to_string())
+            .replace("PORT", &address.port().to_string())
+            .replace("ROOT", &self.root().display().to_string())
+            .replace("DIRECTORY", &self.directory().display().to_string())
+    }
+}
+
+impl Server {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The site's root.
+    pub fn root(&self) -> PathBuf {
+        self.directory().join("www")
+    }
+
+    /// The fresh directory: `www` is the site's root in it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Writes a file of the site, or replaces it.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        write_file(&self.root().join(path), content.as_ref());
+    }
+
+    /// Waits until a script has written this file of the site, and gives its content.
+    pub fn wait_for_file(&self, path: &str) -> String {
+        let file = self.root().join(path);
+        until(&format!("a script writes {path}"), || {
+            fs::read_to_string(&file).ok().filter(|text| !text.is_empty())
+        })
+    }
+
+    /// A connection to the server.
+    pub fn connect(&self) -> Conn {
+        Conn::open(self.address)
+    }
+
+    pub fn request(&self, method: &str, target: &str) -> Request {
+        Request::new(self.address, method, target)
+    }
+
+    pub fn get(&self, target: &str) -> Response {
+        self.request("GET", target).send()
+    }
+
+    pub fn post(&self, target: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Response {
+        self.request("POST", target).body(content_type, body).send()
+    }
+
+    /// Sends these bytes on a new connection, says that no more will come, and gives all that comes back.
+    pub fn raw(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut conn = self.connect();
+        // The server may have hung up on bad input already: what it said is what counts.
+        let _ = conn.try_send(bytes);
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = conn.read_some(&mut buffer) {
+            answer.extend_from_slice(&buffer[..count]);
+        }
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The server's pid.
+    pub fn pid(&self) -> u32 {
+        self.process.child.id()
+    }
+
+    /// The engine's pid; waits for there to be exactly one.
+    pub fn engine(&self) -> u32 {
+        until("the server has one engine", || match self.engines().as_slice() {
+            [engine] => Some(*engine),
+            _ => None,
+        })
+    }
+
+    /// The pids of all live engines.
+    pub fn engines(&self) -> Vec<u32> {
+        process::children_running(self.pid(), ENGINE)
+    }
+
+    /// Memory of the server and of its engine.
+    pub fn memory(&self) -> (Memory, Memory) {
+        let of = |pid| process::memory(pid).unwrap_or_else(|| panic!("process {pid} is alive"));
+        (of(self.pid()), of(self.engine()))
+    }
+
+    /// Everything the server has logged so far.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Waits until the log holds this text.
+    pub fn wait_for_log(&self, text: &str) {
+        until(&format!("the log says {text:?}"), || self.log().contains(text).then_some(()));
+    }
+
+    /// Sends a signal to the server.
+    pub fn signal(&self, signal: Signal) {
+        assert!(process::signal(self.pid(), signal), "the server is running");
+    }
+
+    /// Waits for the server's end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let child = &mut self.process.child;
+        until("the server ends", || child.try_wait().expect("it is our child"))
+    }
+
+    /// Stops the server as an operator does, with SIGTERM, and checks that it ends well and leaves no engine.
+    pub fn stop(mut self) {
+        let engines = self.engines();
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        assert!(status.success(), "the server ended with {status}");
+        for engine in engines {
+            until("the engine has ended too", || (!process::runs(engine, ENGINE)).then_some(()));
+        }
+    }
+}
+
+/// `regent`, to be run in `directory`, with an environment that owes nothing to this machine.
+///
+/// The program is `REGENT_BIN`, or else the one that `make build` left in the target directory of these tests.
+pub fn regent_command(directory: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(directory).stdin(Stdio::null()).env_clear();
+    for name in ["PATH", "LD_LIBRARY_PATH"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    let temporary = directory.join("tmp");
+    command.env("HOME", directory).env("TMPDIR", if temporary.is_dir() { &temporary } else { directory });
+    // Otherwise the machine's own conf.d directory would be read.
+    command.env("PHP_INI_SCAN_DIR", "").env("LANG", "C.UTF-8").env("NO_COLOR", "1");
+    command
+}
+
+/// The server's process with its log. Kills itself and its engines when dropped.
+struct ServerProcess {
+    child: Child,
+    log: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    AddressTaken,
+}
+
+impl ServerProcess {
+    fn start(mut command: Command) -> Self {
+        let program = command.get_program().to_owned();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("starting {program:?}: {error}"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let readers = vec![
+            follow(child.stdout.take().expect("it is piped"), &log),
+            follow(child.stderr.take().expect("it is piped"), &log),
+        ];
+        Self { child, log, readers }
+    }
+
+    fn wait_until_ready(&mut self, address: SocketAddr) -> Readiness {
+        let probe = Request::new(address, "GET", &format!("/{READY_FILE}"));
+        let ready = try_until(DEADLINE, || {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                self.read_log_to_its_end();
+                return match self.log() {
+                    log if log.to_lowercase().contains("address already in use") => {
+                        Some(Readiness::AddressTaken)
+                    }
+                    log => panic!("the server ended with {status} before it was ready:\n{log}"),
+                };
+            }
+            probe.try_send().ok().map(|_| Readiness::Ready)
+        });
+        ready.unwrap_or_else(|| {
+            panic!("the server answers nothing on {address} after {DEADLINE:?}:\n{}", self.log())
+        })
+    }
+
+    fn log(&self) -> String {
+        self.log.lock().expect("no reader panics").clone()
+    }
+
+    fn read_log_to_its_end(&mut self) {
+        for reader in self.readers.drain(..) {
+            reader.join().expect("no reader panics");
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let engines = process::children_running(self.child.id(), ENGINE);
+            // Errors are of a process that has just ended, which is as good.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            for engine in engines.into_iter().filter(|pid| process::runs(*pid, ENGINE)) {
+                process::signal(engine, Signal::KILL);
+            }
+        }
+        if std::thread::panicking() {
+            eprintln!("--- the server's log ---\n{}--- its end ---", self.log());
+        }
+    }
+}
+
+/// Appends every line of `output` to `log` on a thread of its own.
+fn follow(output: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinHandle<()> {
+    let log = Arc::clone(log);
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(output);
+        let mut line = Vec::new();
+        while matches!(lines.read_until(b'\n', &mut line), Ok(1..)) {
+            log.lock().expect("no reader panics").push_str(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+    })
+}
+
+/// An address on loopback that nobody listens on, below the ports that the kernel gives to outgoing connections.
+fn free_address() -> SocketAddr {
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test programs that run at the same time start at different places.
+    let start =
+        u16::try_from(u64::from(std::process::id()) * 61 % u64::from(COUNT)).expect("it is below COUNT");
+    (0..COUNT)
+        .map(|_| FIRST + start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .find(|address| TcpListener::bind(address).is_ok())
+        .expect("one of twenty thousand ports is free")
+}
+
+fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("REGENT_BIN") {
+        return path.into();
+    }
+    // target/PROFILE/deps/this-program
+    let program = std::env::current_exe().expect("this program has a path");
+    let target = program.ancestors().nth(3).expect("tests run from the target directory");
+    let binary = target.join("release/regent");
+    assert!(
+        binary.is_file(),
+        "there is no {}: run `make build` first, or set REGENT_BIN to the server to be tested",
+        binary.display()
+    );
+    binary
+}
+
+fn write_file(path: &Path, content: &[u8]) {
+    let parent = path.parent().expect("a file is in a directory");
+    fs::create_dir_all(parent).and_then(|()| fs::write(path, content)).unwrap_or_else(|error| {
+        panic!("writing {}: {error}", path.display());
+    });
+}

@@ -1,0 +1,218 @@
+//! DokuWiki, as its users meet it: installed by its own installer, then read, edited and searched.
+#![forbid(unsafe_code)]
+
+use regent_tests::apps::{copy_tree, packages_of, replace_in_php_files};
+use regent_tests::{Request, Response, Server, Setup, in_parallel, until};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Deprecations are of the application's age, not of the server.
+const PHP_OPTIONS: &str = "num_threads 4\n\t\tphp_ini error_reporting 8191";
+
+/// Puts the package's parts together as the project itself ships them: one directory with `conf` and `data` in it.
+///
+/// Debian spreads them over `/usr/share`, `/etc` and `/var/lib`, and names those paths in the sources.
+fn unpack_wiki(root: &Path) {
+    let packages = packages_of("dokuwiki");
+    let (program, state) = (packages.join("usr/share/dokuwiki"), packages.join("var/lib/dokuwiki"));
+    copy_tree(&program, root);
+    for name in [".htaccess", "inc/preload.php", "lib/plugins", "lib/tpl"] {
+        fs::remove_file(root.join(name)).unwrap_or_else(|error| panic!("the package has {name}: {error}"));
+    }
+    copy_tree(&state.join("lib"), &root.join("lib"));
+    copy_tree(&state.join("data"), &root.join("data"));
+    copy_tree(&packages.join("etc/dokuwiki"), &root.join("conf"));
+    for name in ["acl.auth.php", "users.auth.php"] {
+        fs::remove_file(root.join("conf").join(name)).expect("the package has this link");
+    }
+    replace_in_php_files(root, "'/usr/share/", &format!("'{}/usr/share/", packages.display()));
+    replace_in_php_files(&root.join("conf"), "'/var/lib/dokuwiki/data'", "'./data'");
+}
+
+fn start() -> Server {
+    // DokuWiki has its own front controllers; its .htaccess file denies these directories.
+    let setup = Setup::new().php_options(PHP_OPTIONS).site(
+        "@private path /conf/* /data/* /inc/* /vendor/* /bin/*\n\trespond @private 403\n\tphp_server {\n\t\tindex doku.php\n\t}",
+    );
+    unpack_wiki(&setup.root());
+    setup.start()
+}
+
+/// A visitor with cookies.
+struct Visitor<'a> {
+    server: &'a Server,
+    cookies: Mutex<BTreeMap<String, String>>,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(server: &'a Server) -> Self {
+        Self { server, cookies: Mutex::default() }
+    }
+
+    fn get(&self, target: &str) -> Response {
+        self.send(self.server.request("GET", target))
+    }
+
+    fn submit(&self, target: &str, fields: &[(&str, &str)]) -> Response {
+        self.send(self.server.request("POST", target).form(fields))
+    }
+
+    /// Sends the cookies along and keeps those that come back.
+    fn send(&self, request: Request) -> Response {
+        let mut cookies = self.cookies.lock().expect("no visitor panics with it");
+        let pairs: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let answer =
+            if pairs.is_empty() { request.send() } else { request.header("Cookie", pairs.join("; ")).send() };
+        for cookie in answer.header_all("set-cookie") {
+            let pair = cookie.split(';').next().unwrap_or_default();
+            if let Some((name, value)) = pair.split_once('=') {
+                cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        answer
+    }
+
+    fn log_in(&self) {
+        let form = self.get("/doku.php?id=start&do=login").expect(200).text();
+        let answer = self.submit(
+            "/doku.php?id=start",
+            &[
+                ("sectok", &hidden(&form, "sectok")),
+                ("id", "start"),
+                ("do", "login"),
+                ("u", "admin"),
+                ("p", "secret-1"),
+            ],
+        );
+        answer.expect(302);
+        assert!(self.get("/doku.php?id=start").expect(200).text().contains("Logged in as"));
+    }
+
+    /// Opens a page's editor, replaces the text and saves.
+    fn edit(&self, page: &str, text: &str) {
+        let editor = self.get(&format!("/doku.php?id={page}&do=edit")).expect(200).text();
+        let answer = self.submit(
+            "/doku.php",
+            &[
+                ("sectok", &hidden(&editor, "sectok")),
+                ("id", page),
+                ("rev", "0"),
+                ("date", &hidden(&editor, "date")),
+                ("prefix", "."),
+                ("suffix", ""),
+                ("changecheck", &hidden(&editor, "changecheck")),
+                ("target", "section"),
+                ("wikitext", text),
+                ("summary", "by the test"),
+                ("do[save]", "1"),
+            ],
+        );
+        assert_eq!(answer.status, 302, "saving {page}: {}", answer.text());
+    }
+}
+
+/// The value of a form's hidden field.
+fn hidden(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no field {name} in {page}"));
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
+
+fn install(visitor: &Visitor) {
+    let form = visitor.get("/install.php?l=en").expect(200).text();
+    assert!(form.contains("d[superuser]"), "the installer sees no obstacle: {form}");
+    let done = visitor.submit(
+        "/install.php",
+        &[
+            ("l", "en"),
+            ("d[title]", "The wiki of the test"),
+            ("d[acl]", "on"),
+            ("d[superuser]", "admin"),
+            ("d[fullname]", "Ada Admin"),
+            ("d[email]", "admin@example.org"),
+            ("d[password]", "secret-1"),
+            ("d[confirm]", "secret-1"),
+            ("d[policy]", "1"),
+            ("d[license]", "cc-by-sa"),
+            ("submit", ""),
+        ],
+    );
+    let done = done.expect(200).text();
+    assert!(done.contains("The configuration was finished successfully"), "{done}");
+}
+
+#[test]
+fn a_wiki_is_installed_edited_and_searched() {
+    let server = start();
+    let admin = Visitor::new(&server);
+    install(&admin);
+
+    let guest = Visitor::new(&server);
+    assert!(guest.get("/").expect(200).text().contains("The wiki of the test"));
+    let editor = guest.get("/doku.php?id=new:page&do=edit").text();
+    assert!(!editor.contains("do[save]"), "guests may only read: {editor}");
+
+    admin.log_in();
+    admin.edit(
+        "new:page",
+        "====== A new page ======\n\nIt speaks of **zebrafish**.\n\n<code php>echo strlen('x');</code>\n",
+    );
+    let page = guest.get("/doku.php?id=new:page").expect(200).text();
+    assert!(page.contains("<strong>zebrafish</strong>"), "{page}");
+    assert!(page.contains("class=\"kw1\">echo"), "the highlighter of php-geshi ran: {page}");
+
+    admin.edit("new:page", "====== A new page ======\n\nIt speaks of zebrafish and axolotls.\n");
+    assert!(guest.get("/doku.php?id=new:page").expect(200).text().contains("axolotls"));
+    assert!(guest.get("/doku.php?id=new:page&do=revisions").expect(200).text().contains("by the test"));
+
+    // What a browser does after each page: it fetches a picture, and the script that sends it then updates the index.
+    guest.get("/lib/exe/taskrunner.php?id=new%3Apage").expect(200);
+    until("the search finds the page", || {
+        let found = guest.get("/doku.php?id=start&do=search&q=axolotls").expect(200).text();
+        (found.contains("search_fullpage_result") && found.contains("id=new:page")).then_some(())
+    });
+
+    for (path, kind) in [
+        ("/lib/exe/css.php?t=dokuwiki", "text/css"),
+        ("/lib/exe/js.php?t=dokuwiki", "application/javascript"),
+        ("/lib/exe/jquery.php", "application/javascript"),
+        ("/lib/tpl/dokuwiki/images/logo.png", "image/png"),
+        ("/feed.php", "application/xml"),
+    ] {
+        let answer = guest.get(path).expect(200);
+        assert!(
+            answer.header("content-type").is_some_and(|value| value.starts_with(kind)),
+            "{path}: {answer:?}"
+        );
+    }
+    guest.get("/conf/local.php").expect(403);
+    guest.get("/data/pages/new/page.txt").expect(403);
+    server.stop();
+}
+
+#[test]
+fn many_visitors_read_and_write_at_once() {
+    let server = start();
+    install(&Visitor::new(&server));
+    in_parallel(8, |i| {
+        let visitor = Visitor::new(&server);
+        if i < 3 {
+            visitor.log_in();
+        }
+        for round in 0..10 {
+            if i < 3 {
+                visitor.edit(&format!("page{i}"), &format!("Visitor {i} wrote round {round}.\n"));
+            }
+            visitor.get("/doku.php?id=page0").text();
+            let page = visitor.get(&format!("/doku.php?id=page{}", i % 3));
+            assert!([200, 404].contains(&page.status), "{}", page.text());
+        }
+    });
+    for i in 0..3 {
+        let page = server.get(&format!("/doku.php?id=page{i}")).expect(200).text();
+        assert!(page.contains(&format!("Visitor {i} wrote round 9.")), "{page}");
+    }
+    server.stop();
+}
