@@ -206,17 +206,21 @@ impl Server {
         self.request("POST", target).body(content_type, body).send()
     }
 
-    /// Sends these bytes on a new connection, says that no more will come, and gives all that comes back.
+    /// Sends these bytes on a new connection, and gives all that comes back until the server closes it.
     pub fn raw(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut conn = self.connect();
         // The server may have hung up on bad input already: what it said is what counts.
         let _ = conn.try_send(bytes);
-        let mut answer = Vec::new();
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = conn.read_some(&mut buffer) {
-            answer.extend_from_slice(&buffer[..count]);
+        read_all(conn)
+    }
+
+    /// The same for a client that breaks off: it closes its side after the last byte.
+    pub fn raw_cut_off(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut conn = self.connect();
+        if conn.try_send(bytes).is_ok() {
+            conn.finish_sending();
         }
-        String::from_utf8_lossy(&answer).into_owned()
+        read_all(conn)
     }
 
     /// The server's pid.
@@ -368,6 +372,15 @@ impl Drop for ServerProcess {
             eprintln!("--- the server's log ---\n{}--- its end ---", self.log());
         }
     }
+}
+
+fn read_all(mut conn: Conn) -> String {
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = conn.read_some(&mut buffer) {
+        answer.extend_from_slice(&buffer[..count]);
+    }
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// Appends every line of `output` to `log` on a thread of its own.

@@ -86,7 +86,8 @@ impl<'a> Visitor<'a> {
                 ("p", "secret-1"),
             ],
         );
-        answer.expect(302);
+        // PHP says 303 after a POST over HTTP/1.1, 302 otherwise (sapi_header_op() in main/SAPI.c).
+        answer.expect(303);
         assert!(self.get("/doku.php?id=start").expect(200).text().contains("Logged in as"));
     }
 
@@ -109,7 +110,7 @@ impl<'a> Visitor<'a> {
                 ("do[save]", "1"),
             ],
         );
-        assert_eq!(answer.status, 302, "saving {page}: {}", answer.text());
+        assert_eq!(answer.status, 303, "saving {page}: {}", answer.text());
     }
 }
 

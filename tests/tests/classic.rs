@@ -231,8 +231,7 @@ fn flushed_output_arrives_while_the_script_runs() {
 
 #[test]
 fn an_informational_status_leaves_the_answer_alone() {
-    let script =
-        "<?php header('Link: </style.css>; rel=preload'); headers_send(103); echo 'body ', http_response_code();";
+    let script = "<?php header('Link: </style.css>; rel=preload'); headers_send(103); echo 'body ', http_response_code();";
     let server = Setup::new().file("index.php", script).start();
     let answer = server.get("/").expect(200);
     assert_eq!(answer.text(), "body 200");

@@ -25,6 +25,7 @@ fn an_engine_that_is_killed_under_load_costs_only_its_running_requests() {
         .file("index.php", "<?php usleep(2000); echo 'ok';")
         .file("style.css", "a {}")
         .start();
+    server.get("/").expect(200);
     let answers = keep_asking(&server, 8, "/", || {
         for _ in 0..3 {
             let old = kill_engine(&server);
@@ -98,7 +99,7 @@ fn scripts_that_crash_the_engine_cost_one_request() {
     let server = Setup::new()
         .php_options("num_threads 2\n\t\tphp_ini ffi.enable true")
         .file("index.php", "<?php echo 'ok';")
-        .file("segv.php", "<?php posix_kill(getpid(), SIGSEGV); usleep(10000000);")
+        .file("segv.php", "<?php posix_kill(getmypid(), SIGSEGV); usleep(10000000);")
         .file("abort.php", "<?php FFI::cdef('void abort(void);')->abort();")
         .file("null.php", "<?php FFI::cdef('size_t strlen(const char *s);')->strlen(FFI::cast('char *', 0));")
         .file("exit.php", "<?php FFI::cdef('void _exit(int status);')->_exit(0);")
@@ -177,7 +178,7 @@ fn an_engine_does_not_outlive_its_server() {
 #[test]
 fn an_engine_that_keeps_dying_is_restarted_with_back_off() {
     let script = "<?php file_put_contents(__DIR__ . '/boots', '1', FILE_APPEND); \
-                  if (!file_exists(__DIR__ . '/repaired')) { posix_kill(getpid(), SIGKILL); } \
+                  if (!file_exists(__DIR__ . '/repaired')) { posix_kill(getmypid(), SIGKILL); } \
                   while (frankenphp_handle_request(function () { echo 'repaired'; })) { }";
     let server = Setup::new()
         .php_options("num_threads 2\n\t\tworker ROOT/index.php 1")

@@ -36,6 +36,7 @@ fn run() -> Result<()> {
         );
     }
     die_with_server()?;
+    die_of_faults();
     let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
     let mut lines = BufReader::new(socket.try_clone()?);
     let start = read_start(&mut lines)?;
@@ -56,6 +57,15 @@ fn die_with_server() -> Result<()> {
     // A Ctrl-C on the terminal is for the server, which drains its engines.
     let _ = rustix::process::setpgid(None, None);
     Ok(())
+}
+
+/// Rust's handler looks for overflows of its own stacks and lets a signal that was sent, not raised, pass; an engine
+/// that gets one must end, so that the next can start.
+fn die_of_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: law 7: sets a default disposition, before any other thread runs.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 /// A descriptor that the server opened for us.

@@ -18,6 +18,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+/// Fields of a request's head. hyper's own limit, 100, is less than some proxies add.
+const MAX_FIELDS: usize = 200;
 /// What hyper's buffer has at least.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
@@ -52,7 +54,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Rc::new(Activity::new());
-    let socket = WatchedSocket { socket, activity: Rc::clone(&activity) };
+    let socket = WatchedSocket::new(socket, Rc::clone(&activity));
     let for_service = Rc::clone(&activity);
     let service = service_fn(move |request| {
         for_service.request_started();
@@ -61,7 +63,7 @@ where
         async move { Ok::<_, Infallible>(answer.await.map(|body| WatchedBody { body, activity })) }
     });
     let connection = http1::Builder::new()
-        .pipeline_flush(true)
+        .max_headers(MAX_FIELDS)
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);

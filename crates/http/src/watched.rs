@@ -3,16 +3,33 @@
 use crate::activity::Activity;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// How long, and how much, a client may go on sending after the last answer.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 1024 * 1024;
 
 /// A socket whose reads and writes are noticed.
+///
+/// Shut down, it lingers: closing a socket with unread bytes resets the connection, and a reset can overtake the
+/// answer that the client has not read yet (RFC 9112 §9.6). So what still comes is read and thrown away, for a while.
 pub(crate) struct WatchedSocket<S> {
-    pub socket: S,
-    pub activity: Rc<Activity>,
+    socket: S,
+    activity: Rc<Activity>,
+    linger: Option<Linger>,
+}
+
+/// After the last answer.
+struct Linger {
+    until: Pin<Box<Sleep>>,
+    bytes_left: usize,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
@@ -36,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -64,17 +81,48 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
+        let this = &mut *self;
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+        }
+        let linger = this.linger.get_or_insert_with(Linger::new);
+        linger.poll_drain(&mut this.socket, context).map(Ok)
     }
 }
 
 impl<S> WatchedSocket<S> {
+    pub fn new(socket: S, activity: Rc<Activity>) -> Self {
+        Self { socket, activity, linger: None }
+    }
+
     fn noticed(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match result {
             Poll::Pending => self.activity.write_blocked(),
             Poll::Ready(_) => self.activity.written(),
         }
         result
+    }
+}
+
+impl Linger {
+    fn new() -> Self {
+        Self { until: Box::pin(tokio::time::sleep(LINGER)), bytes_left: LINGER_BYTES }
+    }
+
+    /// Throws away what comes until the client closes, or has had its chance.
+    fn poll_drain(&mut self, socket: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0; 4096];
+        while self.bytes_left > 0 {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut *socket).poll_read(context, &mut buffer) {
+                Poll::Pending => return self.until.as_mut().poll(context),
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.bytes_left = self.bytes_left.saturating_sub(buffer.filled().len());
+                }
+                Poll::Ready(_) => break,
+            }
+        }
+        Poll::Ready(())
     }
 }
 

@@ -92,8 +92,12 @@ async fn serve(start: IoStart) -> io::Result<()> {
         }
     });
     let php = Rc::new(PhpGateway { io: Rc::clone(&io), variables: Variables::new(), limits: start.limits });
-    let services: Vec<_> =
-        start.sites.into_iter().map(|sites| Rc::new(Service { sites, php: Rc::clone(&php) })).collect();
+    let max_header_size = start.settings.max_header_size;
+    let services: Vec<_> = start
+        .sites
+        .into_iter()
+        .map(|sites| Rc::new(Service { max_header_size, sites, php: Rc::clone(&php) }))
+        .collect();
     let front = Rc::new(Front {
         services,
         settings: start.settings,

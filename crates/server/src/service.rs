@@ -15,6 +15,8 @@ use std::time::Instant;
 
 /// Answers the requests of one listening address on one I/O thread.
 pub(crate) struct Service {
+    /// Bytes of a request's head.
+    pub max_header_size: usize,
     pub sites: Arc<Sites>,
     pub php: Rc<PhpGateway>,
 }
@@ -29,7 +31,7 @@ pub(crate) struct Ends {
 impl Service {
     pub async fn answer(&self, request: Request<Incoming>, ends: &Ends) -> Response<Logged> {
         let started = Instant::now();
-        if let Err(status) = check(&request) {
+        if let Err(status) = check(&request, self.max_header_size) {
             return Logged::nowhere(plain(status, &[(header::CONNECTION, "close")]));
         }
         let (head, body) = request.into_parts();
@@ -48,8 +50,13 @@ impl Service {
 }
 
 /// What HTTP forbids and hyper lets through.
-fn check(request: &Request<Incoming>) -> Result<(), StatusCode> {
+fn check(request: &Request<Incoming>, max_header_size: usize) -> Result<(), StatusCode> {
     let headers = request.headers();
+    // hyper looks at the size only while a head is not complete.
+    let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if fields > max_header_size {
+        return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
     // RFC 9112 §3.2: exactly one Host field, but for HTTP/1.0.
     let hosts = headers.get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {

@@ -57,13 +57,14 @@ impl Doorbell<'_> {
 
     /// Server: from now on marks ring the eventfd. Drain once more before sleeping.
     pub fn park(&self) {
-        self.control.parked.store(1, Ordering::SeqCst);
+        // Every change of this word is an exchange, so that there is one order of them that both sides agree on.
+        self.control.parked.swap(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Server: awake.
     pub fn unpark(&self) {
-        self.control.parked.store(0, Ordering::Relaxed);
+        self.control.parked.swap(0, Ordering::Relaxed);
     }
 }
 

@@ -40,11 +40,13 @@ impl<'a> Pool<'a> {
     /// Takes the oldest token, or sleeps until there is one. `None` once `must_stop` says so and nothing waits.
     pub fn take(&self, me: usize, must_stop: impl Fn() -> bool) -> Option<u64> {
         loop {
+            // Before the look at the queue: what was pushed before a drain is taken.
+            let stop = must_stop();
             if let Some(token) = self.fifo().pop() {
                 self.chain();
                 return Some(token);
             }
-            if must_stop() {
+            if stop {
                 return None;
             }
             if self.spin() {

@@ -29,7 +29,8 @@ impl IoThread {
     /// As `Engine::mark`.
     pub fn mark(&self, slot: usize) {
         if self.doorbell().mark(slot) == Ring::Needed {
-            *self.rung.lock().unwrap() += 1;
+            let mut rung = self.rung.lock().unwrap();
+            *rung += 1;
             self.awake.notify_one();
         }
     }
