@@ -266,7 +266,9 @@ fn a_head_above_the_limit_is_431() {
 fn too_many_fields_are_431() {
     let server = Setup::new().file("index.php", "<?php echo $_SERVER['HTTP_X_FIELD_89'];").start();
     let fields = |count: u32| (0..count).map(|i| format!("X-Field-{i}: {i}\r\n")).collect::<String>();
-    let ask = |count| server.raw(format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", fields(count)));
+    let ask = |count| {
+        server.raw(format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}\r\n", fields(count)))
+    };
     assert!(ask(90).ends_with("89"), "ninety are fine");
     assert_eq!(statuses(&ask(2000)), [431]);
     server.stop();

@@ -18,8 +18,6 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Fields of a request's head. hyper's own limit, 100, is less than some proxies add.
-const MAX_FIELDS: usize = 200;
 /// What hyper's buffer has at least.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
@@ -63,7 +61,6 @@ where
         async move { Ok::<_, Infallible>(answer.await.map(|body| WatchedBody { body, activity })) }
     });
     let connection = http1::Builder::new()
-        .max_headers(MAX_FIELDS)
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);

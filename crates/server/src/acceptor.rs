@@ -3,13 +3,12 @@
 use crate::io_thread::{self, IoThread};
 use crate::php::{PhpGateway, PhpLimits};
 use crate::service::{Ends, Service};
-use crate::variables::{Peer, Variables};
+use crate::variables::Peer;
 use regent_handlers::Sites;
 use regent_http::Settings;
 use regent_wire::Backend;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
-use std::future::Future;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
@@ -91,7 +90,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
             tracing::error!(%error, "the engine cannot ring any more");
         }
     });
-    let php = Rc::new(PhpGateway { io: Rc::clone(&io), variables: Variables::new(), limits: start.limits });
+    let php = Rc::new(PhpGateway::new(Rc::clone(&io), start.limits));
     let max_header_size = start.settings.max_header_size;
     let services: Vec<_> = start
         .sites
@@ -232,9 +231,7 @@ impl Connections {
 }
 
 /// Ends when the server drains.
-fn drained(mut stage: watch::Receiver<Stage>) -> impl Future<Output = ()> {
-    async move {
-        // The sender goes only after everything else.
-        let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
-    }
+async fn drained(mut stage: watch::Receiver<Stage>) {
+    // The sender goes only after everything else.
+    let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
 }

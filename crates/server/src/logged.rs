@@ -21,7 +21,7 @@ pub(crate) struct Logged {
 
 struct Entry {
     sites: Arc<Sites>,
-    exchange: Exchange,
+    exchange: Box<Exchange>,
     status: StatusCode,
     headers: HeaderMap,
     received: Rc<Cell<u64>>,
@@ -39,7 +39,7 @@ impl Logged {
     pub fn new(
         response: Response<Answer>,
         sites: &Arc<Sites>,
-        exchange: Exchange,
+        exchange: Box<Exchange>,
         received: Rc<Cell<u64>>,
         started: Instant,
     ) -> Response<Self> {

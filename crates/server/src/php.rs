@@ -11,17 +11,19 @@ use hyper::body::Incoming;
 use regent_handlers::{Exchange, PhpTarget};
 use regent_wire::{BodyState, Completion, Frame, LogLine, ReadError, SubmitError};
 use std::cell::Cell;
+use std::fmt::Display;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 /// What requests to PHP need on an I/O thread.
 pub(crate) struct PhpGateway {
-    pub io: Rc<IoThread>,
-    pub variables: Variables,
-    pub limits: PhpLimits,
+    io: Rc<IoThread>,
+    variables: Variables,
+    limits: PhpLimits,
+    /// Requests that PHP did not answer.
+    unanswered: Cell<u64>,
 }
 
 /// Bounds on every request to PHP.
@@ -42,10 +44,11 @@ pub(crate) struct Origin {
     uri: String,
 }
 
-/// Counts requests that were refused, by reason; each is logged at its first, tenth, hundredth … time.
-static REFUSED: AtomicU64 = AtomicU64::new(0);
-
 impl PhpGateway {
+    pub fn new(io: Rc<IoThread>, limits: PhpLimits) -> Self {
+        Self { io, variables: Variables::new(), limits, unanswered: Cell::new(0) }
+    }
+
     /// Runs the request. Whatever goes wrong becomes an answer. `received` counts the bytes of the body.
     pub async fn run(
         &self,
@@ -66,7 +69,7 @@ impl PhpGateway {
         };
         match self.queue(exchange, target, peer, length, upload.prefix()) {
             Ok(submitted) => self.answer(submitted, upload, exchange, target).await,
-            Err(refused) => refusal(refused),
+            Err(refused) => self.refusal(refused),
         }
     }
 
@@ -107,7 +110,7 @@ impl PhpGateway {
         let first = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
         let head = match self.within_wait_time(&submitted, first).await {
             Ok(head) => head,
-            Err(failure) => return failure.answer(),
+            Err(failure) => return self.failure(&failure),
         };
         if let Some(completion) = collected.completion {
             submitted.finish();
@@ -171,6 +174,44 @@ impl PhpGateway {
             Err(_) => first.await,
         }
     }
+
+    fn refusal(&self, refused: Refused) -> Response<Answer> {
+        self.note_unanswered(&refused);
+        match refused {
+            Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => unavailable(),
+            Refused::Submit(SubmitError::HeadTooLarge) => {
+                plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[])
+            }
+            Refused::Submit(SubmitError::Corrupt) => plain(StatusCode::BAD_GATEWAY, &[]),
+        }
+    }
+
+    fn failure(&self, failure: &Failure) -> Response<Answer> {
+        match failure {
+            Failure::Engine(error) => {
+                self.note_unanswered(error);
+                plain(StatusCode::BAD_GATEWAY, &[])
+            }
+            Failure::Upload(status) => plain(*status, &[(header::CONNECTION, "close")]),
+            Failure::WaitTime => {
+                self.note_unanswered(&"it waited longer than max_wait_time for a thread");
+                unavailable()
+            }
+        }
+    }
+
+    /// A flood of refusals must not become a flood of log lines: the first ones and every thousandth are logged.
+    fn note_unanswered(&self, reason: &dyn Display) {
+        let count = self.unanswered.get() + 1;
+        self.unanswered.set(count);
+        if count <= 10 || count % 1000 == 0 {
+            tracing::warn!(%reason, count, "a request was not answered by PHP");
+        }
+    }
+}
+
+fn unavailable() -> Response<Answer> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
 }
 
 /// Why there is no answer of PHP's.
@@ -178,41 +219,6 @@ enum Failure {
     Engine(ReadError),
     Upload(StatusCode),
     WaitTime,
-}
-
-impl Failure {
-    fn answer(self) -> Response<Answer> {
-        match self {
-            Self::Engine(error) => {
-                note_refusal(&error.to_string());
-                plain(StatusCode::BAD_GATEWAY, &[])
-            }
-            Self::Upload(status) => plain(status, &[(header::CONNECTION, "close")]),
-            Self::WaitTime => {
-                note_refusal("the request waited longer than max_wait_time");
-                plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
-            }
-        }
-    }
-}
-
-fn refusal(refused: Refused) -> Response<Answer> {
-    note_refusal(&refused.to_string());
-    match refused {
-        Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
-            plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
-        }
-        Refused::Submit(SubmitError::HeadTooLarge) => plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[]),
-        Refused::Submit(SubmitError::Corrupt) => plain(StatusCode::BAD_GATEWAY, &[]),
-    }
-}
-
-/// A flood of refusals must not become a flood of log lines.
-fn note_refusal(reason: &str) {
-    let count = REFUSED.fetch_add(1, Ordering::Relaxed) + 1;
-    if count < 10 || (count.is_multiple_of(1000)) || 10u64.pow(count.ilog10()) == count {
-        tracing::warn!(reason, count, "a request was not answered by PHP");
-    }
 }
 
 fn whole(head: ResponseHeader, collected: Collected, completion: Completion) -> Response<Answer> {

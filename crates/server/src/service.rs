@@ -35,8 +35,15 @@ impl Service {
             return Logged::nowhere(plain(status, &[(header::CONNECTION, "close")]));
         }
         let (head, body) = request.into_parts();
-        let mut exchange =
-            Exchange::new(head.method, head.uri, head.version, head.headers, ends.remote, ends.local);
+        // Boxed, since it would be the greater part of a future that is moved about.
+        let mut exchange = Box::new(Exchange::new(
+            head.method,
+            head.uri,
+            head.version,
+            head.headers,
+            ends.remote,
+            ends.local,
+        ));
         let received = Rc::new(Cell::new(0));
         let mut response = match self.sites.route(&mut exchange) {
             Action::Respond(response) => response.map(Answer::Static),

@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderName, Version, header};
 use regent_handlers::{Exchange, PhpTarget};
-use regent_wire::HeadBuilder;
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
+use regent_wire::{HeadBlock, HeadBuilder};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,10 +29,10 @@ pub(crate) struct Variables {
     fields: HashMap<HeaderName, u16>,
 }
 
-/// What belongs to the connection, as text: made once for each connection.
+/// What belongs to the connection: made once for each.
 pub(crate) struct Peer {
-    remote_address: String,
-    remote_port: String,
+    /// Everything that is the same for all of its requests, encoded.
+    block: HeadBlock,
     local_address: String,
     local_port: String,
 }
@@ -41,12 +41,25 @@ impl Peer {
     pub fn new(remote: Option<SocketAddr>, local: Option<SocketAddr>) -> Self {
         let address = |socket: Option<SocketAddr>| socket.map(|s| s.ip().to_canonical().to_string());
         let port = |socket: Option<SocketAddr>| socket.map(|s| s.port().to_string());
-        Self {
-            remote_address: address(remote).unwrap_or_default(),
-            remote_port: port(remote).unwrap_or_default(),
-            local_address: address(local).unwrap_or_default(),
-            local_port: port(local).unwrap_or_default(),
+        let remote_address = address(remote).unwrap_or_default();
+        let remote_port = port(remote).unwrap_or_default();
+        let local_address = address(local).unwrap_or_default();
+        let mut block = HeadBuilder::new();
+        for (key, value) in [
+            (keys::REQUEST_SCHEME, "http"),
+            (keys::GATEWAY_INTERFACE, "CGI/1.1"),
+            (keys::SERVER_SOFTWARE, SOFTWARE),
+            (keys::SERVER_ADDR, &local_address),
+            (keys::REMOTE_ADDR, &remote_address),
+            (keys::REMOTE_HOST, &remote_address),
+            (keys::REMOTE_PORT, &remote_port),
+            (keys::REMOTE_USER, ""),
+            (keys::REMOTE_IDENT, ""),
+            (keys::AUTH_TYPE, ""),
+        ] {
+            block.known(key, value.as_bytes());
         }
+        Self { block: block.into_block(), local_address, local_port: port(local).unwrap_or_default() }
     }
 }
 
@@ -134,9 +147,6 @@ fn request_line(head: &mut HeadBuilder, exchange: &Exchange) {
         _ => b"HTTP/1.1",
     };
     head.known(keys::SERVER_PROTOCOL, protocol);
-    head.known(keys::REQUEST_SCHEME, b"http");
-    head.known(keys::GATEWAY_INTERFACE, b"CGI/1.1");
-    head.known(keys::SERVER_SOFTWARE, SOFTWARE.as_bytes());
 }
 
 fn script(head: &mut HeadBuilder, target: &PhpTarget) {
@@ -167,13 +177,7 @@ fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer) {
     let name = if exchange.host.is_empty() { &peer.local_address } else { &exchange.host };
     head.known(keys::SERVER_NAME, name.as_bytes());
     head.known(keys::SERVER_PORT, port(exchange, peer).as_bytes());
-    head.known(keys::SERVER_ADDR, peer.local_address.as_bytes());
-    head.known(keys::REMOTE_ADDR, peer.remote_address.as_bytes());
-    head.known(keys::REMOTE_HOST, peer.remote_address.as_bytes());
-    head.known(keys::REMOTE_PORT, peer.remote_port.as_bytes());
-    for name in [keys::REMOTE_USER, keys::REMOTE_IDENT, keys::AUTH_TYPE] {
-        head.known(name, b"");
-    }
+    head.block(&peer.block);
 }
 
 /// The port that the client named, or that of the listener.

@@ -24,12 +24,18 @@ pub(crate) enum Ring {
 }
 
 impl Doorbell<'_> {
-    /// Engine: the slot (numbered within its I/O thread) has news.
-    pub fn mark(&self, slot: usize) -> Ring {
+    /// Engine: the slot (numbered within its I/O thread) has news that nobody waits for. The I/O thread finds them when
+    /// it next drains.
+    pub fn note(&self, slot: usize) {
         let word = slot / 64;
         self.dirty[word].fetch_or(1 << (slot % 64), Ordering::Release);
         // After the bit itself, so that whoever sees this one finds that one.
         self.control.summary[word / 64].fetch_or(1 << (word % 64), Ordering::Release);
+    }
+
+    /// Engine: the slot has news.
+    pub fn mark(&self, slot: usize) -> Ring {
+        self.note(slot);
         fence(Ordering::SeqCst);
         if self.control.parked.load(Ordering::Relaxed) == 0
             || self.control.parked.swap(0, Ordering::SeqCst) == 0

@@ -27,6 +27,8 @@ pub struct EngineThread {
     index: usize,
     pool: usize,
     running: Option<Token>,
+    /// The end of the response was written; its publication follows.
+    ended: bool,
     read: Cell<u64>,
     written: Cell<u64>,
     scratch: Vec<u8>,
@@ -45,6 +47,12 @@ impl Engine {
 
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// The slot can be had back; its response has been announced already.
+    fn note(&self, slot: usize) {
+        let slots = self.region.geometry().slots_per_io as usize;
+        self.region.doorbell(slot / slots).note(slot % slots);
     }
 
     fn mark(&self, slot: usize) {
@@ -68,6 +76,7 @@ impl EngineThread {
             index,
             pool,
             running: None,
+            ended: false,
             read: Cell::new(0),
             written: Cell::new(0),
             scratch: Vec::new(),
@@ -104,6 +113,7 @@ impl EngineThread {
         self.set_state(ThreadState::Idle);
         let token = self.claim()?;
         self.running = Some(token);
+        self.ended = false;
         self.read.set(0);
         self.written.set(0);
         let thread = self.engine.region.thread(self.index);
@@ -173,7 +183,9 @@ impl EngineThread {
 
     /// Writes the end of the response.
     pub fn end(&mut self, completion: Completion) -> Result<(), ClientGone> {
-        self.put_frame(&frame::end_frame(completion))
+        self.put_frame(&frame::end_frame(completion))?;
+        self.ended = true;
+        Ok(())
     }
 
     /// Writes a line for the log, cut to what fits.
@@ -201,7 +213,11 @@ impl EngineThread {
         let slot = self.engine.region.slot(index);
         slot.response_tail.store(self.written.get(), Ordering::Release);
         StateWord(&slot.state).release(token.generation, self.index);
-        self.engine.mark(index);
+        if self.ended {
+            self.engine.note(index);
+        } else {
+            self.engine.mark(index);
+        }
     }
 
     fn claim(&self) -> Option<Token> {

@@ -25,6 +25,13 @@ pub struct HeadBuilder {
     variables: u32,
 }
 
+/// Variables that were encoded once, to be part of many heads.
+#[derive(Debug)]
+pub struct HeadBlock {
+    bytes: Vec<u8>,
+    variables: u32,
+}
+
 /// One variable of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable<'a> {
@@ -86,6 +93,17 @@ impl HeadBuilder {
         self.bytes.extend_from_slice(name);
         self.bytes.push(0);
         self.finish(value);
+    }
+
+    /// Adds all variables of a block.
+    pub fn block(&mut self, block: &HeadBlock) {
+        self.variables += block.variables;
+        self.bytes.extend_from_slice(&block.bytes);
+    }
+
+    /// All variables so far, as a block.
+    pub fn into_block(self) -> HeadBlock {
+        HeadBlock { bytes: self.bytes[PREFIX..].to_vec(), variables: self.variables }
     }
 
     /// The encoded head.
@@ -173,6 +191,17 @@ mod tests {
         );
         builder.reset();
         assert_eq!(Head::parse(builder.build(None)).unwrap().body_length, None);
+    }
+
+    #[test]
+    fn a_block_is_as_its_variables() {
+        let mut block = HeadBuilder::new();
+        block.known(key("SERVER_PORT"), b"80");
+        let mut builder = HeadBuilder::new();
+        builder.known(key("REQUEST_METHOD"), b"GET");
+        builder.block(&block.into_block());
+        let head = Head::parse(builder.build(None)).unwrap();
+        assert_eq!(head.map(|v| v.value).collect::<Vec<_>>(), [b"GET", &b"80"[..]]);
     }
 
     proptest::proptest! {

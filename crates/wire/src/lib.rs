@@ -17,7 +17,7 @@
 //! 3. The thread reads the body from the request ring ([`ring`]), sleeping on the slot's futex when it is empty, and
 //!    writes frames ([`frame`]) to the response ring, sleeping when it is full. After each publication it marks the
 //!    slot in the I/O thread's doorbell ([`doorbell`]) and writes the eventfd if that thread sleeps.
-//! 4. It sets the state to *done*, marks the slot a last time, and pops the next token. The server has read the
+//! 4. It sets the state to *done*, marks the slot a last time (without the eventfd: nobody waits for it), and pops the next token. The server has read the
 //!    response to its end frame by then or does so now, and the slot is free.
 //!
 //! # Cancellation
@@ -74,7 +74,7 @@ pub use engine::{Engine, EngineThread};
 #[cfg(not(loom))]
 pub use frame::{Completion, Frame, HeadKind, LogLine, ResponseHead};
 #[cfg(not(loom))]
-pub use head::{Head, HeadBuilder, Variable};
+pub use head::{Head, HeadBlock, HeadBuilder, Variable};
 pub use layout::{
     BodyState, Geometry, GeometryError, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling, ThreadState,
 };

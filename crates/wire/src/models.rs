@@ -22,11 +22,21 @@ enum Bound {
     Preemptions(usize),
 }
 
+/// Runs the model in every execution within the bound; with `--nocapture` it says how many there were.
 #[cfg(test)]
 fn explore(bound: Bound, model: impl Fn() + Send + Sync + 'static) {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     let mut builder = loom::model::Builder::new();
     if let (Bound::Preemptions(bound), None) = (bound, builder.preemption_bound) {
         builder.preemption_bound = Some(bound);
     }
-    builder.check(model);
+    let executions = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&executions);
+    builder.check(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    println!("{} executions", executions.load(Ordering::Relaxed));
 }

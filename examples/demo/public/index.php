@@ -115,7 +115,7 @@ header('Cache-Control: no-store');
 
     <section class="card" id="upload">
       <h2>Uploads</h2>
-      <p>The body goes to PHP when it has arrived; a slow client holds no thread. Up to
+      <p>A body streams to PHP as it arrives: a gigabyte takes a few megabytes of memory. Here up to
         <?= html(ini_get('upload_max_filesize')) ?>.</p>
       <label class="drop" id="upload-drop">
         <input type="file" id="upload-file">
@@ -146,7 +146,7 @@ header('Cache-Control: no-store');
 </main>
 
 <footer>
-  <p>This site is <code>examples/demo</code>: six PHP files, one stylesheet, one script, and a Caddyfile with comments that teach.</p>
+  <p>This site is <code>examples/demo</code>: a few PHP files, one stylesheet, one script, and a Caddyfile with comments that teach.</p>
 </footer>
 </body>
 </html>
