@@ -2,20 +2,17 @@
 
 use crate::io_thread::Submitted;
 use crate::php::Origin;
+use crate::spool::{SpoolReader, SpoolWriter, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
-use regent_wire::{self as wire, Completion, ReadError};
-use std::cell::RefCell;
+use regent_wire::{self as wire, Completion};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-
-/// Bytes of an answer that are held for a client that is slower than the script. Beyond it the script waits.
-const SPOOL: usize = 1024 * 1024;
+use std::task::{Context, Poll};
 
 /// The body of an answer.
 pub(crate) enum Answer {
@@ -26,18 +23,9 @@ pub(crate) enum Answer {
 
 /// An answer that a script is still writing. Dropped before its end, it cancels the script.
 pub(crate) struct Streamed {
-    spool: Rc<RefCell<Spool>>,
-    /// Takes what the script writes; ends with the answer. Aborted with the answer otherwise.
+    reader: SpoolReader,
+    /// Takes what the script writes. Aborted with the answer.
     pump: Option<tokio::task::JoinHandle<()>>,
-}
-
-/// Between the script's speed and the client's.
-struct Spool {
-    chunks: VecDeque<Bytes>,
-    size: usize,
-    end: Option<Result<(), io::Error>>,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
 }
 
 impl Answer {
@@ -77,7 +65,7 @@ impl Body for Answer {
             Self::Static(body) => Pin::new(body).poll_frame(context),
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Streamed(streamed) => {
-                streamed.poll_chunk(context).map(|chunk| chunk.map(|c| c.map(Frame::data)))
+                streamed.reader.poll_chunk(context).map(|chunk| chunk.map(|c| c.map(Frame::data)))
             }
         }
     }
@@ -103,33 +91,15 @@ impl Streamed {
     /// Goes on reading the answer of `submitted`, and writing the rest of the request body to it. `begun` is what has
     /// been read of the answer.
     pub fn start(submitted: Submitted, upload: Upload, begun: VecDeque<Bytes>, origin: Origin) -> Self {
-        let spool = Spool::new(begun, None);
-        let pump = tokio::task::spawn_local(pump(Rc::clone(&spool), submitted, upload, origin));
-        Self { spool, pump: Some(pump) }
+        let (writer, reader) = spool(begun, None);
+        let pump = tokio::task::spawn_local(pump(writer, submitted, upload, origin));
+        Self { reader, pump: Some(pump) }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
     pub fn broken(chunks: VecDeque<Bytes>) -> Self {
-        Self { spool: Spool::new(chunks, Some(Err(broken()))), pump: None }
-    }
-
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, io::Error>>> {
-        let mut spool = self.spool.borrow_mut();
-        if let Some(chunk) = spool.chunks.pop_front() {
-            spool.size -= chunk.len();
-            if let Some(writer) = spool.writer.take() {
-                writer.wake();
-            }
-            return Poll::Ready(Some(Ok(chunk)));
-        }
-        match spool.end.take() {
-            Some(Ok(())) => Poll::Ready(None),
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None => {
-                spool.reader = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        let (_, reader) = spool(chunks, Some(Err(broken())));
+        Self { reader, pump: None }
     }
 }
 
@@ -142,72 +112,28 @@ impl Drop for Streamed {
     }
 }
 
-impl Spool {
-    fn new(chunks: VecDeque<Bytes>, end: Option<Result<(), io::Error>>) -> Rc<RefCell<Self>> {
-        let size = chunks.iter().map(Bytes::len).sum();
-        Rc::new(RefCell::new(Self { chunks, size, end, reader: None, writer: None }))
-    }
-
-    fn push(&mut self, chunk: Bytes) {
-        self.size += chunk.len();
-        self.chunks.push_back(chunk);
-    }
-}
-
 /// Moves the answer into the spool at the script's speed, and the request body to the script.
-async fn pump(spool: Rc<RefCell<Spool>>, submitted: Submitted, mut upload: Upload, origin: Origin) {
-    let end = std::future::poll_fn(|context| {
-        // A client that breaks off its upload has left, or will see that it was not read to its end.
-        let _ = upload.poll_pump(context, &submitted);
-        poll_spool(&mut spool.borrow_mut(), &submitted, &origin, context)
-    })
-    .await;
-    let mut spool = spool.borrow_mut();
-    spool.end = Some(end);
-    spool.wake_reader();
-    submitted.finish();
-}
-
-fn poll_spool(
-    spool: &mut Spool,
-    submitted: &Submitted,
-    origin: &Origin,
-    context: &mut Context<'_>,
-) -> Poll<Result<(), io::Error>> {
-    loop {
-        if spool.size >= SPOOL {
-            spool.writer = Some(context.waker().clone());
-            spool.wake_reader();
-            return Poll::Pending;
-        }
-        match submitted.poll_frame(context) {
-            Poll::Ready(Ok(wire::Frame::Body(bytes))) => spool.push(bytes.into()),
-            Poll::Ready(Ok(wire::Frame::Log(line))) => origin.log(&line),
-            Poll::Ready(Ok(wire::Frame::End(Completion::Complete))) => return Poll::Ready(Ok(())),
-            Poll::Ready(Ok(wire::Frame::End(Completion::Truncated))) => return Poll::Ready(Err(broken())),
+async fn pump(writer: SpoolWriter, submitted: Submitted, mut upload: Upload, origin: Origin) {
+    let end = loop {
+        let frame = poll_fn(|context| {
+            // A client that breaks off its upload has left, or will see that it was not read to its end.
+            let _ = upload.poll_pump(context, &submitted);
+            submitted.poll_frame(context)
+        });
+        match frame.await {
+            Ok(wire::Frame::Body(bytes)) => writer.write(bytes.into()).await,
+            Ok(wire::Frame::Log(line)) => origin.log(&line),
+            Ok(wire::Frame::End(Completion::Complete)) => break Ok(()),
+            Ok(wire::Frame::End(Completion::Truncated)) => break Err(broken()),
             // A second head cannot be sent.
-            Poll::Ready(Ok(wire::Frame::Head(_) | wire::Frame::Informational(_))) => {}
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(lost(error))),
-            Poll::Pending => {
-                spool.wake_reader();
-                return Poll::Pending;
-            }
+            Ok(wire::Frame::Head(_) | wire::Frame::Informational(_)) => {}
+            Err(error) => break Err(io::Error::other(error)),
         }
-    }
-}
-
-impl Spool {
-    fn wake_reader(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
-    }
+    };
+    writer.end(end);
+    submitted.finish();
 }
 
 fn broken() -> io::Error {
     io::Error::other("the script ended in the middle of its answer")
-}
-
-fn lost(error: ReadError) -> io::Error {
-    io::Error::other(error)
 }

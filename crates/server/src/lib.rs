@@ -14,6 +14,7 @@ mod plan;
 mod process;
 mod response;
 mod service;
+mod spool;
 mod supervisor;
 mod upload;
 mod variables;

@@ -91,12 +91,12 @@ fn two_threads(bound: Bound, slots: [usize; 2]) {
 
 #[test]
 fn marks_of_two_threads_in_two_words_arrive() {
-    two_threads(Bound::Preemptions(3), [0, 64]);
+    two_threads(Bound::Preemptions(4), [0, 64]);
 }
 
 #[test]
 fn marks_of_two_threads_in_one_word_arrive() {
-    two_threads(Bound::Preemptions(3), [0, 1]);
+    two_threads(Bound::Preemptions(4), [0, 1]);
 }
 
 /// What was written before a mark is seen after it, also when the bit is set already.

@@ -134,7 +134,7 @@ fn engine<T: 'static>(slot: &Arc<Slot>, run: impl FnOnce(&Slot) -> T + 'static) 
 
 #[test]
 fn a_request_body_larger_than_the_ring_arrives() {
-    explore(Bound::Preemptions(3), || {
+    explore(Bound::Preemptions(5), || {
         let slot = Slot::new();
         let engine = engine(&slot, |slot| slot.receive(3));
         slot.send_all(b"abc");
@@ -144,7 +144,7 @@ fn a_request_body_larger_than_the_ring_arrives() {
 
 #[test]
 fn an_engine_that_waits_for_the_body_hears_of_its_end() {
-    explore(Bound::Everything, || {
+    explore(Bound::Preemptions(6), || {
         let slot = Slot::new();
         let engine = engine(&slot, |slot| slot.receive(8));
         slot.send_all(b"a");
@@ -175,7 +175,7 @@ fn an_engine_that_waits_for_the_body_hears_that_the_client_left() {
 
 #[test]
 fn a_response_larger_than_the_ring_arrives() {
-    explore(Bound::Preemptions(3), || {
+    explore(Bound::Preemptions(5), || {
         let slot = Slot::new();
         let engine = engine(&slot, |slot| slot.respond(b"abc"));
         assert_eq!(slot.read_all(3), b"abc");

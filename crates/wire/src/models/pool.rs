@@ -100,7 +100,7 @@ fn run(bound: Bound, setup: Setup, shares: &'static [usize]) {
 
 #[test]
 fn a_thread_sleeps_and_wakes_twice() {
-    run(Bound::Everything, Setup { threads: 1, ..TWO }, &[2]);
+    run(Bound::Preemptions(8), Setup { threads: 1, ..TWO }, &[2]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn two_threads_share_two_tokens() {
 
 #[test]
 fn a_busy_thread_comes_back_for_more() {
-    run(Bound::Preemptions(2), TWO, &[2, 1]);
+    run(Bound::Preemptions(3), TWO, &[2, 1]);
 }
 
 #[test]
@@ -120,12 +120,12 @@ fn one_wake_in_flight_for_three_threads() {
 
 #[test]
 fn two_wakes_in_flight_for_three_threads() {
-    run(Bound::Preemptions(2), Setup { threads: 3, wake_limit: 2, ..TWO }, &[1, 1, 1]);
+    run(Bound::Preemptions(1), Setup { threads: 3, wake_limit: 2, ..TWO }, &[1, 1, 1]);
 }
 
 #[test]
 fn a_thread_that_spins_hides_no_token() {
-    run(Bound::Preemptions(2), Setup { spin: 1, ..TWO }, &[1, 1]);
+    run(Bound::Preemptions(3), Setup { spin: 1, ..TWO }, &[1, 1]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn two_producers_wake_two_threads() {
 /// What was pushed before is taken, and then every thread ends.
 #[test]
 fn a_drained_pool_empties_and_ends() {
-    explore(Bound::Preemptions(2), || {
+    explore(Bound::Preemptions(3), || {
         let engine = Engine::new(TWO);
         let threads = [0, 1].map(|me| start(&engine, me, usize::MAX));
         engine.push(0);
@@ -163,7 +163,7 @@ fn a_drained_pool_empties_and_ends() {
 /// The token goes to one of two threads, of which one is told to end.
 #[test]
 fn a_retired_thread_leaves_no_token_behind() {
-    explore(Bound::Preemptions(2), || {
+    explore(Bound::Preemptions(3), || {
         let engine = Engine::new(TWO);
         let retired = start(&engine, 0, usize::MAX);
         let other = start(&engine, 1, 1);
