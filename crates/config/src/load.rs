@@ -44,7 +44,7 @@ pub struct WorkerArgument {
 
 /// The configuration of `regent php-server`: one site for every host, served from `root`.
 ///
-/// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT` or `unix//PATH`; the admin API stays off. Relative worker files
+/// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT` or `unix//PATH`. Relative worker files
 /// start from the working directory, as `root` does.
 pub fn php_server_config(
     root: &Path,
@@ -113,7 +113,7 @@ fn php_server_caddyfile(
     workers: &[WorkerArgument],
     environment: &Environment,
 ) -> Result<String, Error> {
-    let mut text = "{\n\tadmin off\n}\n\n:80 {\n\tphp_server {\n".to_owned();
+    let mut text = ":80 {\n\tphp_server {\n".to_owned();
     text += &format!("\t\troot {}\n", quoted(&environment.absolute(root))?);
     for worker in workers {
         let num = worker.num.map_or(String::new(), |num| format!(" {num}"));
@@ -174,7 +174,6 @@ mod tests {
         let worker = WorkerArgument { file: "my worker.php".into(), num: Some(3) };
         let loaded =
             php_server_config(Path::new("public dir"), "127.0.0.1:8080", &[worker], &environment).unwrap();
-        assert_eq!(loaded.config.global.admin, None);
         assert_eq!(loaded.config.servers[0].listen, Listen::Tcp("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(loaded.config.global.php.workers[0].num, Some(3));
         let Handler::PhpServer(server) = &loaded.config.servers[0].sites[0].routes[0].handler else {

@@ -18,8 +18,6 @@ pub struct Config {
 /// The global options block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Global {
-    /// `admin off` is `None`. Default: localhost:2019.
-    pub admin: Option<Listen>,
     /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
     pub http_port: u16,
     /// How long a graceful stop waits for running requests. Default: 10 s.
@@ -389,7 +387,6 @@ impl Default for LogConfig {
 impl Default for Global {
     fn default() -> Self {
         Self {
-            admin: Some(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 2019)))),
             http_port: 80,
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),

@@ -56,6 +56,11 @@ pub enum StartError {
     Engine(#[from] EngineError),
     #[error("the configuration asks for {threads} PHP threads; {most} are the most")]
     TooManyThreads { threads: usize, most: usize },
+    #[error(
+        "num_threads {num_threads} leaves no thread for classic requests beside the {workers} of the workers; set it to \
+         {} or more, or give the workers fewer with `num`", .workers + 1
+    )]
+    NoClassicThread { num_threads: u16, workers: u16 },
     #[error("starting an I/O thread: {0}")]
     Thread(io::Error),
 }

@@ -29,7 +29,7 @@ impl Plan {
         let cores = available_parallelism().map_or(1, usize::from);
         let global = &config.global;
         let io_threads = io_threads(cores);
-        let pools = pools(&global.php, cores);
+        let pools = pools(&global.php, cores)?;
         let threads: usize = pools.iter().map(|pool| usize::from(pool.threads)).sum();
         if threads > MAX_THREADS {
             return Err(StartError::TooManyThreads { threads, most: MAX_THREADS });
@@ -72,15 +72,21 @@ fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) ->
 }
 
 /// The classic pool, then one for each worker, in the order of their ids.
-fn pools(php: &PhpGlobal, cores: usize) -> Vec<PoolStart> {
+fn pools(php: &PhpGlobal, cores: usize) -> Result<Vec<PoolStart>, StartError> {
     let default = u16::try_from(2 * cores).unwrap_or(u16::MAX);
     let workers: Vec<PoolStart> =
         php.workers.iter().map(|worker| worker_pool(worker, php, default)).collect();
     let in_workers: u16 = workers.iter().fold(0, |sum, pool| sum.saturating_add(pool.threads));
-    let classic = php.num_threads.unwrap_or(default).saturating_sub(in_workers).max(1);
+    let classic = match php.num_threads {
+        Some(total) if total <= in_workers => {
+            return Err(StartError::NoClassicThread { num_threads: total, workers: in_workers });
+        }
+        Some(total) => total - in_workers,
+        None => default.saturating_sub(in_workers).max(1),
+    };
     let classic =
         PoolStart { name: "classic".into(), threads: classic, max_requests: php.max_requests, worker: None };
-    std::iter::once(classic).chain(workers).collect()
+    Ok(std::iter::once(classic).chain(workers).collect())
 }
 
 fn worker_pool(worker: &Worker, php: &PhpGlobal, default: u16) -> PoolStart {
@@ -113,7 +119,13 @@ mod tests {
     }
 
     fn threads(php: &PhpGlobal) -> Vec<u16> {
-        pools(php, 4).iter().map(|pool| pool.threads).collect()
+        pools(php, 4).unwrap().iter().map(|pool| pool.threads).collect()
+    }
+
+    #[test]
+    fn workers_that_take_all_threads_are_an_error() {
+        let error = pools(&php(Some(8), &[None]), 4).unwrap_err().to_string();
+        assert!(error.contains("num_threads 8"), "{error}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | option | default | meaning |
 //! |---|---|---|
 //! | `frankenphp { … }` or `regent { … }` | | PHP; see `frankenphp.rs` |
-//! | `admin ADDRESS` \| `off` | localhost:2019 | the admin API |
+//! | `admin off` | off | the admin API is not built yet |
 //! | `http_port N` | 80 | port of addresses that name none |
 //! | `https_port N` | 443 | what is asked for on this port needs TLS |
 //! | `auto_https off` | | plain HTTP for addresses without a scheme |
@@ -108,7 +108,7 @@ impl GlobalOptions {
             "servers" => servers::parse(cx, call, &mut self.global)?,
             "order" => cx.order.change(call)?,
             "log" => self.global.log = log::config(cx, call, self.global.log.clone()),
-            "admin" => self.global.admin = admin(call)?,
+            "admin" => admin(call)?,
             "debug" => call.exactly::<0>("debug").map(|_| ())?,
             "http_port" => {
                 self.global.http_port = values::integer(call.one("http_port N")?, 1..=u16::MAX, "http_port")?
@@ -145,26 +145,12 @@ fn persist_config(token: &Token) -> Result<(), Error> {
     if token.text == "off" { Ok(()) } else { Err(error(token, "`persist_config` can only be `off`")) }
 }
 
-fn admin(call: &Call<'_>) -> Result<Option<Listen>, Error> {
-    if let Some(option) = call.options().next() {
-        return Err(not_built_as(option.name, &format!("admin {}", option.name())));
-    }
-    let token = match call.args {
-        // With a block only, as Caddy allows it, the address stays as it is.
-        [] if call.block.is_some() => return Ok(Global::default().admin),
-        [token] => token,
-        args => return Err(call.wrong_arguments(usize::from(!args.is_empty()), "admin ADDRESS | off")),
-    };
-    match token.text.as_str() {
-        "off" => Ok(None),
-        text => listen(text).map(Some).ok_or_else(|| {
-            error(
-                token,
-                format!(
-                    "`{text}` is no address; write `off`, `localhost:2019`, `:2019` or `unix//run/admin.sock`"
-                ),
-            )
-        }),
+/// The admin API is not built yet, so that `off` is what it is.
+fn admin(call: &Call<'_>) -> Result<(), Error> {
+    match call.args {
+        [token] if token.text == "off" => call.without_block("admin off"),
+        [token, ..] => Err(not_built_as(token, &format!("admin {}", token.text))),
+        [] => Err(not_built_as(call.name, "admin")),
     }
 }
 
@@ -205,8 +191,12 @@ mod tests {
         assert_eq!(listen("[::1]:80"), tcp("[::1]:80"));
         assert_eq!(listen("unix//run/a.sock"), Some(Listen::Unix("/run/a.sock".into())));
         assert_eq!(listen("example.com:80"), None);
-        assert_eq!(global("admin off").admin, None);
-        assert_eq!(global("admin localhost:1").admin, listen("localhost:1"));
+    }
+
+    #[test]
+    fn there_is_no_admin_api_yet() {
+        global("admin off");
+        assert_eq!(errors("admin localhost:2019"), ["`admin localhost:2019` is not built yet in Regent"]);
     }
 
     #[test]
