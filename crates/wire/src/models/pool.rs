@@ -138,12 +138,11 @@ fn two_producers_wake_two_threads() {
     explore(Bound::Preemptions(2), || {
         let engine = Engine::new(TWO);
         let threads = [0, 1].map(|me| start(&engine, me, 1));
-        let other = {
+        let producers = [0, 1].map(|token| {
             let engine = Arc::clone(&engine);
-            thread::spawn(move || engine.push(1))
-        };
-        engine.push(0);
-        other.join().unwrap();
+            thread::spawn(move || engine.push(token))
+        });
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
         check(threads.into_iter().map(|thread| thread.join().unwrap()), 2);
     });
 }
