@@ -146,7 +146,7 @@ impl Setup {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
             format!(
                 "{{\n\tadmin off\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
-                 http://:PORT {{\n\troot * ROOT\n\t{}\n}}\n",
+                 http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\t{}\n}}\n",
                 self.global_options, self.php_options, self.site
             )
         });

@@ -17,6 +17,7 @@ mod file_stat;
 mod glob;
 mod hide;
 mod host;
+mod known_scripts;
 mod log_writer;
 mod matcher;
 mod path_pattern;

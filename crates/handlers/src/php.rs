@@ -3,11 +3,13 @@
 use crate::error::BuildError;
 use crate::exchange::{Action, Exchange, PhpTarget};
 use crate::file_stat;
+use crate::known_scripts::KnownScripts;
 use crate::path_pattern::PathPattern;
 use crate::root::{self, Root, RootSource};
 use crate::route::Flow;
 use crate::script::Split;
 use crate::text::{Text, lossy};
+use crate::url_path;
 use http::StatusCode;
 use regent_config::{self as config, WorkerId};
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ pub(crate) struct Php {
     env: Vec<(String, Text)>,
     workers: Workers,
     request_body_timeout: Option<Duration>,
+    known: KnownScripts,
 }
 
 /// The workers that a directive may use.
@@ -64,6 +67,7 @@ impl Php {
             env: php.env.iter().map(|(name, value)| (name.clone(), Text::compile(value))).collect(),
             workers: Workers::compile(&php.workers, workers)?,
             request_body_timeout: php.request_body_timeout,
+            known: KnownScripts::default(),
         })
     }
 
@@ -105,13 +109,20 @@ impl Php {
         self.workers.matching.iter().find(fits).map(|(_, worker)| *worker)
     }
 
-    /// What there is at a path: a worker's script is known to be there, for the rest it takes one `stat`.
+    /// What there is at a path: a worker's script is known to be there, for the rest it takes one `stat` a second.
     pub(crate) fn find(&self, file: &[u8]) -> Script {
         match self.worker_of(file) {
             Some(worker) => Script::Worker(worker),
-            None if file_stat::is_file(file) => Script::File,
+            None if self.is_file(file) => Script::File,
             None => Script::Missing,
         }
+    }
+
+    fn is_file(&self, file: &[u8]) -> bool {
+        if self.split.position(url_path::file_name(file)).is_none() {
+            return file_stat::is_file(file);
+        }
+        self.known.has(file, || file_stat::is_file(file))
     }
 
     pub(crate) fn worker_of(&self, file: &[u8]) -> Option<WorkerId> {

@@ -1,8 +1,8 @@
 //! `php_server`: an application's files and its front controller.
 //!
 //! In order: a worker with `match`; 308 to the path with `/` when `{path}/INDEX` exists; the first of `try_files` that
-//! exists; scripts to PHP; everything else a static file. `GET /hello.php` costs one `stat`, and so does a request that
-//! ends at a front controller which is a worker's script.
+//! exists; scripts to PHP; everything else a static file. `GET /hello.php` costs one `stat` a second; a request that ends
+//! at a front controller which is a worker's script costs one.
 
 use crate::answer;
 use crate::error::BuildError;
@@ -227,11 +227,15 @@ impl<'a> OwnPath<'a> {
     /// What there is at the path; of a script, at the script's part of it.
     fn look(&mut self) -> &State {
         let (php, prefix, path) = (self.php, self.prefix, self.file_path());
+        let named_script = self.split.is_some();
         self.state.get_or_insert_with(|| {
             let file = root::join(prefix, path);
-            let worker = php.worker_of(&file);
-            let kind =
-                if worker.is_some() { Some(FileKind::File) } else { file_stat::kind(file_stat::at(&file)) };
+            let (kind, worker) = match named_script.then(|| php.find(&file)) {
+                Some(Script::Worker(worker)) => (Some(FileKind::File), Some(worker)),
+                Some(Script::File) => (Some(FileKind::File), None),
+                // A directory, or nothing.
+                Some(Script::Missing) | None => (file_stat::kind(file_stat::at(&file)), php.worker_of(&file)),
+            };
             State { file, kind, worker }
         })
     }

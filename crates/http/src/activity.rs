@@ -23,6 +23,8 @@ pub(crate) struct Activity {
     since: Cell<Instant>,
     /// Since when the client has taken nothing of what there is to send.
     blocked_since: Cell<Option<Instant>>,
+    /// The last answer closes the connection, whatever the client is still sending.
+    cut_off: Cell<bool>,
 }
 
 /// Longest times.
@@ -48,6 +50,7 @@ impl Activity {
             phase: Cell::new(Phase::Idle),
             since: Cell::new(Instant::now()),
             blocked_since: Cell::new(None),
+            cut_off: Cell::new(false),
         }
     }
 
@@ -66,6 +69,16 @@ impl Activity {
     /// The answer's last byte was handed to the connection.
     pub fn request_ended(&self) {
         self.enter(Phase::Idle);
+    }
+
+    /// The service has asked to close the connection with this answer.
+    pub fn answered_with_close(&self) {
+        self.cut_off.set(true);
+    }
+
+    /// Whether the client may still be sending what nobody will read.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.get() || self.phase.get() != Phase::Idle
     }
 
     /// The socket took bytes.

@@ -3,7 +3,7 @@
 use crate::activity::{Activity, Expired, Patience};
 use crate::watched::{WatchedBody, WatchedSocket};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -58,7 +58,13 @@ where
         for_service.request_started();
         let activity = Rc::clone(&for_service);
         let answer = service(request);
-        async move { Ok::<_, Infallible>(answer.await.map(|body| WatchedBody { body, activity })) }
+        async move {
+            let answer = answer.await;
+            if answer.headers().contains_key(header::CONNECTION) {
+                activity.answered_with_close();
+            }
+            Ok::<_, Infallible>(answer.map(|body| WatchedBody { body, activity }))
+        }
     });
     let connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))

@@ -19,7 +19,8 @@ const LINGER_BYTES: usize = 1024 * 1024;
 /// A socket whose reads and writes are noticed.
 ///
 /// Shut down, it lingers: closing a socket with unread bytes resets the connection, and a reset can overtake the
-/// answer that the client has not read yet (RFC 9112 §9.6). So what still comes is read and thrown away, for a while.
+/// answer that the client has not read yet (RFC 9112 §9.6). So what a client is still sending is read and thrown away,
+/// for a while.
 pub(crate) struct WatchedSocket<S> {
     socket: S,
     activity: Rc<Activity>,
@@ -84,6 +85,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         let this = &mut *self;
         if this.linger.is_none() {
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+            if !this.activity.is_cut_off() {
+                return Poll::Ready(Ok(()));
+            }
         }
         let linger = this.linger.get_or_insert_with(Linger::new);
         linger.poll_drain(&mut this.socket, context).map(Ok)

@@ -27,10 +27,12 @@ pub struct EngineThread {
     index: usize,
     pool: usize,
     running: Option<Token>,
-    /// The end of the response was written; its publication follows.
+    /// The end of the response was written.
     ended: bool,
     read: Cell<u64>,
     written: Cell<u64>,
+    /// As `written` at the last publication.
+    published: Cell<u64>,
     scratch: Vec<u8>,
 }
 
@@ -79,6 +81,7 @@ impl EngineThread {
             ended: false,
             read: Cell::new(0),
             written: Cell::new(0),
+            published: Cell::new(0),
             scratch: Vec::new(),
         };
         thread.set_state(ThreadState::Booting);
@@ -116,6 +119,7 @@ impl EngineThread {
         self.ended = false;
         self.read.set(0);
         self.written.set(0);
+        self.published.set(0);
         let thread = self.engine.region.thread(self.index);
         thread.token.store(token.to_bits(), Ordering::Relaxed);
         thread.requests.fetch_add(1, Ordering::Relaxed);
@@ -203,6 +207,7 @@ impl EngineThread {
     /// Shows the server what was written.
     pub fn publish(&self) {
         self.response_writer().publish();
+        self.published.set(self.written.get());
         self.engine.mark(self.slot().0);
     }
 
@@ -213,7 +218,7 @@ impl EngineThread {
         let slot = self.engine.region.slot(index);
         slot.response_tail.store(self.written.get(), Ordering::Release);
         StateWord(&slot.state).release(token.generation, self.index);
-        if self.ended {
+        if self.ended && self.published == self.written {
             self.engine.note(index);
         } else {
             self.engine.mark(index);

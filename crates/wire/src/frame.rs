@@ -15,13 +15,13 @@ pub(crate) const HEADER: usize = 8;
 /// Bytes of a log frame beside message and context.
 pub(crate) const LOG_OVERHEAD: usize = HEADER + 8;
 
-const HEAD: u8 = 1;
-const INFORMATIONAL: u8 = 2;
-const BODY: u8 = 3;
-const END: u8 = 4;
-const LOG: u8 = 5;
+pub(crate) const HEAD: u8 = 1;
+pub(crate) const INFORMATIONAL: u8 = 2;
+pub(crate) const BODY: u8 = 3;
+pub(crate) const END: u8 = 4;
+pub(crate) const LOG: u8 = 5;
 
-const TRUNCATED: u8 = 1;
+pub(crate) const TRUNCATED: u8 = 1;
 
 /// A part of a response, as the server reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]

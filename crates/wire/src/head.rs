@@ -15,8 +15,9 @@
 use crate::names::{OTHER, WELL_KNOWN};
 
 /// Bytes before the first variable.
-const PREFIX: usize = 16;
-const VARIABLE: usize = 8;
+pub(crate) const PREFIX: usize = 16;
+/// Bytes before a variable's name.
+pub(crate) const VARIABLE: usize = 8;
 
 /// Builds an encoded head. Reusable: [`HeadBuilder::reset`].
 #[derive(Debug)]

@@ -41,6 +41,8 @@
 mod area;
 #[cfg(not(loom))]
 mod backend;
+#[cfg(all(test, not(loom)))]
+mod c_header;
 #[cfg(not(loom))]
 pub mod control;
 mod doorbell;

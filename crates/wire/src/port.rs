@@ -53,6 +53,7 @@ pub struct Port {
     records: Vec<Record>,
     /// Used last, given out first: its pages are warm.
     free: Vec<u32>,
+    orphans: usize,
     scratch: Vec<u32>,
 }
 
@@ -92,6 +93,7 @@ impl Port {
             io,
             records: (0..slots).map(|_| Record::default()).collect(),
             free: (0..slots as u32).rev().collect(),
+            orphans: 0,
             scratch: Vec::new(),
         }
     }
@@ -103,6 +105,7 @@ impl Port {
 
     /// Takes a slot for a request to this engine and writes its head. `None` when all slots are in use.
     pub fn acquire(&mut self, backend: &Arc<Backend>, head: &[u8]) -> Result<Option<Token>, SubmitError> {
+        self.look_for_a_free_slot();
         let Some(slot) = self.free.pop() else { return Ok(None) };
         let index = self.index(slot);
         let record = &mut self.records[slot as usize];
@@ -211,8 +214,7 @@ impl Port {
         match self.record(token).phase {
             Phase::Held => {
                 self.break_body(token);
-                self.record_mut(token).phase = Phase::Orphan;
-                self.reclaim_orphan(token.slot);
+                self.orphan(token);
             }
             Phase::Filling | Phase::Lost => self.put_back(token.slot),
             Phase::Free | Phase::Orphan => {}
@@ -282,10 +284,8 @@ impl Port {
             self.put_back(token.slot);
             return Cancelled::Ended;
         }
-        self.record_mut(token).phase = Phase::Orphan;
         pipe::give_up(slot);
-        // The release may have come between the look at the state and the change of phase; then no bit will.
-        self.reclaim_orphan(token.slot);
+        self.orphan(token);
         Cancelled::WhileRunning
     }
 
@@ -301,6 +301,25 @@ impl Port {
         let slot = record.backend().region().slot(self.index(token.slot));
         record.body.set(state);
         pipe::set_body(slot, state);
+    }
+
+    /// Nobody waits for the response any more.
+    fn orphan(&mut self, token: Token) {
+        self.record_mut(token).phase = Phase::Orphan;
+        self.orphans += 1;
+        // The engine may have let go of it before; then no mark will come.
+        self.reclaim_orphan(token.slot);
+    }
+
+    /// An engine does not ring for a slot that it has let go of, so there may be some before the next mark.
+    fn look_for_a_free_slot(&mut self) {
+        if self.free.is_empty() && self.orphans > 0 {
+            for slot in 0..self.records.len() as u32 {
+                if self.records[slot as usize].phase == Phase::Orphan {
+                    self.reclaim_orphan(slot);
+                }
+            }
+        }
     }
 
     /// Frees an orphan's slot once the engine has released it; until then throws away what it writes.
@@ -324,6 +343,7 @@ impl Port {
 
     fn put_back(&mut self, slot: u32) {
         let record = &mut self.records[slot as usize];
+        self.orphans -= usize::from(record.phase == Phase::Orphan);
         record.phase = Phase::Free;
         record.backend = None;
         self.free.push(slot);

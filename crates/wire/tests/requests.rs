@@ -231,6 +231,45 @@ fn slots_are_used_up_and_come_back() {
     assert_eq!(io.port.in_use(), 0);
 }
 
+/// An engine does not ring when it lets go of a slot whose response it has announced.
+#[test]
+fn a_slot_is_found_that_came_back_in_silence() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let (go, may_go) = mpsc::channel::<()>();
+    let thread = start(&engine, 0, 0, move |thread, name| {
+        echo(thread, name)?;
+        may_go.recv().unwrap();
+        Ok(())
+    });
+    let first = io.submit(&head("first", Some(0)), 0);
+    io.finish(first, b"").unwrap();
+    while io.port.in_use() < 64 {
+        io.port.acquire(&io.backend, b"").unwrap().unwrap();
+    }
+    assert_eq!(io.port.acquire(&io.backend, b""), Ok(None));
+    go.send(()).unwrap();
+    engine.region().drain();
+    thread.join().unwrap();
+    let token = io.port.acquire(&io.backend, b"").unwrap().unwrap();
+    assert_eq!(token.slot, first.slot);
+}
+
+/// A response whose end was written but not published is published by the release, and announced.
+#[test]
+fn a_release_announces_what_was_not_published() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let thread = start(&engine, 0, 0, |thread, _| {
+        thread.body(b"all")?;
+        thread.end(Completion::Complete)
+    });
+    let token = io.submit(&head("x", Some(0)), 0);
+    assert_eq!(io.finish(token, b"").unwrap().body, b"all");
+    engine.region().drain();
+    thread.join().unwrap();
+}
+
 #[test]
 fn a_slot_that_was_not_submitted_comes_back() {
     let mut io = Io::new(SMALL);

@@ -183,9 +183,10 @@ fn the_dead_do_not_keep_a_wake() {
         let engine = Engine::new(TWO);
         engine.control.idle[0].store(0b10, Ordering::Relaxed);
         engine.control.waking.store(1, Ordering::Relaxed);
-        let alive = start(&engine, 0, 1);
+        let alive = start(&engine, 0, 2);
         engine.push(0);
         engine.pool().bury(1);
-        check([alive.join().unwrap()].into_iter(), 1);
+        engine.push(1);
+        check([alive.join().unwrap()].into_iter(), 2);
     });
 }

@@ -88,10 +88,10 @@ impl Io {
         Some(tokens)
     }
 
-    /// Waits until no slot is in use any more.
+    /// Waits until no slot is in use any more. Nobody rings for a slot that comes back after the response.
     pub fn wait_until_empty(&mut self) {
         while self.port.in_use() > 0 {
-            self.wait();
+            self.wait_for(&short());
         }
     }
 
@@ -131,6 +131,11 @@ impl Response {
         }
         self.completion.is_some()
     }
+}
+
+/// For what nobody rings.
+pub fn short() -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec: 1_000_000 }
 }
 
 pub fn backend(geometry: Geometry) -> Arc<Backend> {

@@ -1,0 +1,77 @@
+//! Scripts that were on the disk a moment ago.
+//!
+//! A `stat` is a seventh of what the server does for a request to a small script. PHP looks for changes of a script no
+//! more often than every `opcache.revalidate_freq` seconds (2 by default), so that a second of memory here delays
+//! nothing that it does not. Only what is there is remembered: a new file is found at once, and a script that has just
+//! been removed is PHP's own 404.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const MEMORY: Duration = Duration::from_secs(1);
+/// Paths that are remembered at most; a client can ask for no more than there are scripts.
+const MOST: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct KnownScripts(Mutex<HashMap<Vec<u8>, Instant>>);
+
+impl KnownScripts {
+    /// Whether the file is there; `look` asks the disk.
+    pub(crate) fn has(&self, file: &[u8], look: impl FnOnce() -> bool) -> bool {
+        let now = Instant::now();
+        if self.seen_lately(file, now) {
+            return true;
+        }
+        let is_there = look();
+        if is_there {
+            self.remember(file, now);
+        }
+        is_there
+    }
+
+    fn seen_lately(&self, file: &[u8], now: Instant) -> bool {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(file).is_some_and(|at| now.saturating_duration_since(*at) < MEMORY)
+    }
+
+    fn remember(&self, file: &[u8], now: Instant) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= MOST {
+            seen.clear();
+        }
+        seen.insert(file.to_vec(), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_remembered() {
+        let known = KnownScripts::default();
+        assert!(!known.has(b"/a.php", || false));
+        assert!(known.has(b"/a.php", || true));
+        assert!(known.has(b"/a.php", || panic!("it is remembered")));
+        assert!(!known.has(b"/b.php", || false));
+    }
+
+    #[test]
+    fn memory_ends() {
+        let known = KnownScripts::default();
+        let now = Instant::now();
+        known.remember(b"/a.php", now);
+        assert!(known.seen_lately(b"/a.php", now + MEMORY / 2));
+        assert!(!known.seen_lately(b"/a.php", now + MEMORY));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let known = KnownScripts::default();
+        for number in 0..3 * MOST {
+            known.remember(format!("/{number}.php").as_bytes(), Instant::now());
+        }
+        assert!(known.0.lock().unwrap().len() <= MOST);
+    }
+}
