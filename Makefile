@@ -26,8 +26,8 @@ build: setup ## build the release binaries, regent and regent-php
 php: setup ## build the thread-safe PHP, or say where it is
 	@tools/build-php
 
-test: build ## run all tests but the long ones: units, models, the server from outside, applications
-	@$(with_php) tools/test units models server apps
+test: build ## run all tests: units, models, the server from outside, applications, gigabytes
+	@$(with_php) tools/test units models server apps long
 
 test-fast: build ## run the tests that need neither network nor patience
 	@$(with_php) tools/test units server
