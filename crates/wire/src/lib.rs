@@ -1,6 +1,7 @@
 //! The protocol between the server and an engine: shared memory, eventfds and a control socket.
 //!
-//! This page and the pages it names say all that a second engine, in another language, needs to know.
+//! This page and the pages it names say all that a second engine, in another language, needs to know;
+//! `include/regent_wire.h` says it in C.
 //!
 //! # What an engine is given
 //! A process with the file descriptors of [`control::descriptors`]: the memory, the control socket, one eventfd for
@@ -17,8 +18,8 @@
 //! 3. The thread reads the body from the request ring ([`ring`]), sleeping on the slot's futex when it is empty, and
 //!    writes frames ([`frame`]) to the response ring, sleeping when it is full. After each publication it marks the
 //!    slot in the I/O thread's doorbell ([`doorbell`]) and writes the eventfd if that thread sleeps.
-//! 4. It sets the state to *done*, marks the slot a last time (without the eventfd: nobody waits for it), and pops the next token. The server has read the
-//!    response to its end frame by then or does so now, and the slot is free.
+//! 4. It sets the state to *done*, marks the slot a last time (without the eventfd: nobody waits for it), and pops the
+//!    next token. The server has read the response to its end frame by then or does so now, and the slot is free.
 //!
 //! # Cancellation
 //! A request that waits is withdrawn by the server with a compare-and-swap from *queued* to *free*; its token in the
@@ -27,12 +28,24 @@
 //!
 //! # Death
 //! Each engine has memory of its own. When it dies the server makes new memory, moves what was queued there in order,
-//! fails what was running, and starts the next engine on it. A process of a multi-process engine may be killed at any
-//! instruction: the FIFO has no state in between (see [`fifo`]).
+//! fails what was running, and starts the next engine on it ([`Port::move_requests`]). A process of a multi-process
+//! engine may be killed at any instruction: the FIFO has no state in between (see [`fifo`]), the slot's state says
+//! whose request it was, and what the dead had announced is taken back ([`Region::bury`], [`Port::bury`]).
 //!
 //! # Trust
 //! The engine trusts the server. The server trusts nothing it reads: positions are checked against its own copies,
 //! frames against the ring, numbers against their bounds. An engine that lies loses its own requests.
+//!
+//! # What shows it
+//! | invariant | shown by |
+//! |---|---|
+//! | no wake-up, token, mark or byte is lost; a request runs once; a reused slot answers nobody else | `models`: loom, every interleaving within their bounds |
+//! | every request is accounted for exactly once, with clients that leave at any moment | `tests/stress.rs` |
+//! | every request of an engine that is killed is answered once, lost or moved, in order | `tests/processes.rs`, `tests/rescue.rs` |
+//! | a process that dies takes its own requests only | `tests/processes.rs`, `tests/rescue.rs` |
+//! | back-pressure, cancellation, drain, retirement, bounds of slots and queue | `tests/requests.rs` |
+//! | an engine that writes anything anywhere harms its own requests only | `tests/hostile.rs` |
+//! | this description is enough for another engine | `include/regent_wire.h`, compared in `c_header`; `tests/engine.c`, written from it |
 
 // The models use a part of it.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]

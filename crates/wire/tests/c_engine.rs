@@ -1,5 +1,7 @@
 //! An engine in C, written from `include/regent_wire.h` alone, serves requests beside one in Rust.
 
+#![cfg(not(loom))]
+
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, bytes, echo, head, start};

@@ -1,5 +1,7 @@
 //! Engines as processes that are killed at any moment: every request is answered once, lost, or moved.
 
+#![cfg(not(loom))]
+
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, head, start};

@@ -1,5 +1,7 @@
 //! Requests through real memory, one at a time: what each side sees of the other.
 
+#![cfg(not(loom))]
+
 mod common;
 
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};

@@ -1,6 +1,8 @@
 //! Many requests at once: several I/O threads, eight engine threads, bodies of all sizes, clients that leave at any
 //! moment. Every request is accounted for exactly once.
 
+#![cfg(not(loom))]
+
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, engine, eventfd, head, start};
