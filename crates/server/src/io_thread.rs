@@ -2,7 +2,7 @@
 
 use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, SubmitError, Token};
 use rustix::fd::OwnedFd;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +23,6 @@ pub(crate) struct IoThread {
     /// Engines that may still answer; the last is the one that new requests go to.
     backends: RefCell<Vec<Arc<Backend>>>,
     head: RefCell<HeadBuilder>,
-    /// Requests that some task of this thread waits for.
-    waiting: Cell<usize>,
 }
 
 /// A request that was given to an engine. Dropped before its end, it is cancelled.
@@ -49,7 +47,6 @@ impl IoThread {
             wakers: RefCell::new(vec![None; slots]),
             backends: RefCell::new(vec![backend]),
             head: RefCell::new(HeadBuilder::new()),
-            waiting: Cell::new(0),
         })
     }
 
@@ -70,7 +67,6 @@ impl IoThread {
         build(&mut head);
         let token =
             self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
-        self.waiting.set(self.waiting.get() + 1);
         Ok(Submitted { io: Rc::clone(self), token: Some(token) })
     }
 
@@ -241,7 +237,6 @@ impl Submitted {
 impl IoThread {
     fn forget(&self, token: Token) {
         self.wakers.borrow_mut()[token.slot as usize] = None;
-        self.waiting.set(self.waiting.get() - 1);
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// An engine that lived shorter than this failed; the next waits before it starts.
@@ -116,6 +116,8 @@ struct Generation {
     since: Instant,
     /// Owns the process: aborted, it kills it.
     watcher: JoinHandle<()>,
+    /// Kills the process, whose end is then noted as any other.
+    kill: Arc<Notify>,
 }
 
 struct State {
@@ -192,7 +194,7 @@ impl State {
         self.failures = 0;
         if let Some(old) = self.current.replace(next) {
             old.backend.region().drain();
-            kill_after(&old, DRAIN_DEADLINE);
+            old.kill_after(DRAIN_DEADLINE);
             draining.push(old);
         }
         tracing::info!("the new generation has taken over");
@@ -267,16 +269,28 @@ impl State {
     fn launch(&mut self, backend: Arc<Backend>, wait: Duration) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
-        let watcher = tokio::spawn(watch(
+        let kill = Arc::new(Notify::new());
+        let watch = Watch {
             id,
-            self.recipe.program.clone(),
-            Arc::clone(&backend),
-            self.recipe.doorbells.clone(),
-            self.recipe.start.clone(),
-            wait,
-            self.notes.clone(),
-        ));
-        Generation { id, backend, since: Instant::now() + wait, watcher }
+            program: self.recipe.program.clone(),
+            backend: Arc::clone(&backend),
+            doorbells: self.recipe.doorbells.clone(),
+            start: self.recipe.start.clone(),
+            notes: self.notes.clone(),
+        };
+        let watcher = tokio::spawn(watch.run(wait, Arc::clone(&kill)));
+        Generation { id, backend, since: Instant::now() + wait, watcher, kill }
+    }
+}
+
+impl Generation {
+    /// A generation that has been told to drain may take so long.
+    fn kill_after(&self, deadline: Duration) {
+        let kill = Arc::clone(&self.kill);
+        tokio::spawn(async move {
+            tokio::time::sleep(deadline).await;
+            kill.notify_one();
+        });
     }
 }
 
@@ -287,48 +301,48 @@ impl Drop for Generation {
 }
 
 /// Starts an engine and passes on what it says until it ends.
-async fn watch(
+struct Watch {
     id: u64,
     program: PathBuf,
     backend: Arc<Backend>,
     doorbells: Vec<Arc<OwnedFd>>,
     start: Start,
-    wait: Duration,
     notes: mpsc::UnboundedSender<Note>,
-) {
-    tokio::time::sleep(wait).await;
-    let send = |what| notes.send(Note { id, what });
-    let mut process = match EngineProcess::spawn(&program, &backend, &doorbells, &start).await {
-        Ok(process) => process,
-        Err(error) => {
-            let _ = send(What::NotStarted(error));
-            return;
-        }
-    };
-    tracing::debug!(pid = process.pid(), "an engine was started");
-    loop {
-        let (what, last) = match process.next().await {
-            Ok(Occurrence::Event(event)) => (What::Event(event), false),
-            Ok(Occurrence::Ended(status)) => (What::Ended(status), true),
-            Err(error) => {
-                process.kill();
-                (What::NotStarted(error), true)
-            }
-        };
-        // The supervisor has stopped otherwise; the drop of the process ends it.
-        if send(what).is_err() || last {
-            return;
-        }
-    }
 }
 
-/// A generation that has been told to drain is killed when it takes too long.
-fn kill_after(generation: &Generation, deadline: Duration) {
-    let watcher = generation.watcher.abort_handle();
-    tokio::spawn(async move {
-        tokio::time::sleep(deadline).await;
-        watcher.abort();
-    });
+impl Watch {
+    async fn run(self, wait: Duration, kill: Arc<Notify>) {
+        tokio::time::sleep(wait).await;
+        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start).await;
+        let mut process = match spawned {
+            Ok(process) => process,
+            Err(error) => return self.note(What::NotStarted(error)),
+        };
+        tracing::debug!(pid = process.pid(), "an engine was started");
+        loop {
+            let occurrence = tokio::select! {
+                occurrence = process.next() => occurrence,
+                () = kill.notified() => {
+                    tracing::warn!("an engine was killed: it had not drained by the deadline");
+                    process.kill();
+                    process.next().await
+                }
+            };
+            match occurrence {
+                Ok(Occurrence::Event(event)) => self.note(What::Event(event)),
+                Ok(Occurrence::Ended(status)) => return self.note(What::Ended(status)),
+                Err(error) => {
+                    process.kill();
+                    return self.note(What::NotStarted(error));
+                }
+            }
+        }
+    }
+
+    /// The supervisor has stopped otherwise; the drop of the process ends it.
+    fn note(&self, what: What) {
+        let _ = self.notes.send(Note { id: self.id, what });
+    }
 }
 
 async fn drain_all(generations: Vec<Generation>, deadline: Instant) {

@@ -11,18 +11,34 @@ use loom::thread;
 /// A slot whose request says which generation it is of.
 struct Slot {
     state: AtomicU64,
-    request: UnsafeCell<u32>,
-    response: UnsafeCell<u32>,
+    request: Bytes,
+    response: Bytes,
 }
 
-// SAFETY: loom checks every access to the cells.
-unsafe impl Send for Slot {}
+/// What lies in a slot, without a lock.
+struct Bytes(UnsafeCell<u32>);
+
+// SAFETY: loom checks every access to the cell.
+unsafe impl Send for Bytes {}
 // SAFETY: as above.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    fn write(&self, value: u32) {
+        // SAFETY: loom fails the model if somebody else accesses the cell at the same time.
+        self.0.with_mut(|bytes| unsafe { *bytes = value });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: as in `write`.
+        self.0.with(|bytes| unsafe { *bytes })
+    }
+}
 
 impl Slot {
     fn new() -> Self {
-        Self { state: AtomicU64::new(0), request: UnsafeCell::new(0), response: UnsafeCell::new(0) }
+        let bytes = || Bytes(UnsafeCell::new(0));
+        Self { state: AtomicU64::new(0), request: bytes(), response: bytes() }
     }
 
     fn state(&self) -> StateWord<'_> {
@@ -31,9 +47,8 @@ impl Slot {
 
     /// Server.
     fn submit(&self, generation: u32) {
-        // SAFETY: loom checks the access; so everywhere below.
-        self.request.with_mut(|request| unsafe { *request = generation });
-        self.response.with_mut(|response| unsafe { *response = 0 });
+        self.request.write(generation);
+        self.response.write(0);
         self.state().submit(generation);
     }
 
@@ -42,14 +57,10 @@ impl Slot {
         if !self.state().claim(generation, thread) {
             return false;
         }
-        assert_eq!(self.request.with(|request| unsafe { *request }), generation, "the wrong request");
-        self.response.with_mut(|response| unsafe { *response = generation });
+        assert_eq!(self.request.read(), generation, "the wrong request");
+        self.response.write(generation);
         assert!(self.state().release(generation, thread), "somebody else released it");
         true
-    }
-
-    fn response(&self) -> u32 {
-        self.response.with(|response| unsafe { *response })
     }
 }
 
@@ -67,7 +78,7 @@ fn a_request_runs_once_or_was_withdrawn() {
         let withdrawn = slot.state().withdraw(1);
         let answered = !withdrawn && slot.state().is_done(1);
         if answered {
-            assert_eq!(slot.response(), 1);
+            assert_eq!(slot.response.read(), 1);
             slot.state().reclaim(1);
         }
         if withdrawn || answered {
@@ -102,7 +113,7 @@ fn a_slot_that_was_given_up_comes_back() {
         slot.state().reclaim(1);
         slot.submit(2);
         assert_eq!(engine.join().unwrap(), !withdrawn);
-        assert_eq!(slot.response(), 0);
+        assert_eq!(slot.response.read(), 0);
     });
 }
 
