@@ -370,7 +370,7 @@ fn scripts_are_served_from_opcache() {
 #[test]
 fn a_request_that_waits_too_long_is_503() {
     let server = Setup::new()
-        .php_options("num_threads 1\n\t\tmax_wait_time 100ms")
+        .php_options("num_threads 1\n\t\tmax_wait_time 1s")
         .file(
             "busy.php",
             "<?php file_put_contents(__DIR__ . '/started', '1'); \
