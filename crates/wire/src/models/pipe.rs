@@ -134,7 +134,7 @@ fn engine<T: 'static>(slot: &Arc<Slot>, run: impl FnOnce(&Slot) -> T + 'static) 
 
 #[test]
 fn a_request_body_larger_than_the_ring_arrives() {
-    explore(Bound::Preemptions(5), || {
+    explore(Bound::Preemptions(4), || {
         let slot = Slot::new();
         let engine = engine(&slot, |slot| slot.receive(3));
         slot.send_all(b"abc");

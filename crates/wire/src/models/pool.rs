@@ -100,7 +100,7 @@ fn run(bound: Bound, setup: Setup, shares: &'static [usize]) {
 
 #[test]
 fn a_thread_sleeps_and_wakes_twice() {
-    run(Bound::Preemptions(7), Setup { threads: 1, ..TWO }, &[2]);
+    run(Bound::Preemptions(6), Setup { threads: 1, ..TWO }, &[2]);
 }
 
 #[test]
@@ -176,17 +176,27 @@ fn a_retired_thread_leaves_no_token_behind() {
     });
 }
 
-/// A process died while one of its threads was idle and another had the only wake in flight.
-#[test]
-fn the_dead_do_not_keep_a_wake() {
-    explore(Bound::Preemptions(4), || {
+/// A process died while one of its threads was idle and another had the only wake in flight. So many tokens come before
+/// and after the burial.
+fn run_beside_the_dead(before: u64, after: u64) {
+    explore(Bound::Preemptions(4), move || {
         let engine = Engine::new(TWO);
         engine.control.idle[0].store(0b10, Ordering::Relaxed);
         engine.control.waking.store(1, Ordering::Relaxed);
-        let alive = start(&engine, 0, 2);
-        engine.push(0);
+        let alive = start(&engine, 0, (before + after) as usize);
+        (0..before).for_each(|token| engine.push(token));
         engine.pool().bury(1);
-        engine.push(1);
-        check([alive.join().unwrap()].into_iter(), 2);
+        (before..before + after).for_each(|token| engine.push(token));
+        check([alive.join().unwrap()].into_iter(), before + after);
     });
+}
+
+#[test]
+fn the_dead_do_not_keep_a_wake() {
+    run_beside_the_dead(1, 0);
+}
+
+#[test]
+fn the_dead_are_woken_no_more() {
+    run_beside_the_dead(1, 1);
 }
