@@ -10,11 +10,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
 
-.PHONY: help run build php test test-fast test-long bench check format clean setup
+.PHONY: help run build php test test-fast test-long bench instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build everything and serve the demo on 127.0.0.1:8080 (PORT=… for another port)
 	@printf '\n  The demo:  http://127.0.0.1:%s   (Ctrl-C stops it)\n\n' '$(PORT)'
@@ -26,8 +26,8 @@ build: setup ## build the release binaries, regent and regent-php
 php: setup ## build the thread-safe PHP, or say where it is
 	@tools/build-php
 
-test: build ## run all tests: units, models, the server from outside, applications, gigabytes
-	@$(with_php) tools/test units models server apps long
+test: build ## run all tests: units, models, the server from outside, applications, gigabytes, instruction counts
+	@$(with_php) tools/test units models server apps long instructions
 
 test-fast: build ## run the tests that need neither network nor patience
 	@$(with_php) tools/test units server
@@ -35,8 +35,14 @@ test-fast: build ## run the tests that need neither network nor patience
 test-long: build ## run the long tests: gigabytes up and down
 	@$(with_php) tools/test long
 
-bench: build ## measure, and write a report (BENCH="…" passes arguments: BENCH=--help)
+bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@$(with_php) cargo run --release --quiet --package regent-bench -- $(BENCH)
+
+instructions: build ## count the instructions of a request, beside the stored figures (INSTRUCTIONS="--top 30")
+	@tools/setup valgrind && $(with_php) cargo run --release --quiet --package regent-instructions -- $(INSTRUCTIONS)
+
+instructions-update: build ## store the counts in bench/instructions.toml
+	@tools/setup valgrind && $(with_php) cargo run --release --quiet --package regent-instructions -- --update --repeat 3 $(INSTRUCTIONS)
 
 check: setup ## formatting, lints, and what cargo-deny says of the dependencies if it is installed
 	@$(with_php) tools/check

@@ -4,9 +4,9 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub system: String,
     pub kernel: String,
@@ -31,6 +31,11 @@ impl Machine {
             load_average: first_number(&read("/proc/loadavg")),
             somaxconn: read("/proc/sys/net/core/somaxconn").trim().parse().unwrap_or(0),
         }
+    }
+
+    /// Whether figures of both may be put side by side: everything but the load is equal.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        Self { load_average: 0.0, ..self.clone() } == Self { load_average: 0.0, ..other.clone() }
     }
 
     /// Says on stderr what would spoil the figures: other work, or a kernel that cuts the backlogs.

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::interrupt::Interrupt;
-use crate::peers::ServerKind;
 use crate::peers::programs::{find, mod_php, php_fpm};
+use crate::peers::{Contender, ServerKind};
 
 /// Debian's veto on starting services: invoke-rc.d and deb-systemd-invoke ask this program, and 101 means no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -20,7 +20,7 @@ const INIT_SCRIPTS: &str = "/etc/init.d";
 
 /// Installs what the chosen servers and the load generator need and the machine lacks. Services that come along are
 /// neither started nor left enabled.
-pub fn install_missing(servers: &[ServerKind], interrupt: &Interrupt) -> Result<()> {
+pub fn install_missing(servers: &[Contender], interrupt: &Interrupt) -> Result<()> {
     let missing = missing_packages(servers);
     if missing.is_empty() {
         return Ok(());
@@ -52,19 +52,21 @@ pub fn install_missing(servers: &[ServerKind], interrupt: &Interrupt) -> Result<
     }
 }
 
-fn missing_packages(servers: &[ServerKind]) -> Vec<&'static str> {
+/// What an external server needs is not known here; its start says what is missing.
+fn missing_packages(servers: &[Contender]) -> Vec<&'static str> {
     let mut missing = Vec::new();
     let mut need = |package, present: bool| {
         if !present {
             missing.push(package);
         }
     };
+    let built_in: Vec<ServerKind> = servers.iter().filter_map(Contender::built_in).collect();
     need("wrk", find("wrk").is_some());
-    if servers.iter().any(|server| server.is_fpm()) {
+    if built_in.iter().any(|server| server.is_fpm()) {
         need("nginx", find("nginx").is_some());
         need("php-fpm", php_fpm().is_some());
     }
-    if servers.contains(&ServerKind::Apache) {
+    if built_in.contains(&ServerKind::Apache) {
         need("apache2-bin", find("apache2").is_some());
         need("libapache2-mod-php", mod_php().is_some());
     }
@@ -250,8 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn a_server_with_default_settings_needs_the_same_programs() {
+        for text in ["fpm", "apache"] {
+            let contender = |text: &str| text.parse::<Contender>().expect("any name is valid");
+            assert_eq!(
+                missing_packages(&[contender(text)]),
+                missing_packages(&[contender(&format!("{text}:default"))])
+            );
+        }
+    }
+
+    #[test]
     fn regent_alone_needs_no_peer() {
-        let missing = missing_packages(&[ServerKind::Classic, ServerKind::Worker]);
+        let missing = missing_packages(&[ServerKind::Classic.into(), ServerKind::Worker.into()]);
         assert!(missing.iter().all(|package| *package == "wrk"), "{missing:?}");
     }
 }

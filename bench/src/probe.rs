@@ -1,14 +1,14 @@
 //! One request over a fresh connection, sent as wrk sends it, to check who answers what.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 /// Time for the whole answer of a check, and its largest size.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_ANSWER: u64 = 1 << 20;
+const MAX_ANSWER: u64 = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -20,21 +20,32 @@ pub struct Answer {
     pub wire_bytes: u64,
 }
 
-/// Whether something accepts connections on this port of 127.0.0.1.
-pub fn accepts(port: u16) -> bool {
-    TcpStream::connect_timeout(&address(port), Duration::from_secs(1)).is_ok()
+/// Whether something accepts connections there.
+pub fn accepts(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
 }
 
-/// `GET path` on 127.0.0.1, keep-alive.
-pub fn get(port: u16, path: &str) -> Result<Answer> {
-    let mut stream = TcpStream::connect_timeout(&address(port), TIMEOUT)?;
+/// `GET path`, keep-alive.
+pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
+    exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+        .with_context(|| format!("GET {path} on {address}"))
+}
+
+/// `POST path` with a body that is no form, keep-alive.
+pub fn post(address: SocketAddr, path: &str, body: &[u8]) -> Result<Answer> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/octet-stream\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    exchange(address, &[head.as_bytes(), body].concat()).with_context(|| format!("POST {path} on {address}"))
+}
+
+fn exchange(address: SocketAddr, request: &[u8]) -> Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").as_bytes())?;
-    read_answer(BufReader::new(stream.take(MAX_ANSWER))).with_context(|| format!("GET {path} on port {port}"))
-}
-
-fn address(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    stream.write_all(request)?;
+    read_answer(BufReader::new(stream.take(MAX_ANSWER)))
 }
 
 /// RFC 9112, sections 4, 6 and 7.1, as far as the measured servers use them.

@@ -14,11 +14,41 @@ pub struct Process {
     /// Clock ticks of its children that have ended and were waited for.
     pub children_ticks: u64,
     pub threads: u64,
+    /// Pages in memory, whoever shares them.
+    pub resident_bytes: u64,
+}
+
+/// Connections that the kernel dropped since boot, on the whole machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenCounters {
+    /// Because the queue of a listener was full.
+    pub overflows: u64,
+    /// For any reason: the overflows, and others such as a lack of memory.
+    pub drops: u64,
 }
 
 /// Every process of the leaders' groups, and every descendant of the leaders wherever its group is.
 pub fn family(leaders: &[i32]) -> Vec<Process> {
     select_family(all_processes(), leaders)
+}
+
+/// A process as it is now; `None` when it has gone.
+pub fn process(pid: i32) -> Option<Process> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Ids of the children of all threads of a process, those included that have ended and were not waited for.
+pub fn children(pid: i32) -> Vec<i32> {
+    of_threads(pid, "children")
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .filter_map(|child| child.parse().ok())
+        .collect()
+}
+
+/// Names of the threads of a process, of at most 15 bytes each; none when it has gone.
+pub fn thread_names(pid: i32) -> Vec<String> {
+    of_threads(pid, "comm").into_iter().map(|name| name.trim_end().to_owned()).collect()
 }
 
 /// Voluntary and involuntary context switches of all threads of a process; 0 when it has gone.
@@ -39,9 +69,10 @@ pub fn proportional_set_size(pid: i32) -> u64 {
     fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).map_or(0, |text| parse_pss(&text))
 }
 
-/// Connections that the kernel dropped since boot because a listener's queue was full, on the whole machine.
-pub fn listen_drops() -> u64 {
-    fs::read_to_string("/proc/net/netstat").map_or(0, |text| parse_listen_drops(&text))
+/// The counters of full listen queues.
+pub fn listen_counters() -> ListenCounters {
+    fs::read_to_string("/proc/net/netstat")
+        .map_or(ListenCounters::default(), |text| parse_listen_counters(&text))
 }
 
 /// Whether each socket that listens on this TCP port (IPv4) belongs to one of the processes, and there is one.
@@ -109,6 +140,7 @@ fn parse_stat(stat: &str) -> Option<Process> {
         own_ticks: number(14)? + number(15)?,
         children_ticks: number(16)? + number(17)?,
         threads: number(20)?,
+        resident_bytes: number(24)? * rustix::param::page_size() as u64,
     })
 }
 
@@ -130,15 +162,18 @@ fn parse_pss(smaps_rollup: &str) -> u64 {
 }
 
 /// `/proc/net/netstat` is pairs of lines: names, then values, both with the same prefix.
-fn parse_listen_drops(netstat: &str) -> u64 {
+fn parse_listen_counters(netstat: &str) -> ListenCounters {
     let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    names
-        .split_whitespace()
-        .zip(values.split_whitespace())
-        .find(|(name, _)| *name == "ListenDrops")
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return ListenCounters::default() };
+    let value_of = |wanted: &str| {
+        names
+            .split_whitespace()
+            .zip(values.split_whitespace())
+            .find(|(name, _)| *name == wanted)
+            .and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(0)
+    };
+    ListenCounters { overflows: value_of("ListenOverflows"), drops: value_of("ListenDrops") }
 }
 
 /// proc_pid_net(5), `tcp`: the local address is `HEXADDRESS:HEXPORT`, state 0A is LISTEN, the tenth field the inode.
@@ -157,15 +192,23 @@ fn listening_inodes(table: &str, port: u16) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    fn process(pid: i32, parent: i32, group: i32) -> Process {
-        Process { pid, parent, group, own_ticks: 0, children_ticks: 0, threads: 1 }
+    fn member(pid: i32, parent: i32, group: i32) -> Process {
+        Process { pid, parent, group, own_ticks: 0, children_ticks: 0, threads: 1, resident_bytes: 0 }
     }
 
     #[test]
     fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let stat = "42 (php-fpm: (pool) x) S 7 42 42 0 -1 4194560 1 0 0 0 100 20 3 4 20 0 9 0 500 1 2 3";
-        let expected =
-            Process { pid: 42, parent: 7, group: 42, own_ticks: 120, children_ticks: 7, threads: 9 };
+        let resident_bytes = 2 * rustix::param::page_size() as u64;
+        let expected = Process {
+            pid: 42,
+            parent: 7,
+            group: 42,
+            own_ticks: 120,
+            children_ticks: 7,
+            threads: 9,
+            resident_bytes,
+        };
         assert_eq!(parse_stat(stat), Some(expected));
         assert_eq!(parse_stat("42 (short) S 7"), None);
     }
@@ -173,11 +216,11 @@ mod tests {
     #[test]
     fn a_family_holds_the_group_and_descendants_that_left_it() {
         let all = vec![
-            process(1, 0, 1),
-            process(10, 1, 10),
-            process(11, 10, 10),
-            process(12, 11, 12),
-            process(20, 1, 20),
+            member(1, 0, 1),
+            member(10, 1, 10),
+            member(11, 10, 10),
+            member(12, 11, 12),
+            member(20, 1, 20),
         ];
         let pids: Vec<i32> = select_family(all, &[10]).iter().map(|p| p.pid).collect();
         assert_eq!(pids, [10, 11, 12]);
@@ -199,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn listen_drops_are_found_by_name() {
+    fn listen_counters_are_found_by_name() {
         let netstat =
             "TcpExt: SyncookiesSent ListenOverflows ListenDrops X\nTcpExt: 1 2 33 4\nIpExt: A\nIpExt: 9\n";
-        assert_eq!(parse_listen_drops(netstat), 33);
+        assert_eq!(parse_listen_counters(netstat), ListenCounters { overflows: 2, drops: 33 });
     }
 
     #[test]
@@ -219,8 +262,20 @@ mod tests {
         let own = i32::try_from(std::process::id()).expect("a pid");
         let family = family(&[own]);
         assert!(family.iter().any(|p| p.pid == own && p.threads >= 1));
+        assert!(process(own).is_some_and(|p| p.resident_bytes > 0));
         assert!(proportional_set_size(own) > 0);
         assert!(cpu_time_of_threads(own) > 0);
+    }
+
+    #[test]
+    fn a_child_is_its_parents() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("started");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let found = children(own).contains(&pid);
+        child.kill().expect("it runs");
+        child.wait().expect("it ended");
+        assert!(found && !children(own).contains(&pid));
     }
 
     #[test]
@@ -229,6 +284,6 @@ mod tests {
         let port = socket.local_addr().expect("an address").port();
         let own = i32::try_from(std::process::id()).expect("a pid");
         assert!(listener_belongs_to(port, &family(&[own])));
-        assert!(!listener_belongs_to(port, &[process(1, 0, 1)]));
+        assert!(!listener_belongs_to(port, &[member(1, 0, 1)]));
     }
 }

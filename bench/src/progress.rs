@@ -2,42 +2,55 @@
 
 use std::time::{Duration, Instant};
 
-/// Counts finished measurements; the time left is what they have taken so far, carried forward.
+/// Counts finished measurements; the time left is what was expected of the rest, stretched as the finished ones were.
 #[derive(Debug)]
 pub struct Progress {
-    started: Instant,
-    expected: Duration,
     total: usize,
     done: usize,
+    /// Of the finished measurements.
+    expected: Duration,
+    expected_left: Duration,
+    last_step: Instant,
+    taken: Duration,
 }
 
 impl Progress {
-    /// `expected` is used until the first measurement has shown its real duration.
-    pub fn new(expected: Duration) -> Self {
-        eprintln!("about {} of measurements", in_words(expected));
-        Self { started: Instant::now(), expected, total: 0, done: 0 }
+    /// Nothing to do yet.
+    pub fn new() -> Self {
+        Self {
+            total: 0,
+            done: 0,
+            expected: Duration::ZERO,
+            expected_left: Duration::ZERO,
+            last_step: Instant::now(),
+            taken: Duration::ZERO,
+        }
     }
 
-    /// Starts the clock for this many measurements.
-    pub fn begin(&mut self, total: usize) {
-        *self = Self { started: Instant::now(), total, ..*self };
+    /// From here on there are so many measurements, which will take so long.
+    pub fn begin(&mut self, total: usize, expected: Duration) {
+        *self = Self { total, expected_left: expected, ..Self::new() };
+        if total > 0 {
+            eprintln!("{total} measurements, about {}", in_words(expected));
+        }
     }
 
-    /// One measurement is done; `what` says which and its result.
-    pub fn step(&mut self, what: &str) {
+    /// One measurement is done, which was expected to take so long; `what` says which and its result.
+    pub fn step(&mut self, what: &str, expected: Duration) {
         self.done += 1;
-        let left = time_left(self.started.elapsed(), self.expected, self.done, self.total);
-        let width = self.total.to_string().len();
-        eprintln!("[{:>width$}/{}] {what}; {} left", self.done, self.total, in_words(left));
+        self.taken += self.last_step.elapsed();
+        self.last_step = Instant::now();
+        self.expected += expected;
+        self.expected_left = self.expected_left.saturating_sub(expected);
+        let left = time_left(self.taken, self.expected, self.expected_left);
+        let (total, width) = (self.total.max(self.done), self.total.to_string().len());
+        eprintln!("[{:>width$}/{total}] {what}; {} left", self.done, in_words(left));
     }
 }
 
-fn time_left(elapsed: Duration, expected: Duration, done: usize, total: usize) -> Duration {
-    match total.checked_sub(done) {
-        None | Some(0) => Duration::ZERO,
-        Some(_) if done == 0 => expected,
-        Some(left) => elapsed.mul_f64(left as f64 / done as f64),
-    }
+/// `expected` took `taken`; how long will `left` take?
+fn time_left(taken: Duration, expected: Duration, left: Duration) -> Duration {
+    if expected.is_zero() { left } else { left.mul_f64(taken.as_secs_f64() / expected.as_secs_f64()) }
 }
 
 fn in_words(duration: Duration) -> String {
@@ -54,9 +67,9 @@ mod tests {
     #[test]
     fn the_time_left_follows_the_measurements() {
         let seconds = Duration::from_secs;
-        assert_eq!(time_left(seconds(0), seconds(100), 0, 10), seconds(100));
-        assert_eq!(time_left(seconds(20), seconds(100), 2, 10), seconds(80));
-        assert_eq!(time_left(seconds(20), seconds(100), 10, 10), Duration::ZERO);
+        assert_eq!(time_left(seconds(0), seconds(0), seconds(100)), seconds(100));
+        assert_eq!(time_left(seconds(20), seconds(10), seconds(40)), seconds(80));
+        assert_eq!(time_left(seconds(20), seconds(10), seconds(0)), Duration::ZERO);
     }
 
     #[test]

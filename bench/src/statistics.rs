@@ -1,12 +1,12 @@
 //! Medians with their spread, and what may be claimed from them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A claim needs this many rounds ("Rules for every published figure", rule 1).
 pub const ROUNDS_TO_PUBLISH: u32 = 5;
 
 /// A median over rounds with the smallest and the largest value; the unit is the values' own.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,

@@ -25,14 +25,14 @@ const RETRY: Duration = Duration::from_millis(10);
 /// A server program in the foreground, in a process group of its own. Dropping it ends the group and all descendants.
 #[derive(Debug)]
 pub struct Daemon {
-    name: &'static str,
+    name: String,
     child: Child,
     log: PathBuf,
 }
 
 impl Daemon {
     /// Starts the program; its standard output and error go to `log`.
-    pub fn start(name: &'static str, mut command: Command, log: &Path) -> Result<Self> {
+    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self> {
         let output = File::create(log).with_context(|| format!("{} cannot be written", log.display()))?;
         let child = command
             .process_group(0)
@@ -43,7 +43,7 @@ impl Daemon {
             .with_context(|| {
                 format!("{name} ({}) could not be started", command.get_program().to_string_lossy())
             })?;
-        Ok(Self { name, child, log: log.to_owned() })
+        Ok(Self { name: name.to_owned(), child, log: log.to_owned() })
     }
 
     /// The process id, and that of the process group.

@@ -1,19 +1,22 @@
 //! What a whole server used while it was measured: all its processes together.
 
-use serde::Serialize;
+mod sampler;
 
-use crate::procfs::{self, Process};
+use serde::{Deserialize, Serialize};
+
+pub use self::sampler::{Sampler, ServerTick};
+use crate::procfs::{self, ListenCounters, Process};
 
 /// Counters of a family of processes at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Snapshot {
     cpu_nanoseconds: u64,
     context_switches: u64,
-    listen_drops: u64,
+    listen: ListenCounters,
 }
 
 /// The difference of two snapshots, per request where that is what one compares.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// User and system time of all processes, in µs per request; `None` without requests.
     pub cpu_us_per_request: Option<f64>,
@@ -24,6 +27,8 @@ pub struct Usage {
     pub processes: usize,
     pub threads: u64,
     /// Connections that the kernel dropped at full listen queues, machine-wide.
+    pub listen_overflows: u64,
+    /// Connections that it dropped for any reason, those included.
     pub listen_drops: u64,
 }
 
@@ -34,7 +39,7 @@ impl Snapshot {
         Self {
             cpu_nanoseconds: family.iter().map(|p| cpu_nanoseconds(p, tick_nanoseconds)).sum(),
             context_switches: family.iter().map(|p| procfs::context_switches(p.pid)).sum(),
-            listen_drops: procfs::listen_drops(),
+            listen: procfs::listen_counters(),
         }
     }
 
@@ -49,7 +54,8 @@ impl Snapshot {
             memory_bytes: 0,
             processes: 0,
             threads: 0,
-            listen_drops: later.listen_drops.saturating_sub(self.listen_drops),
+            listen_overflows: later.listen.overflows.saturating_sub(self.listen.overflows),
+            listen_drops: later.listen.drops.saturating_sub(self.listen.drops),
         }
     }
 }
@@ -81,12 +87,15 @@ mod tests {
 
     #[test]
     fn usage_is_per_request() {
-        let before = Snapshot { cpu_nanoseconds: 1_000_000_000, context_switches: 5_000, listen_drops: 3 };
-        let after = Snapshot { cpu_nanoseconds: 3_000_000_000, context_switches: 55_000, listen_drops: 4 };
+        let listen = |overflows, drops| ListenCounters { overflows, drops };
+        let before =
+            Snapshot { cpu_nanoseconds: 1_000_000_000, context_switches: 5_000, listen: listen(1, 3) };
+        let after =
+            Snapshot { cpu_nanoseconds: 3_000_000_000, context_switches: 55_000, listen: listen(3, 6) };
         let usage = before.until(&after, 100_000);
         assert_eq!(usage.cpu_us_per_request, Some(20.0));
         assert_eq!(usage.context_switches_per_request, Some(0.5));
-        assert_eq!(usage.listen_drops, 1);
+        assert_eq!((usage.listen_overflows, usage.listen_drops), (2, 3));
     }
 
     #[test]

@@ -1,133 +1,118 @@
 //! The servers that are measured. Each file starts one with a configuration of its own, in the foreground, on a free
-//! port of 127.0.0.1; nothing of the machine's own services is read or changed.
+//! port of some loopback addresses; nothing of the machine's own services is read or changed.
 
 mod apache;
+mod contender;
+mod external;
 mod fpm;
 pub mod programs;
 mod regent;
+mod server;
+mod threads;
 
-use std::fmt;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+pub use self::contender::{Contender, Kind, ServerKind, Tuning};
+pub use self::external::External;
 use self::fpm::Upstream;
+#[cfg(test)]
+pub use self::server::PhpInfo;
+pub use self::server::{Description, Server};
+use self::threads::PhpThreads;
 use crate::interrupt::Interrupt;
 use crate::probe;
-use crate::procfs;
-use crate::site::{BODY, INFO_PATH, Site};
+pub use crate::site::Script;
+use crate::site::Site;
 use crate::supervise::Daemon;
 
-/// What every peer is told to use, so that a burst of connections is never refused.
+/// What every peer is told to use for bursts of connections; few kernels allow more without being told to.
 const LISTEN_BACKLOG: u32 = 4096;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerKind {
-    /// Regent, a fresh PHP request for each HTTP request
-    Classic,
-    /// Regent, a worker script that handles requests in a loop
-    Worker,
-    /// The distribution's nginx and php-fpm over a Unix socket
-    Fpm,
-    /// The same with connections that nginx keeps to php-fpm: more throughput, but starving clients
-    FpmKept,
-    /// The distribution's Apache, prefork, with mod_php
-    Apache,
-}
+/// Loopback addresses that a server listens on, from 127.0.0.1 on: a client has 28,000 ports for each, which a
+/// connection for each request soon uses up, because closed ones stay in TIME_WAIT.
+const MOST_ADDRESSES: u8 = 4;
 
-impl ServerKind {
-    pub fn is_regent(self) -> bool {
-        matches!(self, Self::Classic | Self::Worker)
-    }
-
-    pub fn is_fpm(self) -> bool {
-        matches!(self, Self::Fpm | Self::FpmKept)
-    }
-
-    /// How the server introduces itself in the `Server` header; `None` where it need not.
-    fn banner(self) -> Option<&'static str> {
-        match self {
-            Self::Classic | Self::Worker => None,
-            Self::Fpm | Self::FpmKept => Some("nginx"),
-            Self::Apache => Some("Apache"),
-        }
-    }
-
-    /// `PHP_SAPI` of the PHP that must answer; `None` where any will do.
-    fn sapi(self) -> Option<&'static str> {
-        match self {
-            Self::Classic | Self::Worker => None,
-            Self::Fpm | Self::FpmKept => Some("fpm-fcgi"),
-            Self::Apache => Some("apache2handler"),
-        }
-    }
-}
-
-impl fmt::Display for ServerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Classic => "Regent classic",
-            Self::Worker => "Regent worker",
-            Self::Fpm => "nginx + php-fpm",
-            Self::FpmKept => "nginx + php-fpm, kept",
-            Self::Apache => "Apache + mod_php",
-        })
-    }
-}
-
-/// What the servers of a run have in common.
+/// What the servers of a comparison have in common.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub site: &'a Site,
-    /// PHP threads of Regent and children of php-fpm.
-    pub threads: u16,
+    pub pool: Pool,
+    /// Connections that may be open at once.
     pub most_connections: u32,
-    /// Set when a chosen server is Regent.
+    /// The program; set when a contender is Regent.
     pub regent: Option<PathBuf>,
+    /// The descriptions of other servers.
+    pub externals: &'a [External],
+    /// A request is ended when it takes longer, as far as the server can: see [`Plan::time_limit_seconds`].
+    pub time_limit: Option<Duration>,
     pub interrupt: &'a Interrupt,
 }
 
-/// A running server that was found to be the intended one.
-#[derive(Debug)]
-pub struct Server {
-    pub kind: ServerKind,
-    pub port: u16,
-    /// The URL path that is measured.
-    pub path: &'static str,
-    /// Bytes on the wire of the right answer.
-    pub answer_bytes: u64,
-    php: PhpInfo,
-    parts: Parts,
+/// Threads or processes that run PHP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    Fixed(u16),
+    Scaling { start: u16, most: u16 },
 }
 
-/// A server for the published results.
-#[derive(Clone, Debug, Serialize)]
-pub struct Description {
-    pub server: ServerKind,
-    /// Name and version of each program.
-    pub software: Vec<String>,
-    pub php: PhpInfo,
-    pub answer_bytes: u64,
-    pub configuration: Vec<ConfigurationFile>,
+/// Starts a server and checks that it is the right one, with the right settings and the right answer of every script.
+pub fn start(contender: &Contender, plan: &Plan) -> Result<Server> {
+    let parts = match &contender.kind {
+        Kind::BuiltIn(ServerKind::Classic) => regent::start(regent::Mode::Classic, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Worker) => regent::start(regent::Mode::Worker, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Fpm) => fpm::start(Upstream::Fresh, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::FpmKept) => fpm::start(Upstream::Kept, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Apache) => apache::start(contender.tuning, plan),
+        Kind::External(identity) => external::start(identity, contender.tuning, plan),
+    };
+    let label = plan.label(contender);
+    let parts = parts.with_context(|| format!("{label} could not be started"))?;
+    Server::inspect(contender.clone(), label, parts)
 }
 
-/// What the PHP behind a server says of itself (info.php of the site).
+impl Plan<'_> {
+    /// A contender's name for people.
+    fn label(&self, contender: &Contender) -> String {
+        let described = self.externals.iter().find(|external| contender.identity() == external.identity());
+        described.map_or_else(|| contender.to_string(), |external| external.name().to_owned())
+    }
+
+    /// In whole seconds, the unit of all servers, and at least one.
+    ///
+    /// A thread-safe PHP (Regent, FrankenPHP) ends a script after so long on the clock on the wall
+    /// (`max_execution_time`), php-fpm ends the child (`request_terminate_timeout`). mod_php has nothing of the kind:
+    /// its `max_execution_time` counts CPU time, and Apache's `TimeOut` the silence of the client.
+    fn time_limit_seconds(&self) -> Option<u64> {
+        self.time_limit.map(|limit| limit.as_secs().max(1))
+    }
+}
+
+impl Pool {
+    /// Threads at the start.
+    fn start(self) -> u16 {
+        match self {
+            Self::Fixed(threads) => threads,
+            Self::Scaling { start, .. } => start,
+        }
+    }
+
+    /// Threads at most.
+    fn most(self) -> u16 {
+        match self {
+            Self::Fixed(threads) => threads,
+            Self::Scaling { most, .. } => most,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhpInfo {
-    pub php: String,
-    pub sapi: String,
-    pub thread_safe: bool,
-    pub opcache: bool,
-    pub jit: bool,
-    pub validate_timestamps: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
 pub struct ConfigurationFile {
     pub name: String,
     pub text: String,
@@ -137,95 +122,84 @@ pub struct ConfigurationFile {
 #[derive(Debug)]
 struct Parts {
     port: u16,
-    path: &'static str,
+    /// It listens on this many loopback addresses.
+    addresses: u8,
+    paths: Paths,
+    /// The last one runs PHP; the one in front of it comes first.
     daemons: Vec<Daemon>,
+    php_threads: Option<PhpThreads>,
+    banner: Option<String>,
+    sapi: Option<String>,
     software: Vec<String>,
     configuration: Vec<ConfigurationFile>,
 }
 
-/// Starts a server and checks that it is the right one, with the right body and settings.
-pub fn start(kind: ServerKind, plan: &Plan) -> Result<Server> {
-    let parts = match kind {
-        ServerKind::Classic | ServerKind::Worker => regent::start(kind, plan),
-        ServerKind::Fpm => fpm::start(Upstream::Fresh, plan),
-        ServerKind::FpmKept => fpm::start(Upstream::Kept, plan),
-        ServerKind::Apache => apache::start(plan),
-    }
-    .with_context(|| format!("{kind} could not be started"))?;
-    let php = ask_php(kind, &parts).with_context(|| format!("{kind} is not as intended"))?;
-    let mut server = Server { kind, port: parts.port, path: parts.path, answer_bytes: 0, php, parts };
-    server.answer_bytes = server.check()?;
-    Ok(server)
+/// URL paths of the scripts; `None` for those that a server does not have.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paths {
+    hello: String,
+    info: String,
+    sleep: Option<String>,
+    large: Option<String>,
+    upload: Option<String>,
+    /// The directory of the static files.
+    #[serde(rename = "static")]
+    files: Option<String>,
 }
 
-impl Server {
-    /// Checks that the programs run, that the listener is theirs, and that the answer is right; returns the size of
-    /// the answer on the wire.
-    pub fn check(&mut self) -> Result<u64> {
-        self.check_answer().with_context(|| format!("{} is not as intended", self.kind))
-    }
-
-    /// Process ids of the programs: everything else of the server is in their groups or descends from them.
-    pub fn leaders(&self) -> Vec<i32> {
-        self.parts.daemons.iter().map(Daemon::leader).collect()
-    }
-
-    pub fn describe(&self) -> Description {
-        Description {
-            server: self.kind,
-            software: self.parts.software.clone(),
-            php: self.php.clone(),
-            answer_bytes: self.answer_bytes,
-            configuration: self.parts.configuration.clone(),
+impl Paths {
+    fn of(&self, script: Script) -> Option<String> {
+        match script {
+            Script::Hello => Some(self.hello.clone()),
+            Script::Sleep => self.sleep.clone(),
+            Script::Large => self.large.clone(),
+            Script::Upload => self.upload.clone(),
+            Script::Static(file) => Some(format!("{}/{}", self.files.as_ref()?, file.name())),
         }
     }
 
-    fn check_answer(&mut self) -> Result<u64> {
-        for daemon in &mut self.parts.daemons {
-            daemon.check_alive()?;
+    /// Those of the site's own scripts.
+    fn classic() -> Self {
+        use crate::site::{HELLO_PATH, INFO_PATH, LARGE_PATH, SLEEP_PATH, STATIC_PATH, UPLOAD_PATH};
+        Self {
+            hello: HELLO_PATH.to_owned(),
+            info: INFO_PATH.to_owned(),
+            sleep: Some(SLEEP_PATH.to_owned()),
+            large: Some(LARGE_PATH.to_owned()),
+            upload: Some(UPLOAD_PATH.to_owned()),
+            files: Some(STATIC_PATH.to_owned()),
         }
-        let family = procfs::family(&self.leaders());
-        ensure!(
-            procfs::listener_belongs_to(self.port, &family),
-            "port {} is held by another program; run again",
-            self.port
-        );
-        let answer = probe::get(self.port, self.path)?;
-        ensure!(answer.status == 200, "{} answers {}: {}", self.path, answer.status, start_of(&answer.body));
-        ensure!(answer.body == BODY, "{} has the wrong body: {}", self.path, start_of(&answer.body));
-        if let Some(banner) = self.kind.banner() {
-            ensure!(answer.server.starts_with(banner), "the Server header is {:?}", answer.server);
-        }
-        Ok(answer.wire_bytes)
     }
 }
 
-fn ask_php(kind: ServerKind, parts: &Parts) -> Result<PhpInfo> {
-    let answer = probe::get(parts.port, INFO_PATH)?;
-    let info: PhpInfo = serde_json::from_str(&answer.body)
-        .with_context(|| format!("{INFO_PATH} answers {}: {}", answer.status, start_of(&answer.body)))?;
-    ensure!(info.opcache, "its opcache is off; its php.ini must load it (zend_extension = opcache)");
-    ensure!(!info.jit, "its JIT is on, which no other server of this run has");
-    match kind.sapi() {
-        Some(sapi) if info.sapi != sapi => bail!("its PHP is {:?} instead of {sapi:?}", info.sapi),
-        _ => Ok(info),
+/// The first `number` of the addresses that servers listen on.
+fn addresses(port: u16, number: u8) -> Vec<SocketAddr> {
+    (1..=number).map(|last| SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), port))).collect()
+}
+
+/// A port that was free a moment ago on the first `number` addresses; the check of the listener's owner notices a
+/// thief.
+fn free_port(number: u8) -> Result<u16> {
+    for _ in 0..100 {
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free on 127.0.0.1")?;
+        let port = first.local_addr()?.port();
+        if addresses(port, number).iter().skip(1).all(|address| TcpListener::bind(address).is_ok()) {
+            return Ok(port);
+        }
     }
+    bail!("no port is free on all of {number} loopback addresses")
 }
 
-fn start_of(body: &str) -> String {
-    body.chars().take(300).collect()
-}
-
-/// A port that was free a moment ago; the check of the listener's owner notices a thief.
-fn free_port() -> Result<u16> {
-    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free on 127.0.0.1")?;
-    Ok(socket.local_addr()?.port())
+/// Whether something accepts connections on the first `number` addresses.
+fn is_listening(port: u16, number: u8) -> bool {
+    addresses(port, number).into_iter().all(probe::accepts)
 }
 
 /// Writes a configuration file and keeps its text for the results.
 fn configure(site: &Site, directory: &Path, name: &str, text: &str) -> Result<(PathBuf, ConfigurationFile)> {
     let path = directory.join(name);
-    fs::write(&path, text)?;
+    fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     Ok((path, ConfigurationFile { name: name.to_owned(), text: site.anonymize(text) }))
 }
 
@@ -239,19 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn info_php_is_read() {
-        let json = r#"{"php":"8.2.35","sapi":"fpm-fcgi","thread_safe":false,"opcache":true,"jit":false,
-                       "validate_timestamps":true}"#;
-        let info: PhpInfo = serde_json::from_str(json).expect("valid");
-        assert_eq!((info.php.as_str(), info.opcache), ("8.2.35", true));
-    }
-
-    #[test]
     fn configuration_is_kept_without_the_work_directory() {
         let site = Site::create().expect("a directory");
         let text = format!("root {};", site.document_root().display());
         let (path, kept) = configure(&site, site.path(), "x.conf", &text).expect("written");
         assert_eq!(fs::read_to_string(path).expect("it exists"), text);
         assert_eq!((kept.name.as_str(), kept.text.as_str()), ("x.conf", "root WORK/site;"));
+    }
+
+    #[test]
+    fn the_addresses_are_on_loopback() {
+        let addresses = addresses(80, 4);
+        assert_eq!(addresses.len(), 4);
+        assert!(addresses.iter().all(|address| address.ip().is_loopback()), "{addresses:?}");
     }
 }

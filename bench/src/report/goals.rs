@@ -1,11 +1,9 @@
 //! What Regent promises of its speed, against what was measured.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::rows::{Row, select};
-use crate::campaign::Sample;
+use crate::hello::Sample;
 use crate::peers::ServerKind;
 use crate::statistics::{Comparison, Verdict};
 
@@ -82,16 +80,6 @@ impl Outcome {
             None => Self::NotMeasured,
             Some(value) if kept(value) => Self::Met(value),
             Some(value) => Self::Missed(value),
-        }
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.outcome {
-            Outcome::Met(value) => write!(f, "met: {} ({value:.2})", self.promise),
-            Outcome::Missed(value) => write!(f, "MISSED: {} ({value:.2})", self.promise),
-            Outcome::NotMeasured => write!(f, "not measured: {}", self.promise),
         }
     }
 }

@@ -1,10 +1,19 @@
 //! The results of a run: as data, as tables and as plots.
 
-mod format;
+mod escape;
+mod files;
+pub mod format;
+mod gnuplot;
 mod goals;
-mod plot;
+mod html;
+mod markdown;
+pub mod page;
 mod rows;
-mod table;
+mod svg;
+#[cfg(test)]
+mod testing;
+mod text;
+mod wrap;
 
 use std::fs;
 use std::path::Path;
@@ -14,16 +23,18 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use self::goals::Goal;
+pub use self::files::{write_index, write_page};
+pub use self::text::page as text;
+
+use self::goals::{Goal, Outcome};
+use self::page::{Alignment, Axis, Column, Figure, Page, Point, Scale, Section, Series, Style, Table};
 use self::rows::Row;
-use self::table::{Column, Table};
-use crate::campaign::Sample;
+use crate::hello::{Options, Sample};
 use crate::load::wrk;
 use crate::machine::Machine;
-use crate::options::Options;
 use crate::peers::{Description, ServerKind};
 use crate::site::PHP_SETTINGS;
-use crate::statistics::ROUNDS_TO_PUBLISH;
+use crate::statistics::{ROUNDS_TO_PUBLISH, Spread, distinct};
 
 /// Everything that one run found out.
 #[derive(Debug, Serialize)]
@@ -83,57 +94,156 @@ impl Results {
     }
 }
 
-/// Writes `results.json`, `results.md`, `throughput.svg` and `p99.svg` into the directory, which is made if missing.
+/// Writes `results.json` and the page `results` with its figures into the directory, which is made if missing.
 pub fn write(results: &Results, directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("{} could not be made", directory.display()))?;
-    let save = |name: &str, text: String| {
-        let path = directory.join(name);
-        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
-    };
-    save("results.json", serde_json::to_string_pretty(results)? + "\n")?;
-    save("results.md", markdown(results))?;
-    for plot in [plot::throughput(&results.summary), plot::p99(&results.summary)] {
-        save(plot.file_name(), plot.to_svg())?;
-    }
-    Ok(())
+    files::write_page(&page(results), directory)?;
+    let path = directory.join("results.json");
+    fs::write(&path, serde_json::to_string_pretty(results)? + "\n")
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// What is shown at the end of a run: the table, the goals and the notes.
 pub fn summary(results: &Results) -> String {
-    let goals: String = results.goals.iter().map(|goal| format!("  {goal}\n")).collect();
-    let notes: String = notes(results).iter().map(|note| format!("  {note}\n")).collect();
-    format!("\n{}\nGoals\n{goals}\nNotes\n{notes}", table(&results.summary).to_text())
+    format!("\n{}", text::page(&page(results)))
 }
 
-fn markdown(results: &Results) -> String {
-    let Results { machine, setting, servers, .. } = results;
-    let software: String = servers
-        .iter()
-        .map(|d| {
-            let safety = if d.php.thread_safe { "thread-safe" } else { "not thread-safe" };
-            format!("- {}: {}; answers with PHP {}, {safety}\n", d.server, d.software.join("; "), d.php.php)
-        })
-        .collect();
-    let goals: String = results.goals.iter().map(|goal| format!("- {goal}\n")).collect();
-    let notes: String = notes(results).iter().map(|note| format!("- {note}\n")).collect();
-    format!(
-        "# Hello world over keep-alive connections\n\n\
-         Measured until {finished} on {cpu}, {cores} cores, {memory} of memory, {system}, {kernel}, \
-         by {bench} with {generator}.\n\n\
-         {table}\n\
-         ![Requests per second over connections](throughput.svg)\n\n\
-         ![99th percentile of the latency over connections](p99.svg)\n\n\
-         ## Goals\n\n{goals}\n## Servers\n\n{software}\n## Notes\n\n{notes}",
-        finished = results.finished_at,
-        cpu = machine.cpu,
-        cores = machine.cores,
-        memory = format::bytes(machine.memory_bytes),
-        system = machine.system,
-        kernel = machine.kernel,
-        bench = setting.bench,
-        generator = setting.generator,
-        table = table(&results.summary).to_markdown(),
+fn page(results: &Results) -> Page {
+    let Results { machine, setting, .. } = results;
+    Page {
+        name: "results".to_owned(),
+        title: "Hello world over keep-alive connections".to_owned(),
+        introduction: vec![format!(
+            "Measured until {} on {}, {} cores, {} of memory, {}, {}, by {} with {}.",
+            results.finished_at,
+            machine.cpu,
+            machine.cores,
+            format::bytes(machine.memory_bytes),
+            machine.system,
+            machine.kernel,
+            setting.bench,
+            setting.generator,
+        )],
+        sections: vec![measured(results), promised(&results.goals), measured_servers(&results.servers)],
+    }
+}
+
+fn measured(results: &Results) -> Section {
+    Section {
+        heading: "Results".to_owned(),
+        paragraphs: Vec::new(),
+        tables: vec![table(&results.summary)],
+        figures: vec![throughput(&results.summary), p99(&results.summary)],
+        notes: notes(results),
+        attachments: Vec::new(),
+    }
+}
+
+fn promised(goals: &[Goal]) -> Section {
+    let row = |goal: &Goal| {
+        let (outcome, value) = match goal.outcome {
+            Outcome::Met(value) => ("met", format!("{value:.2}")),
+            Outcome::Missed(value) => ("MISSED", format!("{value:.2}")),
+            Outcome::NotMeasured => ("not measured", "–".to_owned()),
+        };
+        vec![goal.promise.clone(), outcome.to_owned(), value]
+    };
+    Section {
+        heading: "Goals".to_owned(),
+        paragraphs: Vec::new(),
+        tables: vec![Table {
+            caption: String::new(),
+            columns: vec![left("promise"), left("outcome"), right("measured")],
+            rows: goals.iter().map(row).collect(),
+        }],
+        figures: Vec::new(),
+        notes: Vec::new(),
+        attachments: Vec::new(),
+    }
+}
+
+fn measured_servers(servers: &[Description]) -> Section {
+    let row = |server: &Description| {
+        let safety = if server.php.thread_safe { "thread-safe" } else { "not thread-safe" };
+        let php = format!("{}, {safety}", server.php.php);
+        vec![server.server.to_string(), server.software.join("; "), php]
+    };
+    let configurations = servers.iter().flat_map(|server| {
+        let named = move |name: &str| format!("{}: {name}", server.server);
+        server.configuration.iter().map(move |file| (named(&file.name), file.text.clone()))
+    });
+    Section {
+        heading: "Servers".to_owned(),
+        paragraphs: Vec::new(),
+        tables: vec![Table {
+            caption: String::new(),
+            columns: vec![left("server"), left("software"), left("answers with PHP")],
+            rows: servers.iter().map(row).collect(),
+        }],
+        figures: Vec::new(),
+        notes: Vec::new(),
+        attachments: configurations.collect(),
+    }
+}
+
+/// Requests per second, from zero.
+fn throughput(rows: &[Row]) -> Figure {
+    figure(
+        "throughput",
+        "Throughput",
+        rows,
+        |row| row.throughput,
+        measure("throughput", "requests/s", Scale::Linear),
     )
+}
+
+/// The 99th percentile of the latency, logarithmic: it spans the orders of magnitude of the connections.
+fn p99(rows: &[Row]) -> Figure {
+    let axis = measure("p99 latency", "ms", Scale::Logarithmic);
+    figure("p99", "99th percentile of the latency", rows, |row| row.p99_ms, axis)
+}
+
+fn figure(name: &str, title: &str, rows: &[Row], value: impl Fn(&Row) -> Spread, y: Axis) -> Figure {
+    let series = |server: ServerKind| Series {
+        label: server.to_string(),
+        identity: identity(server).to_owned(),
+        style: Style::Line,
+        points: rows
+            .iter()
+            .filter(|row| row.server == server)
+            .map(|row| Point { x: f64::from(row.connections), y: value(row) })
+            .collect(),
+    };
+    Figure {
+        name: name.to_owned(),
+        title: format!("{title}: 128-byte answer by PHP, keep-alive"),
+        x: measure("connections", "", Scale::Logarithmic),
+        y,
+        series: distinct(rows.iter().map(|row| row.server)).into_iter().map(series).collect(),
+        limits: Vec::new(),
+    }
+}
+
+fn measure(label: &str, unit: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.to_owned(), scale }
+}
+
+/// Its name in the palette.
+fn identity(server: ServerKind) -> &'static str {
+    match server {
+        ServerKind::Classic => "classic",
+        ServerKind::Worker => "worker",
+        ServerKind::Fpm => "fpm",
+        ServerKind::FpmKept => "fpm-kept",
+        ServerKind::Apache => "apache",
+    }
+}
+
+fn left(heading: &str) -> Column {
+    Column { heading: heading.to_owned(), alignment: Alignment::Left }
+}
+
+fn right(heading: &str) -> Column {
+    Column { heading: heading.to_owned(), alignment: Alignment::Right }
 }
 
 fn notes(results: &Results) -> Vec<String> {
@@ -175,46 +285,47 @@ fn notes(results: &Results) -> Vec<String> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    use Column::{Number, Text};
-    let mut table = Table::new(vec![
-        Number("connections"),
-        Text("server"),
-        Number("req/s"),
-        Number("× php-fpm"),
-        Number("p50 ms"),
-        Number("p90 ms"),
-        Number("p99 ms"),
-        Number("p99.9 ms"),
-        Number("max ms"),
-        Number("p99 ÷ mean"),
-        Number("CPU µs/req"),
-        Number("switches/req"),
-        Number("memory"),
-        Number("threads"),
-        Number("errors"),
-    ]);
-    for row in rows {
-        table.push(vec![
-            row.connections.to_string(),
-            row.server.to_string(),
-            format::spread(&row.throughput, format::count),
-            row.versus.as_ref().map_or_else(|| "–".to_owned(), format::comparison),
-            format::spread(&row.p50_ms, format::significant),
-            format::significant(row.p90_ms.median),
-            format::spread(&row.p99_ms, format::significant),
-            format::significant(row.p999_ms.median),
-            format::significant(row.max_ms.median),
-            row.p99_over_mean.as_ref().map_or_else(|| "–".to_owned(), |s| format!("{:.2}", s.median)),
-            row.cpu_us_per_request.as_ref().map_or_else(|| "–".to_owned(), |s| format::significant(s.median)),
-            row.context_switches_per_request
-                .as_ref()
-                .map_or_else(|| "–".to_owned(), |s| format::significant(s.median)),
-            format::bytes(row.memory_bytes),
-            row.threads.to_string(),
-            row.errors.to_string(),
-        ]);
-    }
-    table
+    let columns = vec![
+        right("connections"),
+        left("server"),
+        right("req/s"),
+        right("× php-fpm"),
+        right("p50 ms"),
+        right("p90 ms"),
+        right("p99 ms"),
+        right("p99.9 ms"),
+        right("max ms"),
+        right("p99 ÷ mean"),
+        right("CPU µs/req"),
+        right("switches/req"),
+        right("memory"),
+        right("threads"),
+        right("errors"),
+    ];
+    Table { caption: String::new(), columns, rows: rows.iter().map(cells).collect() }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let median = |spread: Option<Spread>| {
+        spread.map_or_else(|| "–".to_owned(), |spread| format::significant(spread.median))
+    };
+    vec![
+        row.connections.to_string(),
+        row.server.to_string(),
+        format::spread(&row.throughput, format::count),
+        row.versus.as_ref().map_or_else(|| "–".to_owned(), format::comparison),
+        format::spread(&row.p50_ms, format::significant),
+        format::significant(row.p90_ms.median),
+        format::spread(&row.p99_ms, format::significant),
+        format::significant(row.p999_ms.median),
+        format::significant(row.max_ms.median),
+        row.p99_over_mean.as_ref().map_or_else(|| "–".to_owned(), |s| format!("{:.2}", s.median)),
+        median(row.cpu_us_per_request),
+        median(row.context_switches_per_request),
+        format::bytes(row.memory_bytes),
+        row.threads.to_string(),
+        row.errors.to_string(),
+    ]
 }
 
 #[cfg(test)]
@@ -241,7 +352,8 @@ mod tests {
             validate_timestamps: true,
         };
         let fpm = Description {
-            server: ServerKind::Fpm,
+            server: ServerKind::Fpm.into(),
+            label: ServerKind::Fpm.to_string(),
             software: vec!["nginx/1.22".to_owned()],
             php,
             answer_bytes: 300,
@@ -273,24 +385,23 @@ mod tests {
         assert_eq!(json["samples"].as_array().map(Vec::len), Some(10));
         assert_eq!(json["servers"][0]["configuration"][0]["name"], "nginx.conf");
         assert_eq!(json["summary"][0]["versus"]["verdict"], "differs");
-        for name in ["results.md", "throughput.svg", "p99.svg"] {
+        for name in ["results.html", "results.md", "throughput.svg", "p99.svg", "data/p99-fpm.dat"] {
             assert!(out.join(name).is_file(), "{name}");
         }
     }
 
     #[test]
     fn the_markdown_names_the_programs_and_shows_the_ratio() {
-        let text = markdown(&results(5));
+        let text = markdown::page(&page(&results(5)));
         assert!(text.contains("| 100 | Regent worker | 100,003 (100,001–100,005) | 4.00× |"), "{text}");
-        assert!(
-            text.contains("- nginx + php-fpm: nginx/1.22; answers with PHP 8.2.0, not thread-safe\n"),
-            "{text}"
-        );
+        assert!(text.contains("| nginx + php-fpm | nginx/1.22 | 8.2.0, not thread-safe |\n"), "{text}");
         assert!(!text.contains("may be published"), "{text}");
     }
 
     #[test]
     fn too_few_rounds_are_not_for_publication() {
-        assert!(summary(&results(2)).contains("no figure of this run may be published"));
+        assert!(
+            summary(&results(2)).contains("Fewer than 5 rounds: no figure of this run may be published.")
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::campaign::Sample;
+use crate::hello::Sample;
 use crate::peers::ServerKind;
 use crate::statistics::{Comparison, Spread, distinct};
 

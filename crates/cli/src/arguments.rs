@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Regent: the PHP application server with a deadline.
@@ -16,7 +17,8 @@ Examples:
   regent php-server --root public --listen :8080           serve a directory of PHP files
   regent php-server -r public -l :8080 -w worker.php,4     with a worker script on four threads
   regent run --config Caddyfile                            serve what a Caddyfile says
-  regent validate --config Caddyfile                       only check it";
+  regent validate --config Caddyfile                       only check it
+  regent bench sweep                                       how many users at once, beside other servers";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -30,6 +32,9 @@ pub enum Command {
     Adapt(Config),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
+    /// Measure Regent beside other servers: `regent bench --help` says what there is
+    #[command(disable_help_flag = true)]
+    Bench(Bench),
     /// Print the version
     Version,
 }
@@ -64,4 +69,11 @@ pub struct Fmt {
     /// Write the result back
     #[arg(short = 'w', long)]
     pub overwrite: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// What regent-bench is told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<OsString>,
 }

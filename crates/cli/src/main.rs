@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod configuration;
 mod log;
 mod serve;
@@ -38,6 +39,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
         }
         Command::Fmt(options) => return format(&options),
+        Command::Bench(options) => match bench::become_bench(&options.arguments)? {},
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }
     Ok(ExitCode::SUCCESS)

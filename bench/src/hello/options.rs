@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Parser;
 
+use crate::arguments::regent_binary;
 use crate::peers::ServerKind;
 use crate::statistics::distinct;
 
@@ -63,20 +64,7 @@ impl Options {
         if !self.servers.iter().any(|server| server.is_regent()) {
             return Ok(None);
         }
-        let path = match &self.regent {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()
-                .context("this program's own path is unknown; use --regent")?
-                .with_file_name("regent"),
-        };
-        if !path.is_file() {
-            bail!(
-                "{} does not exist; build it (cargo build --release), name another with --regent, \
-                 or leave classic and worker out of --servers",
-                path.display()
-            );
-        }
-        Ok(Some(std::path::absolute(path)?))
+        regent_binary(self.regent.as_deref()).map(Some)
     }
 }
 

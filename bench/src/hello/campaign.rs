@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use crate::hello::Options;
 use crate::interrupt::Interrupt;
 use crate::load::Load;
 use crate::load::wrk::Wrk;
-use crate::options::Options;
-use crate::peers::{Server, ServerKind};
+use crate::peers::{Script, Server, ServerKind};
 use crate::progress::Progress;
 use crate::usage::{Snapshot, Usage};
 
@@ -44,7 +44,7 @@ impl<'a> Campaign<'a> {
         Self { options, wrk, interrupt }
     }
 
-    pub fn expected_duration(&self, servers: usize) -> Duration {
+    fn expected_duration(&self, servers: usize) -> Duration {
         let measurements = self.measurements(servers) as u32;
         (self.options.duration + SETTLE + OVERHEAD) * measurements + Duration::from_secs(servers as u64)
     }
@@ -52,17 +52,18 @@ impl<'a> Campaign<'a> {
     /// All samples in the order in which they were measured. An error when a server is not what it should be.
     pub fn run(&self, servers: &mut [Server], progress: &mut Progress) -> Result<Vec<Sample>> {
         for server in servers.iter() {
-            eprintln!("warming up {}", server.kind);
-            self.wrk.warm_up(server.port, server.path, self.options.most_connections(), self.interrupt)?;
+            eprintln!("warming up {}", server.label());
+            let (port, path) = (server.address().port(), server.target(Script::Hello)?);
+            self.wrk.warm_up(port, &path, self.options.most_connections(), self.interrupt)?;
             sleep(SETTLE);
         }
-        progress.begin(self.measurements(servers.len()));
+        progress.begin(self.measurements(servers.len()), self.expected_duration(servers.len()));
         let mut samples = Vec::new();
         for round in 1..=self.options.rounds {
             for connections in self.options.connections() {
                 for index in order(servers.len(), round) {
                     let sample = self.measure(&mut servers[index], connections, round)?;
-                    progress.step(&describe(&sample));
+                    progress.step(&describe(&sample), self.options.duration + SETTLE + OVERHEAD);
                     samples.push(sample);
                     sleep(SETTLE);
                 }
@@ -81,11 +82,12 @@ impl<'a> Campaign<'a> {
         let before = Snapshot::of(&leaders);
         let load = self
             .wrk
-            .measure(server.port, server.path, connections, self.interrupt)
-            .with_context(|| format!("{} with {connections} connections", server.kind))?;
+            .measure(server.address().port(), &server.target(Script::Hello)?, connections, self.interrupt)
+            .with_context(|| format!("{} with {connections} connections", server.label()))?;
         let usage = Usage::since(&before, &leaders, load.requests);
         check_sizes(server, &load)?;
-        Ok(Sample { server: server.kind, connections, round, load, usage })
+        let kind = server.contender().built_in().context("only built-in servers are measured")?;
+        Ok(Sample { server: kind, connections, round, load, usage })
     }
 }
 
@@ -101,11 +103,11 @@ fn check_sizes(server: &Server, load: &Load) -> Result<()> {
         return Ok(());
     }
     let mean = load.bytes as f64 / load.requests as f64;
-    let right = server.answer_bytes as f64;
+    let right = server.hello_bytes() as f64;
     ensure!(
         (mean - right).abs() <= right * SIZE_TOLERANCE,
         "{} answered with {mean:.0} bytes on average under load, but the right answer has {right:.0}",
-        server.kind
+        server.label()
     );
     Ok(())
 }
@@ -132,6 +134,7 @@ impl Sample {
             memory_bytes: 50 << 20,
             processes: 2,
             threads: 12,
+            listen_overflows: 0,
             listen_drops: 0,
         };
         Self { server, connections, round, load: Load::sample(throughput, p99), usage }

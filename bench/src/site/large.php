@@ -1,0 +1,3 @@
+<?php
+require __DIR__ . '/tasks.php';
+answer_large($_GET);

@@ -1,0 +1,246 @@
+//! A. The concurrency sweep: a connection for each request, from 1 to 10,000 at once, and on until the machine or the
+//! limit of 3 s ends it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::tables::{
+    axis, cell, doubts, figure, introduction, median, number, over_points, percentile, points, ratio,
+    section, select, servers, servers_section, spread, table, text,
+};
+use super::{Length, Selection, Suite, in_turn};
+use crate::bench::{Bench, Case, Lifetime, LoadSpec, Request, SOFT_REAL_TIME, Setup};
+use crate::generator::plan::{Connections, Limit};
+use crate::peers::{Contender, Pool};
+use crate::record::Measurement;
+use crate::report::format;
+use crate::report::page::{Figure, Page, Scale, Section, Series, Style};
+
+/// A stricter limit beside that of 3 s.
+const STRICT_LIMIT: Duration = Duration::from_millis(100);
+/// PHP threads or children of every server that has a fixed number.
+const THREADS: u16 = 8;
+/// Users of one generator process; descriptors and a core bound it.
+const USERS_OF_A_PROCESS: u32 = 10_000;
+
+/// Numbers of users at once, and requests at each point.
+fn sizes(length: Length) -> (Vec<u32>, u64) {
+    match length {
+        Length::Tour => (vec![1, 100, 1_000, 4_000, 10_000], 20_000),
+        Length::Short => (vec![1, 50, 100, 200, 500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000], 50_000),
+        Length::Full => (std::iter::once(1).chain((100..=10_000).step_by(100)).collect(), 100_000),
+    }
+}
+
+/// Beyond the sweep, for Regent alone: where does it end, and why there?
+const BEYOND: [u32; 5] = [12_000, 14_000, 16_000, 18_000, 20_000];
+
+pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
+    let cases = cases(selection);
+    bench.announce(&cases);
+    let measurements = cases.iter().map(|case| bench.measure(case)).collect::<Result<Vec<_>>>()?;
+    Ok(page(bench, selection, &measurements))
+}
+
+fn cases(selection: &Selection) -> Vec<Case> {
+    let (users, requests) = sizes(selection.length);
+    let mut cases = Vec::new();
+    for round in 1..=selection.rounds {
+        for &users in &users {
+            for contender in in_turn(&selection.contenders, round) {
+                cases.push(case(setup(contender, selection.length), users, requests, round));
+            }
+        }
+        if selection.length != Length::Tour {
+            for users in BEYOND {
+                for contender in selection.contenders.iter().filter(|c| c.kind.is_regent()) {
+                    cases.push(case(setup(contender, selection.length), users, requests, round));
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn setup(contender: &Contender, length: Length) -> Setup {
+    let most_connections = match length {
+        Length::Tour => 10_000,
+        _ => BEYOND[BEYOND.len() - 1],
+    };
+    Setup { contender: contender.clone(), pool: Pool::Fixed(THREADS), most_connections, time_limit: None }
+}
+
+fn case(setup: Setup, users: u32, requests: u64, round: u32) -> Case {
+    let limit = Limit::Requests(requests.max(2 * u64::from(users)));
+    let load = LoadSpec {
+        processes: users.div_ceil(USERS_OF_A_PROCESS),
+        // Later answers are counted as misses, but seen: where the tail is matters too.
+        timeout: 3 * SOFT_REAL_TIME,
+        ..LoadSpec::closed(users, Connections::PerRequest, limit, Request::hello())
+    };
+    Case { setup, point: users.to_string(), round, load, beside: None, lifetime: Lifetime::Kept }
+}
+
+fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
+    let mut curves = section("All servers");
+    curves.figures = vec![throughput(all), latency(all, 0.5), latency(all, 0.99), latency(all, 0.999)];
+    curves.figures.push(misses(all, SOFT_REAL_TIME, "misses-3s"));
+    curves.figures.push(misses(all, STRICT_LIMIT, "misses-100ms"));
+    let mut figures = section("Figures");
+    figures.tables.push(rows(all));
+    figures.notes = notes(all);
+    let mut sections = vec![curves];
+    sections.extend(servers(all).iter().map(|(identity, label)| as_in_the_original(all, identity, label)));
+    sections.extend([figures, servers_section(bench)]);
+    Page {
+        name: Suite::Sweep.name().to_owned(),
+        title: Suite::Sweep.title().to_owned(),
+        introduction: introduction(
+            bench,
+            selection.rounds,
+            "How many users at once can a PHP server answer within 3 s? A closed loop of users, each request over a \
+             connection of its own (no keep-alive), for 128 bytes made by PHP.",
+        ),
+        sections,
+    }
+}
+
+fn users_axis() -> crate::report::page::Axis {
+    axis("concurrency", "", Scale::Linear)
+}
+
+fn throughput(all: &[Measurement]) -> Figure {
+    let y = axis("throughput", "requests/s", Scale::Linear);
+    let empty = figure("sweep-throughput", "Throughput over concurrency", users_axis(), y);
+    over_points(all, empty, Style::Trend, |m| Some(m.outcome.throughput()))
+}
+
+fn latency(all: &[Measurement], quantile: f64) -> Figure {
+    let name = format!("p{}", format!("{:.1}", quantile * 100.0).trim_end_matches(".0"));
+    let y = axis(&format!("{name} latency"), "ms", Scale::Logarithmic);
+    let file = format!("sweep-{}", name.replace('.', "-"));
+    let mut empty = figure(&file, &format!("{name} of the latency over concurrency"), users_axis(), y);
+    empty.limits.push((SOFT_REAL_TIME.as_secs_f64() * 1000.0, "3 s".to_owned()));
+    over_points(all, empty, Style::Trend, |m| percentile(m, quantile))
+}
+
+fn misses(all: &[Measurement], limit: Duration, name: &str) -> Figure {
+    let title = format!("Requests without a right answer within {}", in_words(limit));
+    let y = axis("misses", "%", Scale::Linear);
+    let empty = figure(&format!("sweep-{name}"), &title, users_axis(), y);
+    over_points(all, empty, Style::Line, move |m| Some(miss_rate(m, limit) * 100.0))
+}
+
+fn in_words(limit: Duration) -> String {
+    if limit.as_millis() < 1000 {
+        format!("{} ms", limit.as_millis())
+    } else {
+        format!("{} s", limit.as_secs())
+    }
+}
+
+fn miss_rate(measurement: &Measurement, limit: Duration) -> f64 {
+    let requests = measurement.outcome.requests().max(1);
+    measurement.outcome.misses(limit) as f64 / requests as f64
+}
+
+/// The two plots of the original benchmark, for one server: red crosses and a Bézier trend.
+fn as_in_the_original(all: &[Measurement], identity: &str, label: &str) -> Section {
+    let own = |figure: Figure| {
+        let series: Vec<Series> =
+            figure.series.iter().filter(|series| series.identity == identity).cloned().collect();
+        let name = format!("{}-{}", figure.name, identity.replace(':', "-"));
+        Figure { name, title: format!("{label}: {}", figure.title), series, ..figure }
+    };
+    let mut section = section(label);
+    let y = axis("mean latency", "ms", Scale::Linear);
+    let mean = figure("sweep-mean", "Mean latency over concurrency", users_axis(), y);
+    let mean = over_points(all, mean, Style::Trend, |m| m.outcome.latencies().mean_ms());
+    section.figures = vec![own(throughput(all)), own(mean)];
+    section
+}
+
+fn rows(all: &[Measurement]) -> crate::report::page::Table {
+    let columns = vec![
+        number("users"),
+        text("server"),
+        number("req/s"),
+        number("× fpm"),
+        number("p50 ms"),
+        number("p99 ms"),
+        number("p99.9 ms"),
+        number("max ms"),
+        number("> 100 ms"),
+        number("misses at 3 s"),
+        number("CPU µs/req"),
+        number("memory"),
+        number("threads"),
+    ];
+    let mut rows = Vec::new();
+    for point in points(all) {
+        for (identity, label) in servers(all) {
+            let own = select(all, &point, &identity);
+            if own.is_empty() {
+                continue;
+            }
+            let reference = if identity == "fpm" { Vec::new() } else { select(all, &point, "fpm") };
+            let percent = |limit| median(spread(&own, |m| Some(100.0 * miss_rate(m, limit))), percent);
+            rows.push(vec![
+                point.clone(),
+                label.clone(),
+                cell(spread(&own, |m| Some(m.outcome.throughput())), format::count),
+                ratio(&own, &reference, |m| m.outcome.throughput()),
+                cell(spread(&own, |m| percentile(m, 0.5)), format::significant),
+                cell(spread(&own, |m| percentile(m, 0.99)), format::significant),
+                median(spread(&own, |m| percentile(m, 0.999)), format::significant),
+                median(spread(&own, |m| percentile(m, 1.0)), format::significant),
+                percent(STRICT_LIMIT),
+                own.iter().map(|m| m.outcome.misses(SOFT_REAL_TIME)).sum::<u64>().to_string(),
+                median(spread(&own, |m| m.usage.cpu_us_per_request), format::significant),
+                format::bytes(own.iter().map(|m| m.usage.memory_bytes).max().unwrap_or(0)),
+                own.iter().map(|m| m.usage.threads).max().unwrap_or(0).to_string(),
+            ]);
+        }
+    }
+    table("Medians over the rounds, in parentheses the smallest and the largest", columns, rows)
+}
+
+fn percent(value: f64) -> String {
+    format!("{} %", format::significant(value))
+}
+
+fn notes(all: &[Measurement]) -> Vec<String> {
+    let mut notes = vec![
+        format!(
+            "Regent and php-fpm with {THREADS} PHP threads or children. Latency is from the call of connect to the \
+             end of the answer; a request without a right answer within 3 s is a miss (given up after 9 s)."
+        ),
+        "`:default` servers have their distribution's own settings: listen backlogs of 511, few processes.".to_owned(),
+        "The loop is closed: the mean latency is concurrency ÷ throughput, whatever the server; the tail is what \
+         tells servers apart."
+            .to_owned(),
+    ];
+    notes.extend(doubts(all));
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_form_is_the_original() {
+        let (users, requests) = sizes(Length::Full);
+        assert_eq!((users.len(), requests), (101, 100_000));
+        assert_eq!((users[0], users[1], users[100]), (1, 100, 10_000));
+    }
+
+    #[test]
+    fn many_users_have_several_processes() {
+        let contender: Contender = "classic".parse().expect("a contender");
+        let case = case(setup(&contender, Length::Full), 20_000, 50_000, 1);
+        assert_eq!(case.load.processes, 2);
+        assert!(matches!(case.load.limit, Limit::Requests(50_000)));
+    }
+}

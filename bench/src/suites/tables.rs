@@ -1,0 +1,206 @@
+//! Parts of pages that the suites share.
+
+use crate::bench::Bench;
+use crate::peers::Description;
+use crate::record::Measurement;
+use crate::report::format;
+use crate::report::page::{Alignment, Axis, Column, Figure, Point, Scale, Section, Series, Style, Table};
+use crate::statistics::{ROUNDS_TO_PUBLISH, Spread};
+
+/// Latest sending of an open loop, at the 99th percentile: a later generator has measured itself.
+const LARGEST_LAG_MS: f64 = 1.0;
+
+/// The measurements of one server at one point, over the rounds.
+pub fn select<'m>(all: &'m [Measurement], point: &str, server: &str) -> Vec<&'m Measurement> {
+    all.iter().filter(|m| m.point == point && m.server == server).collect()
+}
+
+/// Servers in the order in which they were first measured: identity and label.
+pub fn servers(all: &[Measurement]) -> Vec<(String, String)> {
+    let mut servers: Vec<(String, String)> = Vec::new();
+    for measurement in all {
+        if !servers.iter().any(|(identity, _)| *identity == measurement.server) {
+            servers.push((measurement.server.clone(), measurement.label.clone()));
+        }
+    }
+    servers
+}
+
+/// Points in the order in which they were first measured.
+pub fn points(all: &[Measurement]) -> Vec<String> {
+    let mut points: Vec<String> = Vec::new();
+    for measurement in all {
+        if !points.contains(&measurement.point) {
+            points.push(measurement.point.clone());
+        }
+    }
+    points
+}
+
+/// A figure of the measurements over the rounds.
+pub fn spread(rounds: &[&Measurement], value: impl Fn(&Measurement) -> Option<f64>) -> Option<Spread> {
+    Spread::of(rounds.iter().filter_map(|measurement| value(measurement)))
+}
+
+/// A percentile of all answers, right or not, in ms.
+pub fn percentile(measurement: &Measurement, quantile: f64) -> Option<f64> {
+    measurement.outcome.latencies().quantile_ms(quantile)
+}
+
+/// As a table shows it.
+pub fn cell(spread: Option<Spread>, show: impl Fn(f64) -> String) -> String {
+    spread.map_or_else(|| "–".to_owned(), |spread| format::spread(&spread, show))
+}
+
+/// The median alone.
+pub fn median(spread: Option<Spread>, show: impl Fn(f64) -> String) -> String {
+    spread.map_or_else(|| "–".to_owned(), |spread| show(spread.median))
+}
+
+/// A value against that of the reference in the same rounds.
+pub fn ratio(
+    own: &[&Measurement],
+    reference: &[&Measurement],
+    value: impl Fn(&Measurement) -> f64,
+) -> String {
+    let values = |rounds: &[&Measurement]| rounds.iter().map(|m| value(m)).collect::<Vec<f64>>();
+    crate::statistics::Comparison::of(&values(own), &values(reference))
+        .map_or_else(|| "–".to_owned(), |comparison| format::comparison(&comparison))
+}
+
+pub fn text(heading: &str) -> Column {
+    Column { heading: heading.to_owned(), alignment: Alignment::Left }
+}
+
+pub fn number(heading: &str) -> Column {
+    Column { heading: heading.to_owned(), alignment: Alignment::Right }
+}
+
+/// A figure with a series for each server, whose points are at the numbers that the measurements' points are.
+pub fn over_points(
+    all: &[Measurement],
+    figure: Figure,
+    style: Style,
+    value: impl Fn(&Measurement) -> Option<f64>,
+) -> Figure {
+    let series = servers(all)
+        .into_iter()
+        .map(|(identity, label)| Series {
+            points: points(all)
+                .iter()
+                .filter_map(|point| {
+                    let y = spread(&select(all, point, &identity), &value)?;
+                    Some(Point { x: point.parse().ok()?, y })
+                })
+                .collect(),
+            identity,
+            label,
+            style,
+        })
+        .collect();
+    Figure { series, ..figure }
+}
+
+pub fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.to_owned(), scale }
+}
+
+/// An empty figure.
+pub fn figure(name: &str, title: &str, x: Axis, y: Axis) -> Figure {
+    Figure { name: name.to_owned(), title: title.to_owned(), x, y, series: Vec::new(), limits: Vec::new() }
+}
+
+pub fn table(caption: &str, columns: Vec<Column>, rows: Vec<Vec<String>>) -> Table {
+    Table { caption: caption.to_owned(), columns, rows }
+}
+
+/// A section without anything but its heading.
+pub fn section(heading: &str) -> Section {
+    Section {
+        heading: heading.to_owned(),
+        paragraphs: Vec::new(),
+        tables: Vec::new(),
+        figures: Vec::new(),
+        notes: Vec::new(),
+        attachments: Vec::new(),
+    }
+}
+
+/// Where and when it was measured, for the top of a page.
+pub fn introduction(bench: &Bench, rounds: u32, what: &str) -> Vec<String> {
+    let machine = bench.machine();
+    let mut lines = vec![
+        what.to_owned(),
+        format!(
+            "Measured on {}, {} cores, {} of memory, {}, {}, by {}; server and load generator on the same machine; \
+             {rounds} interleaved {}.",
+            machine.cpu,
+            machine.cores,
+            format::bytes(machine.memory_bytes),
+            machine.system,
+            machine.kernel,
+            bench.store().circumstances().bench,
+            if rounds == 1 { "round" } else { "rounds" },
+        ),
+    ];
+    if rounds < ROUNDS_TO_PUBLISH {
+        lines.push(format!(
+            "Fewer than {ROUNDS_TO_PUBLISH} rounds: a look, from which nothing may be claimed."
+        ));
+    }
+    lines
+}
+
+/// What the servers were and how they were configured.
+pub fn servers_section(bench: &Bench) -> Section {
+    let servers = bench.store().servers();
+    let mut section = section("Servers");
+    section.tables.push(table(
+        "",
+        vec![text("server"), text("programs"), text("PHP")],
+        servers.iter().map(server_row).collect(),
+    ));
+    section.attachments = servers
+        .iter()
+        .flat_map(|server| {
+            server
+                .configuration
+                .iter()
+                .map(|file| (format!("{}: {}", server.label, file.name), file.text.clone()))
+        })
+        .collect();
+    section
+}
+
+fn server_row(server: &Description) -> Vec<String> {
+    let safety = if server.php.thread_safe { "thread-safe" } else { "not thread-safe" };
+    vec![
+        server.label.clone(),
+        server.software.join("; "),
+        format!("{} ({}), {safety}", server.php.php, server.php.sapi),
+    ]
+}
+
+/// What makes a measurement doubtful, one line each; empty for a sound one.
+pub fn doubts(all: &[Measurement]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for measurement in all {
+        let Measurement { point, label, round, outcome, usage, plan, .. } = measurement;
+        let mut doubt = |what: String| doubts.push(format!("{point}, {label}, round {round}: {what}"));
+        let lag = outcome.lag.quantile_ms(0.99).unwrap_or(0.0);
+        if matches!(plan.pace, crate::generator::plan::Pace::Open { .. }) && lag > LARGEST_LAG_MS {
+            doubt(format!(
+                "void: the generator sent its requests late (99th percentile {lag:.1} ms, at most \
+                 {LARGEST_LAG_MS} ms is allowed)"
+            ));
+        }
+        if usage.listen_drops > 0 {
+            doubt(format!("the kernel dropped {} connections at full listen queues", usage.listen_drops));
+        }
+        let wrong: u64 = outcome.kinds.values().map(|kind| kind.failures.wrong).sum();
+        if wrong > 0 {
+            doubt(format!("{wrong} answers had the wrong body"));
+        }
+    }
+    doubts
+}
