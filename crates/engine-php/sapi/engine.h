@@ -10,7 +10,9 @@
 #include <SAPI.h>
 #include <php_output.h>
 #include <php_variables.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* ---- What a thread is doing ---------------------------------------------------------------------------------- */
@@ -41,9 +43,29 @@ typedef struct regent_response {
     bool truncated;
 } regent_response;
 
+/* The time limit of what a thread runs (time_limit.c), in nanoseconds of CLOCK_MONOTONIC. */
+#define REGENT_NO_DEADLINE INT64_MAX
+typedef struct regent_time_limit {
+    _Atomic int64_t deadline;
+    int64_t signalled_for; /* the deadline that the thread was last told of */
+    pthread_t thread;
+    pid_t process;
+    struct regent_time_limit *next;
+} regent_time_limit;
+
+/* The directory that a thread's last script lay in (request.c). */
+typedef struct regent_directory {
+    char *path; /* as the script's name has it, and its length */
+    size_t length;
+    char *resolved; /* as PHP resolved it */
+    size_t resolved_length;
+    time_t entered; /* the second of CLOCK_MONOTONIC when it was there; -1: there is none */
+} regent_directory;
+
 /* What a worker script keeps between requests (worker.c). */
 typedef struct regent_worker {
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
+    zend_array *last_server;            /* $_SERVER of the last request, to make the next one of (server_vars.c) */
     zend_long boot_time_limit;          /* max_execution_time as the script left it when it asked for its first request */
     bool asked;                         /* it has asked for a request: it is ready */
     bool stopping;                      /* there are no more requests for it */
@@ -65,7 +87,8 @@ typedef struct regent_context {
     bool untrusted;    /* PHP's state in this thread may be damaged: recycle it */
     bool server_filtered;              /* $_SERVER was given to the input filter (server_vars.c) */
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
-    pid_t timer_owner;                 /* owner of the time limit's timer while PHP may not delete it (request.c) */
+    regent_time_limit time_limit;
+    regent_directory directory;
 } regent_context;
 
 /*
@@ -114,21 +137,44 @@ int regent_request_activate(void);
 void regent_request_module_shutdown(regent_context *context);
 /* Runs a file as the primary script; php_request_startup() has succeeded. */
 void regent_run_script(regent_context *context, const char *filename);
-/* php_request_startup() and php_request_shutdown(), guarded and with the timer kept. */
+void regent_directory_free(regent_directory *directory);
+/* php_request_startup() and php_request_shutdown(), without PHP's timer and guarded. */
 zend_result regent_php_request_startup(regent_context *context);
 void regent_php_request_shutdown(regent_context *context);
-void regent_timer_free(regent_context *context);
 
 size_t regent_read_post(char *buffer, size_t size);
 char *regent_read_cookies(void);
 void regent_script_open_hook_install(void);
 
 ZEND_FUNCTION(frankenphp_handle_request);
+/* When all extensions are loaded. */
+void regent_worker_find_modules(void);
+
+/* ---- time_limit.c -------------------------------------------------------------------------------------------- */
+
+/* Starts and ends the thread that looks after the limits; 0, or -1. */
+int regent_time_limits_start(int interrupt_signal);
+void regent_time_limits_stop(void);
+/* Makes set_time_limit() and ini_set() move the deadline; called once, at start-up. */
+void regent_time_limit_watch_ini(void);
+/* Between a thread's ts_resource(0) and its end. */
+void regent_time_limit_enter_thread(regent_context *context);
+void regent_time_limit_leave_thread(regent_context *context);
+/* Keep php_request_startup() from making and arming a timer: before it, and in sapi_activate(). */
+void regent_time_limit_before_startup(regent_context *context);
+void regent_time_limit_during_startup(void);
+/* From now on the thread has so many seconds, without end if 0; zend_set_timeout() has noted them. And the end of it. */
+void regent_time_limit_begin(regent_context *context, zend_long seconds);
+void regent_time_limit_end(regent_context *context);
+/* In the handler of the reserved signal: whether the thread's time is over; PHP is told then. */
+bool regent_time_limit_reached(regent_context *context);
 
 /* ---- server_vars.c ------------------------------------------------------------------------------------------- */
 
 void regent_server_vars_start(const regent_options *options);
 void regent_register_server_variables(zval *array);
+/* Before a worker script's memory goes. */
+void regent_server_vars_forget(regent_context *context);
 void regent_server_vars_override_functions(void);
 /* The name of the header that a variable stands for ("Accept-Language"), NULL if it stands for none. */
 zend_string *regent_header_name(const regent_var *var);
@@ -154,6 +200,8 @@ void regent_env_start(void);
 void regent_env_override_functions(void);
 /* The environment of the process as an array with room for the request's variables; the caller owns it. */
 zend_array *regent_env_base_copy(void);
+/* How many entries that array begins with. */
+uint32_t regent_env_base_size(void);
 void regent_env_free(HashTable **layer);
 char *regent_getenv(const char *name, size_t name_len);
 /* The environment of this thread's child processes, or NULL if it is that of the process; freed in one free(). */

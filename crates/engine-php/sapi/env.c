@@ -62,6 +62,11 @@ zend_array *regent_env_base_copy(void)
     return empty;
 }
 
+uint32_t regent_env_base_size(void)
+{
+    return zend_hash_num_elements(&base);
+}
+
 /* ---- Look-up --------------------------------------------------------------------------------------------------- */
 
 /* The site's variables of this request, or of the worker script while it boots. */

@@ -39,8 +39,8 @@ static sapi_module_struct sapi = {
 int regent_php_start(const regent_options *options, const regent_callbacks *callbacks)
 {
     regent_host_set(callbacks);
-    if (regent_process_start(options->interrupt_signal) != 0) {
-        regent_host_log_line(LOG_CRIT, "the signals of the PHP engine could not be set up");
+    if (regent_process_start(options->interrupt_signal) != 0 || regent_time_limits_start(options->interrupt_signal) != 0) {
+        regent_host_log_line(LOG_CRIT, "the signals and time limits of the PHP engine could not be set up");
         return -1;
     }
     regent_tsrm_startup(options->threads);
@@ -66,6 +66,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
 
 void regent_php_stop(void)
 {
+    regent_time_limits_stop();
     sapi.shutdown(&sapi);
     sapi_shutdown();
     tsrm_shutdown();
@@ -100,6 +101,7 @@ static zend_result (*next_post_startup)(void);
 static zend_result post_startup(void)
 {
     regent_opcache_override_functions();
+    regent_worker_find_modules();
     return next_post_startup != NULL ? next_post_startup() : SUCCESS;
 }
 
@@ -111,6 +113,7 @@ static PHP_MINIT_FUNCTION(regent)
     regent_server_vars_override_functions();
     regent_script_open_hook_install();
     regent_process_install_interrupt();
+    regent_time_limit_watch_ini();
     regent_opcache_before_startup();
     next_post_startup = zend_post_startup_cb;
     zend_post_startup_cb = post_startup;

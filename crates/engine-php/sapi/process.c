@@ -53,16 +53,19 @@ void regent_process_leave_thread(void)
     regent_thread_context = NULL;
 }
 
-/* ---- The host gives a request up --------------------------------------------------------------------------------- */
+/* ---- The reserved signal: the host gives a request up, or its time is over ------------------------------------------ */
 
 static void (*next_interrupt)(zend_execute_data *execute_data);
 
-/* The signal breaks a system call off and makes PHP look at us between two opcodes. */
+/* Either breaks a system call off and makes PHP look at us between two opcodes. */
 static void on_interrupt_signal(int number)
 {
     regent_context *context = regent_current();
     (void)number;
-    if (context != NULL && context->phase != REGENT_OUTSIDE) {
+    if (context == NULL || regent_time_limit_reached(context)) {
+        return;
+    }
+    if (context->phase != REGENT_OUTSIDE) {
         context->interrupted = 1;
         zend_atomic_bool_store_ex(&EG(vm_interrupt), true);
     }

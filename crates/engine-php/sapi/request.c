@@ -6,6 +6,8 @@
 #include <Zend/zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>
 #include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -59,6 +61,9 @@ void regent_request_detach(regent_context *context)
 int regent_request_activate(void)
 {
     regent_context *context = regent_current();
+    if (context != NULL) {
+        regent_time_limit_during_startup();
+    }
     if (context == NULL || context->phase == REGENT_OUTSIDE) {
         return SUCCESS;
     }
@@ -109,50 +114,12 @@ size_t regent_read_post(char *buffer, size_t size)
 
 /* ---- Start and end --------------------------------------------------------------------------------------------- */
 
-/*
- * PHP makes a timer for the time limit at each request's start and deletes it at its end (init_executor(),
- * zend_deactivate()): three system calls. Without an owner (EG(pid)) it is not deleted, and with one it is not made
- * again, so one timer serves all requests of a thread. It is disarmed when the owner is taken away: php_request_shutdown()
- * unsets the limit before the modules end.
- */
-static void timer_give_back(regent_context *context)
-{
-#ifdef ZEND_MAX_EXECUTION_TIMERS
-    if (context->timer_owner != 0) {
-        EG(pid) = context->timer_owner;
-        context->timer_owner = 0;
-    }
-#else
-    (void)context;
-#endif
-}
-
-static void timer_take(regent_context *context)
-{
-#ifdef ZEND_MAX_EXECUTION_TIMERS
-    context->timer_owner = EG(pid);
-    EG(pid) = 0;
-#else
-    (void)context;
-#endif
-}
-
-void regent_timer_free(regent_context *context)
-{
-#ifdef ZEND_MAX_EXECUTION_TIMERS
-    if (context->timer_owner != 0) {
-        timer_delete(EG(max_execution_timer_timer));
-        context->timer_owner = 0;
-    }
-#else
-    (void)context;
-#endif
-}
-
 zend_result regent_php_request_startup(regent_context *context)
 {
-    timer_give_back(context);
-    return php_request_startup();
+    regent_time_limit_before_startup(context);
+    zend_result result = php_request_startup();
+    regent_time_limit_during_startup(); /* it may have failed before sapi_activate() */
+    return result;
 }
 
 /* A bailout out of here (curl_multi with a time limit does it) leaves PHP's state half torn down. */
@@ -193,7 +160,58 @@ void regent_request_module_shutdown(regent_context *context)
     regent_opcache_poll();
     regent_env_free(&context->env_request);
     regent_env_free(&context->env_boot);
-    timer_take(context);
+    regent_time_limit_end(context);
+}
+
+/* ---- The script's directory --------------------------------------------------------------------------------------- */
+
+/* The thread's own working directory, not the process's. PHP has no symbol for it that every build of it exports. */
+static cwd_state *working_directory(void)
+{
+    char *cache = (char *)realpath_cache_get_buckets();
+    return &((virtual_cwd_globals *)(cache - offsetof(virtual_cwd_globals, realpath_cache)))->cwd;
+}
+
+static char *replace_text(char **kept, const char *text, size_t length)
+{
+    char *grown = realloc(*kept, length + 1);
+    if (grown != NULL) {
+        memcpy(grown, text, length);
+        grown[length] = '\0';
+        *kept = grown;
+    }
+    return grown;
+}
+
+/*
+ * VCWD_CHDIR_FILE() asks the file system each time whether there is such a directory; here that is done once a second
+ * for the last one. A failure shows when the file is opened.
+ */
+static void enter_directory_of(regent_directory *last, const char *filename)
+{
+    const char *slash = strrchr(filename, '/');
+    size_t length = slash != NULL ? (size_t)(slash - filename) + 1 : 0;
+    cwd_state *own = working_directory();
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (last->entered == now.tv_sec && last->length == length && memcmp(last->path, filename, length) == 0) {
+        own->cwd = erealloc(own->cwd, last->resolved_length + 1);
+        memcpy(own->cwd, last->resolved, last->resolved_length + 1);
+        own->cwd_length = last->resolved_length;
+        return;
+    }
+    bool entered = VCWD_CHDIR_FILE(filename) == 0 && replace_text(&last->path, filename, length) != NULL &&
+                   replace_text(&last->resolved, own->cwd, own->cwd_length) != NULL;
+    last->entered = entered ? now.tv_sec : -1;
+    last->length = length;
+    last->resolved_length = own->cwd_length;
+}
+
+void regent_directory_free(regent_directory *directory)
+{
+    free(directory->path);
+    free(directory->resolved);
 }
 
 /* ---- The primary script ---------------------------------------------------------------------------------------- */
@@ -205,11 +223,13 @@ void regent_run_script(regent_context *context, const char *filename)
     file.primary_script = 1;
     /* We change the directory ourselves: PHP would also go back, which php_request_shutdown() does for nothing. */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
+    /* php_execute_script() begins the time anew where reading the request had a limit of its own. */
+    regent_time_limit_begin(context, PG(max_input_time) == -1 ? EG(timeout_seconds) : INI_INT("max_execution_time"));
     zend_first_try
     {
         CG(skip_shebang) = 1;
         EG(exit_status) = 0;
-        VCWD_CHDIR_FILE(filename); /* the thread's directory, not the process's; a failure shows when the file is opened */
+        enter_directory_of(&context->directory, filename);
         php_execute_script(&file);
     }
     zend_end_try();

@@ -215,16 +215,16 @@ static void log_output(const char *bytes, size_t size)
 /* ---- Header lines ---------------------------------------------------------------------------------------------- */
 
 /* RFC 9110 section 5.6.2. */
-static bool is_token_char(unsigned char c)
-{
-    return c > ' ' && c < 0x7f && strchr("\"(),/:;<=>?@[\\]{}", c) == NULL;
-}
+static const bool is_token_char[256] = {
+    ['!'] = true, ['#' ... '\''] = true, ['*'] = true, ['+'] = true, ['-'] = true, ['.'] = true, ['0' ... '9'] = true,
+    ['A' ... 'Z'] = true, ['^' ... 'z'] = true, /* with "_" and "`" */ ['|'] = true, ['~'] = true,
+};
 
 /* "Name: value" with a name that is a token and a value without control characters; the space may be missing. */
 static bool is_header_line(const char *line, size_t length)
 {
     size_t i = 0;
-    while (i < length && is_token_char((unsigned char)line[i])) {
+    while (i < length && is_token_char[(unsigned char)line[i]]) {
         i++;
     }
     if (i == 0 || i == length || line[i] != ':') {

@@ -12,12 +12,15 @@ static struct {
     zend_string **names;
     zend_string **headers; /* the header that a name stands for, or NULL */
     size_t n;
-    uint32_t php_self, script_name, path_info;
+    uint32_t php_self, script_name, path_info; /* UINT32_MAX: the host has no such name */
     zend_string *php_self_name;
     bool filtered; /* php.ini names a default filter: every value passes it */
 } known;
 
 static zend_string *make_header_name(const char *name, size_t length, int persistent);
+static zend_array *take_last(regent_context *context);
+static size_t keep_common(zend_array *server, const regent_var *vars, size_t n);
+static void keep_for_next(regent_context *context, zend_array *server, size_t n);
 
 /* A string that the engine neither counts nor frees. */
 static zend_string *lasting(zend_string *text)
@@ -32,7 +35,7 @@ void regent_server_vars_start(const regent_options *options)
     known.n = options->n_well_known;
     known.names = calloc(known.n + 1, sizeof(zend_string *));
     known.headers = calloc(known.n + 1, sizeof(zend_string *));
-    known.php_self = known.script_name = known.path_info = REGENT_KEY_OTHER;
+    known.php_self = known.script_name = known.path_info = UINT32_MAX;
     known.php_self_name = lasting(zend_string_init(ZEND_STRL("PHP_SELF"), 1));
     for (uint32_t i = 0; i < known.n; i++) {
         regent_str name = options->well_known[i];
@@ -96,43 +99,155 @@ static void register_php_self(HashTable *server, const regent_str *script_name, 
     zend_hash_update(server, known.php_self_name, &value);
 }
 
+static void add_variable(HashTable *server, const regent_var *var)
+{
+    zval value;
+    if (EXPECTED(var->key < known.n)) {
+        if (make_value(ZSTR_VAL(known.names[var->key]), var->value, &value)) {
+            zend_hash_update(server, known.names[var->key], &value);
+        }
+    } else if (make_value(var->name.ptr, var->value, &value)) {
+        /* Not interned: clients choose these names, and a worker would keep each of them for ever. */
+        zend_symtable_str_update(server, var->name.ptr, var->name.len, &value);
+    }
+}
+
+static void add_php_self(HashTable *server, const regent_var *vars, size_t n)
+{
+    regent_str script_name = {NULL, 0}, path_info = {NULL, 0};
+    for (size_t i = 0; i < n; i++) {
+        if (vars[i].key == known.php_self) {
+            return;
+        } else if (vars[i].key == known.script_name) {
+            script_name = vars[i].value;
+        } else if (vars[i].key == known.path_info) {
+            path_info = vars[i].value;
+        }
+    }
+    register_php_self(server, &script_name, &path_info);
+}
+
 void regent_register_server_variables(zval *array)
 {
     regent_context *context = regent_current();
-    regent_str script_name = {NULL, 0}, path_info = {NULL, 0};
-    bool has_php_self = false;
-    size_t n;
+    size_t n = 0, kept = 0;
     const regent_var *vars = context != NULL ? current_vars(context, &n) : NULL;
+    zend_array *server = context != NULL ? take_last(context) : NULL;
 
+    if (server != NULL) {
+        kept = keep_common(server, vars, n);
+    } else {
+        server = regent_env_base_copy();
+    }
     zval_ptr_dtor_nogc(array);
-    ZVAL_ARR(array, regent_env_base_copy());
+    ZVAL_ARR(array, server);
     if (context == NULL) {
         return;
     }
-    HashTable *server = Z_ARRVAL_P(array);
-    for (size_t i = 0; i < n; i++) {
-        const regent_var *var = &vars[i];
-        zval value;
-        if (EXPECTED(var->key < known.n)) {
-            if (make_value(ZSTR_VAL(known.names[var->key]), var->value, &value)) {
-                zend_hash_update(server, known.names[var->key], &value);
-            }
-            if (var->key == known.script_name) {
-                script_name = var->value;
-            } else if (var->key == known.path_info) {
-                path_info = var->value;
-            } else if (var->key == known.php_self) {
-                has_php_self = true;
-            }
-        } else if (make_value(var->name.ptr, var->value, &value)) {
-            /* Not interned: clients choose these names, and a worker would keep each of them for ever. */
-            zend_symtable_str_update(server, var->name.ptr, var->name.len, &value);
+    for (size_t i = kept; i < n; i++) {
+        add_variable(server, &vars[i]);
+    }
+    keep_for_next(context, server, n);
+    add_php_self(server, vars, n);
+    context->server_filtered = known.filtered;
+}
+
+/* ---- A worker's next $_SERVER ------------------------------------------------------------------------------------ */
+
+/*
+ * The requests of a worker have much the same variables in the same order, many with the same values. So a worker keeps
+ * the array of its last request, unless a variable took the place of another or of the environment's, and makes the
+ * next one of it. A script that changes $_SERVER, or keeps it, has an array of its own: this one has other owners.
+ */
+static void keep_for_next(regent_context *context, zend_array *server, size_t n)
+{
+    bool in_order = zend_hash_num_elements(server) == regent_env_base_size() + n;
+    if (regent_is_worker(context) && context->phase != REGENT_OUTSIDE && in_order && !known.filtered) {
+        GC_ADDREF(server);
+        HT_ALLOW_COW_VIOLATION(server); /* PHP and we add to it before any script sees it */
+        context->worker.last_server = server;
+    }
+}
+
+/* PHP adds variables after us (php_register_server_variables(), phar) and may have put one in the environment's place. */
+static bool environment_is_intact(const zend_array *server)
+{
+    const uint32_t base = regent_env_base_size();
+    for (uint32_t i = 0; i < base; i++) {
+        if (Z_TYPE_INFO(server->arData[i].val) != IS_INTERNED_STRING_EX) {
+            return false;
         }
     }
-    if (!has_php_self) {
-        register_php_self(server, &script_name, &path_info);
+    return true;
+}
+
+/* The last request's array if nobody else has it. Its place as $_SERVER is given up: the next one comes there at once. */
+static zend_array *take_last(regent_context *context)
+{
+    zend_array *last = context->worker.last_server;
+    if (last == NULL) {
+        return NULL;
     }
-    context->server_filtered = known.filtered;
+    zval *global = zend_hash_find_known_hash(&EG(symbol_table), ZSTR_KNOWN(ZEND_STR_AUTOGLOBAL_SERVER));
+    if (global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == last) {
+        ZVAL_NULL(global);
+        GC_DELREF(last);
+    }
+    if (GC_REFCOUNT(last) > 1 || !environment_is_intact(last)) {
+        regent_server_vars_forget(context);
+        return NULL;
+    }
+    context->worker.last_server = NULL;
+    return last;
+}
+
+void regent_server_vars_forget(regent_context *context)
+{
+    if (context->worker.last_server != NULL) {
+        zend_array_release(context->worker.last_server);
+        context->worker.last_server = NULL;
+    }
+}
+
+static bool is_same(const zend_string *a, regent_str b)
+{
+    return ZSTR_LEN(a) == b.len && (b.len == 0 || memcmp(ZSTR_VAL(a), b.ptr, b.len) == 0);
+}
+
+static bool is_named(const zend_string *key, const regent_var *var)
+{
+    if (EXPECTED(var->key < known.n)) {
+        return key == known.names[var->key];
+    }
+    return key != NULL && is_same(key, var->name);
+}
+
+/* Gives an entry the variable's value, if it has the variable's name. */
+static bool keep_entry(Bucket *entry, const regent_var *var)
+{
+    if (Z_TYPE(entry->val) != IS_STRING || !is_named(entry->key, var)) {
+        return false;
+    }
+    if (!is_same(Z_STR(entry->val), var->value)) {
+        zval_ptr_dtor_str(&entry->val);
+        make_value(NULL, var->value, &entry->val);
+    }
+    return true;
+}
+
+/* How many of the variables stay where they are. Everything behind them is removed. */
+static size_t keep_common(zend_array *server, const regent_var *vars, size_t n)
+{
+    const uint32_t base = regent_env_base_size();
+    size_t kept = 0;
+    while (kept < n && base + kept < server->nNumUsed && keep_entry(&server->arData[base + kept], &vars[kept])) {
+        kept++;
+    }
+    while (server->nNumUsed > base + kept) {
+        zend_hash_del_bucket(server, &server->arData[server->nNumUsed - 1]);
+    }
+    server->nNextFreeElement = ZEND_LONG_MIN; /* as if no name had ever been a number */
+    return kept;
 }
 
 /* ---- filter_input(INPUT_SERVER, …) ------------------------------------------------------------------------------ */

@@ -7,7 +7,8 @@ static void serve_one(regent_context *context);
 
 int regent_php_thread(void *thread, const regent_thread_options *options)
 {
-    regent_context context = {.thread = thread, .options = options, .phase = REGENT_OUTSIDE};
+    regent_context context = {.thread = thread, .options = options, .phase = REGENT_OUTSIDE,
+                              .time_limit.deadline = REGENT_NO_DEADLINE, .directory.entered = -1};
     int reason = REGENT_THREAD_FAILED;
 
     if (!regent_response_allocate(&context.response)) {
@@ -17,8 +18,9 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
     if (ts_resource(0) != NULL) {
         ZEND_TSRMLS_CACHE_UPDATE();
         SG(server_context) = &context;
+        regent_time_limit_enter_thread(&context);
         reason = options->worker_script != NULL ? regent_serve_worker(&context) : regent_serve_classic(&context);
-        regent_timer_free(&context);
+        regent_time_limit_leave_thread(&context);
         SG(server_context) = NULL;
         regent_process_leave_thread();
         ts_free_thread();
@@ -26,6 +28,7 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
         regent_process_leave_thread();
     }
     regent_response_free(&context.response);
+    regent_directory_free(&context.directory);
     return context.untrusted && reason == REGENT_THREAD_STOPPED ? REGENT_THREAD_RECYCLE : reason;
 }
 

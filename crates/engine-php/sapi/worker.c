@@ -108,6 +108,7 @@ static void end_script(regent_context *context)
     if (in_request) {
         join_shutdown_functions(context);
     }
+    regent_server_vars_forget(context);
     regent_php_request_shutdown(context);
     if (regent_in_forked_child()) {
         regent_process_exit_child(EG(exit_status));
@@ -135,9 +136,13 @@ static int reason_of_end(const regent_context *context)
 
 /* ---- What is kept between requests, and what is not ------------------------------------------------------------------- */
 
-static zend_module_entry *find_module(const char *name, size_t length)
+/* Extensions that have to end and start with each request; NULL: not loaded. Found once, at start-up. */
+static const zend_module_entry *filter_module, *session_module;
+
+void regent_worker_find_modules(void)
 {
-    return zend_hash_str_find_ptr(&module_registry, name, length);
+    filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
+    session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 }
 
 /* As zend_deactivate_modules() calls it. */
@@ -169,17 +174,16 @@ static void start_up_module(const zend_module_entry *module)
  */
 static void end_session(void)
 {
-    zend_module_entry *session = find_module(ZEND_STRL("session"));
-    if (session == NULL) {
+    if (session_module == NULL) {
         return;
     }
-    php_ps_globals *globals = TSRMG_BULK_STATIC(*session->globals_id_ptr, php_ps_globals *);
+    php_ps_globals *globals = TSRMG_BULK_STATIC(*session_module->globals_id_ptr, php_ps_globals *);
     zval handlers[sizeof(globals->mod_user_names) / sizeof(zval)];
     memcpy(handlers, &globals->mod_user_names, sizeof(handlers));
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
         Z_TRY_ADDREF(handlers[i]);
     }
-    shut_down_module(session);
+    shut_down_module(session_module);
     memcpy(&globals->mod_user_names, handlers, sizeof(handlers));
     zend_hash_str_del(&EG(symbol_table), ZEND_STRL("_SESSION"));
 }
@@ -243,7 +247,7 @@ static void forget_last_error(void)
 }
 
 /* set_time_limit() holds for the request that called it. */
-static void arm_time_limit(regent_context *context)
+static void begin_time_limit(regent_context *context)
 {
     zend_long limit = context->worker.boot_time_limit;
     if (EG(timeout_seconds) != limit) {
@@ -253,9 +257,8 @@ static void arm_time_limit(regent_context *context)
         zend_alter_ini_entry_chars(name, value, (size_t)length, PHP_INI_USER, PHP_INI_STAGE_RUNTIME);
         zend_string_release(name);
     }
-    if (limit > 0) {
-        zend_set_timeout(limit, 0);
-    }
+    zend_set_timeout(limit, 0); /* only notes it: PHP's timer is off */
+    regent_time_limit_begin(context, limit);
 }
 
 /* As php_request_startup() does it. */
@@ -307,7 +310,7 @@ static void leave_outside(regent_context *context)
 static bool take_request(regent_context *context)
 {
     const uint64_t limit = context->options->max_requests;
-    zend_unset_timeout();
+    regent_time_limit_end(context); /* the script may have set one outside of requests */
     if (context->worker.stopping || (limit != 0 && context->handled >= limit)) {
         return false;
     }
@@ -331,14 +334,14 @@ static void start_request(regent_context *context)
     PG(header_is_being_sent) = 0;
     PG(connection_status) = PHP_CONNECTION_NORMAL;
     sapi_activate();
-    arm_time_limit(context);
+    begin_time_limit(context);
     if (PG(expose_php)) {
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
     }
     start_output_buffering();
     import_superglobals();
-    start_up_module(find_module(ZEND_STRL("filter")));
-    start_up_module(find_module(ZEND_STRL("session")));
+    start_up_module(filter_module);
+    start_up_module(session_module);
     SG(sapi_started) = 1;
 }
 
@@ -398,8 +401,9 @@ static void end_request(regent_context *context)
     if (report_exception()) {
         return;
     }
+    regent_time_limit_end(context);
     end_session();
-    shut_down_module(find_module(ZEND_STRL("filter")));
+    shut_down_module(filter_module);
     php_output_deactivate();
     if (CG(unclean_shutdown)) {
         zend_bailout();

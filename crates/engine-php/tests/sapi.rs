@@ -16,7 +16,11 @@ mod process;
 mod request;
 #[path = "sapi/response.rs"]
 mod response;
+#[path = "sapi/server_array.rs"]
+mod server_array;
 mod support;
+#[path = "sapi/time_limit.rs"]
+mod time_limit;
 #[path = "sapi/worker.rs"]
 mod worker;
 #[path = "sapi/worker_state.rs"]

@@ -80,7 +80,7 @@
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
-#define REGENT_WIRE_SUMMARY_WORDS 4
+#define REGENT_WIRE_SUMMARY_WORDS 8
 /* From the start of a slot to the request head. */
 #define REGENT_WIRE_SLOT_HEAD 512
 

@@ -25,7 +25,7 @@ pub const MAX_THREADS: usize = 1024;
 pub(crate) const IDLE_WORDS: usize = MAX_THREADS / 64;
 /// Most slots of one I/O thread: what the summary's bits can name.
 pub const MAX_SLOTS_PER_IO: usize = SUMMARY_WORDS * 64 * 64;
-const SUMMARY_WORDS: usize = 4;
+const SUMMARY_WORDS: usize = 8;
 
 /// The sizes that a server chooses when it makes the memory. Both sides compute every offset from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,7 +289,7 @@ fn check(g: &Geometry) -> Result<(), GeometryError> {
     let problem = if g.io_threads == 0 || g.io_threads > 256 {
         "I/O threads: 1 to 256"
     } else if !slots.is_power_of_two() || !(64..=MAX_SLOTS_PER_IO).contains(&slots) {
-        "slots: a power of two from 64 to 16384"
+        "slots: a power of two from 64 to 32768"
     } else if g.pools == 0 || g.pools > 4096 {
         "pools: 1 to 4096"
     } else if g.threads == 0 || g.threads as usize > MAX_THREADS {

@@ -95,12 +95,18 @@ static long total_requests(void)
 
 /* ---- The host gives a request up ------------------------------------------------------------------------------------- */
 
+static void wait_milliseconds(int64_t milliseconds)
+{
+    struct timespec left = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
 static void *interrupt_later(void *argument)
 {
     worker_thread *self = argument;
     long mine = self->serving;
-    struct timespec pause = {self->plan->interrupted_after / 1000, self->plan->interrupted_after % 1000 * 1000000};
-    nanosleep(&pause, NULL);
+    wait_milliseconds(self->plan->interrupted_after);
     if (self->serving == mine) {
         self->gone = true;
         pthread_kill(self->thread, interrupt_signal);
@@ -143,6 +149,7 @@ static int next_request(void *thread, regent_request *out)
     if (self->plan == NULL) {
         return 0;
     }
+    wait_milliseconds(self->plan->idle_before);
     self->body_read = 0;
     self->received = 0;
     self->gone = self->plan->leaves_after == 0;

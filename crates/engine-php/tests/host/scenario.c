@@ -235,6 +235,8 @@ static void read_request_line(planned *plan, const char *word, const char *value
         plan->leaves_after = atoll(value);
     } else if (strcmp(word, "interrupted_after") == 0) {
         plan->interrupted_after = atoll(value);
+    } else if (strcmp(word, "idle_before") == 0) {
+        plan->idle_before = atol(value);
     } else if (strcmp(word, "repeat") == 0) {
         plan->repeat = atol(value);
     } else if (strcmp(word, "after_others") == 0) {

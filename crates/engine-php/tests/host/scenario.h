@@ -16,6 +16,7 @@ typedef struct planned {
     int64_t body_breaks_at;   /* -1: never */
     int64_t leaves_after;     /* the client leaves when it has got so many bytes; -1: never */
     int64_t interrupted_after; /* the host gives the request up after so many milliseconds; -1: never */
+    long idle_before;         /* milliseconds that the thread waits for this request */
     long repeat;
     bool after_others; /* starts when all earlier requests have ended */
 } planned;

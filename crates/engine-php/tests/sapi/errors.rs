@@ -52,14 +52,6 @@ fn exit_ends_the_script_and_nothing_else() {
 }
 
 #[test]
-fn the_time_limit_ends_a_loop() {
-    let outcome = Scenario::classic().get("time_limit.php", "").get("hello.php", "").run();
-    assert_eq!(outcome.response(0).status, 500);
-    assert!(outcome.logged("Maximum execution time of 1 second exceeded"), "{}", outcome.text);
-    assert_eq!(outcome.response(1).status, 200);
-}
-
-#[test]
 fn the_host_can_end_a_request_that_hangs() {
     let outcome = Scenario::classic()
         .get("hangs.php", "")

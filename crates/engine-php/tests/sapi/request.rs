@@ -84,6 +84,14 @@ fn the_working_directory_is_the_script_s_own() {
 }
 
 #[test]
+fn a_change_of_directory_ends_with_its_request() {
+    let outcome = Scenario::classic().get("directory/relative.php", "").repeat(3).run();
+    for number in 0..3 {
+        assert_eq!(outcome.response(number).body, "included found here /");
+    }
+}
+
+#[test]
 fn a_file_is_prepended_and_another_appended() {
     let outcome = Scenario::classic()
         .ini(&format!("auto_prepend_file={}", fixture("prepended.inc").display()))

@@ -1,6 +1,6 @@
 //! What a worker must not carry from one request into the next.
 
-use crate::support::{STOPPED, Scenario, Scratch, WORKER_ENDED};
+use crate::support::{Scenario, Scratch};
 
 #[test]
 fn superglobals_are_made_anew() {
@@ -65,22 +65,6 @@ fn session_handlers_of_the_script_stay() {
         Scenario::worker("worker_session_handler.php").get("worker_session_handler.php", "").repeat(3).run();
     let bodies: Vec<_> = (0..3).map(|number| outcome.response(number).body.as_str()).collect();
     assert_eq!(bodies, ["1", "2", "3"], "{}", outcome.text);
-}
-
-#[test]
-fn a_time_limit_holds_for_its_request() {
-    let outcome = Scenario::worker("worker_time_limit.php")
-        .line("restarts", 1)
-        .get("worker_time_limit.php", "set=100")
-        .get("worker_time_limit.php", "")
-        .get("worker_time_limit.php", "set=1&loop")
-        .get("worker_time_limit.php", "")
-        .run();
-    assert_eq!((outcome.response(0).body.as_str(), outcome.response(1).body.as_str()), ("30", "30"));
-    assert_eq!(outcome.response(2).status, 500);
-    assert!(outcome.logged("Maximum execution time of 1 second exceeded"));
-    assert_eq!(outcome.response(3).body, "30");
-    assert_eq!(outcome.threads, [WORKER_ENDED, STOPPED]);
 }
 
 #[test]
