@@ -64,19 +64,30 @@ impl Phases {
 
 pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
     let phases = Phases::of(selection.length);
-    let mut all = Vec::new();
     let overloads = if selection.length == Length::Tour { &OVERLOADS[1..] } else { &OVERLOADS };
+    let cases_of = |contender: &Contender, round: u32, capacity: f64| -> Vec<Case> {
+        let overloaded =
+            overloads.iter().map(|&factor| overloaded(contender, round, factor, capacity, phases));
+        overloaded.chain([leaving(contender, round)]).collect()
+    };
+    let mut expected = Vec::new();
+    for round in 1..=selection.rounds {
+        for contender in &selection.contenders {
+            expected.push(capacity(contender, round));
+            // Its rates are not known yet, its durations are.
+            expected.extend(cases_of(contender, round, 1.0));
+        }
+    }
+    bench.announce(&expected);
+
+    let mut all = Vec::new();
     for round in 1..=selection.rounds {
         let mut cases = Vec::new();
         for contender in in_turn(&selection.contenders, round) {
             let capacity = bench.measure(&capacity(contender, round))?;
-            for &overload in overloads {
-                cases.push(overloaded(contender, round, overload, capacity.outcome.throughput(), phases));
-            }
-            cases.push(leaving(contender, round));
+            cases.extend(cases_of(contender, round, capacity.outcome.throughput()));
             all.push(capacity);
         }
-        bench.announce(&cases);
         for case in &cases {
             all.push(bench.measure(case)?);
         }

@@ -148,6 +148,9 @@ pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
         Length::Tour | Length::Short => 0.2,
         Length::Full => 1.0,
     };
+    let expected =
+        |contender| scenarios.iter().flat_map(move |s| Way::expected(contender, s, scale, selection.rounds));
+    bench.announce(&selection.contenders.iter().flat_map(expected).collect::<Vec<_>>());
     let mut ways = Vec::new();
     for contender in &selection.contenders {
         for scenario in scenarios {
@@ -156,7 +159,6 @@ pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
     }
     let mut done = Vec::new();
     for way in &ways {
-        bench.announce(ways.iter().flat_map(|way| way.cases(selection.rounds)).collect::<Vec<_>>().iter());
         let measurements =
             way.cases(selection.rounds).iter().map(|case| bench.measure(case)).collect::<Result<Vec<_>>>()?;
         done.push((way, measurements));
@@ -173,6 +175,14 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
+    /// As many cases as there can be, of the right durations, for the time left.
+    fn expected(contender: &'a Contender, scenario: &'a Scenario, scale: f64, rounds: u32) -> Vec<Case> {
+        let pools = Mode::ALL.map(|mode| (mode, Pool::Fixed(1))).into();
+        let way = Self { contender, scenario, scale, pools };
+        let search = CANDIDATES.iter().map(|_| way.case("search", Pool::Fixed(1), 1, scale * SEARCH));
+        search.chain(way.cases(rounds)).collect()
+    }
+
     /// Searches the ideal pool by shorter loads, upwards until more threads no longer handle more requests.
     fn find(bench: &mut Bench, contender: &'a Contender, scenario: &'a Scenario, scale: f64) -> Result<Self> {
         let cores = bench.machine().cores as u16;

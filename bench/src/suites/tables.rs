@@ -5,7 +5,7 @@ use crate::peers::Description;
 use crate::record::Measurement;
 use crate::report::format;
 use crate::report::page::{Alignment, Axis, Column, Figure, Point, Scale, Section, Series, Style, Table};
-use crate::statistics::{ROUNDS_TO_PUBLISH, Spread};
+use crate::statistics::{ROUNDS_TO_PUBLISH, Spread, distinct};
 
 /// Latest sending of an open loop, at the 99th percentile: a later generator has measured itself.
 const LARGEST_LAG_MS: f64 = 1.0;
@@ -158,18 +158,37 @@ pub fn servers_section(bench: &Bench) -> Section {
     section.tables.push(table(
         "",
         vec![text("server"), text("programs"), text("PHP")],
-        servers.iter().map(server_row).collect(),
+        distinct(servers.iter().map(server_row)),
     ));
-    section.attachments = servers
-        .iter()
-        .flat_map(|server| {
-            server
-                .configuration
-                .iter()
-                .map(|file| (format!("{}: {}", server.label, file.name), file.text.clone()))
-        })
-        .collect();
+    section.attachments = attachments(servers);
     section
+}
+
+/// Each configuration once, however often a server was started with it: only its port was another.
+fn attachments(servers: &[Description]) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    let mut attachments: Vec<(String, String)> = Vec::new();
+    for server in servers {
+        for file in &server.configuration {
+            let text = without_ports(&file.text);
+            if seen.contains(&(&server.label, text.clone())) {
+                continue;
+            }
+            let name = format!("{}: {}", server.label, file.name);
+            let others = attachments.iter().filter(|(other, _)| other.starts_with(&name)).count();
+            let name = if others == 0 { name } else { format!("{name} ({})", others + 1) };
+            attachments.push((name, file.text.clone()));
+            seen.push((&server.label, text));
+        }
+    }
+    attachments
+}
+
+/// The text without numbers of five digits, which free ports are.
+fn without_ports(text: &str) -> String {
+    text.split_inclusive(|c: char| !c.is_ascii_digit())
+        .filter(|part| part.trim_end_matches(|c: char| !c.is_ascii_digit()).len() != 5)
+        .collect()
 }
 
 fn server_row(server: &Description) -> Vec<String> {
@@ -203,4 +222,15 @@ pub fn doubts(all: &[Measurement]) -> Vec<String> {
         }
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_that_differ_by_the_port_alone_are_equal() {
+        assert_eq!(without_ports("listen 127.0.0.1:38679;"), without_ports("listen 127.0.0.1:41234;"));
+        assert_ne!(without_ports("num_threads 2"), without_ports("num_threads 4"));
+    }
 }
