@@ -291,6 +291,7 @@ impl LoadSpec {
     pub fn plan(&self, server: &Server, seed: u64) -> Result<Plan> {
         let targets: Vec<SocketAddr> = server.addresses(self.addresses);
         Ok(Plan {
+            source: None,
             host: targets[0].to_string(),
             targets,
             pace: self.pace.clone(),

@@ -131,6 +131,7 @@ impl LoadCommand {
             limit: self.limit(),
             timeout: self.timeout,
             mix: vec![self.kind(&url.target)],
+            source: None,
             seed: self.seed,
         })
     }

@@ -1,13 +1,14 @@
 //! A place for a connection: its socket, when it has one, and the exchange on it.
 
 use std::io::IoSlice;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::io::{Errno, Result, read, writev};
 use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send, socket_with, sockopt,
+    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with, sockopt,
 };
 
 use super::deadlines::Ticket;
@@ -101,12 +102,15 @@ impl Connection {
     }
 
     /// Makes a socket. An error is a shortage on the side of the generator, unlike one of `connect`.
-    pub fn open(&mut self, target: &SocketAddr) -> Result<()> {
+    pub fn open(&mut self, target: &SocketAddr, source: Option<IpAddr>) -> Result<()> {
         let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         // Nagle's algorithm would hold back the end of an upload.
         sockopt::set_tcp_nodelay(&socket, true)?;
+        if let Some(source) = source {
+            come_from(&socket, source)?;
+        }
         self.phase = Phase::Connecting;
         self.socket = Some(socket);
         Ok(())
@@ -180,4 +184,11 @@ impl Connection {
     fn open_socket(&self) -> &OwnedFd {
         self.socket.as_ref().expect("invariant: an exchange has a socket")
     }
+}
+
+/// The port is chosen by `connect`, when the target is known: `bind` would take one that no connection has, of which
+/// there are 28,000 for all targets.
+fn come_from(socket: &OwnedFd, source: IpAddr) -> Result<()> {
+    setsockopt(socket, IpBindAddressNoPort, &true).map_err(|error| Errno::from_raw_os_error(error as i32))?;
+    bind(socket, &SocketAddr::new(source, 0))
 }

@@ -77,7 +77,7 @@ impl Engine<'_> {
         let target = self.plan.targets[self.opened % self.plan.targets.len()];
         self.opened += 1;
         let connection = &mut self.connections[place];
-        connection.open(&target).context("a socket could not be made")?;
+        connection.open(&target, self.plan.source).context("a socket could not be made")?;
         self.open += 1;
         self.tally.note_connections(self.open);
         if let Err(error) = connection.connect(&target) {

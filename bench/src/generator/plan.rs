@@ -3,7 +3,7 @@
 //! A plan is data: the suites write it, the `load` command reads it as JSON in a process of its own, and the results
 //! publish it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,10 @@ pub struct Plan {
     /// Connections take these addresses in turn: several loopback addresses (127.0.0.1, 127.0.0.2, …) have as many
     /// ranges of ports.
     pub targets: Vec<SocketAddr>,
+    /// The address that connections come from; `None` leaves it to the kernel. Connections to one target have 28,000
+    /// ports for each address that they come from, and the kernel soon searches long for a free one.
+    #[serde(default)]
+    pub source: Option<IpAddr>,
     /// The `Host` header.
     pub host: String,
     pub pace: Pace,

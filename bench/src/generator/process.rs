@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -151,7 +152,16 @@ fn part(plan: &Plan, index: u32, processes: u32) -> Plan {
         Limit::Requests(requests) => Limit::Requests(self::share(requests, index, processes)),
         other => other,
     };
-    Plan { pace, limit, seed: plan.seed.wrapping_add(u64::from(index)), ..plan.clone() }
+    let seed = plan.seed.wrapping_add(u64::from(index));
+    Plan { pace, limit, seed, source: source(plan, index), ..plan.clone() }
+}
+
+/// Every process after the first comes from a loopback address of its own, and so has ports of its own. (IPv6 has only
+/// one.)
+fn source(plan: &Plan, index: u32) -> Option<IpAddr> {
+    let last = u8::try_from(index + 1).ok()?;
+    let all_ipv4 = plan.targets.iter().all(SocketAddr::is_ipv4);
+    (index > 0 && all_ipv4).then_some(IpAddr::from([127, 0, 0, last])).or(plan.source)
 }
 
 /// Shares that differ by one at most and sum up to the whole.
@@ -180,6 +190,8 @@ mod tests {
         assert_eq!(parts.iter().map(users).collect::<Vec<_>>(), [3, 3, 2]);
         assert_eq!(parts.iter().map(requests).collect::<Vec<_>>(), [34, 33, 33]);
         assert_eq!(parts.iter().map(|plan| plan.seed).collect::<Vec<_>>(), [7, 8, 9]);
+        let sources: Vec<_> = parts.iter().map(|plan| plan.source).collect();
+        assert_eq!(sources, [None, Some([127, 0, 0, 2].into()), Some([127, 0, 0, 3].into())]);
     }
 
     #[test]

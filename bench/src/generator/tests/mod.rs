@@ -3,7 +3,7 @@
 mod server;
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -28,6 +28,7 @@ pub fn plan() -> Plan {
         limit: Limit::Requests(20),
         timeout: MINUTE,
         mix: vec![kind("all")],
+        source: None,
         seed: 1,
     }
 }
@@ -64,6 +65,17 @@ fn connections_are_kept() {
     assert_eq!((outcome.right(), outcome.failed(), outcome.right_in_time), (20, 0, 20));
     assert_eq!((server.accepted(), outcome.most_connections), (2, 2));
     assert_eq!(outcome.kinds["all"].bytes, 20 * OK.len() as u64);
+}
+
+#[test]
+fn connections_come_from_the_address_of_the_plan() {
+    let source = IpAddr::from([127, 0, 0, 9]);
+    let server = Server::start(move |mut peer| {
+        let answer = if peer.source() == source { OK } else { OK_CLOSE };
+        while peer.request().is_some() && peer.send(answer.as_bytes()).is_some() {}
+    });
+    let outcome = run(&server, Plan { source: Some(source), ..plan() });
+    assert_eq!((outcome.right(), outcome.kinds["all"].bytes), (20, 20 * OK.len() as u64));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Servers that misbehave as they are told: a thread for each connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -83,6 +83,11 @@ impl Peer {
     }
 
     /// Sends an answer and its connection's end in one segment.
+    /// Where the connection comes from.
+    pub fn source(&self) -> IpAddr {
+        self.input.get_ref().peer_addr().expect("it is connected").ip()
+    }
+
     pub fn send_and_close(self, bytes: &[u8]) {
         let mut stream = self.input.into_inner();
         rustix::net::sockopt::set_tcp_cork(&stream, true).expect("TCP");
