@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::text::{Text, lossy};
 use crate::url_path;
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use regent_config::Template;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -62,13 +62,19 @@ pub(crate) fn error(status: StatusCode) -> Response<Body> {
 
 /// An answer with its length; no body where the status allows none (RFC 9110 §6.4.1).
 pub(crate) fn with_body(status: StatusCode, body: Body) -> Response<Body> {
+    with_fields(status, HeaderMap::new(), body)
+}
+
+/// The same with these fields. A length that they give stays: it tells of a body that is not sent.
+pub(crate) fn with_fields(status: StatusCode, mut fields: HeaderMap, body: Body) -> Response<Body> {
     let bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let mut response = Response::new(if bodiless { Body::empty() } else { body });
-    *response.status_mut() = status;
-    if !bodiless {
-        let length = HeaderValue::from(response.body().len());
-        response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    let body = if bodiless { Body::empty() } else { body };
+    if !bodiless && !fields.contains_key(header::CONTENT_LENGTH) {
+        fields.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     }
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
     response
 }
 

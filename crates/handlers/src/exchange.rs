@@ -6,13 +6,14 @@ use crate::response_headers::{self, HeaderOps, Origin};
 use crate::root::{self, Root};
 use crate::url_path::{self, BadRequest};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Response, StatusCode, Uri, Version, request};
 use regent_config::WorkerId;
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ pub struct Exchange {
     original_method: Method,
     /// The path of `uri` in normal form, where that differs from what is written there.
     path: Option<Vec<u8>>,
+    is_rewritten: bool,
     flaw: Option<BadRequest>,
     /// Index of the site that it belongs to.
     site: Option<usize>,
@@ -61,15 +63,14 @@ pub enum Action {
 pub struct PhpTarget {
     /// `None`: the classic pool.
     pub worker: Option<WorkerId>,
-    pub document_root: PathBuf,
-    /// Absolute, resolved as configured; of a worker: the worker's file.
-    pub script_filename: PathBuf,
-    /// URL path of the script, decoded: `/index.php`.
-    pub script_name: String,
-    /// What follows the script in the path, decoded: empty or `/rest`.
-    pub path_info: String,
     pub env: Vec<(String, String)>,
     pub request_body_timeout: Option<Duration>,
+    /// Document root, script name and path info, one behind the other.
+    path: Vec<u8>,
+    root_len: usize,
+    script_end: usize,
+    /// Where the script is, if not at root and name: a worker's file.
+    file: Option<Vec<u8>>,
 }
 
 /// Groups of a regular expression that matched.
@@ -102,14 +103,8 @@ pub(crate) struct Uuid(u128);
 
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
-    pub fn new(
-        method: Method,
-        uri: Uri,
-        version: Version,
-        headers: HeaderMap,
-        remote: Option<SocketAddr>,
-        local: Option<SocketAddr>,
-    ) -> Self {
+    pub fn new(head: request::Parts, remote: Option<SocketAddr>, local: Option<SocketAddr>) -> Self {
+        let request::Parts { method, uri, version, headers, .. } = head;
         let host = host::host_name(host::host_port(&uri, &headers));
         let path = url_path::normalize(uri.path());
         let flaw = path.as_ref().err().copied().or(host.is_none().then_some(BadRequest::Host));
@@ -125,6 +120,7 @@ impl Exchange {
             host: host.unwrap_or_default(),
             max_body_size: None,
             path: path.unwrap_or_default(),
+            is_rewritten: false,
             flaw,
             site: None,
             root: None,
@@ -157,6 +153,9 @@ impl Exchange {
 
     /// The same of the URI that the client sent; empty if that has no path.
     pub(crate) fn original_path(&self) -> Cow<'_, [u8]> {
+        if !self.is_rewritten && self.flaw.is_none() {
+            return Cow::Borrowed(self.path());
+        }
         match url_path::normalize(self.original_uri.path()) {
             Ok(None) => Cow::Borrowed(self.original_uri.path().as_bytes()),
             Ok(Some(path)) => Cow::Owned(path),
@@ -185,6 +184,7 @@ impl Exchange {
         }
         let target =
             PathAndQuery::from_maybe_shared(bytes::Bytes::from(target)).map_err(|_| BadRequest::NoPath)?;
+        self.is_rewritten = true;
         self.path = url_path::normalize(target.path())?;
         let mut parts = std::mem::take(&mut self.uri).into_parts();
         parts.path_and_query = Some(target);
@@ -311,38 +311,75 @@ impl std::fmt::Display for Uuid {
 }
 
 impl PhpTarget {
-    pub(crate) fn new(worker: Option<WorkerId>, document_root: &[u8], script_filename: Vec<u8>) -> Self {
-        Self {
-            worker,
-            document_root: root::prefix_path(document_root).to_owned(),
-            script_filename: root::into_path(script_filename),
-            script_name: String::new(),
-            path_info: String::new(),
-            env: Vec::new(),
-            request_body_timeout: None,
-        }
+    /// `script`: the document root, of `root_len` bytes, with the script's URL path behind it.
+    pub(crate) fn new(worker: Option<WorkerId>, script: Vec<u8>, root_len: usize, path_info: &[u8]) -> Self {
+        let script_end = script.len();
+        let mut path = script;
+        path.extend_from_slice(path_info);
+        Self { worker, env: Vec::new(), request_body_timeout: None, path, root_len, script_end, file: None }
+    }
+
+    /// Runs this file instead of the one that root and name say.
+    pub(crate) fn with_file(mut self, file: &[u8]) -> Self {
+        self.file = (file != self.root_and_script()).then(|| file.to_vec());
+        self
+    }
+
+    /// Absolute.
+    pub fn document_root(&self) -> &Path {
+        root::prefix_path(self.root())
+    }
+
+    /// Absolute, resolved as configured; of a worker: the worker's file.
+    pub fn script_filename(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.file.as_deref().unwrap_or(self.root_and_script())))
+    }
+
+    /// URL path of the script, decoded: `/index.php`.
+    pub fn script_name(&self) -> &[u8] {
+        &self.path[self.root_len..self.script_end]
+    }
+
+    /// What follows the script in the path, decoded: empty or `/rest`.
+    pub fn path_info(&self) -> &[u8] {
+        &self.path[self.script_end..]
+    }
+
+    /// Script name and path info.
+    pub fn url_path(&self) -> &[u8] {
+        &self.path[self.root_len..]
+    }
+
+    /// RFC 3875 §4.1.6: the path info as if it were a path of its own.
+    pub fn path_translated(&self) -> Vec<u8> {
+        [self.root(), self.path_info()].concat()
+    }
+
+    /// Without a slash at the end; empty for `/`.
+    fn root(&self) -> &[u8] {
+        &self.path[..self.root_len]
+    }
+
+    fn root_and_script(&self) -> &[u8] {
+        &self.path[..self.script_end]
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
 
     pub(crate) fn get(uri: &str) -> Exchange {
         request("GET", uri, &[])
     }
 
     pub(crate) fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
-        let mut map = HeaderMap::new();
+        let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
-            map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+            request = request.header(*name, *value);
         }
         Exchange::new(
-            method.parse().unwrap(),
-            uri.parse().unwrap(),
-            Version::HTTP_11,
-            map,
+            request.body(()).unwrap().into_parts().0,
             Some("192.0.2.7:5000".parse().unwrap()),
             Some("192.0.2.1:80".parse().unwrap()),
         )

@@ -4,6 +4,7 @@ use crate::Body;
 use crate::answer;
 use crate::conditional::{Outcome, Validators};
 use crate::content_coding::{self, Coding};
+use crate::content_type::ContentTypes;
 use crate::error::BuildError;
 use crate::exchange::{Exchange, FileKind};
 use crate::file_stat;
@@ -14,7 +15,6 @@ use crate::route::Flow;
 use crate::script::Split;
 use crate::url_path;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use mime_guess::MimeGuess;
 use regent_config as config;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
@@ -29,6 +29,7 @@ pub(crate) struct FileServer {
     canonical_uris: bool,
     status: Option<StatusCode>,
     precompressed: Vec<Coding>,
+    content_types: ContentTypes,
 }
 
 /// What to do where there is no file.
@@ -72,6 +73,7 @@ impl FileServer {
                 .iter()
                 .map(|name| Coding::by_name(name))
                 .collect::<Result<_, _>>()?,
+            content_types: ContentTypes::new(),
         })
     }
 
@@ -173,7 +175,7 @@ impl FileServer {
 
     fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<Body> {
         let mut fields = self.fields(&opened);
-        let kind = content_type(file);
+        let kind = self.content_types.of(file);
         if let Some(status) = self.status {
             fields.remove(header::ACCEPT_RANGES);
             return opened.whole(exchange, status, fields, kind);
@@ -182,7 +184,7 @@ impl FileServer {
             Outcome::NotModified => {
                 fields.remove(header::ACCEPT_RANGES);
                 fields.remove(header::CONTENT_ENCODING);
-                return with_fields(answer::empty(StatusCode::NOT_MODIFIED), fields);
+                return answer::with_fields(StatusCode::NOT_MODIFIED, fields, Body::empty());
             }
             Outcome::Failed => return answer::error(StatusCode::PRECONDITION_FAILED),
             Outcome::Proceed => {}
@@ -195,7 +197,8 @@ impl FileServer {
     }
 
     fn fields(&self, opened: &Opened) -> HeaderMap {
-        let mut fields = HeaderMap::with_capacity(8);
+        // What a plain file has: these three, Content-Type, Content-Length, Server.
+        let mut fields = HeaderMap::with_capacity(6);
         fields.insert(header::ETAG, opened.validators.etag.clone());
         if let Some(modified) = opened.validators.last_modified() {
             fields.insert(header::LAST_MODIFIED, modified);
@@ -256,13 +259,13 @@ impl Opened {
                 fields.insert(header::CONTENT_TYPE, kind);
                 fields.insert(header::CONTENT_RANGE, part.content_range(self.size));
                 let body = Body::file(self.fd, part.start, part.len);
-                with_fields(answer::with_body(StatusCode::PARTIAL_CONTENT, body), fields)
+                answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Several(parts) => {
                 let multipart = range::multipart(&parts, self.size, &kind);
                 fields.insert(header::CONTENT_TYPE, multipart.content_type);
                 let body = Body::segments(self.fd, multipart.segments);
-                with_fields(answer::with_body(StatusCode::PARTIAL_CONTENT, body), fields)
+                answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Unsatisfiable => {
                 let mut response = answer::error(StatusCode::RANGE_NOT_SATISFIABLE);
@@ -283,15 +286,10 @@ impl Opened {
         fields.insert(header::CONTENT_TYPE, kind);
         if exchange.original_method() == Method::HEAD {
             fields.insert(header::CONTENT_LENGTH, HeaderValue::from(self.size));
-            return with_fields(answer::empty(status), fields);
+            return answer::with_fields(status, fields, Body::empty());
         }
-        with_fields(answer::with_body(status, Body::file(self.fd, 0, self.size)), fields)
+        answer::with_fields(status, fields, Body::file(self.fd, 0, self.size))
     }
-}
-
-fn with_fields(mut response: Response<Body>, fields: HeaderMap) -> Response<Body> {
-    response.headers_mut().extend(fields);
-    response
 }
 
 fn method_not_allowed() -> Response<Body> {
@@ -302,24 +300,4 @@ fn method_not_allowed() -> Response<Body> {
 
 fn last_segment(path: &[u8]) -> &[u8] {
     url_path::file_name(path)
-}
-
-/// By the name's ending. Browsers guess the type of what has none, which turns an upload into a page with scripts, so an
-/// unknown file is bytes.
-fn content_type(file: &[u8]) -> HeaderValue {
-    let name = url_path::file_name(file);
-    let ending = name
-        .iter()
-        .rposition(|byte| *byte == b'.')
-        .and_then(|dot| std::str::from_utf8(&name[dot + 1..]).ok());
-    match ending.and_then(|ending| MimeGuess::from_ext(ending).first_raw()) {
-        Some("text/html") => HeaderValue::from_static("text/html; charset=utf-8"),
-        Some("text/css") => HeaderValue::from_static("text/css; charset=utf-8"),
-        Some("text/javascript") => HeaderValue::from_static("text/javascript; charset=utf-8"),
-        Some(kind) if kind.starts_with("text/") => {
-            HeaderValue::try_from(format!("{kind}; charset=utf-8")).unwrap_or(HeaderValue::from_static(kind))
-        }
-        Some(kind) => HeaderValue::from_static(kind),
-        None => HeaderValue::from_static("application/octet-stream"),
-    }
 }

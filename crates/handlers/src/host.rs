@@ -14,13 +14,21 @@ pub(crate) fn host_port<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a [u8] {
 
 /// The host name in lower case, without port and brackets; `None` if it has characters that no host has.
 pub(crate) fn host_name(host_port: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(host_port).ok()?;
-    let name = match text.strip_prefix('[') {
-        Some(address) => address.split_once(']')?.0,
-        None => text.split_once(':').map_or(text, |(name, _)| name),
+    let position = |text: &[u8], wanted| text.iter().position(|byte| *byte == wanted);
+    let name = match host_port.strip_prefix(b"[") {
+        Some(address) => &address[..position(address, b']')?],
+        None => &host_port[..position(host_port, b':').unwrap_or(host_port.len())],
     };
-    let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:!$&'()*+,;=%".contains(&byte);
-    name.bytes().all(valid).then(|| name.to_ascii_lowercase())
+    if !host_port.is_ascii() || !name.iter().all(|byte| is_host_byte(*byte)) {
+        return None;
+    }
+    String::from_utf8(name.to_ascii_lowercase()).ok()
+}
+
+/// `reg-name` of RFC 3986 §3.2.2, and the colons of an IPv6 address.
+fn is_host_byte(byte: u8) -> bool {
+    // From `$` to `.`: $ % & ' ( ) * + , - .
+    byte.is_ascii_alphanumeric() || matches!(byte, b'!' | b'$'..=b'.' | b':' | b';' | b'=' | b'_' | b'~')
 }
 
 /// Whether a host fits a pattern in which `*` stands for any one label.
@@ -56,6 +64,7 @@ mod tests {
             assert_eq!(host_name(raw.as_bytes()).as_deref(), want, "{raw}");
         }
         assert_eq!(host_name(b"\xff"), None);
+        assert_eq!(host_name(b"a:\xff"), None);
     }
 
     #[test]

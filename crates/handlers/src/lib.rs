@@ -10,6 +10,7 @@ mod answer;
 mod body;
 mod conditional;
 mod content_coding;
+mod content_type;
 mod error;
 mod exchange;
 mod file_server;

@@ -8,11 +8,10 @@ use crate::path_pattern::PathPattern;
 use crate::root::{self, Root, RootSource};
 use crate::route::Flow;
 use crate::script::Split;
-use crate::text::{Text, lossy};
-use crate::url_path;
+use crate::text::Text;
 use http::StatusCode;
 use regent_config::{self as config, WorkerId};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +30,7 @@ pub(crate) struct Php {
 /// The workers that a directive may use.
 struct Workers {
     /// By the path of their script, as written and with links resolved.
-    by_file: HashMap<Vec<u8>, WorkerId>,
+    by_file: FxHashMap<Vec<u8>, WorkerId>,
     /// With a `match`, in the order of the configuration.
     matching: Vec<(Vec<PathPattern>, WorkerId)>,
     files: WorkerFiles,
@@ -119,10 +118,11 @@ impl Php {
     }
 
     fn is_file(&self, file: &[u8]) -> bool {
-        if self.split.position(url_path::file_name(file)).is_none() {
-            return file_stat::is_file(file);
+        if self.split.is_script(file) {
+            self.known.has(file, || file_stat::is_file(file))
+        } else {
+            file_stat::is_file(file)
         }
-        self.known.has(file, || file_stat::is_file(file))
     }
 
     pub(crate) fn worker_of(&self, file: &[u8]) -> Option<WorkerId> {
@@ -133,9 +133,8 @@ impl Php {
     pub(crate) fn run_worker(&self, exchange: &Exchange, worker: WorkerId, prefix: &[u8]) -> Flow {
         let Ok(file) = self.workers.files.get(worker) else { return Flow::error(StatusCode::NOT_FOUND) };
         let name = file.strip_prefix(prefix).filter(|rest| rest.starts_with(b"/")).unwrap_or_default();
-        let mut target = PhpTarget::new(Some(worker), prefix, file.to_vec());
-        target.script_name = lossy(name.to_vec());
-        self.complete(exchange, target)
+        let target = PhpTarget::new(Some(worker), root::join(prefix, name), prefix.len(), &[]);
+        self.complete(exchange, target.with_file(file))
     }
 
     /// A request for the script `file`, which is `prefix` and the script's URL path.
@@ -147,12 +146,15 @@ impl Php {
         file: Vec<u8>,
         path_info: &[u8],
     ) -> Flow {
-        let script_name = file.get(prefix.len()..).unwrap_or_default().to_vec();
-        let known = worker.and_then(|worker| self.workers.files.get(worker).ok().map(<[u8]>::to_vec));
-        let mut target = PhpTarget::new(worker, prefix, known.unwrap_or(file));
-        target.script_name = lossy(script_name);
-        target.path_info = lossy(path_info.to_vec());
-        self.complete(exchange, target)
+        let target = PhpTarget::new(worker, file, prefix.len(), path_info);
+        let known = worker.and_then(|worker| self.workers.files.get(worker).ok());
+        self.complete(
+            exchange,
+            match known {
+                Some(known) => target.with_file(known),
+                None => target,
+            },
+        )
     }
 
     fn complete(&self, exchange: &Exchange, mut target: PhpTarget) -> Flow {
@@ -168,7 +170,7 @@ impl Php {
 
 impl Workers {
     fn compile(refs: &[config::WorkerRef], files: &WorkerFiles) -> Result<Self, BuildError> {
-        let (mut by_file, mut matching) = (HashMap::new(), Vec::new());
+        let (mut by_file, mut matching) = (FxHashMap::default(), Vec::new());
         for worker in refs {
             let file = files.get(worker.id)?;
             if !worker.matches.is_empty() {

@@ -44,6 +44,8 @@ struct Found {
     /// The document root with the URL path, without a slash at its end.
     file: Vec<u8>,
     kind: FileKind,
+    /// Its name is a script's.
+    is_script: bool,
     path_info: Vec<u8>,
     worker: Option<WorkerId>,
 }
@@ -143,7 +145,7 @@ impl PhpServer {
                 }
             };
             // Without a file server there is nothing that could answer with a file.
-            let found = found.filter(|found| self.files.is_some() || self.is_script(found, own.prefix));
+            let found = found.filter(|found| self.files.is_some() || found.is_script);
             if found.is_some() {
                 return Ok(found);
             }
@@ -153,19 +155,21 @@ impl PhpServer {
 
     /// A cleaned path below the root.
     fn look_up(&self, prefix: &[u8], path: &[u8]) -> Option<Found> {
-        let (script, path_info) = path.split_at(self.php.split().position(path).unwrap_or(path.len()));
+        let split = self.php.split().position(path);
+        let (script, path_info) = path.split_at(split.unwrap_or(path.len()));
         let file = root::join(prefix, url_path::trim_end_slashes(script));
         let worker = match self.php.find(&file) {
             Script::Missing => return None,
             Script::File => None,
             Script::Worker(worker) => Some(worker),
         };
-        Some(Found { file, kind: FileKind::File, path_info: path_info.to_vec(), worker })
+        let is_script = split.is_some();
+        Some(Found { file, kind: FileKind::File, is_script, path_info: path_info.to_vec(), worker })
     }
 
     fn answer_found(&self, exchange: &Exchange, found: Found, prefix: &[u8]) -> Flow {
         match &self.files {
-            _ if self.is_script(&found, prefix) => {
+            _ if found.is_script => {
                 self.php.run(exchange, found.worker, prefix, found.file, &found.path_info)
             }
             Some(files) if found.kind == FileKind::Directory => {
@@ -186,10 +190,6 @@ impl PhpServer {
             (Some(files), None) => files.serve(exchange, own.path),
             (None, None) => Flow::Next,
         }
-    }
-
-    fn is_script(&self, found: &Found, prefix: &[u8]) -> bool {
-        found.kind == FileKind::File && self.php.split().position(&found.file[prefix.len()..]).is_some()
     }
 }
 
@@ -246,8 +246,9 @@ impl<'a> OwnPath<'a> {
             return None;
         }
         let state = self.state.take()?;
-        let path_info = self.split.map_or(&[][..], |end| &self.path[end..]);
-        Some(Found { file: state.file, kind, path_info: path_info.to_vec(), worker: state.worker })
+        let is_script = kind == FileKind::File && self.split.is_some();
+        let path_info = self.split.map_or(&[][..], |end| &self.path[end..]).to_vec();
+        Some(Found { file: state.file, kind, is_script, path_info, worker: state.worker })
     }
 
     fn file_path(&self) -> &'a [u8] {

@@ -86,8 +86,8 @@ pub(crate) fn finish(exchange: &Exchange, status: StatusCode, headers: &mut Head
     if exchange.header_ops().iter().any(|ops| !ops.immediate.is_empty()) {
         let early = early_header(exchange);
         merge(early, exchange.origin(), headers);
-    } else if !headers.contains_key(header::SERVER) {
-        headers.insert(header::SERVER, SERVER);
+    } else {
+        headers.entry(header::SERVER).or_insert(SERVER);
     }
     // The wrappers of the response writer nest: what came last in the routes is applied first.
     for ops in exchange.header_ops().iter().rev() {

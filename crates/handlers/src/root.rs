@@ -6,8 +6,8 @@ use crate::text::Text;
 use crate::url_path;
 use regent_config::Template;
 use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// An absolute directory, kept as the bytes that a cleaned URL path is appended to.
@@ -63,11 +63,6 @@ pub(crate) fn prefix_path(prefix: &[u8]) -> &Path {
 /// A prefix with a cleaned URL path behind it.
 pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     [prefix, path].concat()
-}
-
-/// Bytes of a file's path as a path.
-pub(crate) fn into_path(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 /// Where a handler's root comes from.

@@ -40,7 +40,8 @@ impl Split {
         self.is_script(name)
     }
 
-    fn is_script(&self, name: &[u8]) -> bool {
+    /// Whether a name, or the last name of a path, has one of the endings.
+    pub(crate) fn is_script(&self, name: &[u8]) -> bool {
         self.0.iter().any(|ending| {
             name.len() >= ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
         })

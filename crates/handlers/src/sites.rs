@@ -22,6 +22,7 @@ pub struct Sites {
     hosts: Hosts,
     /// The working directory: the root of a site that names none.
     default_root: Arc<Root>,
+    keep_access_logs: bool,
 }
 
 struct Site {
@@ -56,7 +57,12 @@ impl Sites {
                     .collect::<Result<_, _>>()?,
             });
         }
-        Ok(Self { sites, hosts, default_root: Arc::new(Root::new(Path::new("."))?) })
+        Ok(Self {
+            keep_access_logs: sites.iter().any(|site| !site.access_logs.is_empty()),
+            sites,
+            hosts,
+            default_root: Arc::new(Root::new(Path::new("."))?),
+        })
     }
 
     /// Takes a request through the routes of its site. Does not block but for `stat` and `open`.
@@ -78,6 +84,11 @@ impl Sites {
     /// The access logs of the site that a routed request belongs to.
     pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
         exchange.site().and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
+    }
+
+    /// Whether any site has an access log.
+    pub fn keep_access_logs(&self) -> bool {
+        self.keep_access_logs
     }
 
     /// Opens the files of all access logs again, after a rotation.

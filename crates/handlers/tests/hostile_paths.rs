@@ -64,14 +64,14 @@ fn assert_harmless(sites: &Sites, root_dir: &Path, uri: &str) {
     match sites.route(&mut exchange) {
         Action::Php(target) => {
             let root_dir = root_dir.canonicalize().unwrap();
-            let file = target.script_filename.canonicalize().unwrap();
+            let file = target.script_filename().canonicalize().unwrap();
             assert!(file.is_file() && file.starts_with(&root_dir), "{uri}: {}", file.display());
             assert!(
                 file.to_str().unwrap().to_ascii_lowercase().ends_with(".php"),
                 "{uri}: {}",
                 file.display()
             );
-            assert_eq!(target.document_root, root_dir);
+            assert_eq!(target.document_root(), root_dir);
         }
         Action::Respond(response) => {
             let answer = finish(exchange, response);

@@ -5,6 +5,8 @@ mod common;
 use common::*;
 use regent_config::*;
 use regent_handlers::{PhpTarget, Sites};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -30,7 +32,8 @@ fn serving(dir: &Path, server: PhpServer) -> Sites {
 }
 
 fn parts(target: &PhpTarget) -> (&str, &str) {
-    (&target.script_name, &target.path_info)
+    let text = |bytes| std::str::from_utf8(bytes).unwrap();
+    (text(target.script_name()), text(target.path_info()))
 }
 
 #[test]
@@ -59,10 +62,22 @@ fn scripts_and_the_front_controller_go_to_php() {
         let target = php(&sites, uri);
         assert_eq!(parts(&target), (script, info), "{uri}");
         let base = dir.path().canonicalize().unwrap();
-        assert_eq!(target.script_filename, base.join(&script[1..]), "{uri}");
-        assert_eq!(target.document_root, base);
+        assert_eq!(target.script_filename(), base.join(&script[1..]), "{uri}");
+        assert_eq!(target.document_root(), base);
         assert_eq!(target.worker, None);
     }
+}
+
+#[test]
+fn names_that_are_not_utf_8_stay_exact() {
+    let dir = directory(&[("index.php", SOURCE)]);
+    std::fs::write(dir.path().join(OsStr::from_bytes(b"\xe9t\xe9.php")), SOURCE).unwrap();
+    let sites = serving(dir.path(), php_server());
+    let target = php(&sites, "/%E9t%E9.php/%FF");
+    assert_eq!(target.script_name(), b"/\xe9t\xe9.php");
+    assert_eq!(target.path_info(), b"/\xff");
+    assert_eq!(target.url_path(), b"/\xe9t\xe9.php/\xff");
+    assert!(target.path_translated().ends_with(b"/\xff"));
 }
 
 #[test]
@@ -147,7 +162,7 @@ fn worker_scripts_go_to_their_worker() {
 
     let front = php(&sites, "/no/such/page");
     assert_eq!((front.worker, parts(&front)), (Some(WorkerId(0)), ("/index.php", "")));
-    assert_eq!(front.script_filename, base.join("index.php"));
+    assert_eq!(front.script_filename(), base.join("index.php"));
     assert_eq!(front.env, [("APP".to_owned(), String::new())]);
 
     let direct = php(&sites, "/index.php/info");
@@ -155,7 +170,7 @@ fn worker_scripts_go_to_their_worker() {
 
     let api = php(&sites, "/API/users");
     assert_eq!((api.worker, parts(&api)), (Some(WorkerId(1)), ("", "")));
-    assert_eq!(api.script_filename, Path::new("/outside/api.php"));
+    assert_eq!(api.script_filename(), Path::new("/outside/api.php"));
 
     assert_eq!(php(&sites, "/hello.php").worker, None);
     assert_eq!(get(&sites, "/style.css").text(), "css");
@@ -185,9 +200,9 @@ fn the_root_is_resolved_unless_told_otherwise() {
         server.php.resolve_root_symlink = resolve;
         php(&serving(&base.join("current"), server), "/x")
     };
-    assert_eq!(target(true).script_filename, base.join("release/index.php"));
-    assert_eq!(target(true).document_root, base.join("release"));
-    assert_eq!(target(false).script_filename, base.join("current/index.php"));
+    assert_eq!(target(true).script_filename(), base.join("release/index.php"));
+    assert_eq!(target(true).document_root(), base.join("release"));
+    assert_eq!(target(false).script_filename(), base.join("current/index.php"));
 }
 
 #[test]

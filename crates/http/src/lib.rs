@@ -5,8 +5,10 @@
 
 mod activity;
 mod connection;
+mod drain;
 mod listener;
 mod watched;
 
 pub use connection::{Settings, serve};
+pub use drain::Drain;
 pub use listener::listen;

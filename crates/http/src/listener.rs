@@ -4,51 +4,107 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// Connections that the kernel holds until they are accepted. The default of most servers, 511, refuses or delays
-/// clients from a thousand simultaneous ones on; the kernel caps this at `net.core.somaxconn`.
+/// Connections that the kernel holds for a socket until they are accepted. The default of most servers, 511, refuses
+/// or delays clients from a thousand simultaneous ones on; the kernel caps this at `net.core.somaxconn`, by default
+/// 4096.
 const BACKLOG: i32 = 4096;
 
-/// Listens on an address, non-blocking. The IPv6 wildcard takes IPv4 too; where IPv6 is off, it becomes the IPv4
-/// wildcard.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// Sockets that share an address (`SO_REUSEPORT`). Each has a backlog of its own, and the kernel spreads connections
+/// over them by a hash, so that together they hold a burst of tens of thousands, of which a single one would drop most:
+/// their clients would try again only after a second.
+const SOCKETS: usize = 8;
+
+/// Listens on an address, non-blocking: accept from all of the sockets. The IPv6 wildcard takes IPv4 too; where IPv6
+/// is off, it becomes the IPv4 wildcard.
+pub fn listen(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
     let wildcard = address.is_ipv6() && address.ip().is_unspecified();
-    match bind(address) {
+    match listen_on(address) {
         Err(error) if wildcard && error.kind() != io::ErrorKind::AddrInUse => {
-            bind(SocketAddr::from(([0, 0, 0, 0], address.port()))).map_err(|_| error)
+            listen_on(SocketAddr::from(([0, 0, 0, 0], address.port()))).map_err(|_| error)
         }
         result => result,
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen_on(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
+    // Alone at first: were the address shared from the start, a second server on it would go unnoticed.
+    let first = bind(address, Sharing::None)?;
+    first.set_reuse_port(true)?;
+    first.listen(BACKLOG)?;
+    let address = first.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let mut listeners = vec![first.into()];
+    for _ in 1..SOCKETS {
+        let socket = bind(address, Sharing::Port)?;
+        socket.listen(BACKLOG)?;
+        listeners.push(socket.into());
+    }
+    Ok(listeners)
+}
+
+/// Whether other sockets of this user may have the same address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    None,
+    Port,
+}
+
+fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
     // A restart must not wait for the connections of the last run to time out (TIME_WAIT).
     socket.set_reuse_address(true)?;
+    socket.set_reuse_port(sharing == Sharing::Port)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use std::net::TcpStream;
 
     #[test]
     fn the_wildcard_takes_ipv4_connections() {
-        let listener = listen("[::]:0".parse().unwrap()).unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let listeners = listen("[::]:0".parse().unwrap()).unwrap();
+        let port = listeners[0].local_addr().unwrap().port();
         TcpStream::connect(("127.0.0.1", port)).unwrap();
+    }
+
+    /// More than `net.core.somaxconn` allows one socket: the kernel would drop the rest, and their clients would come
+    /// again after a second.
+    #[test]
+    fn a_burst_beyond_the_backlog_of_one_socket_is_held() {
+        let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let burst = somaxconn.trim().parse::<usize>().unwrap().min(BACKLOG as usize) + 500;
+        raise_descriptor_limit();
+        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listeners[0].local_addr().unwrap();
+        let clients: Vec<TcpStream> = (0..burst).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let accepted = listeners.iter().flat_map(|l| std::iter::from_fn(|| l.accept().ok())).count();
+        assert_eq!(accepted, clients.len());
+    }
+
+    /// A burst needs two descriptors for each connection, twice a thousand times what many systems give at first.
+    fn raise_descriptor_limit() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    }
+
+    #[test]
+    fn another_program_cannot_take_the_address() {
+        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let error = TcpListener::bind(listeners[0].local_addr().unwrap()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
     fn an_address_in_use_is_an_error() {
         let first = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let error = listen(first.local_addr().unwrap()).unwrap_err();
+        let error = listen(first[0].local_addr().unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -1,8 +1,10 @@
-//! A socket and a body that report to the connection's [`Activity`].
+//! A socket, an answer and its body that report to the connection's [`Activity`].
 
 use crate::activity::Activity;
 use bytes::Bytes;
+use http::{Response, header};
 use http_body::{Body, Frame, SizeHint};
+use std::convert::Infallible;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -31,6 +33,12 @@ pub(crate) struct WatchedSocket<S> {
 struct Linger {
     until: Pin<Box<Sleep>>,
     bytes_left: usize,
+}
+
+/// An answer that is on its way.
+pub(crate) struct WatchedAnswer<R> {
+    pub answer: R,
+    pub activity: Rc<Activity>,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
@@ -127,6 +135,19 @@ impl Linger {
             }
         }
         Poll::Ready(())
+    }
+}
+
+impl<R: Future<Output = Response<B>> + Unpin, B> Future for WatchedAnswer<R> {
+    type Output = Result<Response<WatchedBody<B>>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(context));
+        if answer.headers().contains_key(header::CONNECTION) {
+            self.activity.answered_with_close();
+        }
+        let activity = Rc::clone(&self.activity);
+        Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity })))
     }
 }
 

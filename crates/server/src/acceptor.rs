@@ -5,7 +5,7 @@ use crate::php::{PhpGateway, PhpLimits};
 use crate::service::{Ends, Service};
 use crate::variables::Peer;
 use regent_handlers::Sites;
-use regent_http::Settings;
+use regent_http::{Drain, Settings};
 use regent_wire::Backend;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
@@ -54,10 +54,11 @@ pub(crate) struct IoStart {
     pub accept: Option<Dealer>,
 }
 
-/// Accepts connections and deals them out in turn. (`SO_REUSEPORT` would leave it to a hash, which spreads few
-/// connections unevenly.)
+/// Accepts connections and deals them out in turn. (Were each I/O thread to accept from sockets of its own, a hash
+/// would choose the thread, and spread few connections unevenly.)
 pub(crate) struct Dealer {
-    pub listeners: Vec<TcpListener>,
+    /// By listener: the sockets that share its address.
+    pub listeners: Vec<Vec<TcpListener>>,
     /// All I/O threads, this one first.
     pub threads: Vec<mpsc::UnboundedSender<Command>>,
 }
@@ -82,14 +83,8 @@ pub(crate) fn run(start: IoStart) -> io::Result<()> {
 }
 
 async fn serve(start: IoStart) -> io::Result<()> {
-    let io = IoThread::new(start.index, start.slots, start.backend);
+    let io = IoThread::new(start.index, start.slots, start.backend, start.doorbell.try_clone()?)?;
     io.hook();
-    let doorbell = start.doorbell.try_clone()?;
-    spawn_local(async move {
-        if let Err(error) = io_thread::answer_doorbell(doorbell).await {
-            tracing::error!(%error, "the engine cannot ring any more");
-        }
-    });
     let php = Rc::new(PhpGateway::new(Rc::clone(&io), start.limits));
     let max_header_size = start.settings.max_header_size;
     let services: Vec<_> = start
@@ -100,14 +95,15 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let front = Rc::new(Front {
         services,
         settings: start.settings,
-        stage: start.stage,
+        drain: Drain::default(),
         connections: Connections::default(),
     });
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
     }
     spawn_local(obey(start.commands, Rc::clone(&io), Rc::clone(&front)));
-    drained(front.stage.clone()).await;
+    drained(start.stage).await;
+    front.drain.begin();
     front.connections.none_left().await;
     Ok(())
 }
@@ -117,7 +113,7 @@ struct Front {
     /// By listener.
     services: Vec<Rc<Service>>,
     settings: Settings,
-    stage: watch::Receiver<Stage>,
+    drain: Drain,
     connections: Connections,
 }
 
@@ -139,7 +135,8 @@ impl Front {
     fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
         let next = Rc::new(AtomicUsize::new(0));
         let threads = Rc::new(dealer.threads);
-        for (number, listener) in dealer.listeners.into_iter().enumerate() {
+        let numbered = dealer.listeners.into_iter().enumerate();
+        for (number, listener) in numbered.flat_map(|(n, sockets)| sockets.into_iter().map(move |s| (n, s))) {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let (front, next, threads) = (Rc::clone(self), Rc::clone(&next), Rc::clone(&threads));
             spawn_local(async move {
@@ -149,7 +146,7 @@ impl Front {
                 });
                 tokio::select! {
                     () = accept => {}
-                    () = drained(front.stage.clone()) => {}
+                    () = front.drain.begun() => {}
                 }
             });
         }
@@ -186,12 +183,9 @@ impl Front {
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
         spawn_local(async move {
-            let answer = |request| {
-                let (service, ends) = (Rc::clone(&service), Rc::clone(&ends));
-                async move { service.answer(request, &ends).await }
-            };
-            let drain = drained(front.stage.clone());
-            if let Err(error) = regent_http::serve(stream, &front.settings, drain, answer).await {
+            let answer = |request| service.answer(request, &ends);
+            let served = regent_http::serve(stream, &front.settings, &front.drain, answer).await;
+            if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended with an error");
             }
             front.connections.one_less();

@@ -14,6 +14,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// Bytes: a quarter of a response ring.
+const SMALL_PART: usize = 16 * 1024;
+
 /// The body of an answer.
 pub(crate) enum Answer {
     Static(regent_handlers::Body),
@@ -121,7 +124,7 @@ async fn pump(writer: SpoolWriter, submitted: Submitted, mut upload: Upload, ori
             submitted.poll_frame(context)
         });
         match frame.await {
-            Ok(wire::Frame::Body(bytes)) => writer.write(bytes.into()).await,
+            Ok(wire::Frame::Body(bytes)) => writer.write(apart(bytes)).await,
             Ok(wire::Frame::Log(line)) => origin.log(&line),
             Ok(wire::Frame::End(Completion::Complete)) => break Ok(()),
             Ok(wire::Frame::End(Completion::Truncated)) => break Err(broken()),
@@ -132,6 +135,12 @@ async fn pump(writer: SpoolWriter, submitted: Submitted, mut upload: Upload, ori
     };
     writer.end(end);
     submitted.finish();
+}
+
+/// A part of what was fetched from the ring keeps the whole of that in memory. What is small beside it is copied, since it
+/// may wait for a slow client.
+fn apart(part: Bytes) -> Bytes {
+    if part.len() < SMALL_PART { Bytes::copy_from_slice(&part) } else { part }
 }
 
 fn broken() -> io::Error {

@@ -2,7 +2,7 @@
 
 use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, SubmitError, Token};
 use rustix::fd::OwnedFd;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,6 +23,11 @@ pub(crate) struct IoThread {
     /// Engines that may still answer; the last is the one that new requests go to.
     backends: RefCell<Vec<Arc<Backend>>>,
     head: RefCell<HeadBuilder>,
+    /// Whether engines have been told that this thread sleeps.
+    parked: Cell<bool>,
+    /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
+    /// registered edge-triggered, and every write to an eventfd is an edge, read or not.
+    doorbell: Receiver,
 }
 
 /// A request that was given to an engine. Dropped before its end, it is cancelled.
@@ -41,13 +46,17 @@ pub(crate) enum Refused {
 }
 
 impl IoThread {
-    pub fn new(index: usize, slots: usize, backend: Arc<Backend>) -> Rc<Self> {
-        Rc::new(Self {
+    /// Must be called within the thread's runtime. `doorbell`: a non-blocking eventfd.
+    pub fn new(index: usize, slots: usize, backend: Arc<Backend>, doorbell: OwnedFd) -> io::Result<Rc<Self>> {
+        Ok(Rc::new(Self {
             port: RefCell::new(Port::new(index, slots)),
             wakers: RefCell::new(vec![None; slots]),
             backends: RefCell::new(vec![backend]),
             head: RefCell::new(HeadBuilder::new()),
-        })
+            parked: Cell::new(false),
+            // An eventfd is ready as a pipe is: not at all until it was written to.
+            doorbell: Receiver::from_owned_fd_unchecked(doorbell)?,
+        }))
     }
 
     /// Makes the runtime's park hooks of this thread work for this port.
@@ -77,6 +86,9 @@ impl IoThread {
 
     /// Wakes the tasks whose slots have news. `true` if there were any.
     pub fn drain(&self) -> bool {
+        if self.port.borrow().in_use() == 0 {
+            return false;
+        }
         let mut any = false;
         let mut wakers = self.wakers.borrow_mut();
         for backend in self.backends.borrow().iter() {
@@ -92,6 +104,8 @@ impl IoThread {
 
     /// From now on new requests go to `next`; those of the engines before it are still answered by them.
     pub fn switch(&self, next: Arc<Backend>) {
+        // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
+        let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
     }
 
@@ -116,6 +130,10 @@ impl IoThread {
 
     /// Before the thread sleeps: engines ring from now on. Tasks that have news meanwhile keep it awake.
     fn park(&self) {
+        if self.port.borrow().in_use() == 0 {
+            return;
+        }
+        self.parked.set(true);
         for backend in self.backends.borrow().iter() {
             self.port.borrow().park(backend);
         }
@@ -125,8 +143,10 @@ impl IoThread {
     }
 
     fn unpark(&self) {
-        for backend in self.backends.borrow().iter() {
-            self.port.borrow().unpark(backend);
+        if self.parked.take() {
+            for backend in self.backends.borrow().iter() {
+                self.port.borrow().unpark(backend);
+            }
         }
     }
 }
@@ -155,20 +175,6 @@ fn with_hooked(action: impl FnOnce(&IoThread)) {
             action(io);
         }
     });
-}
-
-/// Takes the doorbell's rings: what they are about is drained after each sleep.
-pub(crate) async fn answer_doorbell(doorbell: OwnedFd) -> io::Result<()> {
-    // An eventfd reads as a pipe does: not at all until it was written to.
-    let doorbell = Receiver::from_owned_fd_unchecked(doorbell)?;
-    let mut count = [0; 8];
-    loop {
-        doorbell.readable().await?;
-        match doorbell.try_read(&mut count) {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            _ => {}
-        }
-    }
 }
 
 impl Submitted {

@@ -78,7 +78,7 @@ pub struct Running {
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let plan = Plan::new(&config)?;
     let listeners = config.servers.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
-    let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let addresses = listeners.iter().filter_map(|sockets| sockets[0].local_addr().ok()).collect();
     let sites = config
         .servers
         .iter()
@@ -155,7 +155,8 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
     Ok(receiver)
 }
 
-fn listen(server: &Server) -> Result<TcpListener, StartError> {
+/// The sockets that share the server's address, at least one.
+fn listen(server: &Server) -> Result<Vec<TcpListener>, StartError> {
     match &server.listen {
         Listen::Tcp(address) => regent_http::listen(*address)
             .map_err(|cause| StartError::Listen { address: address.to_string(), cause }),

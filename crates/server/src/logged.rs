@@ -24,7 +24,7 @@ struct Entry {
     exchange: Box<Exchange>,
     status: StatusCode,
     headers: HeaderMap,
-    received: Rc<Cell<u64>>,
+    received: Option<Rc<Cell<u64>>>,
     sent: u64,
     started: Instant,
 }
@@ -35,12 +35,12 @@ impl Logged {
         response.map(|body| Self { body, entry: None })
     }
 
-    /// `received` counts the bytes of the request's body; `started`: when its head was complete.
+    /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
     pub fn new(
         response: Response<Answer>,
         sites: &Arc<Sites>,
         exchange: Box<Exchange>,
-        received: Rc<Cell<u64>>,
+        received: Option<Rc<Cell<u64>>>,
         started: Instant,
     ) -> Response<Self> {
         if sites.access_logs(&exchange).is_empty() {
@@ -90,7 +90,7 @@ impl Drop for Logged {
             exchange: &entry.exchange,
             status: entry.status,
             response_headers: &entry.headers,
-            bytes_read: entry.received.get(),
+            bytes_read: entry.received.as_ref().map_or(0, |received| received.get()),
             size: entry.sent,
             duration: entry.started.elapsed(),
         };

@@ -13,6 +13,7 @@ use regent_wire::{BodyState, Completion, Frame, LogLine, ReadError, SubmitError}
 use std::cell::Cell;
 use std::fmt::Display;
 use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -63,14 +64,26 @@ impl PhpGateway {
             size: exchange.max_body_size.or(self.limits.max_body_size),
         };
         let length = body.size_hint().exact();
-        let upload = match Upload::begin(body, limits, self.prefix_size(), Rc::clone(received)).await {
+        let mut upload = match Upload::new(body, limits, Rc::clone(received)) {
             Ok(upload) => upload,
-            Err(status) => return plain(status, &[(header::CONNECTION, "close")]),
+            Err(status) => return self.failure(&Failure::Upload(status)),
         };
-        match self.queue(exchange, target, peer, length, upload.prefix()) {
-            Ok(submitted) => self.answer(submitted, upload, exchange, target).await,
-            Err(refused) => self.refusal(refused),
+        if let Err(status) = upload.read_prefix(self.prefix_size()).await {
+            return self.failure(&Failure::Upload(status));
         }
+        let submitted = match self.queue(exchange, target, peer, length, upload.prefix()) {
+            Ok(submitted) => submitted,
+            Err(refused) => return self.refusal(refused),
+        };
+        let mut collected = Collected::default();
+        let first = {
+            let frames = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
+            self.within_wait_time(&submitted, pin!(frames)).await
+        };
+        if let Err(failure) = first {
+            return self.failure(&failure);
+        }
+        self.answer(collected, submitted, upload, || Origin::new(exchange, target))
     }
 
     /// A body up to this size is complete before PHP sees the request, so that no slow client holds a thread for it.
@@ -99,27 +112,28 @@ impl PhpGateway {
         Ok(submitted)
     }
 
-    async fn answer(
+    /// The answer of what has come: whole, or streamed as the rest of it comes.
+    fn answer(
         &self,
+        collected: Collected,
         submitted: Submitted,
-        mut upload: Upload,
-        exchange: &Exchange,
-        target: &PhpTarget,
+        upload: Upload,
+        origin: impl FnOnce() -> Origin,
     ) -> Response<Answer> {
-        let mut collected = Collected::default();
-        let first = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
-        let head = match self.within_wait_time(&submitted, first).await {
-            Ok(head) => head,
-            Err(failure) => return self.failure(&failure),
+        let Collected { head, body, completion } = collected;
+        let Some(head) = head else { return self.failure(&Failure::Engine(ReadError::Lost)) };
+        let body = match completion {
+            None => Answer::Streamed(Streamed::start(submitted, upload, body, origin())),
+            Some(completion) => {
+                submitted.finish();
+                match completion {
+                    // A head alone, and then the end of the script: nothing is known to be missing.
+                    Completion::Complete => Answer::whole(body),
+                    Completion::Truncated => Answer::Streamed(Streamed::broken(body)),
+                }
+            }
         };
-        if let Some(completion) = collected.completion {
-            submitted.finish();
-            // A head alone, and then the end of the script: nothing is known to be missing.
-            return whole(head, collected, completion);
-        }
-        let origin = Origin::new(exchange, target);
-        let body = Streamed::start(submitted, upload, collected.body, origin);
-        head.into_response(Answer::Streamed(body))
+        head.into_response(body)
     }
 
     /// Reads up to the head and what is there behind it, while the rest of the request body goes in.
@@ -130,21 +144,20 @@ impl PhpGateway {
         collected: &mut Collected,
         exchange: &Exchange,
         target: &PhpTarget,
-    ) -> Result<ResponseHeader, Failure> {
-        let mut head = None;
+    ) -> Result<(), Failure> {
         poll_fn(|context| {
+            if let Err(status) = upload.poll_pump(context, submitted) {
+                return Poll::Ready(Err(Failure::Upload(status)));
+            }
             loop {
-                if let Err(status) = upload.poll_pump(context, submitted) {
-                    return Poll::Ready(Err(Failure::Upload(status)));
-                }
                 match submitted.try_frame() {
-                    Ok(Some(Frame::Head(frame))) => head = Some(ResponseHeader::new(&frame)),
-                    Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes.into()),
+                    Ok(Some(Frame::Head(frame))) => collected.head = Some(ResponseHeader::new(&frame)),
+                    Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes),
                     Ok(Some(Frame::End(completion))) => collected.completion = Some(completion),
                     Ok(Some(Frame::Log(line))) => Origin::new(exchange, target).log(&line),
                     // hyper cannot send 1xx answers but 100, which it sends by itself.
                     Ok(Some(Frame::Informational(_))) => {}
-                    Ok(None) if head.is_some() => break,
+                    Ok(None) if collected.head.is_some() => break,
                     Ok(None) => {
                         submitted.wake_on_news(context);
                         return Poll::Pending;
@@ -155,20 +168,19 @@ impl PhpGateway {
                     break;
                 }
             }
-            Poll::Ready(head.take().ok_or(Failure::Engine(ReadError::Lost)))
+            Poll::Ready(Ok(()))
         })
         .await
     }
 
     /// Gives up when the request has not left the queue in time.
-    async fn within_wait_time<T>(
+    async fn within_wait_time(
         &self,
         submitted: &Submitted,
-        first: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
+    ) -> Result<(), Failure> {
         let Some(limit) = self.limits.max_wait_time else { return first.await };
-        let mut first = std::pin::pin!(first);
-        match tokio::time::timeout(limit, &mut first).await {
+        match tokio::time::timeout(limit, first.as_mut()).await {
             Ok(result) => result,
             Err(_) if submitted.is_queued() => Err(Failure::WaitTime),
             Err(_) => first.await,
@@ -221,18 +233,10 @@ enum Failure {
     WaitTime,
 }
 
-fn whole(head: ResponseHeader, collected: Collected, completion: Completion) -> Response<Answer> {
-    let body = match completion {
-        Completion::Complete => Answer::whole(collected.body),
-        Completion::Truncated => Answer::Streamed(Streamed::broken(collected.body)),
-    };
-    head.into_response(body)
-}
-
 impl Origin {
     pub fn new(exchange: &Exchange, target: &PhpTarget) -> Self {
         Self {
-            script: target.script_filename.display().to_string(),
+            script: target.script_filename().display().to_string(),
             method: exchange.method.to_string(),
             uri: exchange.original_uri.to_string(),
         }

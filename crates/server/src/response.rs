@@ -10,9 +10,13 @@ use std::collections::VecDeque;
 const HOP_BY_HOP: [HeaderName; 5] =
     [header::TRANSFER_ENCODING, header::UPGRADE, header::TE, header::TRAILER, header::PROXY_AUTHENTICATE];
 
+/// Fields that room is made for beforehand: an engine can announce any number.
+const MOST_RESERVED: usize = 64;
+
 /// What has come of an answer so far.
 #[derive(Default)]
 pub(crate) struct Collected {
+    pub head: Option<ResponseHeader>,
     pub body: VecDeque<Bytes>,
     pub completion: Option<Completion>,
 }
@@ -27,7 +31,8 @@ pub(crate) struct ResponseHeader {
 impl ResponseHeader {
     /// Takes what is valid HTTP and drops the rest: a script can write anything.
     pub fn new(head: &ResponseHead) -> Self {
-        let mut fields = HeaderMap::with_capacity(8);
+        // One more, since `Server` will be added.
+        let mut fields = HeaderMap::with_capacity(head.field_count().min(MOST_RESERVED) + 1);
         for (name, value) in head.fields() {
             let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else {
                 tracing::debug!(name = %String::from_utf8_lossy(name), "an invalid header field was dropped");

@@ -9,8 +9,10 @@ use hyper::body::Incoming;
 use regent_handlers::{Action, Exchange, Sites};
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// Answers the requests of one listening address on one I/O thread.
@@ -28,49 +30,95 @@ pub(crate) struct Ends {
     pub peer: Peer,
 }
 
+/// A request that is being answered. What needs no PHP is answered at once.
+pub(crate) enum Answering {
+    /// `None`: taken.
+    Ready(Option<Response<Logged>>),
+    Php(Pin<Box<dyn Future<Output = Response<Logged>>>>),
+}
+
 impl Service {
-    pub async fn answer(&self, request: Request<Incoming>, ends: &Ends) -> Response<Logged> {
-        let started = Instant::now();
+    pub fn answer(self: &Rc<Self>, request: Request<Incoming>, ends: &Rc<Ends>) -> Answering {
+        // A look at the clock only if somebody wants to know.
+        let started = self.sites.keep_access_logs().then(Instant::now);
         if let Err(status) = check(&request, self.max_header_size) {
-            return Logged::nowhere(plain(status, &[(header::CONNECTION, "close")]));
+            return Answering::ready(Logged::nowhere(plain(status, &[(header::CONNECTION, "close")])));
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
-        let mut exchange = Box::new(Exchange::new(
-            head.method,
-            head.uri,
-            head.version,
-            head.headers,
-            ends.remote,
-            ends.local,
-        ));
-        let received = Rc::new(Cell::new(0));
-        let mut response = match self.sites.route(&mut exchange) {
-            Action::Respond(response) => response.map(Answer::Static),
-            Action::Php(target) => self.php.run(&exchange, &target, &ends.peer, body, &received).await,
-        };
+        let mut exchange = Box::new(Exchange::new(head, ends.remote, ends.local));
+        match self.sites.route(&mut exchange) {
+            Action::Respond(response) => {
+                Answering::ready(self.finish(response.map(Answer::Static), exchange, started, None))
+            }
+            Action::Php(target) => {
+                let (service, ends) = (Rc::clone(self), Rc::clone(ends));
+                Answering::Php(Box::pin(async move {
+                    let received = Rc::new(Cell::new(0));
+                    let response = service.php.run(&exchange, &target, &ends.peer, body, &received).await;
+                    service.finish(response, exchange, started, Some(received))
+                }))
+            }
+        }
+    }
+
+    /// `received`: bytes of the request's body; `None` if it was not read.
+    fn finish(
+        &self,
+        mut response: Response<Answer>,
+        mut exchange: Box<Exchange>,
+        started: Option<Instant>,
+        received: Option<Rc<Cell<u64>>>,
+    ) -> Response<Logged> {
         let mut status = response.status();
         exchange.finish(&mut status, response.headers_mut());
         *response.status_mut() = status;
-        Logged::new(response, &self.sites, exchange, received, started)
+        match started {
+            Some(started) => Logged::new(response, &self.sites, exchange, received, started),
+            None => Logged::nowhere(response),
+        }
+    }
+}
+
+impl Answering {
+    fn ready(response: Response<Logged>) -> Self {
+        Self::Ready(Some(response))
+    }
+}
+
+impl Future for Answering {
+    type Output = Response<Logged>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Logged>> {
+        match self.get_mut() {
+            Self::Ready(response) => {
+                Poll::Ready(response.take().expect("invariant: a future that is done is not polled"))
+            }
+            Self::Php(answer) => answer.as_mut().poll(context),
+        }
     }
 }
 
 /// What HTTP forbids and hyper lets through.
 fn check(request: &Request<Incoming>, max_header_size: usize) -> Result<(), StatusCode> {
-    let headers = request.headers();
+    // One walk instead of a look-up for each.
+    let (mut size, mut hosts, mut encoded, mut with_length) = (0, 0, false, false);
+    for (name, value) in request.headers() {
+        size += name.as_str().len() + value.len() + 4;
+        hosts += usize::from(*name == header::HOST);
+        encoded |= *name == header::TRANSFER_ENCODING;
+        with_length |= *name == header::CONTENT_LENGTH;
+    }
     // hyper looks at the size only while a head is not complete.
-    let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if fields > max_header_size {
+    if size > max_header_size {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     // RFC 9112 §3.2: exactly one Host field, but for HTTP/1.0.
-    let hosts = headers.get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         return Err(StatusCode::BAD_REQUEST);
     }
     // RFC 9112 §6.1: both together are how requests are smuggled past a proxy that believes the other one.
-    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+    if encoded && with_length {
         return Err(StatusCode::BAD_REQUEST);
     }
     if request.method() == Method::CONNECT {

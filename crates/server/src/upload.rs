@@ -52,33 +52,49 @@ enum State {
 }
 
 impl Upload {
-    /// Reads the body until it ends or `enough` bytes are there. An error is the status to answer with; the request
-    /// then never reaches PHP.
-    /// `received` counts the bytes.
-    pub async fn begin(
-        body: Incoming,
-        limits: BodyLimits,
-        enough: usize,
-        received: Rc<Cell<u64>>,
-    ) -> Result<Self, StatusCode> {
+    /// `received` counts the bytes. An error is the status to answer with; the request then never reaches PHP.
+    pub fn new(body: Incoming, limits: BodyLimits, received: Rc<Cell<u64>>) -> Result<Self, StatusCode> {
         let announced = body.size_hint().lower();
         if limits.size.is_some_and(|limit| announced > limit) {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        let mut upload = Self {
+        let state = if body.is_end_stream() { State::Done } else { State::Reading };
+        Ok(Self {
             body,
             limits,
             received,
             prefix: Prefix { bytes: Bytes::new(), complete: true },
             pending: Bytes::new(),
-            state: State::Done,
+            state,
             silence: None,
-        };
-        if !upload.body.is_end_stream() {
-            upload.state = State::Reading;
-            upload.read_prefix(enough).await?;
+        })
+    }
+
+    /// Reads the body until it ends or `enough` bytes are there. Errors as in [`Upload::new`].
+    pub async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
+        if self.state == State::Done {
+            return Ok(());
         }
-        Ok(upload)
+        let mut bytes = BytesMut::new();
+        while bytes.len() < enough {
+            match poll_fn(|context| self.poll_chunk(context)).await? {
+                Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
+                    self.prefix.bytes = chunk;
+                    self.state = State::Done;
+                    return Ok(());
+                }
+                Some(chunk) => bytes.extend_from_slice(&chunk),
+                None => {
+                    self.prefix.bytes = bytes.freeze();
+                    self.state = State::Done;
+                    return Ok(());
+                }
+            }
+        }
+        // The last chunk may reach beyond the ring.
+        self.pending = bytes.split_off(enough).freeze();
+        self.prefix = Prefix { bytes: bytes.freeze(), complete: false };
+        Ok(())
     }
 
     pub fn prefix(&self) -> &Prefix {
@@ -116,29 +132,6 @@ impl Upload {
                 },
             }
         }
-    }
-
-    async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
-        let mut bytes = BytesMut::new();
-        while bytes.len() < enough {
-            match poll_fn(|context| self.poll_chunk(context)).await? {
-                Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
-                    self.prefix.bytes = chunk;
-                    self.state = State::Done;
-                    return Ok(());
-                }
-                Some(chunk) => bytes.extend_from_slice(&chunk),
-                None => {
-                    self.prefix.bytes = bytes.freeze();
-                    self.state = State::Done;
-                    return Ok(());
-                }
-            }
-        }
-        // The last chunk may reach beyond the ring.
-        self.pending = bytes.split_off(enough).freeze();
-        self.prefix = Prefix { bytes: bytes.freeze(), complete: false };
-        Ok(())
     }
 
     /// The next bytes from the client; `None` at the end of a body that came whole.

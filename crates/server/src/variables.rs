@@ -1,13 +1,12 @@
 //! A request as PHP sees it: the variables of `$_SERVER` (RFC 3875, and what PHP servers add).
 
-use http::{HeaderMap, HeaderName, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use regent_handlers::{Exchange, PhpTarget};
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
 use regent_wire::{HeadBlock, HeadBuilder};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// SERVER_SOFTWARE.
 pub(crate) const SOFTWARE: &str = concat!("Regent/", env!("CARGO_PKG_VERSION"));
@@ -26,7 +25,7 @@ keys! {
 /// Writes requests' variables; made once for each I/O thread.
 pub(crate) struct Variables {
     /// Keys of the request fields that have one.
-    fields: HashMap<HeaderName, u16>,
+    fields: FxHashMap<HeaderName, u16>,
 }
 
 /// What belongs to the connection: made once for each.
@@ -101,30 +100,18 @@ impl Variables {
         if let Some(authority) = authority {
             head.known(keys::HTTP_HOST, authority.as_str().as_bytes());
         }
-        for name in headers.keys() {
-            let superseded = authority.is_some() && *name == header::HOST;
-            if superseded || *name == "proxy" || name.as_str().contains('_') {
-                continue;
-            }
-            let mut values = headers.get_all(name).iter();
-            let Some(first) = values.next() else { continue };
+        let mut fields = headers.iter().peekable();
+        while let Some((name, first)) = fields.next() {
+            // Fields of one name follow one another in a `HeaderMap`.
+            let more = std::iter::from_fn(|| fields.next_if(|(next, _)| *next == name));
             let mut joined = Vec::new();
-            let value = match values.next() {
-                None => first.as_bytes(),
-                Some(second) => {
-                    let separator: &[u8] = if *name == header::COOKIE { b"; " } else { b", " };
-                    joined.extend_from_slice(first.as_bytes());
-                    for value in std::iter::once(second).chain(values) {
-                        joined.extend_from_slice(separator);
-                        joined.extend_from_slice(value.as_bytes());
-                    }
-                    &joined
-                }
-            };
+            let value = joined_value(name, first, more.map(|(_, value)| value), &mut joined);
             match self.fields.get(name) {
                 // CGI has these two without the prefix (RFC 3875 §4.1.18).
-                Some(&key) if key == CONTENT_TYPE_FIELD || key == CONTENT_LENGTH_FIELD => {}
+                Some(&(CONTENT_TYPE_FIELD | CONTENT_LENGTH_FIELD)) => {}
+                Some(&keys::HTTP_HOST) if authority.is_some() => {}
                 Some(&key) => head.known(key, value),
+                None if *name == "proxy" || name.as_str().contains('_') => {}
                 None => head.named(variable_name(name).as_bytes(), value),
             }
         }
@@ -150,47 +137,33 @@ fn request_line(head: &mut HeadBuilder, exchange: &Exchange) {
 }
 
 fn script(head: &mut HeadBuilder, target: &PhpTarget) {
-    let root = target.document_root.as_os_str().as_bytes();
-    head.known(keys::DOCUMENT_ROOT, root);
-    head.known(keys::SCRIPT_FILENAME, target.script_filename.as_os_str().as_bytes());
-    head.known(keys::SCRIPT_NAME, target.script_name.as_bytes());
-    head.known(keys::DOCUMENT_URI, target.script_name.as_bytes());
-    if target.path_info.is_empty() {
-        head.known(keys::PHP_SELF, target.script_name.as_bytes());
-    } else {
-        head.known(
-            keys::PHP_SELF,
-            [target.script_name.as_bytes(), target.path_info.as_bytes()].concat().as_slice(),
-        );
-        head.known(keys::PATH_INFO, target.path_info.as_bytes());
-        let translated = translated(&target.document_root, &target.path_info);
-        head.known(keys::PATH_TRANSLATED, &translated);
+    head.known(keys::DOCUMENT_ROOT, target.document_root().as_os_str().as_bytes());
+    head.known(keys::SCRIPT_FILENAME, target.script_filename().as_os_str().as_bytes());
+    head.known(keys::SCRIPT_NAME, target.script_name());
+    head.known(keys::DOCUMENT_URI, target.script_name());
+    head.known(keys::PHP_SELF, target.url_path());
+    if !target.path_info().is_empty() {
+        head.known(keys::PATH_INFO, target.path_info());
+        head.known(keys::PATH_TRANSLATED, &target.path_translated());
     }
-}
-
-/// RFC 3875 §4.1.6: the path info as if it were a path of its own.
-fn translated(root: &Path, path_info: &str) -> Vec<u8> {
-    [root.as_os_str().as_bytes(), path_info.as_bytes()].concat()
 }
 
 fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer) {
     let name = if exchange.host.is_empty() { &peer.local_address } else { &exchange.host };
     head.known(keys::SERVER_NAME, name.as_bytes());
-    head.known(keys::SERVER_PORT, port(exchange, peer).as_bytes());
+    head.known(keys::SERVER_PORT, port(exchange, peer));
     head.block(&peer.block);
 }
 
 /// The port that the client named, or that of the listener.
-fn port<'a>(exchange: &'a Exchange, peer: &'a Peer) -> &'a str {
+fn port<'a>(exchange: &'a Exchange, peer: &'a Peer) -> &'a [u8] {
     let named = match exchange.original_uri.authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => exchange.headers.get(header::HOST).and_then(|host| host.to_str().ok()),
+        Some(authority) => authority.as_str().as_bytes(),
+        None => exchange.headers.get(header::HOST).map_or(&[][..], |host| host.as_bytes()),
     };
-    let port = named.and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
-    match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
-        Some(port) => port,
-        None => &peer.local_port,
-    }
+    let port = named.iter().rposition(|byte| *byte == b':').map(|colon| &named[colon + 1..]);
+    port.filter(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit))
+        .unwrap_or(peer.local_port.as_bytes())
 }
 
 fn body(head: &mut HeadBuilder, headers: &HeaderMap, length: Option<u64>) {
@@ -201,6 +174,24 @@ fn body(head: &mut HeadBuilder, headers: &HeaderMap, length: Option<u64>) {
         Some(length) => head.known(keys::CONTENT_LENGTH, length.to_string().as_bytes()),
         None => head.known(keys::CONTENT_LENGTH, b""),
     }
+}
+
+/// The value of a field; of several of one name, all of them, put together in `joined`.
+fn joined_value<'a>(
+    name: &HeaderName,
+    first: &'a HeaderValue,
+    more: impl Iterator<Item = &'a HeaderValue>,
+    joined: &'a mut Vec<u8>,
+) -> &'a [u8] {
+    let separator: &[u8] = if *name == header::COOKIE { b"; " } else { b", " };
+    for value in more {
+        if joined.is_empty() {
+            joined.extend_from_slice(first.as_bytes());
+        }
+        joined.extend_from_slice(separator);
+        joined.extend_from_slice(value.as_bytes());
+    }
+    if joined.is_empty() { first.as_bytes() } else { joined }
 }
 
 /// `x-forwarded-for` → `HTTP_X_FORWARDED_FOR`.

@@ -137,7 +137,6 @@ struct regent_wire_io {
     _Atomic uint32_t parked;
     uint32_t pad0[15];
     _Atomic uint64_t summary[REGENT_WIRE_SUMMARY_WORDS];
-    uint64_t pad1[4];
 };
 
 enum regent_wire_body_state {

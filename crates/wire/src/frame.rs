@@ -10,6 +10,8 @@
 //! | 4 end | none; flag 1: the response broke off |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
 
+use bytes::{Buf, Bytes};
+
 /// Bytes of a frame's header.
 pub(crate) const HEADER: usize = 8;
 /// Bytes of a log frame beside message and context.
@@ -29,7 +31,7 @@ pub enum Frame {
     Head(ResponseHead),
     /// 1xx: the real head follows.
     Informational(ResponseHead),
-    Body(Vec<u8>),
+    Body(Bytes),
     /// Nothing follows.
     End(Completion),
     Log(LogLine),
@@ -51,7 +53,7 @@ pub struct ResponseHead {
     /// Offset of the first field in `payload`.
     fields_at: usize,
     fields: u32,
-    payload: Vec<u8>,
+    payload: Bytes,
 }
 
 /// A line for the log, of a request.
@@ -70,6 +72,11 @@ impl ResponseHead {
         &self.payload[8..self.fields_at]
     }
 
+    /// Number of fields that the engine announced: a hint, since it may have lied.
+    pub fn field_count(&self) -> usize {
+        self.fields as usize
+    }
+
     /// Name and value of every field, in order. Unchecked: they are what the engine wrote.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = &self.payload[self.fields_at..];
@@ -86,8 +93,15 @@ impl ResponseHead {
 }
 
 impl Frame {
-    /// Reads a frame's payload. `None` if it is not one of this protocol.
-    pub(crate) fn parse(kind: u8, flags: u8, payload: Vec<u8>) -> Option<Self> {
+    /// Takes the first frame from bytes that hold at least one, whole. `None` if it is not one of this protocol.
+    pub(crate) fn take(bytes: &mut Bytes) -> Option<Self> {
+        let &[a, b, c, d, kind, flags, _, _] = bytes.first_chunk::<HEADER>()?;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        if length > bytes.len() - HEADER {
+            return None;
+        }
+        bytes.advance(HEADER);
+        let payload = bytes.split_to(length);
         Some(match kind {
             HEAD => Self::Head(parse_head(payload)?),
             INFORMATIONAL => Self::Informational(parse_head(payload)?),
@@ -102,7 +116,7 @@ impl Frame {
     }
 }
 
-fn parse_head(payload: Vec<u8>) -> Option<ResponseHead> {
+fn parse_head(payload: Bytes) -> Option<ResponseHead> {
     let fixed = payload.get(..8)?;
     let status = u16::from_le_bytes([fixed[0], fixed[1]]);
     let fields_at = 8 + u16::from_le_bytes([fixed[2], fixed[3]]) as usize;
@@ -198,7 +212,7 @@ mod tests {
     use super::*;
 
     fn reparse(bytes: &[u8]) -> Option<Frame> {
-        Frame::parse(bytes[4], bytes[5], bytes[HEADER..].to_vec())
+        Frame::take(&mut Bytes::copy_from_slice(bytes))
     }
 
     #[test]
@@ -219,6 +233,17 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_taken_one_by_one() {
+        let mut out = body_header(2).to_vec();
+        out.extend_from_slice(b"hi");
+        out.extend_from_slice(&end_frame(Completion::Complete));
+        let mut bytes = Bytes::from(out);
+        assert_eq!(Frame::take(&mut bytes), Some(Frame::Body(Bytes::from_static(b"hi"))));
+        assert_eq!(Frame::take(&mut bytes), Some(Frame::End(Completion::Complete)));
+        assert!(bytes.is_empty());
+    }
+
+    #[test]
     fn a_log_line_is_read_back() {
         let mut out = Vec::new();
         encode_log(&mut out, 4, b"careful", b"{}");
@@ -228,8 +253,15 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_frames_never_panic(kind: u8, flags: u8, payload: Vec<u8>) {
-            if let Some(Frame::Head(head) | Frame::Informational(head)) = Frame::parse(kind, flags, payload) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            reparse(&bytes);
+        }
+
+        #[test]
+        fn arbitrary_payloads_never_panic(kind: u8, flags: u8, payload: Vec<u8>) {
+            let mut bytes = header(payload.len() as u32, kind, flags).to_vec();
+            bytes.extend_from_slice(&payload);
+            if let Some(Frame::Head(head) | Frame::Informational(head)) = reparse(&bytes) {
                 head.reason();
                 head.fields().for_each(drop);
             }

@@ -84,16 +84,15 @@ impl HeadBuilder {
     pub fn known(&mut self, key: u16, value: &[u8]) {
         debug_assert!((key as usize) < WELL_KNOWN.len());
         self.start(key, 0, value.len());
-        self.finish(value);
+        self.push_terminated(value);
     }
 
     /// Adds a variable by name; a well-known one may be given by name too. Names above 64 KiB are dropped.
     pub fn named(&mut self, name: &[u8], value: &[u8]) {
         let Ok(length) = u16::try_from(name.len()) else { return };
         self.start(OTHER, length, value.len());
-        self.bytes.extend_from_slice(name);
-        self.bytes.push(0);
-        self.finish(value);
+        self.push_terminated(name);
+        self.push_terminated(value);
     }
 
     /// Adds all variables of a block.
@@ -116,13 +115,14 @@ impl HeadBuilder {
 
     fn start(&mut self, key: u16, name_length: u16, value_length: usize) {
         self.variables += 1;
-        self.bytes.extend_from_slice(&key.to_le_bytes());
-        self.bytes.extend_from_slice(&name_length.to_le_bytes());
-        self.bytes.extend_from_slice(&(value_length as u32).to_le_bytes());
+        let fixed = u64::from(key) | u64::from(name_length) << 16 | (value_length as u64) << 32;
+        self.bytes.extend_from_slice(&fixed.to_le_bytes());
     }
 
-    fn finish(&mut self, value: &[u8]) {
-        self.bytes.extend_from_slice(value);
+    fn push_terminated(&mut self, text: &[u8]) {
+        // Once for both: this is done for every variable of every request.
+        self.bytes.reserve(text.len() + 1);
+        self.bytes.extend_from_slice(text);
         self.bytes.push(0);
     }
 }

@@ -6,12 +6,13 @@
 mod rescue;
 
 use crate::backend::Backend;
-use crate::frame::{self, Frame};
+use crate::frame::Frame;
 use crate::layout::{BodyState, SlotControl};
 use crate::pipe;
 use crate::ring::{Corrupt, Reader, Writer};
 use crate::slot::{StateWord, Token};
 use crate::sync::Ordering;
+use bytes::Bytes;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ struct Record {
     body: Cell<BodyState>,
     written: Cell<u64>,
     read: Cell<u64>,
+    /// Frames that were fetched from the ring and not read yet.
+    unparsed: Cell<Bytes>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -167,28 +170,16 @@ impl Port {
             lost if lost.phase == Phase::Lost => lost,
             _ => self.live(token)?,
         };
-        let index = self.index(token.slot);
-        let slot = record.backend().region().slot(index);
-        // Before the ring: what was written before the release is then seen.
-        let done = record.phase == Phase::Lost || StateWord(&slot.state).is_done(token.generation);
-        let reader = self.response_reader(index, record);
-        let available = reader.available().map_err(|Corrupt| ReadError::Corrupt)?;
-        if available == 0 {
-            return if done { Err(ReadError::Lost) } else { Ok(None) };
+        let mut unparsed = record.unparsed.take();
+        if unparsed.is_empty() {
+            match self.fetch(token, record)? {
+                Some(bytes) => unparsed = bytes,
+                None => return Ok(None),
+            }
         }
-        let mut header = [0; frame::HEADER];
-        if available < header.len() {
-            return Err(ReadError::Corrupt);
-        }
-        reader.peek(0, &mut header);
-        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        if length > available - header.len() {
-            return Err(ReadError::Corrupt);
-        }
-        let mut payload = vec![0; length];
-        reader.peek(header.len(), &mut payload);
-        pipe::advance(slot, &reader, header.len() + length);
-        Frame::parse(header[4], header[5], payload).map(Some).ok_or(ReadError::Corrupt)
+        let frame = Frame::take(&mut unparsed).ok_or(ReadError::Corrupt)?;
+        record.unparsed.set(unparsed);
+        Ok(Some(frame))
     }
 
     /// Gives the request up: it is withdrawn if no thread has it, and its thread is told otherwise. The token is
@@ -223,8 +214,13 @@ impl Port {
 
     /// Calls `news` with the token of every request that has some.
     pub fn drain(&mut self, backend: &Backend, mut news: impl FnMut(Token)) {
+        let doorbell = backend.region().doorbell(self.io);
+        // Most of the time there is nothing, and a look is cheaper than an exchange.
+        if doorbell.control.summary.iter().all(|word| word.load(Ordering::Relaxed) == 0) {
+            return;
+        }
         let mut orphans = std::mem::take(&mut self.scratch);
-        backend.region().doorbell(self.io).drain(|slot| {
+        doorbell.drain(|slot| {
             let Some(record) = self.records.get(slot) else { return };
             match record.phase {
                 Phase::Held => news(Token { slot: slot as u32, generation: record.generation }),
@@ -269,6 +265,23 @@ impl Port {
         record.pool = pool as u32;
         record.ticket = ticket;
         Ok(())
+    }
+
+    /// All that has been published of the response and was not fetched yet; frames are published whole.
+    fn fetch(&self, token: Token, record: &Record) -> Result<Option<Bytes>, ReadError> {
+        let index = self.index(token.slot);
+        let slot = record.backend().region().slot(index);
+        // Before the ring: what was written before the release is then seen.
+        let done = record.phase == Phase::Lost || StateWord(&slot.state).is_done(token.generation);
+        let reader = self.response_reader(index, record);
+        let available = reader.available().map_err(|Corrupt| ReadError::Corrupt)?;
+        if available == 0 {
+            return if done { Err(ReadError::Lost) } else { Ok(None) };
+        }
+        let mut bytes = vec![0; available];
+        reader.peek(0, &mut bytes);
+        pipe::advance(slot, &reader, available);
+        Ok(Some(bytes.into()))
     }
 
     fn cancel_held(&mut self, token: Token) -> Cancelled {
@@ -346,6 +359,7 @@ impl Port {
         self.orphans -= usize::from(record.phase == Phase::Orphan);
         record.phase = Phase::Free;
         record.backend = None;
+        record.unparsed.take();
         self.free.push(slot);
     }
 

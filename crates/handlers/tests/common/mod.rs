@@ -1,7 +1,7 @@
 //! Sites made of routes and directories, and requests to them.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use http::{HeaderMap, HeaderName, Method, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use regent_config::*;
 use regent_handlers::{Action, Exchange, PhpTarget, Sites};
@@ -107,19 +107,12 @@ impl Answer {
 }
 
 pub fn exchange(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
-    let mut map = HeaderMap::new();
+    let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
-        map.append(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        request = request.header(*name, *value);
     }
     let remote = Some("192.0.2.7:5000".parse().unwrap());
-    Exchange::new(
-        Method::try_from(method).unwrap(),
-        uri.parse::<Uri>().unwrap(),
-        Version::HTTP_11,
-        map,
-        remote,
-        None,
-    )
+    Exchange::new(request.body(()).unwrap().into_parts().0, remote, None)
 }
 
 pub fn get(sites: &Sites, uri: &str) -> Answer {
