@@ -1,6 +1,7 @@
 //! The callbacks that PHP's side calls: leaves that read and write our structs and the shared memory, and never call
 //! Zend (laws 2 to 5).
 
+use crate::courtesy::{Courtesy, Neighbours};
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
 use crate::reporter::Reporter;
 use crate::threads::count_ready;
@@ -46,15 +47,30 @@ pub struct PhpThread {
     variables: Vec<Var>,
     number: String,
     running: bool,
+    courtesy: Courtesy,
     /// Until the first request is asked for.
     not_ready: Option<Arc<AtomicUsize>>,
     reporter: Arc<Reporter>,
 }
 
 impl PhpThread {
-    pub fn new(wire: EngineThread, not_ready: Arc<AtomicUsize>, reporter: Arc<Reporter>) -> Self {
+    /// Of the calling thread.
+    pub fn new(
+        wire: EngineThread,
+        neighbours: Arc<Neighbours>,
+        not_ready: Arc<AtomicUsize>,
+        reporter: Arc<Reporter>,
+    ) -> Self {
         let number = format!("{}\0", wire.index());
-        Self { wire, variables: Vec::new(), number, running: false, not_ready: Some(not_ready), reporter }
+        Self {
+            wire,
+            variables: Vec::new(),
+            number,
+            running: false,
+            courtesy: Courtesy::new(neighbours),
+            not_ready: Some(not_ready),
+            reporter,
+        }
     }
 
     /// Runs the thread's script until it ends.
@@ -85,7 +101,9 @@ impl PhpThread {
             count_ready(&not_ready, &self.reporter);
         }
         self.end_request();
+        let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
+        self.courtesy.begin(waiting_behind);
         fill(out, head, &mut self.variables, &self.number);
         self.running = true;
         true
@@ -94,6 +112,7 @@ impl PhpThread {
     fn end_request(&mut self) {
         if std::mem::take(&mut self.running) {
             self.wire.release();
+            self.courtesy.end();
         }
     }
 

@@ -3,6 +3,7 @@
 //! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand.
 //! It ends when its threads have drained, and at once when the server goes away.
 
+mod courtesy;
 mod ffi;
 mod host;
 mod php;

@@ -1,5 +1,6 @@
 //! PHP threads: started at once, each running its pool's script again and again until it is told to end.
 
+use crate::courtesy::Neighbours;
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::reporter::Reporter;
@@ -24,6 +25,7 @@ const BACKOFF_STEP: Duration = Duration::from_millis(20);
 pub fn run(engine: &Arc<Engine>, start: &Start, reporter: &Arc<Reporter>) {
     let total = start.pools.iter().map(|pool| usize::from(pool.threads)).sum();
     let not_ready = Arc::new(AtomicUsize::new(total));
+    let neighbours = Neighbours::new();
     let mut handles = Vec::new();
     for (pool_index, pool) in start.pools.iter().enumerate() {
         for number in 0..pool.threads {
@@ -32,6 +34,7 @@ pub fn run(engine: &Arc<Engine>, start: &Start, reporter: &Arc<Reporter>) {
             let runner = Runner {
                 pool: pool.clone(),
                 reporter: Arc::clone(reporter),
+                neighbours: Arc::clone(&neighbours),
                 not_ready: Arc::clone(&not_ready),
             };
             let builder = thread::Builder::new().name(thread_name(pool, number)).stack_size(STACK);
@@ -54,6 +57,7 @@ pub fn run(engine: &Arc<Engine>, start: &Start, reporter: &Arc<Reporter>) {
 struct Runner {
     pool: PoolStart,
     reporter: Arc<Reporter>,
+    neighbours: Arc<Neighbours>,
     not_ready: Arc<AtomicUsize>,
 }
 
@@ -69,7 +73,12 @@ impl Runner {
             n_worker_env: variables.len(),
             max_requests: self.pool.max_requests,
         };
-        let mut php = PhpThread::new(wire, Arc::clone(&self.not_ready), Arc::clone(&self.reporter));
+        let mut php = PhpThread::new(
+            wire,
+            Arc::clone(&self.neighbours),
+            Arc::clone(&self.not_ready),
+            Arc::clone(&self.reporter),
+        );
         let mut failures = 0;
         while !php.must_stop() {
             match php.run(&options) {

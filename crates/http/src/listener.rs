@@ -56,6 +56,8 @@ fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
     // A restart must not wait for the connections of the last run to time out (TIME_WAIT).
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Port)?;
+    // Accepted connections inherit it. Answers are written whole; waiting for more would only delay them.
+    socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
@@ -99,6 +101,14 @@ mod tests {
         let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let error = TcpListener::bind(listeners[0].local_addr().unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn accepted_connections_do_not_wait_for_more_to_send() {
+        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _client = TcpStream::connect(listeners[0].local_addr().unwrap()).unwrap();
+        let accepted = listeners.iter().find_map(|listener| listener.accept().ok());
+        assert!(accepted.unwrap().0.nodelay().unwrap());
     }
 
     #[test]

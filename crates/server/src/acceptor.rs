@@ -10,7 +10,7 @@ use regent_wire::Backend;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,12 +23,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// What an I/O thread is told.
 pub(crate) enum Command {
-    /// A connection that another thread accepted for the listener of that number.
-    Serve(TcpStream, usize),
+    /// A connection that another thread accepted.
+    Serve(Accepted<TcpStream>),
     /// New requests go to this engine; the sender is told when it is so.
     Switch(Arc<Backend>, oneshot::Sender<()>),
     /// This engine is dead; another one is current.
     Bury(Arc<Backend>),
+}
+
+/// A new connection.
+pub(crate) struct Accepted<S> {
+    pub stream: S,
+    /// The client.
+    pub remote: SocketAddr,
+    /// The number of the listener that it came to.
+    pub listener: usize,
 }
 
 /// How far the server has come.
@@ -120,7 +129,7 @@ struct Front {
 async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, io: Rc<IoThread>, front: Rc<Front>) {
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Serve(stream, listener) => front.serve(stream, listener),
+            Command::Serve(accepted) => front.serve(accepted),
             Command::Switch(next, done) => {
                 io.switch(next);
                 // The supervisor has gone otherwise.
@@ -140,9 +149,9 @@ impl Front {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let (front, next, threads) = (Rc::clone(self), Rc::clone(&next), Rc::clone(&threads));
             spawn_local(async move {
-                let accept = front.accept_from(&listener, |stream| {
+                let accept = front.accept_from(&listener, |stream, remote| {
                     let thread = next.fetch_add(1, Ordering::Relaxed) % threads.len();
-                    deal(&front, &threads, thread, stream, number);
+                    deal(&front, &threads, thread, Accepted { stream, remote, listener: number });
                 });
                 tokio::select! {
                     () = accept => {}
@@ -153,10 +162,14 @@ impl Front {
         Ok(())
     }
 
-    async fn accept_from(&self, listener: &tokio::net::TcpListener, deal: impl Fn(tokio::net::TcpStream)) {
+    async fn accept_from(
+        &self,
+        listener: &tokio::net::TcpListener,
+        deal: impl Fn(tokio::net::TcpStream, SocketAddr),
+    ) {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => deal(stream),
+                Ok((stream, remote)) => deal(stream, remote),
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -167,17 +180,17 @@ impl Front {
         }
     }
 
-    fn serve(self: &Rc<Self>, stream: TcpStream, listener: usize) {
+    fn serve(self: &Rc<Self>, accepted: Accepted<TcpStream>) {
+        let Accepted { stream, remote, listener } = accepted;
         match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => self.serve_async(stream, listener),
+            Ok(stream) => self.serve_async(Accepted { stream, remote, listener }),
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
         }
     }
 
-    fn serve_async(self: &Rc<Self>, stream: tokio::net::TcpStream, listener: usize) {
-        // Answers are written whole; waiting for more would only delay them.
-        let _ = stream.set_nodelay(true);
-        let (remote, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
+    fn serve_async(self: &Rc<Self>, accepted: Accepted<tokio::net::TcpStream>) {
+        let Accepted { stream, remote, listener } = accepted;
+        let (remote, local) = (Some(remote), stream.local_addr().ok());
         let ends = Rc::new(Ends { remote, local, peer: Peer::new(remote, local) });
         let service = Rc::clone(&self.services[listener]);
         let front = Rc::clone(self);
@@ -197,16 +210,16 @@ fn deal(
     front: &Rc<Front>,
     threads: &[mpsc::UnboundedSender<Command>],
     thread: usize,
-    stream: tokio::net::TcpStream,
-    listener: usize,
+    accepted: Accepted<tokio::net::TcpStream>,
 ) {
     if thread == 0 {
-        front.serve_async(stream, listener);
+        front.serve_async(accepted);
         return;
     }
+    let Accepted { stream, remote, listener } = accepted;
     match stream.into_std() {
         // A thread that has ended drops the connection, as the server is about to.
-        Ok(stream) => drop(threads[thread].send(Command::Serve(stream, listener))),
+        Ok(stream) => drop(threads[thread].send(Command::Serve(Accepted { stream, remote, listener }))),
         Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
     }
 }

@@ -108,6 +108,11 @@ impl EngineThread {
         self.engine.region.is_draining() || self.is_retired()
     }
 
+    /// Requests that wait in the thread's pool, withdrawn ones among them.
+    pub fn waiting(&self) -> u64 {
+        self.engine.region.waiting(self.pool)
+    }
+
     /// Waits for the next request and claims it. `None`: the thread must end.
     ///
     /// The head stays valid and unchanged until [`EngineThread::release`].
