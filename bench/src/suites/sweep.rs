@@ -216,7 +216,10 @@ fn notes(all: &[Measurement]) -> Vec<String> {
             "Regent and php-fpm with {THREADS} PHP threads or children. Latency is from the call of connect to the \
              end of the answer; a request without a right answer within 3 s is a miss (given up after 9 s)."
         ),
-        "`:default` servers have their distribution's own settings: listen backlogs of 511, few processes.".to_owned(),
+        "Servers with default settings have those of their distribution: listen backlogs of 511, few processes. \
+         Apache has 545 processes otherwise, as keep-alive connections need; without them the distribution's few are \
+         faster, as long as its listen queue does not overflow."
+            .to_owned(),
         "The loop is closed: the mean latency is concurrency ÷ throughput, whatever the server; the tail is what \
          tells servers apart."
             .to_owned(),

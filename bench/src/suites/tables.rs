@@ -204,7 +204,7 @@ fn server_row(server: &Description) -> Vec<String> {
 pub fn doubts(all: &[Measurement]) -> Vec<String> {
     let mut doubts = Vec::new();
     for measurement in all {
-        let Measurement { point, label, round, outcome, usage, plan, .. } = measurement;
+        let Measurement { point, label, round, outcome, plan, .. } = measurement;
         let mut doubt = |what: String| doubts.push(format!("{point}, {label}, round {round}: {what}"));
         let lag = outcome.lag.quantile_ms(0.99).unwrap_or(0.0);
         if matches!(plan.pace, crate::generator::plan::Pace::Open { .. }) && lag > LARGEST_LAG_MS {
@@ -213,15 +213,26 @@ pub fn doubts(all: &[Measurement]) -> Vec<String> {
                  {LARGEST_LAG_MS} ms is allowed)"
             ));
         }
-        if usage.listen_drops > 0 {
-            doubt(format!("the kernel dropped {} connections at full listen queues", usage.listen_drops));
-        }
         let wrong: u64 = outcome.kinds.values().map(|kind| kind.failures.wrong).sum();
         if wrong > 0 {
             doubt(format!("{wrong} answers had the wrong body"));
         }
     }
+    doubts.extend(drops(all));
     doubts
+}
+
+/// The kernel's silence at full listen queues, a line for each server.
+fn drops(all: &[Measurement]) -> impl Iterator<Item = String> {
+    servers(all).into_iter().filter_map(|(identity, label)| {
+        let dropped: Vec<&Measurement> =
+            all.iter().filter(|m| m.server == identity && m.usage.listen_drops > 0).collect();
+        let total: u64 = dropped.iter().map(|m| m.usage.listen_drops).sum();
+        let points = distinct(dropped.iter().map(|m| m.point.as_str())).join(", ");
+        (total > 0).then(|| {
+            format!("{label}: the kernel dropped {total} connections at full listen queues, in all rounds ({points})")
+        })
+    })
 }
 
 #[cfg(test)]
