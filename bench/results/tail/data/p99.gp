@@ -1,0 +1,17 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'p99.png'
+set title '99th percentile of the latency: 128-byte answer by PHP, keep-alive'
+set xlabel 'connections'
+set ylabel 'p99 latency (ms)'
+set logscale x
+set logscale y
+set grid
+set samples 200
+set key above
+plot 'p99-classic.dat' using 1:2 with points pointtype 2 linecolor rgb '#0072b2' title 'Regent classic', \
+     'p99-classic.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#0072b2' notitle, \
+     'p99-worker.dat' using 1:2 with points pointtype 2 linecolor rgb '#d55e00' title 'Regent worker', \
+     'p99-worker.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#d55e00' notitle, \
+     'p99-fpm.dat' using 1:2 with points pointtype 2 linecolor rgb '#00865f' title 'nginx + php-fpm', \
+     'p99-fpm.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' notitle

@@ -1,0 +1,17 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'throughput.png'
+set title 'Throughput: 128-byte answer by PHP, keep-alive'
+set xlabel 'connections'
+set ylabel 'throughput (requests/s)'
+set logscale x
+set yrange [0:*]
+set grid
+set samples 200
+set key above
+plot 'throughput-classic.dat' using 1:2 with points pointtype 2 linecolor rgb '#0072b2' title 'Regent classic', \
+     'throughput-classic.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#0072b2' notitle, \
+     'throughput-worker.dat' using 1:2 with points pointtype 2 linecolor rgb '#d55e00' title 'Regent worker', \
+     'throughput-worker.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#d55e00' notitle, \
+     'throughput-fpm.dat' using 1:2 with points pointtype 2 linecolor rgb '#00865f' title 'nginx + php-fpm', \
+     'throughput-fpm.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' notitle
