@@ -14,7 +14,7 @@ const BACKLOG: i32 = 4096;
 /// their clients would try again only after a second.
 const SOCKETS: usize = 8;
 
-/// Listens on an address, non-blocking: accept from all of the sockets. The IPv6 wildcard takes IPv4 too; where IPv6
+/// Listens on an address, non-blocking: accept from all of the sockets, of which there is at least one. The IPv6 wildcard takes IPv4 too; where IPv6
 /// is off, it becomes the IPv4 wildcard.
 pub fn listen(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
     let wildcard = address.is_ipv6() && address.ip().is_unspecified();
@@ -32,13 +32,15 @@ fn listen_on(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
     first.set_reuse_port(true)?;
     first.listen(BACKLOG)?;
     let address = first.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let mut listeners = vec![first.into()];
-    for _ in 1..SOCKETS {
-        let socket = bind(address, Sharing::Port)?;
-        socket.listen(BACKLOG)?;
-        listeners.push(socket.into());
-    }
-    Ok(listeners)
+    // Where the system does not give more of them, fewer hold fewer connections: no reason not to serve.
+    let others = (1..SOCKETS).map_while(|_| also_listen(address).ok());
+    Ok(std::iter::once(first).chain(others).map(TcpListener::from).collect())
+}
+
+fn also_listen(address: SocketAddr) -> io::Result<Socket> {
+    let socket = bind(address, Sharing::Port)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
 }
 
 /// Whether other sockets of this user may have the same address.
