@@ -23,7 +23,9 @@ impl Interrupt {
     /// An error once the program was asked to end; returning it drops, and so ends, every server.
     pub fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {
-            bail!("interrupted; the servers were stopped; a suite that is started again goes on where it was");
+            bail!(
+                "interrupted; the servers were stopped; a suite that is started again goes on where it was"
+            );
         }
         Ok(())
     }
