@@ -59,6 +59,7 @@ typedef struct regent_emit {
     int informational;             /* 1: the head is a 1xx response; the real head follows */
     int end;                       /* 1: nothing follows; the response is complete */
     int truncated;                 /* with end: the response broke off (the script died after the head was sent) */
+    uint64_t memory;               /* with end: bytes that PHP's memory manager has given out on this thread */
 } regent_emit;
 
 /* What a callback that touches the client returns. */

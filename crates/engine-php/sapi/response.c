@@ -172,7 +172,8 @@ int regent_send_informational(regent_context *context, int status)
 static bool send_part(regent_context *context, const char *body, size_t size, bool end)
 {
     regent_response *response = &context->response;
-    regent_emit part = {.body = body, .body_len = size, .end = end, .truncated = end && response->truncated};
+    regent_emit part = {.body = body, .body_len = size, .end = end, .truncated = end && response->truncated,
+                        .memory = end ? zend_memory_usage(false) : 0};
     if (response->head_pending) {
         part.has_head = 1;
         part.status = response->status;

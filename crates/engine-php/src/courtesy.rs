@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A request that takes longer could hold up others: some slices of the scheduler (3 ms), so that a short one that was
 /// interrupted is not taken for it.
@@ -22,8 +22,7 @@ const STREAK: u8 = 16;
 /// What the threads of an engine know in common.
 #[derive(Debug)]
 pub struct Neighbours {
-    since: Instant,
-    /// When the last long request ended, in ms after `since`, and 0 without any.
+    /// When the last long request ended, in ms of the monotonic clock, and 0 without any.
     last_long: AtomicU64,
 }
 
@@ -34,7 +33,7 @@ pub struct Courtesy {
     class: Class,
     /// Requests in a row, up to [`STREAK`], that others waited behind.
     crowded: u8,
-    started: Instant,
+    started: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,48 +46,43 @@ enum Class {
 
 impl Neighbours {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { since: Instant::now(), last_long: AtomicU64::new(0) })
+        Arc::new(Self { last_long: AtomicU64::new(0) })
     }
 
-    fn note_long(&self, now: Instant) {
-        self.last_long.store(self.milliseconds(now).max(1), Ordering::Relaxed);
+    fn note_long(&self, now: Duration) {
+        self.last_long.store(milliseconds(now).max(1), Ordering::Relaxed);
     }
 
-    fn have_long(&self, now: Instant) -> bool {
+    fn have_long(&self, now: Duration) -> bool {
         let last = self.last_long.load(Ordering::Relaxed);
-        last > 0 && self.milliseconds(now) < last + MEMORY.as_millis() as u64
-    }
-
-    fn milliseconds(&self, now: Instant) -> u64 {
-        now.saturating_duration_since(self.since).as_millis() as u64
+        last > 0 && milliseconds(now) < last + milliseconds(MEMORY)
     }
 }
 
 impl Courtesy {
     /// Of the calling thread.
     pub fn new(neighbours: Arc<Neighbours>) -> Self {
-        Self { neighbours, class: class_of_this_thread(), crowded: 0, started: Instant::now() }
+        Self { neighbours, class: class_of_this_thread(), crowded: 0, started: Duration::ZERO }
     }
 
-    /// The thread starts a request while so many others wait.
-    pub fn begin(&mut self, waiting: u64) {
-        self.started = Instant::now();
-        if let Some(class) = self.change(waiting, self.started) {
+    /// The thread has started a request at `now` (of the monotonic clock) while so many others wait.
+    pub fn begin(&mut self, waiting: u64, now: Duration) {
+        self.started = now;
+        if let Some(class) = self.change(waiting, now) {
             // It is refused only where a sandbox forbids it; then the class stays, and is not asked for again.
             self.class = if set_class_of_this_thread(class) { class } else { Class::Foreign };
         }
     }
 
-    /// The request has ended.
-    pub fn end(&mut self) {
-        let now = Instant::now();
-        if now.saturating_duration_since(self.started) > LONG {
-            self.neighbours.note_long(now);
+    /// The request has ended after so long.
+    pub fn end(&mut self, busy: Duration) {
+        if busy > LONG {
+            self.neighbours.note_long(self.started + busy);
         }
     }
 
     /// The class to change to, if it is time.
-    fn change(&mut self, waiting: u64, now: Instant) -> Option<Class> {
+    fn change(&mut self, waiting: u64, now: Duration) -> Option<Class> {
         let long = self.neighbours.have_long(now);
         self.crowded = match waiting {
             _ if long => 0,
@@ -101,6 +95,10 @@ impl Courtesy {
             _ => None,
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
 }
 
 fn class_of_this_thread() -> Class {
@@ -127,12 +125,14 @@ fn set_class_of_this_thread(class: Class) -> bool {
 mod tests {
     use super::*;
 
+    const NOW: Duration = Duration::from_secs(1000);
+
     fn courtesy() -> Courtesy {
         Courtesy { class: Class::Other, ..Courtesy::new(Neighbours::new()) }
     }
 
     /// As `begin`, without the system call.
-    fn begin(courtesy: &mut Courtesy, waiting: u64, now: Instant) {
+    fn begin(courtesy: &mut Courtesy, waiting: u64, now: Duration) {
         if let Some(class) = courtesy.change(waiting, now) {
             courtesy.class = class;
         }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_thread_under_load_stops_preempting_and_a_thread_without_starts_again() {
         let mut courtesy = courtesy();
-        let now = Instant::now();
+        let now = NOW;
         (1..STREAK).for_each(|_| begin(&mut courtesy, 5, now));
         assert_eq!(courtesy.class, Class::Other);
         begin(&mut courtesy, 5, now);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_long_request_lets_everybody_preempt_for_a_second() {
         let mut courtesy = courtesy();
-        let start = Instant::now();
+        let start = NOW;
         (0..STREAK).for_each(|_| begin(&mut courtesy, 5, start));
         courtesy.neighbours.note_long(start);
         begin(&mut courtesy, 5, start + MEMORY / 2);
@@ -167,18 +167,17 @@ mod tests {
     #[test]
     fn only_long_requests_are_noted() {
         let mut courtesy = courtesy();
-        courtesy.started = Instant::now();
-        let start = courtesy.started;
-        assert!(!courtesy.neighbours.have_long(start));
-        courtesy.started = start - 2 * LONG;
-        courtesy.end();
-        assert!(courtesy.neighbours.have_long(Instant::now()));
+        courtesy.started = NOW;
+        courtesy.end(LONG / 2);
+        assert!(!courtesy.neighbours.have_long(NOW + LONG));
+        courtesy.end(2 * LONG);
+        assert!(courtesy.neighbours.have_long(NOW + 2 * LONG));
     }
 
     #[test]
     fn the_operators_class_stays() {
         let mut courtesy = Courtesy { class: Class::Foreign, ..courtesy() };
-        (0..2 * STREAK).for_each(|_| begin(&mut courtesy, 5, Instant::now()));
+        (0..2 * STREAK).for_each(|_| begin(&mut courtesy, 5, NOW));
         assert_eq!(courtesy.class, Class::Foreign);
     }
 

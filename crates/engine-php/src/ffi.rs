@@ -47,6 +47,7 @@ pub struct Emit {
     pub informational: c_int,
     pub end: c_int,
     pub truncated: c_int,
+    pub memory: u64,
 }
 
 pub const OK: c_int = 0;

@@ -58,7 +58,7 @@ impl PhpThread {
     pub fn new(
         wire: EngineThread,
         neighbours: Arc<Neighbours>,
-        not_ready: Arc<AtomicUsize>,
+        not_ready: Option<Arc<AtomicUsize>>,
         reporter: Arc<Reporter>,
     ) -> Self {
         let number = format!("{}\0", wire.index());
@@ -68,7 +68,7 @@ impl PhpThread {
             number,
             running: false,
             courtesy: Courtesy::new(neighbours),
-            not_ready: Some(not_ready),
+            not_ready,
             reporter,
         }
     }
@@ -103,16 +103,15 @@ impl PhpThread {
         self.end_request();
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
-        self.courtesy.begin(waiting_behind);
         fill(out, head, &mut self.variables, &self.number);
+        self.courtesy.begin(waiting_behind, self.wire.started());
         self.running = true;
         true
     }
 
     fn end_request(&mut self) {
         if std::mem::take(&mut self.running) {
-            self.wire.release();
-            self.courtesy.end();
+            self.courtesy.end(self.wire.release());
         }
     }
 
@@ -128,6 +127,7 @@ impl PhpThread {
             self.wire.body(unsafe { Str { ptr: part.body, len: part.body_len }.bytes() })?;
         }
         if part.end != 0 {
+            self.wire.set_memory(part.memory);
             self.wire.end(if part.truncated != 0 { Completion::Truncated } else { Completion::Complete })?;
         }
         self.wire.publish();

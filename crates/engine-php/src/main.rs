@@ -11,14 +11,15 @@ mod reporter;
 mod threads;
 
 use anyhow::{Context, Result, bail};
-use regent_wire::control::{self, Event, Start, descriptors};
+use regent_wire::control::{self, Event, Order, Start, descriptors};
 use regent_wire::{Engine, Region};
 use reporter::Reporter;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use threads::Threads;
 
 fn main() -> ExitCode {
     match run() {
@@ -43,11 +44,14 @@ fn run() -> Result<()> {
     let start = read_start(&mut lines)?;
     let engine = Arc::new(open_engine()?);
     let reporter = Arc::new(Reporter::new(socket)?);
-    end_when_server_closes(lines);
+    let (orders, received) = mpsc::channel();
+    follow_server(lines, orders);
 
     php::start(&start, &reporter)?;
     reporter.send(&Event::Started { version: php::version(), opcache: php::opcache() });
-    threads::run(&engine, &start, &reporter);
+    let threads = Threads::start(engine, start, reporter);
+    obey(received, &threads);
+    threads.wait();
     php::stop();
     Ok(())
 }
@@ -97,12 +101,31 @@ fn open_engine() -> Result<Engine> {
     Ok(Engine::new(region, doorbells))
 }
 
-/// The server says nothing after the start; when the socket ends, so does this process, in whatever state it is.
-fn end_when_server_closes(mut lines: BufReader<UnixStream>) {
-    let watch = move || {
-        let _ = lines.read(&mut [0]);
+/// Passes on what the server orders. When the socket ends, so does this process, in whatever state it is.
+fn follow_server(lines: BufReader<UnixStream>, orders: mpsc::Sender<Order>) {
+    let follow = move || {
+        for line in lines.lines().map_while(Result::ok) {
+            // A server of another build has been refused by the version of its memory.
+            let Ok(order) = control::decode(&line) else { break };
+            // Its receiver is gone when this process ends anyway.
+            let _ = orders.send(order);
+        }
         // SAFETY: law 4: ends the process without unwinding or running handlers of PHP.
         unsafe { libc::_exit(0) }
     };
-    std::thread::Builder::new().name("control".into()).spawn(watch).expect("a thread can be made at start");
+    std::thread::Builder::new().name("control".into()).spawn(follow).expect("a thread can be made at start");
+}
+
+/// Carries out the server's orders, those from before PHP was ready among them.
+fn obey(orders: mpsc::Receiver<Order>, threads: &Arc<Threads>) {
+    let threads = Arc::clone(threads);
+    let carry_out = move || {
+        for Order::Start { threads: more } in orders {
+            threads.add(more);
+        }
+    };
+    std::thread::Builder::new()
+        .name("orders".into())
+        .spawn(carry_out)
+        .expect("a thread can be made at start");
 }

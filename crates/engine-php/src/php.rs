@@ -20,7 +20,7 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
     let software = CString::new(start.software.as_str())?;
     let names: Vec<Str> = WELL_KNOWN.iter().map(|name| Str::new(name.as_bytes())).collect();
     let options = ffi::Options {
-        threads: start.pools.iter().map(|pool| c_int::from(pool.threads)).sum(),
+        threads: start.threads.len() as c_int,
         ini: ini.as_ptr(),
         software: software.as_ptr(),
         well_known: names.as_ptr(),

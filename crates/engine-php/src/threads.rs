@@ -1,15 +1,16 @@
-//! PHP threads: started at once, each running its pool's script again and again until it is told to end.
+//! PHP threads: started side by side, at the beginning and whenever the server orders more, each running its pool's script
+//! again and again until it is told to end.
 
 use crate::courtesy::Neighbours;
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::reporter::Reporter;
-use regent_wire::control::{Event, PoolStart, Start, WorkerStart};
+use regent_wire::control::{Event, PoolStart, Start, ThreadStart, WorkerStart};
 use regent_wire::{Engine, EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,38 +19,114 @@ const STACK: usize = 16 * 1024 * 1024;
 /// Wait before a worker script that failed to boot is started again: doubled from the first to the last.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
+/// How often the engine looks whether it is to drain, while it has no thread.
+const DRAIN_LOOK: Duration = Duration::from_millis(100);
 /// How often a waiting thread looks whether it must end.
 const BACKOFF_STEP: Duration = Duration::from_millis(20);
 
-/// Runs all threads of all pools; returns when they have ended.
-pub fn run(engine: &Arc<Engine>, start: &Start, reporter: &Arc<Reporter>) {
-    let total = start.pools.iter().map(|pool| usize::from(pool.threads)).sum();
-    let not_ready = Arc::new(AtomicUsize::new(total));
-    let neighbours = Neighbours::new();
-    let mut handles = Vec::new();
-    for (pool_index, pool) in start.pools.iter().enumerate() {
-        for number in 0..pool.threads {
-            let index = handles.len();
-            let wire = (Arc::clone(engine), index, pool_index);
-            let runner = Runner {
-                pool: pool.clone(),
-                reporter: Arc::clone(reporter),
-                neighbours: Arc::clone(&neighbours),
-                not_ready: Arc::clone(&not_ready),
-            };
-            let builder = thread::Builder::new().name(thread_name(pool, number)).stack_size(STACK);
-            match builder.spawn(move || runner.run(EngineThread::new(wire.0, wire.1, wire.2))) {
-                Ok(handle) => handles.push(handle),
-                Err(error) => {
-                    let message = format!("a thread of pool {} could not be started: {error}", pool.name);
-                    reporter.send(&Event::Log { level: 2, message });
-                }
-            }
+/// The threads of this engine.
+pub struct Threads {
+    engine: Arc<Engine>,
+    pools: Vec<PoolStart>,
+    reporter: Arc<Reporter>,
+    neighbours: Arc<Neighbours>,
+    /// Threads of the beginning that have not asked for a request yet.
+    not_ready: Arc<AtomicUsize>,
+    running: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Threads {
+    /// Starts the first threads.
+    pub fn start(engine: Arc<Engine>, start: Start, reporter: Arc<Reporter>) -> Arc<Self> {
+        let threads = Arc::new(Self {
+            engine,
+            pools: start.pools,
+            reporter,
+            neighbours: Neighbours::new(),
+            not_ready: Arc::new(AtomicUsize::new(start.threads.len())),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        });
+        for thread in start.threads {
+            threads.spawn(thread, Some(Arc::clone(&threads.not_ready)));
+        }
+        threads
+    }
+
+    /// Starts more threads.
+    pub fn add(self: &Arc<Self>, threads: Vec<ThreadStart>) {
+        for thread in threads {
+            self.spawn(thread, None);
         }
     }
-    for handle in handles {
-        // A panic was logged by the hook; the other threads go on.
-        let _ = handle.join();
+
+    /// Returns when the engine was told to drain and all threads have ended.
+    pub fn wait(&self) {
+        let mut running = self.count();
+        while *running > 0 || !self.engine.region().is_draining() {
+            // Nobody tells a process without threads that it is to drain.
+            running = self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, thread: ThreadStart, not_ready: Option<Arc<AtomicUsize>>) {
+        let Some(pool) = self.pools.get(usize::from(thread.pool)).cloned() else { return };
+        let builder = thread::Builder::new().name(thread_name(&pool, thread.index)).stack_size(STACK);
+        let runner = Runner {
+            pool,
+            reporter: Arc::clone(&self.reporter),
+            neighbours: Arc::clone(&self.neighbours),
+            not_ready,
+        };
+        *self.count() += 1;
+        let threads = Arc::clone(self);
+        let spawned = builder.spawn(move || {
+            // Dropped when the thread ends, also by a panic, which the hook has logged.
+            let _running = Running { threads: &threads, index: thread.index };
+            let wire = EngineThread::new(
+                Arc::clone(&threads.engine),
+                usize::from(thread.index),
+                usize::from(thread.pool),
+            );
+            runner.run(wire);
+        });
+        if let Err(error) = spawned {
+            self.one_less(thread.index, Some(error.to_string()));
+        }
+    }
+
+    fn one_less(&self, index: u16, error: Option<String>) {
+        self.reporter.send(&Event::ThreadEnded { index, error });
+        *self.count() -= 1;
+        self.ended.notify_all();
+    }
+
+    /// A thread that panics while it counts leaves a number.
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that has not ended.
+struct Running<'a> {
+    threads: &'a Threads,
+    index: u16,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        give_memory_back();
+        self.threads.one_less(self.index, None);
+    }
+}
+
+/// The allocator keeps what a thread has freed for later ones, which may never come.
+fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: law 5 is not touched: no pointer is passed; the allocator locks what it looks at.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
@@ -58,7 +135,7 @@ struct Runner {
     pool: PoolStart,
     reporter: Arc<Reporter>,
     neighbours: Arc<Neighbours>,
-    not_ready: Arc<AtomicUsize>,
+    not_ready: Option<Arc<AtomicUsize>>,
 }
 
 impl Runner {
@@ -76,7 +153,7 @@ impl Runner {
         let mut php = PhpThread::new(
             wire,
             Arc::clone(&self.neighbours),
-            Arc::clone(&self.not_ready),
+            self.not_ready.clone(),
             Arc::clone(&self.reporter),
         );
         let mut failures = 0;

@@ -8,17 +8,22 @@
  * File descriptors: REGENT_WIRE_FD_MEMORY, REGENT_WIRE_FD_CONTROL (a stream socket) and, from
  * REGENT_WIRE_FD_DOORBELLS on, one eventfd for each I/O thread of the server. The engine reads one line of JSON from
  * the socket, the start message:
- *   {"ini":[["name","value"],…],"software":"…","pools":[{"name":"…","threads":8,"max_requests":0,
- *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…]}
+ *   {"ini":[["name","value"],…],"software":"…","pools":[{"name":"…","max_requests":0,
+ *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…],
+ *     "threads":[{"index":0,"pool":0},…]}
+ * and later orders, one a line:
+ *   {"start":{"threads":[{"index":8,"pool":0},…]}}                   more threads, side by side
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
+ *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
  * When the socket closes the engine ends at once.
  *
  * THE LIFE OF A THREAD
- * Threads are numbered from 0 over all pools, in the order of the start message. A thread sets its thread's `pool` and
- * `tid`, and then repeats: take a token, claim the slot, run the request, release the slot.
+ * The server numbers the threads. A thread sets its thread's `pool` and `tid`, and then repeats: take a token, claim the
+ * slot, run the request, release the slot. At its end it sets `state` to ABSENT and sends the event: the server may give its number to another
+ * thread from then on.
  *
  * TAKE A TOKEN, from the pool's FIFO, with `stop` for "header.draining or this thread's `retire` is not 0"
  *   1  s = stop, read before the FIFO. Pop (below). A token: CHAIN, and return it. None and s: the thread ends.
@@ -62,7 +67,7 @@
  *
  * RELEASE: slot.response_tail = written (release); slot.state from regent_wire_state(generation, RUNNING, thread) to
  * regent_wire_state(generation, DONE, 0) by compare_exchange (acq_rel); MARK. If the end frame was published before,
- * the eventfd (and the fence) may be left out. The slot is the server's after that.
+ * the eventfd (and the fence) may be left out, unless the request was a long one. The slot is the server's after that.
  */
 #ifndef REGENT_WIRE_H
 #define REGENT_WIRE_H
@@ -76,7 +81,7 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 
 /* "REGENTW1": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3157544E45474552)
+#define REGENT_WIRE_MAGIC UINT64_C(0x3257544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
@@ -127,10 +132,13 @@ struct regent_wire_thread {
     _Atomic uint32_t tid;    /* gettid(), or 0 */
     _Atomic uint32_t retire; /* 1: ends before its next request; written by the server */
     uint32_t pad;
+    _Atomic uint64_t since;    /* when it came to its state, in ns of CLOCK_MONOTONIC */
+    _Atomic uint64_t busy;     /* ns spent on requests that have ended */
     _Atomic uint64_t token;    /* that it runs */
     _Atomic uint64_t requests; /* taken */
     _Atomic uint64_t restarts; /* of its script */
-    uint64_t pad1[2];
+    _Atomic uint64_t memory;   /* bytes that its last request took at most */
+    uint64_t pad1[7];
 };
 
 struct regent_wire_io {
@@ -153,7 +161,8 @@ struct regent_wire_slot {
     _Atomic uint32_t body_state;     /* enum regent_wire_body_state */
     _Atomic uint64_t request_tail;   /* bytes written; server */
     _Atomic uint64_t response_head;  /* bytes read; server */
-    uint64_t pad0[3];
+    _Atomic uint64_t submitted;      /* when it began to wait, in ns of CLOCK_MONOTONIC */
+    uint64_t pad0[2];
     _Atomic uint64_t request_head;  /* bytes read; engine */
     _Atomic uint64_t response_tail; /* bytes written; engine */
     uint64_t pad1[6];
@@ -243,7 +252,8 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
  *     u16 status 100–999, u16 reason length, u32 number of fields, reason,
  *     for each field: u16 name length, u16 0, u32 value length, name, value
  *   BODY: bytes
- *   END: nothing; flag TRUNCATED: the response broke off
+ *   END: flag TRUNCATED: the response broke off. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
+ *     ns of CPU time since then (all bits set: not measured)
  *   LOG: u8 level (syslog's, 0–7), 3 bytes 0, u32 message length, message, context (a JSON object, or nothing)
  */
 #define REGENT_WIRE_FRAME_HEADER 8

@@ -45,7 +45,7 @@ fn structures(mut out: String) -> String {
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
     offsets!(out, PoolControl, "regent_wire_pool", spin, idle);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
-    offsets!(out, ThreadControl, "regent_wire_thread", restarts);
+    offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory);
     offsets!(out, IoControl, "regent_wire_io", parked, summary);
     offsets!(
         out,
@@ -59,7 +59,7 @@ fn structures(mut out: String) -> String {
         request_tail
     );
     offsets!(out, SlotControl, "regent_wire_slot", response_head, request_head, response_tail, engine_waits);
-    offsets!(out, SlotControl, "regent_wire_slot", signal, server_waits);
+    offsets!(out, SlotControl, "regent_wire_slot", signal, server_waits, submitted);
     out
 }
 

@@ -1,6 +1,7 @@
 //! What server and engine say to each other over the control socket: one JSON object a line.
 //!
-//! The server speaks first ([`Start`]); after that it only closes the socket, which ends the engine at once.
+//! The server speaks first ([`Start`]), and later orders more threads ([`Order`]). When it closes the socket the engine
+//! ends at once.
 //! Everything that has to be fast goes through the shared memory instead.
 
 use serde::{Deserialize, Serialize};
@@ -25,13 +26,31 @@ pub struct Start {
     pub software: String,
     /// Pool 0 is the classic one.
     pub pools: Vec<PoolStart>,
+    /// The threads to begin with.
+    pub threads: Vec<ThreadStart>,
 }
 
-/// One pool's threads.
+/// Server → engine, at any time after [`Start`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Starts threads, side by side. Threads end by the shared memory ([`crate::Region::retire`]).
+    Start { threads: Vec<ThreadStart> },
+}
+
+/// A thread that is to be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadStart {
+    /// Its number in the shared memory, which no other thread has.
+    pub index: u16,
+    /// An index into [`Start::pools`].
+    pub pool: u16,
+}
+
+/// What the threads of a pool do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStart {
     pub name: String,
-    pub threads: u16,
     /// A thread is recycled after this many requests; 0: never.
     pub max_requests: u64,
     /// `None`: classic.
@@ -53,8 +72,10 @@ pub struct WorkerStart {
 pub enum Event {
     /// The interpreter runs; threads are starting.
     Started { version: String, opcache: Opcache },
-    /// All threads of all pools have asked for a request at least once.
+    /// The threads that it began with have all asked for a request at least once.
     Ready,
+    /// A thread has ended, and its number can be used again. `error`: it could not be started at all.
+    ThreadEnded { index: u16, error: Option<String> },
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.

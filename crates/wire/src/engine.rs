@@ -1,8 +1,9 @@
 //! The engine's end: what one thread of an engine does with the shared memory.
 
-use crate::frame::{self, Completion, HeadKind};
+use crate::clock::{self, nanoseconds};
+use crate::frame::{self, Completion, HeadKind, Timing};
 use crate::head::Head;
-use crate::layout::{SlotControl, ThreadState};
+use crate::layout::{SlotControl, ThreadControl, ThreadState};
 use crate::pipe::{self, BodyBroken, ClientGone};
 use crate::region::Region;
 use crate::ring::{Reader, Writer};
@@ -11,9 +12,15 @@ use crate::sync::Ordering;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of a response that may be written before they have to be published.
 const MAX_BODY_FRAME: usize = 32 * 1024;
+/// CPU time is measured of one request in so many of a thread: two system calls are not for every one.
+const CPU_SAMPLE: u64 = 16;
+/// After a request that took so long the I/O thread is told at once that the thread is free: somebody may wait for that,
+/// and not for the response.
+const LONG: Duration = Duration::from_millis(10);
 
 /// An engine's memory and the eventfds of the server's I/O threads.
 pub struct Engine {
@@ -34,6 +41,9 @@ pub struct EngineThread {
     /// As `written` at the last publication.
     published: Cell<u64>,
     scratch: Vec<u8>,
+    started: Duration,
+    /// CPU time of the thread when its request started, for the requests that it is measured of.
+    cpu_before: Option<Duration>,
 }
 
 impl Engine {
@@ -70,9 +80,6 @@ impl Engine {
 impl EngineThread {
     /// `index` names the thread within the engine; no two threads (of any process) use the same at the same time.
     pub fn new(engine: Arc<Engine>, index: usize, pool: usize) -> Self {
-        let control = engine.region.thread(index);
-        control.pool.store(pool as u32, Ordering::Relaxed);
-        control.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
         let thread = Self {
             engine,
             index,
@@ -83,7 +90,10 @@ impl EngineThread {
             written: Cell::new(0),
             published: Cell::new(0),
             scratch: Vec::new(),
+            started: clock::now(),
+            cpu_before: None,
         };
+        thread.introduce();
         thread.set_state(ThreadState::Booting);
         thread
     }
@@ -93,14 +103,19 @@ impl EngineThread {
         self.index
     }
 
-    /// Shows what the thread is doing.
+    /// Shows what the thread is doing from now on.
     pub fn set_state(&self, state: ThreadState) {
-        self.engine.region.thread(self.index).state.store(state as u32, Ordering::Relaxed);
+        self.change_state(state, clock::now());
+    }
+
+    /// Shows how much memory the last request took, in bytes.
+    pub fn set_memory(&self, bytes: u64) {
+        self.control().memory.store(bytes, Ordering::Relaxed);
     }
 
     /// Counts a start of the thread's script after the first.
     pub fn count_restart(&self) {
-        self.engine.region.thread(self.index).restarts.fetch_add(1, Ordering::Relaxed);
+        self.control().restarts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the thread was told to end.
@@ -118,17 +133,22 @@ impl EngineThread {
     /// The head stays valid and unchanged until [`EngineThread::release`].
     pub fn next_request(&mut self) -> Option<Head<'_>> {
         debug_assert!(self.running.is_none(), "the last request has not been released");
-        self.set_state(ThreadState::Idle);
+        // When it was released is known; after a boot it is not.
+        if self.control().state.load(Ordering::Relaxed) != ThreadState::Idle as u32 {
+            self.set_state(ThreadState::Idle);
+        }
         let token = self.claim()?;
         self.running = Some(token);
         self.ended = false;
         self.read.set(0);
         self.written.set(0);
         self.published.set(0);
-        let thread = self.engine.region.thread(self.index);
+        let thread = self.control();
         thread.token.store(token.to_bits(), Ordering::Relaxed);
-        thread.requests.fetch_add(1, Ordering::Relaxed);
-        self.set_state(ThreadState::Busy);
+        let earlier = thread.requests.fetch_add(1, Ordering::Relaxed);
+        self.cpu_before = (earlier % CPU_SAMPLE == 0).then(clock::cpu_time_of_this_thread);
+        self.started = clock::now();
+        self.change_state(ThreadState::Busy, self.started);
         // The server built it; if it does not parse, an empty head leads to a plain error answer.
         let index = token.slot as usize;
         let length = self.engine.region.slot(index).head_len.load(Ordering::Relaxed);
@@ -192,9 +212,15 @@ impl EngineThread {
 
     /// Writes the end of the response.
     pub fn end(&mut self, completion: Completion) -> Result<(), ClientGone> {
-        self.put_frame(&frame::end_frame(completion))?;
+        let timing = self.timing();
+        self.put_frame(&frame::end_frame(completion, &timing))?;
         self.ended = true;
         Ok(())
+    }
+
+    /// When the last request started, by [`clock::now`].
+    pub fn started(&self) -> Duration {
+        self.started
     }
 
     /// Writes a line for the log, cut to what fits.
@@ -216,18 +242,23 @@ impl EngineThread {
         self.engine.mark(self.slot().0);
     }
 
-    /// The last access to the request: its slot may be used for another.
-    pub fn release(&mut self) {
-        let Some(token) = self.running.take() else { return };
+    /// The last access to the request: its slot may be used for another. How long the thread was busy with it.
+    pub fn release(&mut self) -> Duration {
+        let Some(token) = self.running.take() else { return Duration::ZERO };
+        let now = clock::now();
+        let busy = now.saturating_sub(self.started);
+        self.control().busy.fetch_add(nanoseconds(busy), Ordering::Relaxed);
+        self.change_state(ThreadState::Idle, now);
         let index = token.slot as usize;
         let slot = self.engine.region.slot(index);
         slot.response_tail.store(self.written.get(), Ordering::Release);
         StateWord(&slot.state).release(token.generation, self.index);
-        if self.ended && self.published == self.written {
+        if self.ended && self.published == self.written && busy < LONG {
             self.engine.note(index);
         } else {
             self.engine.mark(index);
         }
+        busy
     }
 
     fn claim(&self) -> Option<Token> {
@@ -245,7 +276,36 @@ impl EngineThread {
     }
 
     fn is_retired(&self) -> bool {
-        self.engine.region.thread(self.index).retire.load(Ordering::SeqCst) != 0
+        self.control().retire.load(Ordering::SeqCst) != 0
+    }
+
+    /// The number may have been another thread's before.
+    fn introduce(&self) {
+        let control = self.control();
+        control.pool.store(self.pool as u32, Ordering::Relaxed);
+        control.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
+        for figure in [&control.requests, &control.busy, &control.restarts, &control.memory] {
+            figure.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn change_state(&self, state: ThreadState, now: Duration) {
+        let control = self.control();
+        control.since.store(nanoseconds(now), Ordering::Relaxed);
+        control.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    fn timing(&self) -> Timing {
+        let submitted = Duration::from_nanos(self.slot().1.submitted.load(Ordering::Relaxed));
+        Timing {
+            waited: self.started.saturating_sub(submitted),
+            execution: clock::now().saturating_sub(self.started),
+            cpu: self.cpu_before.map(|before| clock::cpu_time_of_this_thread().saturating_sub(before)),
+        }
+    }
+
+    fn control(&self) -> &ThreadControl {
+        self.engine.region.thread(self.index)
     }
 
     fn put_frame(&mut self, bytes: &[u8]) -> Result<(), ClientGone> {
@@ -279,6 +339,7 @@ impl EngineThread {
 impl Drop for EngineThread {
     fn drop(&mut self) {
         self.release();
+        self.control().tid.store(0, Ordering::Relaxed);
         self.set_state(ThreadState::Absent);
     }
 }

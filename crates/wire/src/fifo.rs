@@ -63,6 +63,12 @@ impl Fifo<'_> {
         }
     }
 
+    /// The oldest token, which stays. It may have been taken by now.
+    pub fn peek(&self) -> Option<u64> {
+        let head = self.head.load(Ordering::Acquire);
+        (head != self.tail.load(Ordering::Acquire)).then(|| self.cell(head).load(Ordering::Relaxed))
+    }
+
     /// Tokens waiting, as far as can be seen at this moment.
     pub fn len(&self) -> u64 {
         let head = self.head.load(Ordering::Acquire);

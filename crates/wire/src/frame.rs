@@ -7,10 +7,12 @@
 //! |---|---|
 //! | 1 head, 2 informational head | u16 status, u16 reason length, u32 number of fields, reason, then for each field: u16 name length, u16 zero, u32 value length, name, value |
 //! | 3 body | bytes |
-//! | 4 end | none; flag 1: the response broke off |
+//! | 4 end | flag 1: the response broke off; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured) |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
 
+use crate::clock::nanoseconds;
 use bytes::{Buf, Bytes};
+use std::time::Duration;
 
 /// Bytes of a frame's header.
 pub(crate) const HEADER: usize = 8;
@@ -25,6 +27,10 @@ pub(crate) const LOG: u8 = 5;
 
 pub(crate) const TRUNCATED: u8 = 1;
 
+/// Bytes of an end frame's payload.
+const TIMING: usize = 24;
+const NOT_MEASURED: u64 = u64::MAX;
+
 /// A part of a response, as the server reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
@@ -33,8 +39,27 @@ pub enum Frame {
     Informational(ResponseHead),
     Body(Bytes),
     /// Nothing follows.
-    End(Completion),
+    End(End),
     Log(LogLine),
+}
+
+/// The end of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    pub completion: Completion,
+    /// `None`: the engine does not measure.
+    pub timing: Option<Timing>,
+}
+
+/// Where the time of a request went, as its engine says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// From the submission to the start.
+    pub waited: Duration,
+    /// From the start to the end of the response.
+    pub execution: Duration,
+    /// CPU time of the execution; measured for some requests only.
+    pub cpu: Option<Duration>,
 }
 
 /// How a response ended.
@@ -106,13 +131,41 @@ impl Frame {
             HEAD => Self::Head(parse_head(payload)?),
             INFORMATIONAL => Self::Informational(parse_head(payload)?),
             BODY => Self::Body(payload),
-            END => Self::End(match flags & TRUNCATED {
-                0 => Completion::Complete,
-                _ => Completion::Truncated,
+            END => Self::End(End {
+                completion: match flags & TRUNCATED {
+                    0 => Completion::Complete,
+                    _ => Completion::Truncated,
+                },
+                timing: Timing::parse(&payload),
             }),
             LOG => Self::Log(parse_log(&payload)?),
             _ => return None,
         })
+    }
+}
+
+impl Timing {
+    fn parse(payload: &[u8]) -> Option<Self> {
+        let bytes: &[u8; TIMING] = payload.try_into().ok()?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("invariant: 8 bytes"));
+        Some(Self {
+            waited: Duration::from_nanos(word(0)),
+            execution: Duration::from_nanos(word(8)),
+            cpu: (word(16) != NOT_MEASURED).then(|| Duration::from_nanos(word(16))),
+        })
+    }
+
+    fn encode(&self) -> [u8; TIMING] {
+        let mut bytes = [0; TIMING];
+        let words = [
+            nanoseconds(self.waited),
+            nanoseconds(self.execution),
+            self.cpu.map_or(NOT_MEASURED, nanoseconds),
+        ];
+        for (word, target) in words.iter().zip(bytes.chunks_exact_mut(8)) {
+            target.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
     }
 }
 
@@ -187,8 +240,12 @@ pub(crate) fn body_header(length: usize) -> [u8; HEADER] {
 }
 
 /// Engine: the whole end frame.
-pub(crate) fn end_frame(completion: Completion) -> [u8; HEADER] {
-    header(0, END, if completion == Completion::Truncated { TRUNCATED } else { 0 })
+pub(crate) fn end_frame(completion: Completion, timing: &Timing) -> [u8; HEADER + TIMING] {
+    let flags = if completion == Completion::Truncated { TRUNCATED } else { 0 };
+    let mut frame = [0; HEADER + TIMING];
+    frame[..HEADER].copy_from_slice(&header(TIMING as u32, END, flags));
+    frame[HEADER..].copy_from_slice(&timing.encode());
+    frame
 }
 
 fn header(length: u32, kind: u8, flags: u8) -> [u8; HEADER] {
@@ -236,10 +293,16 @@ mod tests {
     fn frames_are_taken_one_by_one() {
         let mut out = body_header(2).to_vec();
         out.extend_from_slice(b"hi");
-        out.extend_from_slice(&end_frame(Completion::Complete));
+        let timing = Timing {
+            waited: Duration::from_micros(7),
+            execution: Duration::from_millis(20),
+            cpu: Some(Duration::from_nanos(1)),
+        };
+        out.extend_from_slice(&end_frame(Completion::Complete, &timing));
         let mut bytes = Bytes::from(out);
+        let end = End { completion: Completion::Complete, timing: Some(timing) };
         assert_eq!(Frame::take(&mut bytes), Some(Frame::Body(Bytes::from_static(b"hi"))));
-        assert_eq!(Frame::take(&mut bytes), Some(Frame::End(Completion::Complete)));
+        assert_eq!(Frame::take(&mut bytes), Some(Frame::End(end)));
         assert!(bytes.is_empty());
     }
 
@@ -249,6 +312,15 @@ mod tests {
         encode_log(&mut out, 4, b"careful", b"{}");
         let line = LogLine { level: 4, message: b"careful".to_vec(), context: b"{}".to_vec() };
         assert_eq!(reparse(&out), Some(Frame::Log(line)));
+    }
+
+    #[test]
+    fn an_end_needs_no_timing_and_no_cpu_time() {
+        let broken = End { completion: Completion::Truncated, timing: None };
+        assert_eq!(reparse(&header(0, END, TRUNCATED)), Some(Frame::End(broken)));
+        let timing = Timing { waited: Duration::ZERO, execution: Duration::from_secs(1), cpu: None };
+        let whole = End { completion: Completion::Complete, timing: Some(timing) };
+        assert_eq!(reparse(&end_frame(Completion::Complete, &timing)), Some(Frame::End(whole)));
     }
 
     proptest::proptest! {

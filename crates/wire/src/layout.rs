@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW1");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW2");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -115,6 +115,18 @@ pub enum ThreadState {
     Backoff = 4,
 }
 
+impl ThreadState {
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        match bits {
+            1 => Self::Booting,
+            2 => Self::Idle,
+            3 => Self::Busy,
+            4 => Self::Backoff,
+            _ => Self::Absent,
+        }
+    }
+}
+
 /// One thread of an engine.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -128,12 +140,18 @@ pub(crate) struct ThreadControl {
     /// 1: ends before its next request; written by the server.
     pub retire: AtomicU32,
     pad: u32,
+    /// When it came to its state, in ns of the monotonic clock. A thread that is busy started its request then.
+    pub since: AtomicU64,
+    /// Time that it has been busy with the requests that have ended, in ns.
+    pub busy: AtomicU64,
     /// The token that it runs, as bits; meaningful while busy.
     pub token: AtomicU64,
     /// Requests that it has taken.
     pub requests: AtomicU64,
     /// Script starts after the first one.
     pub restarts: AtomicU64,
+    /// Bytes of memory that its last request took at most.
+    pub memory: AtomicU64,
 }
 
 /// One I/O thread's doorbell.
@@ -164,7 +182,9 @@ pub(crate) struct SlotControl {
     pub request_tail: AtomicU64,
     /// Response ring, bytes read. Server.
     pub response_head: AtomicU64,
-    pad0: [u64; 3],
+    /// When the request began to wait, in ns of the monotonic clock. Server.
+    pub submitted: AtomicU64,
+    pad0: [u64; 2],
     /// Request ring, bytes read. Engine.
     pub request_head: AtomicU64,
     /// Response ring, bytes written. Engine.
@@ -311,7 +331,7 @@ mod tests {
     #[test]
     fn structures_have_the_documented_sizes() {
         assert_eq!(size_of::<PoolControl>(), 320);
-        assert_eq!(size_of::<ThreadControl>(), 64);
+        assert_eq!(size_of::<ThreadControl>(), 128);
         assert_eq!(size_of::<IoControl>(), 128);
         assert_eq!(size_of::<SlotControl>(), 192);
     }

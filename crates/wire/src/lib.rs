@@ -57,6 +57,8 @@ mod backend;
 #[cfg(all(test, not(loom)))]
 mod c_header;
 #[cfg(not(loom))]
+pub mod clock;
+#[cfg(not(loom))]
 pub mod control;
 mod doorbell;
 #[cfg(not(loom))]
@@ -87,7 +89,7 @@ pub use backend::Backend;
 #[cfg(not(loom))]
 pub use engine::{Engine, EngineThread};
 #[cfg(not(loom))]
-pub use frame::{Completion, Frame, HeadKind, LogLine, ResponseHead};
+pub use frame::{Completion, End, Frame, HeadKind, LogLine, ResponseHead, Timing};
 #[cfg(not(loom))]
 pub use head::{Head, HeadBlock, HeadBuilder, Variable};
 pub use layout::{
@@ -97,5 +99,5 @@ pub use pipe::{BodyBroken, ClientGone};
 #[cfg(not(loom))]
 pub use port::{Cancelled, Port, ReadError, SubmitError};
 #[cfg(not(loom))]
-pub use region::{Region, RegionError};
+pub use region::{Region, RegionError, ThreadView};
 pub use slot::{SlotState, Token};

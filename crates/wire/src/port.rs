@@ -6,8 +6,9 @@
 mod rescue;
 
 use crate::backend::Backend;
+use crate::clock::nanoseconds;
 use crate::frame::Frame;
-use crate::layout::{BodyState, SlotControl};
+use crate::layout::{BodyState, SlotControl, ThreadState};
 use crate::pipe;
 use crate::ring::{Corrupt, Reader, Writer};
 use crate::slot::{StateWord, Token};
@@ -15,6 +16,7 @@ use crate::sync::Ordering;
 use bytes::Bytes;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a request was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,10 +50,11 @@ pub enum Cancelled {
     Ended,
 }
 
-/// One I/O thread's slots.
-pub struct Port {
+/// One I/O thread's slots. `G`: what is kept with a request until no engine has to do with it any more, which may be long
+/// after its client has left.
+pub struct Port<G = ()> {
     io: usize,
-    records: Vec<Record>,
+    records: Vec<Record<G>>,
     /// Used last, given out first: its pages are warm.
     free: Vec<u32>,
     orphans: usize,
@@ -59,8 +62,7 @@ pub struct Port {
 }
 
 /// What the server knows of a slot; nothing here comes from shared memory.
-#[derive(Default)]
-struct Record {
+struct Record<G> {
     generation: u32,
     phase: Phase,
     backend: Option<Arc<Backend>>,
@@ -73,6 +75,10 @@ struct Record {
     read: Cell<u64>,
     /// Frames that were fetched from the ring and not read yet.
     unparsed: Cell<Bytes>,
+    /// When it began to wait, in ns of the monotonic clock.
+    submitted: u64,
+    /// Dropped when the slot is free again.
+    guard: Option<G>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -89,12 +95,12 @@ enum Phase {
     Lost,
 }
 
-impl Port {
+impl<G> Port<G> {
     /// `slots` as in the geometry of every memory that this port is used with.
     pub fn new(io: usize, slots: usize) -> Self {
         Self {
             io,
-            records: (0..slots).map(|_| Record::default()).collect(),
+            records: (0..slots).map(|_| Record::new()).collect(),
             free: (0..slots as u32).rev().collect(),
             orphans: 0,
             scratch: Vec::new(),
@@ -127,9 +133,29 @@ impl Port {
         Ok(Some(Token { slot, generation: record.generation }))
     }
 
-    /// Puts the request behind all that wait in the pool, and wakes a thread if one sleeps. After an error the token
-    /// is void.
-    pub fn submit(&mut self, token: Token, pool: usize) -> Result<(), SubmitError> {
+    /// Keeps a value with the request.
+    pub fn guard(&mut self, token: Token, guard: G) {
+        self.record_mut(token).guard = Some(guard);
+    }
+
+    /// Calls `visit` with the guard of each request that a thread of the engine is running, and since when it does, by
+    /// [`crate::clock::now`].
+    pub fn running(&self, backend: &Backend, mut visit: impl FnMut(&G, Duration)) {
+        let region = backend.region();
+        for thread in 0..region.geometry().threads as usize {
+            let view = region.thread_view(thread);
+            if view.state == ThreadState::Busy {
+                if let Some(guard) = self.guard_of(view.token) {
+                    visit(guard, view.since);
+                }
+            }
+        }
+    }
+
+    /// Puts the request behind all that wait in the pool, and wakes a thread if one sleeps. It has been waiting since
+    /// `arrival` ([`crate::clock::now`]). After an error the token is void.
+    pub fn submit(&mut self, token: Token, pool: usize, arrival: Duration) -> Result<(), SubmitError> {
+        self.record_mut(token).submitted = nanoseconds(arrival);
         let submitted = match self.record(token).phase {
             Phase::Filling => self.enqueue(token, pool),
             // `move_requests` could not take it along.
@@ -249,6 +275,7 @@ impl Port {
         let backend = Arc::clone(self.record(token).backend());
         let slot = backend.region().slot(self.index(token.slot));
         slot.pool.store(pool as u32, Ordering::Relaxed);
+        slot.submitted.store(self.record(token).submitted, Ordering::Relaxed);
         StateWord(&slot.state).submit(token.generation);
         let pushed = self.push(&backend, token, pool);
         if pushed.is_err() {
@@ -268,7 +295,7 @@ impl Port {
     }
 
     /// All that has been published of the response and was not fetched yet; frames are published whole.
-    fn fetch(&self, token: Token, record: &Record) -> Result<Option<Bytes>, ReadError> {
+    fn fetch(&self, token: Token, record: &Record<G>) -> Result<Option<Bytes>, ReadError> {
         let index = self.index(token.slot);
         let slot = record.backend().region().slot(index);
         // Before the ring: what was written before the release is then seen.
@@ -360,10 +387,19 @@ impl Port {
         record.phase = Phase::Free;
         record.backend = None;
         record.unparsed.take();
+        record.guard = None;
         self.free.push(slot);
     }
 
-    fn live(&self, token: Token) -> Result<&Record, ReadError> {
+    /// `token` is what an engine says it runs, whose slots count over all I/O threads.
+    fn guard_of(&self, token: Token) -> Option<&G> {
+        let slot = (token.slot as usize).checked_sub(self.index(0))?;
+        let record = self.records.get(slot)?;
+        let is_running = matches!(record.phase, Phase::Held | Phase::Orphan);
+        record.guard.as_ref().filter(|_| is_running && record.generation == token.generation)
+    }
+
+    fn live(&self, token: Token) -> Result<&Record<G>, ReadError> {
         let record = self.record(token);
         match record.phase {
             Phase::Filling | Phase::Held => Ok(record),
@@ -371,19 +407,19 @@ impl Port {
         }
     }
 
-    fn record(&self, token: Token) -> &Record {
+    fn record(&self, token: Token) -> &Record<G> {
         let record = &self.records[token.slot as usize];
         record.assert_generation(token);
         record
     }
 
-    fn record_mut(&mut self, token: Token) -> &mut Record {
+    fn record_mut(&mut self, token: Token) -> &mut Record<G> {
         let record = &mut self.records[token.slot as usize];
         record.assert_generation(token);
         record
     }
 
-    fn request_writer<'a>(&self, token: Token, record: &'a Record) -> (&'a SlotControl, Writer<'a>) {
+    fn request_writer<'a>(&self, token: Token, record: &'a Record<G>) -> (&'a SlotControl, Writer<'a>) {
         let index = self.index(token.slot);
         let region = record.backend().region();
         let slot = region.slot(index);
@@ -396,7 +432,7 @@ impl Port {
         (slot, writer)
     }
 
-    fn response_reader<'a>(&self, index: usize, record: &'a Record) -> Reader<'a> {
+    fn response_reader<'a>(&self, index: usize, record: &'a Record<G>) -> Reader<'a> {
         let region = record.backend().region();
         let slot = region.slot(index);
         Reader {
@@ -413,7 +449,24 @@ impl Port {
     }
 }
 
-impl Record {
+impl<G> Record<G> {
+    fn new() -> Self {
+        Self {
+            generation: 0,
+            phase: Phase::Free,
+            backend: None,
+            pool: 0,
+            ticket: 0,
+            head_len: 0,
+            body: Cell::default(),
+            written: Cell::default(),
+            read: Cell::default(),
+            unparsed: Cell::default(),
+            submitted: 0,
+            guard: None,
+        }
+    }
+
     fn backend(&self) -> &Arc<Backend> {
         self.backend.as_ref().expect("invariant: a slot in use has a backend")
     }

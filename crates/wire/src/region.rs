@@ -7,11 +7,13 @@ use crate::layout::{
     SlotControl, ThreadControl, ThreadState, fifo_capacity,
 };
 use crate::pool::Pool;
+use crate::slot::Token;
 use crate::sync::Ordering;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::io;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 /// Why the memory could not be made or opened.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +35,26 @@ pub struct Region {
     start: NonNull<u8>,
     layout: Layout,
     file: OwnedFd,
+}
+
+/// What is known of a thread. All of it comes from the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadView {
+    pub state: ThreadState,
+    /// When it came to this state, by [`crate::clock::now`].
+    pub since: Duration,
+    /// Of the kernel, or 0.
+    pub tid: u32,
+    /// What it runs, while it is busy. The slot counts over all I/O threads.
+    pub token: Token,
+    /// Requests that it has taken.
+    pub requests: u64,
+    /// Time that it spent on the requests that have ended.
+    pub busy: Duration,
+    /// Starts of its script after the first.
+    pub restarts: u64,
+    /// Bytes that its last request took at most.
+    pub memory: u64,
 }
 
 // SAFETY: law 8: everything shared in the mapping is atomic, or bytes that are only copied.
@@ -124,20 +146,34 @@ impl Region {
         control.spin.store(spin, Ordering::Relaxed);
     }
 
-    /// What a thread is doing. An engine can write anything here; what makes no sense reads as absent.
-    pub fn thread_state(&self, thread: usize) -> ThreadState {
-        match self.thread(thread).state.load(Ordering::Relaxed) {
-            1 => ThreadState::Booting,
-            2 => ThreadState::Idle,
-            3 => ThreadState::Busy,
-            4 => ThreadState::Backoff,
-            _ => ThreadState::Absent,
-        }
+    /// Makes the number of a thread that has ended fit for another one.
+    pub fn reuse(&self, thread: usize) {
+        self.thread(thread).retire.store(0, Ordering::SeqCst);
     }
 
-    /// Requests that a thread has taken.
-    pub fn thread_requests(&self, thread: usize) -> u64 {
-        self.thread(thread).requests.load(Ordering::Relaxed)
+    /// Whether the thread was asked to end.
+    pub fn is_retired(&self, thread: usize) -> bool {
+        self.thread(thread).retire.load(Ordering::SeqCst) != 0
+    }
+
+    /// What a thread is doing. An engine can write anything here; what makes no sense reads as absent.
+    pub fn thread_state(&self, thread: usize) -> ThreadState {
+        ThreadState::from_bits(self.thread(thread).state.load(Ordering::Relaxed))
+    }
+
+    /// A thread's figures, each as it is at this moment.
+    pub fn thread_view(&self, thread: usize) -> ThreadView {
+        let control = self.thread(thread);
+        ThreadView {
+            state: self.thread_state(thread),
+            since: Duration::from_nanos(control.since.load(Ordering::Relaxed)),
+            tid: control.tid.load(Ordering::Relaxed),
+            token: Token::from_bits(control.token.load(Ordering::Relaxed)),
+            requests: control.requests.load(Ordering::Relaxed),
+            busy: Duration::from_nanos(control.busy.load(Ordering::Relaxed)),
+            restarts: control.restarts.load(Ordering::Relaxed),
+            memory: control.memory.load(Ordering::Relaxed),
+        }
     }
 
     /// Threads of a pool that wait for work.
@@ -148,6 +184,19 @@ impl Region {
     /// Requests that wait in a pool, withdrawn ones among them.
     pub fn waiting(&self, pool: usize) -> u64 {
         self.pool(pool).fifo().len()
+    }
+
+    /// Requests that the threads of a pool have taken out of its queue so far, withdrawn ones among them.
+    pub fn taken(&self, pool: usize) -> u64 {
+        self.pool(pool).control.head.load(Ordering::Relaxed)
+    }
+
+    /// When the request at the head of the pool's queue began to wait, by [`crate::clock::now`]. `None` if none waits.
+    pub fn oldest(&self, pool: usize) -> Option<Duration> {
+        let slots = self.layout.geometry.io_threads as usize * self.layout.geometry.slots_per_io as usize;
+        let slot = Token::from_bits(self.pool(pool).fifo().peek()?).slot as usize;
+        // An engine can write any token.
+        (slot < slots).then(|| Duration::from_nanos(self.slot(slot).submitted.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn header(&self) -> &Header {

@@ -64,7 +64,7 @@ fn a_second_engine_serves_requests() {
     }
     io.wait_until_empty();
     let served = |range: std::ops::Range<usize>| {
-        range.map(|thread| io.backend.region().thread_requests(thread)).sum::<u64>()
+        range.map(|thread| io.backend.region().thread_view(thread).requests).sum::<u64>()
     };
     assert!(served(0..4) > 0 && served(4..8) > 0, "one of the engines did nothing");
     io.backend.region().drain();

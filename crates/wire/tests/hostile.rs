@@ -99,7 +99,7 @@ impl Server {
             Step::Submit { pool, body } => {
                 let Ok(Some(token)) = self.port.acquire(&backend, &head("x", None)) else { return };
                 let _ = self.port.write_body(token, &vec![1; body]);
-                if self.port.submit(token, pool).is_ok() {
+                if self.port.submit(token, pool, regent_wire::clock::now()).is_ok() {
                     self.tokens.push(token);
                 }
             }
@@ -137,7 +137,7 @@ impl Server {
                 region.idle(0);
                 region.waiting(0);
                 region.thread_state(3);
-                region.thread_requests(3);
+                region.thread_view(3).requests;
                 self.tokens.iter().for_each(|token| {
                     self.port.is_queued(*token);
                 });

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, head, start};
-use regent_wire::{BodyState, Completion, Engine, Frame, ReadError, Region, Token};
+use regent_wire::{BodyState, Completion, End, Engine, Frame, ReadError, Region, Token};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -137,7 +137,7 @@ impl Load {
             match port.read(token) {
                 Ok(Some(Frame::Head(head))) => assert_eq!(answered_name(&head), client.name),
                 Ok(Some(Frame::Body(part))) => client.received.extend(part),
-                Ok(Some(Frame::End(completion))) => {
+                Ok(Some(Frame::End(End { completion, .. }))) => {
                     assert_eq!(completion, Completion::Complete);
                     assert!(client.received == client.body, "the wrong body");
                     break false;

@@ -7,10 +7,10 @@ mod common;
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::names::key;
 use regent_wire::{
-    BodyState, Cancelled, Completion, Frame, Geometry, HeadBuilder, HeadKind, LogLine, Port, ReadError,
-    Region, RegionError, Scheduling, SubmitError, ThreadState, Token,
+    BodyState, Cancelled, Completion, End, Frame, Geometry, HeadBuilder, HeadKind, LogLine, Port, ReadError,
+    Region, RegionError, Scheduling, SubmitError, ThreadState, Token, clock,
 };
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 #[test]
 fn a_request_and_all_kinds_of_frames() {
@@ -58,7 +58,7 @@ fn the_engine_sees_the_head_as_it_was_built() {
     let variables: Vec<_> = seen.map(|variable| (variable.name, variable.value)).collect();
     assert_eq!(variables, [(&b"APP_ENV"[..], &b"prod"[..]), (b"", b"PUT")]);
     assert_eq!(io.backend.region().thread_state(3), ThreadState::Busy);
-    assert_eq!(io.backend.region().thread_requests(3), 1);
+    assert_eq!(io.backend.region().thread_view(3).requests, 1);
     drop(thread);
     assert_eq!(io.backend.region().thread_state(3), ThreadState::Absent);
     assert_eq!(io.port.read(token), Err(ReadError::Lost));
@@ -293,7 +293,7 @@ fn a_full_queue_refuses_and_keeps_no_slot() {
         io.port.cancel(token);
     }
     let token = io.port.acquire(&io.backend, &head("y", None)).unwrap().unwrap();
-    assert_eq!(io.port.submit(token, 0), Err(SubmitError::QueueFull));
+    assert_eq!(io.port.submit(token, 0, regent_wire::clock::now()), Err(SubmitError::QueueFull));
     assert_eq!(io.port.in_use(), 0);
     // The other pool has room, and a thread that pops the void tokens makes some.
     let token = io.submit(&head("y", None), 1);
@@ -332,6 +332,86 @@ fn a_retired_thread_ends_and_the_others_go_on() {
     }
     engine.region().drain();
     assert_eq!(second.join().unwrap().len(), 10);
+}
+
+#[test]
+fn the_number_of_a_thread_that_has_ended_can_be_used_again() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let first = start(&engine, 0, 0, echo);
+    io.backend.region().retire(0);
+    first.join().unwrap();
+    assert_eq!(io.backend.region().thread_state(0), ThreadState::Absent);
+    io.backend.region().reuse(0);
+    let second = start(&engine, 0, 1, echo);
+    let token = io.submit(&head("x", None), 1);
+    io.finish(token, b"").unwrap();
+    assert_eq!(io.backend.region().thread_view(0).requests, 1);
+    engine.region().drain();
+    assert_eq!(second.join().unwrap(), ["x"]);
+}
+
+#[test]
+fn the_server_sees_how_long_requests_wait_and_run() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    assert_eq!(io.backend.region().oldest(0), None);
+    let before = clock::now();
+    let token = io.submit(&head("x", Some(0)), 0);
+    let submitted = io.backend.region().oldest(0).unwrap();
+    assert!(before <= submitted && submitted <= clock::now());
+    let mut thread = regent_wire::EngineThread::new(engine, 2, 0);
+    assert_eq!((io.backend.region().waiting(0), io.backend.region().taken(0)), (1, 0));
+    thread.next_request().unwrap();
+    assert_eq!((io.backend.region().waiting(0), io.backend.region().taken(0)), (0, 1));
+    let view = io.backend.region().thread_view(2);
+    assert_eq!((view.state, view.since, view.token), (ThreadState::Busy, thread.started(), token));
+    thread.set_memory(4096);
+    thread.end(Completion::Complete).unwrap();
+    thread.publish();
+    let Ok(Some(Frame::End(End { timing: Some(timing), .. }))) = io.port.read(token) else {
+        panic!("no end")
+    };
+    assert_eq!(timing.waited, thread.started() - submitted);
+    assert!(timing.cpu.is_some(), "the first request of a thread is measured");
+    let busy = thread.release();
+    assert!(timing.execution <= busy);
+    let view = io.backend.region().thread_view(2);
+    assert_eq!((view.state, view.busy, view.memory), (ThreadState::Idle, busy, 4096));
+}
+
+#[test]
+fn a_guard_lives_until_the_engine_has_let_go_of_the_request() {
+    let io = Io::new(SMALL);
+    let mut port = Port::new(0, SMALL.slots_per_io as usize);
+    let mut thread = regent_wire::EngineThread::new(io.engine(), 0, 0);
+    let guard = Arc::new(());
+    let submit = |port: &mut Port<Arc<()>>| {
+        let token = port.acquire(&io.backend, &head("x", None)).unwrap().unwrap();
+        port.guard(token, Arc::clone(&guard));
+        port.submit(token, 0, clock::now()).unwrap();
+        token
+    };
+    let token = submit(&mut port);
+    let running = |port: &Port<Arc<()>>| {
+        let mut since = Vec::new();
+        port.running(&io.backend, |_, started| since.push(started));
+        since
+    };
+    assert_eq!(running(&port), []);
+    thread.next_request().unwrap();
+    assert_eq!(running(&port), [thread.started()]);
+    assert_eq!(port.cancel(token), Cancelled::WhileRunning);
+    port.drain(&io.backend, |_| {});
+    assert_eq!(Arc::strong_count(&guard), 2, "its thread is not free yet");
+    assert_eq!(running(&port), [thread.started()]);
+    thread.release();
+    port.drain(&io.backend, |_| {});
+    assert_eq!(Arc::strong_count(&guard), 1);
+
+    let withdrawn = submit(&mut port);
+    assert_eq!(port.cancel(withdrawn), Cancelled::Withdrawn);
+    assert_eq!(Arc::strong_count(&guard), 1);
 }
 
 #[test]

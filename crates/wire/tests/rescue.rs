@@ -7,8 +7,8 @@ mod common;
 
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::{
-    BodyState, Cancelled, Completion, EngineThread, Frame, Geometry, HeadKind, Port, ReadError, SubmitError,
-    Token,
+    BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, Port, ReadError,
+    SubmitError, Token,
 };
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn a_request_that_is_being_filled_goes_on_in_the_new_memory() {
     io.port.write_body(token, b"abc").unwrap();
     io.port.end_body(token, BodyState::Complete).unwrap();
     assert_eq!(replace(&mut io, SMALL), []);
-    io.port.submit(token, 0).unwrap();
+    io.port.submit(token, 0, regent_wire::clock::now()).unwrap();
     assert_eq!(run_all(&mut io), ["x"]);
     assert_eq!(io.finish(token, b"").unwrap().body, b"abc");
 }
@@ -121,10 +121,10 @@ fn a_response_that_was_complete_survives_its_engine() {
     // Not published: never seen.
     second.body(b"more").unwrap();
     assert_eq!(replace(&mut io, SMALL), [whole, half]);
-    for (token, end) in [(whole, Ok(Some(Frame::End(Completion::Complete)))), (half, Err(ReadError::Lost))] {
+    for (token, end) in [(whole, Ok(true)), (half, Err(ReadError::Lost))] {
         assert!(matches!(io.port.read(token), Ok(Some(Frame::Head(_)))));
         assert_eq!(io.port.read(token), Ok(Some(Frame::Body(b"part"[..].into()))));
-        assert_eq!(io.port.read(token), end);
+        assert_eq!(io.port.read(token).map(is_whole), end);
         io.port.release(token);
     }
     assert_eq!(io.port.in_use(), 0);
@@ -142,7 +142,7 @@ fn what_does_not_fit_the_new_memory_is_lost() {
     let mut lost = replace(&mut io, SMALL);
     lost.sort_by_key(|token| token.slot);
     assert_eq!(lost, [body, long, filling]);
-    assert_eq!(io.port.submit(filling, 0), Err(SubmitError::Corrupt));
+    assert_eq!(io.port.submit(filling, 0, regent_wire::clock::now()), Err(SubmitError::Corrupt));
     io.port.release(body);
     io.port.release(long);
     io.port.end_body(small, BodyState::Complete).unwrap();
@@ -172,7 +172,7 @@ fn the_death_of_one_process_fails_its_requests_only() {
     threads[2].end(Completion::Complete).unwrap();
     threads[2].publish();
     threads[2].release();
-    assert_eq!(io.port.read(tokens[2]), Ok(Some(Frame::End(Completion::Complete))));
+    assert_eq!(io.port.read(tokens[2]).map(is_whole), Ok(true));
     io.port.release(tokens[2]);
     assert_eq!(io.port.in_use(), 0);
     // The dead write no more.
@@ -193,7 +193,7 @@ fn two_ports_move_their_own_requests() {
     let mut ports = [0, 1].map(|io| Port::new(io, 64));
     let tokens = ports.each_mut().map(|port| {
         let token = port.acquire(&from, &head("x", Some(0))).unwrap().unwrap();
-        port.submit(token, 1).unwrap();
+        port.submit(token, 1, regent_wire::clock::now()).unwrap();
         token
     });
     for port in &mut ports {
@@ -204,4 +204,9 @@ fn two_ports_move_their_own_requests() {
         assert!(port.is_queued(token));
         assert_eq!(port.cancel(token), Cancelled::Withdrawn);
     }
+}
+
+/// Whether the frame is the end of a response that came whole.
+fn is_whole(frame: Option<Frame>) -> bool {
+    matches!(frame, Some(Frame::End(End { completion: Completion::Complete, .. })))
 }

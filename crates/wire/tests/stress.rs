@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, engine, eventfd, head, start};
-use regent_wire::{BodyState, Cancelled, Completion, Frame, Geometry, Scheduling, Token};
+use regent_wire::{BodyState, Cancelled, Completion, End, Frame, Geometry, Scheduling, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -81,9 +81,9 @@ impl Load {
         // Before or after: both are allowed.
         if self.random.below(2) == 0 {
             self.send(token, &mut client);
-            self.io.port.submit(token, 0).unwrap();
+            self.io.port.submit(token, 0, regent_wire::clock::now()).unwrap();
         } else {
-            self.io.port.submit(token, 0).unwrap();
+            self.io.port.submit(token, 0, regent_wire::clock::now()).unwrap();
             self.send(token, &mut client);
         }
         let gone = client.leaves_after == Some(0);
@@ -113,7 +113,7 @@ impl Load {
             match frame {
                 Frame::Head(head) => assert_eq!(answered_name(&head), client.number.to_string()),
                 Frame::Body(part) => client.received.extend(part),
-                Frame::End(completion) => {
+                Frame::End(End { completion, .. }) => {
                     assert_eq!(completion, Completion::Complete);
                     assert!(client.received == client.body, "request {} has another's body", client.number);
                     self.account.answered += 1;
@@ -230,8 +230,9 @@ fn threads_retire_under_load() {
         let (backend, done) = (Arc::clone(&io.backend), Arc::clone(&done));
         std::thread::spawn(move || {
             for thread in 1..THREADS {
-                let before = backend.region().thread_requests(0);
-                while backend.region().thread_requests(0) < before + 20 && !done.load(Ordering::Relaxed) {
+                let before = backend.region().thread_view(0).requests;
+                while backend.region().thread_view(0).requests < before + 20 && !done.load(Ordering::Relaxed)
+                {
                     std::thread::yield_now();
                 }
                 backend.region().retire(thread);

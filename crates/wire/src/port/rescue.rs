@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A waiting request: pool, ticket, token.
 type Waiting = (usize, u64, Token);
 
-impl Port {
+impl<G> Port<G> {
     /// After the death of the engine of `from`: what waited goes on waiting in `to`, in the same order; what is still
     /// being filled goes on in `to`; what had been started is lost, and its tokens are returned.
     ///

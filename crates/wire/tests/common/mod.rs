@@ -4,8 +4,8 @@
 
 use regent_wire::names::key;
 use regent_wire::{
-    Backend, BodyState, ClientGone, Completion, Engine, EngineThread, Frame, Geometry, Head, HeadBuilder,
-    HeadKind, LogLine, Port, ReadError, Region, ResponseHead, Token,
+    Backend, BodyState, ClientGone, Completion, End, Engine, EngineThread, Frame, Geometry, Head,
+    HeadBuilder, HeadKind, LogLine, Port, ReadError, Region, ResponseHead, Token,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -61,7 +61,7 @@ impl Io {
     /// Queues a request whose body is complete once `body` is sent.
     pub fn submit(&mut self, head: &[u8], pool: usize) -> Token {
         let token = self.port.acquire(&self.backend, head).unwrap().expect("a free slot");
-        self.port.submit(token, pool).unwrap();
+        self.port.submit(token, pool, regent_wire::clock::now()).unwrap();
         token
     }
 
@@ -127,7 +127,7 @@ impl Response {
             Frame::Informational(head) => self.informational.push(head),
             Frame::Body(part) => self.body.extend(part),
             Frame::Log(line) => self.log.push(line),
-            Frame::End(completion) => self.completion = Some(completion),
+            Frame::End(End { completion, .. }) => self.completion = Some(completion),
         }
         self.completion.is_some()
     }
