@@ -18,7 +18,7 @@ fn repository() -> PathBuf {
 #[test]
 fn the_configurations_in_the_documents_are_valid() {
     let mut found = 0;
-    for page in ["README.md", "docs/worker.md", "docs/operations.md"] {
+    for page in ["README.md", "docs/worker.md", "docs/operations.md", "docs/error-pages.md"] {
         for configuration in blocks(&repository().join(page), "caddyfile") {
             found += 1;
             let directory = tempfile::tempdir().unwrap();

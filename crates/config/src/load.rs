@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::global::{self, check_threads};
+use crate::global::{self, finish_threads};
 use crate::model::{Config, Template};
 use crate::problems::Warning;
 use crate::sites;
@@ -45,7 +45,7 @@ pub struct WorkerArgument {
 /// The configuration of `regent php-server`: one site for every host, served from `root`.
 ///
 /// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT` or `unix//PATH`. Relative worker files
-/// start from the working directory, as `root` does.
+/// start from the working directory, as `root` does. There is no admin API, as in FrankenPHP.
 pub fn php_server_config(
     root: &Path,
     listen: &str,
@@ -79,7 +79,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     cx.errors = parsed.errors;
     let mut options = global::parse(&mut cx, &parsed.file.global);
     let servers = sites::parse(&mut cx, &options, &parsed.file.sites);
-    check_threads(&mut cx, &options);
+    finish_threads(&mut cx, &mut options);
     if !cx.errors.is_empty() {
         return Err(in_order(cx.errors, &parsed.sources));
     }
@@ -113,7 +113,7 @@ fn php_server_caddyfile(
     workers: &[WorkerArgument],
     environment: &Environment,
 ) -> Result<String, Error> {
-    let mut text = ":80 {\n\tphp_server {\n".to_owned();
+    let mut text = "{\n\tadmin off\n}\n:80 {\n\tphp_server {\n".to_owned();
     text += &format!("\t\troot {}\n", quoted(&environment.absolute(root))?);
     for worker in workers {
         let num = worker.num.map_or(String::new(), |num| format!(" {num}"));
@@ -176,6 +176,7 @@ mod tests {
             php_server_config(Path::new("public dir"), "127.0.0.1:8080", &[worker], &environment).unwrap();
         assert_eq!(loaded.config.servers[0].listen, Listen::Tcp("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(loaded.config.global.php.workers[0].num, Some(3));
+        assert_eq!(loaded.config.global.admin, None);
         let Handler::PhpServer(server) = &loaded.config.servers[0].sites[0].routes[0].handler else {
             panic!()
         };

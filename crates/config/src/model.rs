@@ -2,6 +2,10 @@
 //!
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
+mod global;
+
+pub use global::*;
+
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,74 +19,13 @@ pub struct Config {
     pub servers: Vec<Server>,
 }
 
-/// The global options block.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Global {
-    /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
-    pub http_port: u16,
-    /// How long a graceful stop waits for running requests. Default: 10 s.
-    pub grace_period: Duration,
-    /// The server's own log (the `log` global option).
-    pub log: LogConfig,
-    pub timeouts: Timeouts,
-    pub limits: Limits,
-    pub php: PhpGlobal,
-}
-
-/// Time-outs of a client's connection.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Timeouts {
-    /// From the first byte of a request's head to its end. Default: 10 s.
-    pub read_header: Duration,
-    /// Longest silence within a request body. Default: 60 s.
-    pub read_body: Duration,
-    /// Longest time that a client may take nothing of an answer that waits for it. Default: 60 s.
-    pub write: Duration,
-    /// Longest silence between two requests of a connection. Default: 5 min.
-    pub idle: Duration,
-}
-
-/// Limits on what a client may send.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Limits {
-    /// Bytes of a request's head; above it: 431. Default: 64 KiB.
-    pub max_header_size: usize,
-    /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
-    pub max_body_size: Option<u64>,
-}
-
-/// The `frankenphp { … }` / `regent { … }` block.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct PhpGlobal {
-    /// Threads in all (classic and worker). `None`: 2 per core, and at least one classic thread beside the workers'.
-    pub num_threads: Option<u16>,
-    /// Longest time a request may wait for a thread; then 503. `None`: no bound.
-    pub max_wait_time: Option<Duration>,
-    /// A thread is recycled after this many requests; 0: never.
-    pub max_requests: u64,
-    /// Overrides of php.ini, in order.
-    pub php_ini: Vec<(String, String)>,
-    /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
-    pub workers: Vec<Worker>,
-}
-
-/// Index into [`PhpGlobal::workers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub struct WorkerId(pub u16);
-
-/// A worker script: boots once, then handles requests in a loop.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Worker {
-    /// Shown in lists and metrics. Default: the file as written.
-    pub name: String,
-    /// Absolute path of the script.
-    #[serde(serialize_with = "as_text")]
-    pub file: PathBuf,
-    /// Threads that run it. `None`: 2 per core.
-    pub num: Option<u16>,
-    pub env: Vec<(String, String)>,
-    /// Boots in a row that end before the loop is reached, after which the engine gives up; `None`: never.
-    pub max_consecutive_failures: Option<u32>,
+/// The lane of a route that does not leave the choice to the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum LaneChoice {
+    /// The lane of this name, declared in [`PhpGlobal::lanes`] or not.
+    Named(String),
+    /// No lane: no bound on the threads that the route holds.
+    Off,
 }
 
 /// An address to listen on.
@@ -101,11 +44,13 @@ pub struct Server {
 }
 
 /// One site block, as far as it concerns one listening address.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Site {
     /// Lower-case host names, `*.example.com` for any one label; empty: every host.
     pub hosts: Vec<String>,
     pub routes: Vec<Route>,
+    /// What an error goes through, whoever it came from: one route per `handle_errors`, those for certain statuses first.
+    pub error_routes: Vec<Route>,
     /// The site's `log` directives; empty: no access log.
     pub access_logs: Vec<LogConfig>,
 }
@@ -156,6 +101,8 @@ pub enum Matcher {
     Protocol(String),
     File(FileMatcher),
     Not(Vec<MatcherSet>),
+    /// The status of the error that is being handled: ranges with both ends in them.
+    ErrorStatus(Vec<(u16, u16)>),
 }
 
 /// `file`: the first of `try_files` that exists; sets `{file_match.relative}` (`{http.matchers.file.relative}`),
@@ -186,6 +133,7 @@ pub enum Handler {
         status: Template,
     },
     Respond {
+        /// Empty: 200, or the status of the error that is being handled.
         status: Template,
         body: Template,
         close: bool,
@@ -199,6 +147,10 @@ pub enum Handler {
     RequestBody {
         max_size: u64,
     },
+    /// `deadline`: soft real-time limit of what follows; longer than 0.
+    Deadline(Duration),
+    /// `lane`: the lane of what follows.
+    Lane(LaneChoice),
     FileServer(FileServer),
     Php(Php),
     PhpServer(PhpServer),
@@ -277,6 +229,21 @@ pub struct Php {
     pub workers: Vec<WorkerRef>,
     /// Longest silence within a request body for this route.
     pub request_body_timeout: Option<Duration>,
+    pub request_buffering: RequestBuffering,
+    /// Soft real-time limit, longer than 0. `None`: that of a `deadline` directive before, or of the whole server.
+    pub deadline: Option<Duration>,
+    /// `None`: that of a `lane` directive before, or the server's choice.
+    pub lane: Option<LaneChoice>,
+}
+
+/// When a PHP thread gets a request that has a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum RequestBuffering {
+    /// When the body is complete, in memory or in a file, so that no slow client holds a thread.
+    #[default]
+    Complete,
+    /// At once; the script reads the body as it comes.
+    Streaming,
 }
 
 /// A worker as a site uses it.
@@ -361,39 +328,9 @@ impl Template {
     }
 }
 
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            read_header: Duration::from_secs(10),
-            read_body: Duration::from_secs(60),
-            write: Duration::from_secs(60),
-            idle: Duration::from_secs(300),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_header_size: 64 * 1024, max_body_size: None }
-    }
-}
-
 impl Default for LogConfig {
     fn default() -> Self {
         Self { output: LogOutput::Stderr, format: LogFormat::Auto, level: LogLevel::Info }
-    }
-}
-
-impl Default for Global {
-    fn default() -> Self {
-        Self {
-            http_port: 80,
-            grace_period: Duration::from_secs(10),
-            log: LogConfig::default(),
-            timeouts: Timeouts::default(),
-            limits: Limits::default(),
-            php: PhpGlobal::default(),
-        }
     }
 }
 
@@ -420,6 +357,9 @@ impl Default for Php {
             env: Vec::new(),
             workers: Vec::new(),
             request_body_timeout: None,
+            request_buffering: RequestBuffering::default(),
+            deadline: None,
+            lane: None,
         }
     }
 }

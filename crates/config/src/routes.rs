@@ -11,7 +11,7 @@ use regent_caddyfile::{Error, Line};
 
 /// Directives of which only the first that matches is carried out, within one block. (Caddy: a second `rewrite` or
 /// `root` would otherwise undo the first.)
-const EXCLUSIVE: &[&str] = &["handle", "rewrite", "root"];
+const EXCLUSIVE: &[&str] = &["deadline", "handle", "lane", "rewrite", "root"];
 
 /// Whether the directives of a block are sorted.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,9 +29,19 @@ pub(crate) fn parse(
     sorting: Sorting,
 ) -> Vec<Route> {
     let scope = Scope::new(cx, outer, lines);
+    parse_within(cx, &scope, lines, sorting)
+}
+
+/// The same for a block whose matchers are in `scope` already.
+pub(crate) fn parse_within(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    lines: &[Line],
+    sorting: Sorting,
+) -> Vec<Route> {
     let mut entries = Vec::new();
     for line in lines.iter().filter(|line| !matchers::is_definition(line)) {
-        let result = entry(cx, &scope, line);
+        let result = entry(cx, scope, line);
         entries.extend(cx.check(result));
     }
     if sorting == Sorting::ByDirective {

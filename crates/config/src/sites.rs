@@ -3,8 +3,9 @@
 use crate::address::{self, Address};
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::{bind, log};
+use crate::directives::{bind, handle_errors, log};
 use crate::global::GlobalOptions;
+use crate::matchers::Scope;
 use crate::model::{Listen, LogConfig, Server, Site};
 use crate::problems::error;
 use crate::routes::{self, Sorting};
@@ -15,25 +16,28 @@ use std::net::{IpAddr, SocketAddr};
 /// Where each address was first written.
 type Taken = BTreeMap<Address, String>;
 
+/// The lines of a site block, by what becomes of them.
+#[derive(Default)]
+struct Lines<'a> {
+    logs: Vec<&'a Line>,
+    binds: Vec<&'a Line>,
+    errors: Vec<&'a Line>,
+    /// Those that become routes.
+    routes: Vec<Line>,
+}
+
 pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[SiteBlock]) -> Vec<Server> {
     let mut servers: Vec<(SocketAddr, Server)> = Vec::new();
     let mut taken = Taken::new();
     for block in blocks {
         let addresses = addresses(cx, options, block, &mut taken);
-        let (logs, lines): (Vec<&Line>, Vec<&Line>) =
-            block.lines.iter().partition(|line| line.name.text == "log");
-        let (binds, lines): (Vec<&Line>, Vec<&Line>) =
-            lines.into_iter().partition(|line| line.name.text == "bind");
-        let access_logs: Vec<_> =
-            logs.iter().map(|line| log::config(cx, &Call::new(line), LogConfig::default())).collect();
-        let lines: Vec<Line> = lines.into_iter().cloned().collect();
-        let routes = routes::parse(cx, None, &lines, Sorting::ByDirective);
-        let interfaces = interfaces(cx, &binds);
+        let lines = Lines::of(block);
+        let site = site(cx, &lines);
+        let interfaces = interfaces(cx, &lines.binds);
         for (port, hosts) in by_port(addresses) {
             for interface in &interfaces {
                 let listen = SocketAddr::new(*interface, port);
-                let site =
-                    Site { hosts: hosts.clone(), routes: routes.clone(), access_logs: access_logs.clone() };
+                let site = Site { hosts: hosts.clone(), ..site.clone() };
                 match servers.iter_mut().find(|(other, _)| *other == listen) {
                     Some((_, server)) => server.sites.push(site),
                     None => servers.push((listen, Server { listen: Listen::Tcp(listen), sites: vec![site] })),
@@ -42,6 +46,34 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
         }
     }
     servers.into_iter().map(|(_, server)| sorted(server)).collect()
+}
+
+impl<'a> Lines<'a> {
+    fn of(block: &'a SiteBlock) -> Self {
+        let mut lines = Self::default();
+        for line in &block.lines {
+            match line.name.text.as_str() {
+                "log" => lines.logs.push(line),
+                "bind" => lines.binds.push(line),
+                "handle_errors" => lines.errors.push(line),
+                _ => lines.routes.push(line.clone()),
+            }
+        }
+        lines
+    }
+}
+
+/// A site for any host.
+fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
+    let logs = lines.logs.iter();
+    let access_logs = logs.map(|line| log::config(cx, &Call::new(line), LogConfig::default())).collect();
+    let scope = Scope::new(cx, None, &lines.routes);
+    Site {
+        hosts: Vec::new(),
+        routes: routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective),
+        error_routes: handle_errors::routes(cx, &scope, &lines.errors),
+        access_logs,
+    }
 }
 
 fn addresses(

@@ -1,5 +1,6 @@
 //! Numbers, durations and sizes.
 
+use crate::model::LaneChoice;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 use std::ops::RangeInclusive;
@@ -66,6 +67,15 @@ pub(crate) fn duration(token: &Token) -> Result<Duration, Error> {
     })
 }
 
+/// The same for a time that has to be longer than 0.
+pub(crate) fn positive_duration(token: &Token) -> Result<Duration, Error> {
+    let duration = duration(token)?;
+    if duration.is_zero() {
+        return Err(error(token, format!("`{}` is too short: it must be longer than 0", token.text)));
+    }
+    Ok(duration)
+}
+
 /// A number of bytes: `500`, `64KiB`, `10MB`, `1.5GB`.
 pub(crate) fn size(token: &Token) -> Result<u64, Error> {
     bytes(&token.text).ok_or_else(|| {
@@ -82,6 +92,20 @@ pub(crate) fn boolean(token: &Token) -> Result<bool, Error> {
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
         other => Err(error(token, format!("`{other}` must be `true` or `false`"))),
+    }
+}
+
+/// The lane of a route: a name of letters, digits, `-`, `_` and `.`, or `off`.
+pub(crate) fn lane(token: &Token) -> Result<LaneChoice, Error> {
+    let name = token.text.as_str();
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match name {
+        "off" => Ok(LaneChoice::Off),
+        _ if !name.is_empty() && name.chars().all(is_plain) => Ok(LaneChoice::Named(name.to_owned())),
+        _ => Err(error(
+            token,
+            format!("`{name}` is no name of a lane: letters, digits, `-`, `_` and `.` can be in one"),
+        )),
     }
 }
 

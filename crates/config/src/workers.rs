@@ -3,7 +3,8 @@
 //! | option | default | meaning |
 //! |---|---|---|
 //! | `file PATH` | | the script; relative to the block's `root`, or to the working directory |
-//! | `num N` | 2 per core | threads |
+//! | `num N` | 2 per core, at most `max_threads` | threads at start |
+//! | `max_threads N` | what the `max_threads` of all threads leaves | threads that scaling may reach |
 //! | `name TEXT` | the file as written | in lists and metrics |
 //! | `env NAME VALUE`, or a block | | environment of the script |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
@@ -18,11 +19,8 @@ use regent_caddyfile::{Error, Token};
 use std::path::{Path, PathBuf};
 
 const SYNTAX: &str = "worker FILE [NUM], or worker { file FILE … }";
-const OPTIONS: &[&str] = &["env", "file", "match", "max_consecutive_failures", "name", "num"];
-const UNBUILT: &[&str] = &["max_threads", "watch"];
-
-/// FrankenPHP's default.
-const MAX_CONSECUTIVE_FAILURES: u32 = 6;
+const OPTIONS: &[&str] = &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num"];
+const UNBUILT: &[&str] = &["watch"];
 
 /// All workers of the file so far.
 #[derive(Default)]
@@ -30,6 +28,8 @@ pub(crate) struct Workers {
     workers: Vec<Worker>,
     /// Those of the global block, which serve every site.
     global: Vec<WorkerRef>,
+    /// The `max_threads` of those that have one, and where they were written.
+    most: Vec<(Token, u16)>,
 }
 
 /// Where a worker stands.
@@ -47,6 +47,21 @@ impl Workers {
     /// The threads that the workers take at least: one for those that do not say.
     pub fn least_threads(&self) -> u32 {
         self.workers.iter().map(|worker| u32::from(worker.num.unwrap_or(1))).sum()
+    }
+
+    /// The threads that scaling may add to those workers that say how many.
+    pub fn growth(&self) -> u16 {
+        let growth =
+            |worker: &Worker| worker.max_threads.unwrap_or(0).saturating_sub(worker.num.unwrap_or(0));
+        self.workers.iter().map(growth).fold(0, u16::saturating_add)
+    }
+
+    /// No worker may have more threads than there are at most, as in FrankenPHP.
+    pub fn check_most(&self, all: u16) -> Vec<Error> {
+        let too_many = self.most.iter().filter(|(_, most)| *most > all);
+        let message =
+            |most| format!("`max_threads` of this worker is {most}, but of all threads it is {all}");
+        too_many.map(|(token, most)| error(token, message(most))).collect()
     }
 
     pub fn into_vec(self) -> Vec<Worker> {
@@ -100,8 +115,14 @@ pub(crate) fn pairs<'a>(cx: &mut Context<'_>, call: &Call<'a>, syntax: &str) -> 
 /// A worker as written.
 struct Parsed<'a> {
     file: &'a Token,
+    options: Options<'a>,
+}
+
+struct Options<'a> {
     name: Option<&'a Token>,
     num: Option<u16>,
+    /// With its place.
+    max_threads: Option<(&'a Token, u16)>,
     env: Vec<(String, String)>,
     matches: Vec<Template>,
     max_consecutive_failures: Option<u32>,
@@ -112,8 +133,7 @@ impl<'a> Parsed<'a> {
     fn new(cx: &mut Context<'_>, call: &Call<'a>) -> Option<Self> {
         let before = cx.errors.len();
         let mut file = call.args.first();
-        let mut options =
-            Options { max_consecutive_failures: Some(MAX_CONSECUTIVE_FAILURES), ..Options::default() };
+        let mut options = Options::new();
         match call.args {
             [_, _, ..] if call.args.len() > 2 => cx.errors.push(call.wrong_arguments(2, SYNTAX)),
             [_, watch] if watch.text == "watch" => cx.errors.push(not_built_as(watch, "worker watch")),
@@ -130,38 +150,35 @@ impl<'a> Parsed<'a> {
                 }
             }
         }
-        let Some(file) = file else {
-            if cx.errors.len() == before {
-                cx.errors.push(error(call.name, format!("a worker needs a file; write: {SYNTAX}")));
-            }
-            return None;
-        };
-        let Options { name, num, env, matches, max_consecutive_failures } = options;
-        (cx.errors.len() == before).then_some(Self {
-            file,
-            name,
-            num,
-            env,
-            matches,
-            max_consecutive_failures,
-        })
+        cx.check(options.check_max_threads());
+        if file.is_none() && cx.errors.len() == before {
+            cx.errors.push(error(call.name, format!("a worker needs a file; write: {SYNTAX}")));
+        }
+        file.filter(|_| cx.errors.len() == before).map(|file| Self { file, options })
     }
 }
 
-#[derive(Default)]
-struct Options<'a> {
-    name: Option<&'a Token>,
-    num: Option<u16>,
-    env: Vec<(String, String)>,
-    matches: Vec<Template>,
-    max_consecutive_failures: Option<u32>,
-}
-
 impl<'a> Options<'a> {
+    fn new() -> Self {
+        let Worker { max_consecutive_failures, .. } = Worker::default();
+        Self {
+            name: None,
+            num: None,
+            max_threads: None,
+            env: Vec::new(),
+            matches: Vec::new(),
+            max_consecutive_failures,
+        }
+    }
+
     fn apply(&mut self, option: &Call<'a>) -> Result<(), Error> {
         match option.name() {
             "name" => self.name = Some(option.one("name TEXT")?),
             "num" => self.num = Some(values::integer(option.one("num N")?, 1..=u16::MAX, "num")?),
+            "max_threads" => {
+                let token = option.one("max_threads N")?;
+                self.max_threads = Some((token, values::integer(token, 1..=u16::MAX, "max_threads")?));
+            }
             "match" => {
                 self.matches
                     .extend(option.some("match PATTERN…")?.iter().map(|token| Template::parse(&token.text)));
@@ -178,6 +195,15 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
+    fn check_max_threads(&self) -> Result<(), Error> {
+        match (self.max_threads, self.num) {
+            (Some((token, most)), Some(num)) if most < num => {
+                Err(error(token, format!("`max_threads` is {most}, less than `num`, which is {num}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn env(&mut self, cx: &mut Context<'_>, option: &Call<'_>) {
         for (name, value) in pairs(cx, option, "env NAME VALUE") {
             let value = cx.fixed_text(value);
@@ -189,41 +215,48 @@ impl<'a> Options<'a> {
 /// Gives the worker its identity; `siblings` are those of its block so far.
 fn add(
     cx: &mut Context<'_>,
-    parsed: Parsed<'_>,
+    Parsed { file: token, options }: Parsed<'_>,
     place: &Place,
     siblings: &[WorkerRef],
 ) -> Result<WorkerRef, Error> {
-    let written = cx.fixed_text(parsed.file)?;
+    let written = cx.fixed_text(token)?;
     let (root, block_env) = match place {
         Place::Global => (None, &[][..]),
         Place::Block { root, env } => (root.as_deref(), env.as_slice()),
     };
     let file = cx.environment.absolute(&root.unwrap_or(Path::new("")).join(&written));
     if !file.is_file() {
-        return Err(error(parsed.file, format!("the worker's file does not exist: {}", file.display())));
+        return Err(error(token, format!("the worker's file does not exist: {}", file.display())));
     }
     let same = |sibling: &&WorkerRef| {
         sibling.matches.is_empty() && cx.workers.workers[usize::from(sibling.id.0)].file == file
     };
     if siblings.iter().find(same).is_some() {
-        return Err(error(parsed.file, format!("this block has a worker for {} already", file.display())));
+        return Err(error(token, format!("this block has a worker for {} already", file.display())));
     }
-    let name = match parsed.name {
+    let name = match options.name {
         Some(name) if cx.workers.has(&name.text) => {
             return Err(error(name, format!("another worker has the name `{}` already", name.text)));
         }
         Some(name) => name.text.clone(),
         None => cx.workers.free_name(&written),
     };
-    let mut env = parsed.env;
+    let mut env = options.env;
     for (name, value) in block_env {
         if !env.iter().any(|(own, _)| own == name) {
             env.push((name.clone(), value.clone()));
         }
     }
-    let id = u16::try_from(cx.workers.workers.len())
-        .map_err(|_| error(parsed.file, "there are too many workers"))?;
-    let max_consecutive_failures = parsed.max_consecutive_failures;
-    cx.workers.workers.push(Worker { name, file, num: parsed.num, env, max_consecutive_failures });
-    Ok(WorkerRef { id: WorkerId(id), matches: parsed.matches })
+    let id =
+        u16::try_from(cx.workers.workers.len()).map_err(|_| error(token, "there are too many workers"))?;
+    cx.workers.most.extend(options.max_threads.map(|(token, most)| (token.clone(), most)));
+    cx.workers.workers.push(Worker {
+        name,
+        file,
+        num: options.num,
+        max_threads: options.max_threads.map(|(_, most)| most),
+        env,
+        max_consecutive_failures: options.max_consecutive_failures,
+    });
+    Ok(WorkerRef { id: WorkerId(id), matches: options.matches })
 }

@@ -115,7 +115,8 @@ impl Redirect {
 
 /// `respond`.
 pub(crate) struct Respond {
-    status: Status,
+    /// `None`: 200, or that of the error whose page this is.
+    status: Option<Status>,
     body: RespondBody,
     close: bool,
 }
@@ -135,7 +136,8 @@ impl Respond {
             },
             None => RespondBody::Computed(text),
         };
-        Ok(Self { status: Status::compile(status, StatusCode::OK)?, body, close })
+        let status = (*status != Template::default()).then(|| Status::compile(status, StatusCode::OK));
+        Ok(Self { status: status.transpose()?, body, close })
     }
 
     pub(crate) fn answer(&self, exchange: &Exchange) -> Response<Body> {
@@ -147,7 +149,9 @@ impl Respond {
                 (Bytes::from(text), kind)
             }
         };
-        let mut response = with_body(self.status.of(exchange), Body::full(bytes));
+        let default = || exchange.failure().map_or(StatusCode::OK, |failure| failure.status);
+        let status = self.status.as_ref().map_or_else(default, |status| status.of(exchange));
+        let mut response = with_body(status, Body::full(bytes));
         if !response.body().is_empty() {
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
         }

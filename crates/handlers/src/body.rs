@@ -68,15 +68,8 @@ impl Body {
         self.len() == 0
     }
 
-    /// A part of a regular file. A small one that is in the page cache is read here and now.
+    /// A part of a regular file.
     pub(crate) fn file(file: OwnedFd, offset: u64, len: u64) -> Self {
-        if len <= CHUNK {
-            if let Ok(bytes) = read_cached(&file, offset, len) {
-                if bytes.len() as u64 == len {
-                    return Self::full(bytes);
-                }
-            }
-        }
         Self::segments(file, [Segment::File { offset, len }].into())
     }
 
@@ -197,6 +190,12 @@ impl Segment {
     }
 }
 
+/// The first `len` bytes of a regular file, if all of them are in the page cache.
+pub(crate) fn read_at_once(file: &OwnedFd, len: u64) -> Option<Bytes> {
+    let bytes = read_cached(file, 0, len).ok()?;
+    (bytes.len() as u64 == len).then(|| bytes.into())
+}
+
 /// Reads what is in the page cache; `EAGAIN` if nothing is.
 fn read_cached(file: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<Vec<u8>> {
     let mut buffer = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
@@ -252,9 +251,10 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_is_read_at_once() {
+    fn a_file_is_read_at_once_or_not_at_all() {
         let (_file, fd) = file_of(b"hello");
-        assert!(matches!(Body::file(fd, 1, 3).0, Kind::Full(bytes) if bytes == "ell"));
+        assert_eq!(read_at_once(&fd, 5).unwrap(), "hello");
+        assert_eq!(read_at_once(&fd, 6), None);
     }
 
     #[tokio::test(flavor = "current_thread")]

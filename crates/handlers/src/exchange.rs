@@ -1,13 +1,14 @@
 //! A request on its way through the routes, and what the routes made of it.
 
 use crate::Body;
+use crate::failure::Failure;
 use crate::host;
 use crate::response_headers::{self, HeaderOps, Origin};
 use crate::root::{self, Root};
 use crate::url_path::{self, BadRequest};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Response, StatusCode, Uri, Version, request};
-use regent_config::WorkerId;
+use regent_config::{LaneChoice, RequestBuffering, WorkerId};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -34,6 +35,8 @@ pub struct Exchange {
     pub host: String,
     /// Body limit of this route in bytes (`request_body max_size`).
     pub max_body_size: Option<u64>,
+    deadline: Option<Duration>,
+    lane: Option<Arc<LaneChoice>>,
     original_method: Method,
     /// The path of `uri` in normal form, where that differs from what is written there.
     path: Option<Vec<u8>>,
@@ -46,6 +49,8 @@ pub struct Exchange {
     captures: Vec<Captures>,
     file_match: Option<FileMatch>,
     header_ops: Vec<Arc<HeaderOps>>,
+    /// The error that is being handled, once there is one.
+    failure: Option<Box<Failure>>,
     origin: Origin,
     uuid: OnceLock<Uuid>,
 }
@@ -65,6 +70,11 @@ pub struct PhpTarget {
     pub worker: Option<WorkerId>,
     pub env: Vec<(String, String)>,
     pub request_body_timeout: Option<Duration>,
+    pub request_buffering: RequestBuffering,
+    /// Soft real-time limit of the route, if it has one.
+    pub deadline: Option<Duration>,
+    /// What the configuration says of the lane, if anything.
+    pub lane: Option<Arc<LaneChoice>>,
     /// Document root, script name and path info, one behind the other.
     path: Vec<u8>,
     root_len: usize,
@@ -119,6 +129,8 @@ impl Exchange {
             local,
             host: host.unwrap_or_default(),
             max_body_size: None,
+            deadline: None,
+            lane: None,
             path: path.unwrap_or_default(),
             is_rewritten: false,
             flaw,
@@ -128,13 +140,18 @@ impl Exchange {
             captures: Vec::new(),
             file_match: None,
             header_ops: Vec::new(),
+            failure: None,
             origin: Origin::Regent,
             uuid: OnceLock::new(),
         }
     }
 
     /// Applies the configured changes to the header of an answer, whoever made it, and adds `Server` if there is none.
+    /// An error page keeps the status and the fields of the error.
     pub fn finish(&mut self, status: &mut StatusCode, headers: &mut HeaderMap) {
+        if let Some(failure) = &self.failure {
+            failure.mark(self.origin, status, headers);
+        }
         response_headers::finish(self, *status, headers);
     }
 
@@ -235,6 +252,22 @@ impl Exchange {
         }
     }
 
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = Some(deadline);
+    }
+
+    pub(crate) fn lane(&self) -> Option<&Arc<LaneChoice>> {
+        self.lane.as_ref()
+    }
+
+    pub(crate) fn set_lane(&mut self, lane: &Arc<LaneChoice>) {
+        self.lane = Some(Arc::clone(lane));
+    }
+
     pub(crate) fn add_captures(&mut self, captures: Captures) {
         self.captures.push(captures);
     }
@@ -264,6 +297,30 @@ impl Exchange {
 
     pub(crate) fn header_ops(&self) -> &[Arc<HeaderOps>] {
         &self.header_ops
+    }
+
+    /// Starts over with the request as it came in, but for its header, root and variables, to be answered with an error
+    /// page. Answers whether that is possible: there is one error to a request.
+    pub(crate) fn enter_error(&mut self, failure: Failure) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        self.failure = Some(Box::new(failure));
+        self.method = self.original_method.clone();
+        self.uri = self.original_uri.clone();
+        self.path = url_path::normalize(self.uri.path()).unwrap_or_default();
+        self.is_rewritten = false;
+        self.origin = Origin::Regent;
+        true
+    }
+
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.failure.as_deref()
+    }
+
+    /// Forgets all but the first `count` changes of the response's header.
+    pub(crate) fn truncate_header_ops(&mut self, count: usize) {
+        self.header_ops.truncate(count);
     }
 
     pub(crate) fn set_origin(&mut self, origin: Origin) {
@@ -316,7 +373,18 @@ impl PhpTarget {
         let script_end = script.len();
         let mut path = script;
         path.extend_from_slice(path_info);
-        Self { worker, env: Vec::new(), request_body_timeout: None, path, root_len, script_end, file: None }
+        Self {
+            worker,
+            env: Vec::new(),
+            request_body_timeout: None,
+            request_buffering: RequestBuffering::default(),
+            deadline: None,
+            lane: None,
+            path,
+            root_len,
+            script_end,
+            file: None,
+        }
     }
 
     /// Runs this file instead of the one that root and name say.

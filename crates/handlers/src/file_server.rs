@@ -2,23 +2,28 @@
 
 use crate::Body;
 use crate::answer;
+use crate::body::{self, Segment};
 use crate::conditional::{Outcome, Validators};
 use crate::content_coding::{self, Coding};
 use crate::content_type::ContentTypes;
 use crate::error::BuildError;
 use crate::exchange::{Exchange, FileKind};
+use crate::failure::Failure;
+use crate::file_cache::{self, CachedFile, FileCache};
 use crate::file_stat;
 use crate::hide::Hide;
-use crate::range::{self, Wanted};
+use crate::range::{self, ByteRange, Wanted};
 use crate::root::{self, RootSource};
-use crate::route::Flow;
-use crate::script::Split;
+use crate::route::{Context, Flow};
 use crate::url_path;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A compiled `file_server` directive.
 pub(crate) struct FileServer {
@@ -30,6 +35,7 @@ pub(crate) struct FileServer {
     status: Option<StatusCode>,
     precompressed: Vec<Coding>,
     content_types: ContentTypes,
+    cache: Arc<FileCache>,
 }
 
 /// What to do where there is no file.
@@ -48,21 +54,33 @@ enum Via {
     Index,
 }
 
+/// A regular file, and what a look at it for this request has shown, if there was one.
+struct Seen<'a> {
+    file: &'a [u8],
+    stat: Option<Stat>,
+}
+
 struct Opened {
-    fd: OwnedFd,
+    content: Content,
     size: u64,
     validators: Validators,
     coding: Option<Coding>,
 }
 
+/// Where the bytes of a file come from.
+enum Content {
+    Disk(OwnedFd),
+    Memory(Bytes),
+}
+
 impl FileServer {
-    pub(crate) fn compile(server: &config::FileServer, scripts: Split) -> Result<Self, BuildError> {
+    pub(crate) fn compile(server: &config::FileServer, context: &Context<'_>) -> Result<Self, BuildError> {
         let status = |code: u16| {
             answer::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
         };
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
-            hide: Hide::compile(&server.hide, scripts)?,
+            hide: Hide::compile(&server.hide, context.scripts.clone())?,
             // Cleaned, so that an index name cannot lead elsewhere.
             index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },
@@ -74,6 +92,7 @@ impl FileServer {
                 .map(|name| Coding::by_name(name))
                 .collect::<Result<_, _>>()?,
             content_types: ContentTypes::new(),
+            cache: Arc::clone(context.files),
         })
     }
 
@@ -92,21 +111,23 @@ impl FileServer {
         match rustix::fs::stat(file_stat::at(&file)) {
             Err(errno) => self.failed(errno),
             Ok(stat) => match file_stat::kind_of(&stat) {
-                Some(FileKind::File) => self.send(exchange, path, &file, Via::Name),
+                Some(FileKind::File) => {
+                    self.send(exchange, path, &Seen { file: &file, stat: Some(stat) }, Via::Name)
+                }
                 Some(FileKind::Directory) => self.serve_directory(exchange, path, &file),
                 None => self.missing(),
             },
         }
     }
 
-    /// As [`Self::serve`], for a path that is known to be a regular file's.
-    pub(crate) fn serve_file(&self, exchange: &Exchange, path: &[u8]) -> Flow {
+    /// As [`Self::serve`], for a path that was seen to be a regular file's; `stat`: what it was a moment ago, if known.
+    pub(crate) fn serve_file(&self, exchange: &Exchange, path: &[u8], stat: Option<Stat>) -> Flow {
         let Some(root) = self.root.resolve(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
         let file = root::join(root.prefix(), url_path::trim_end_slashes(path));
         if self.hide.hides(exchange, path, &file) {
             return self.missing();
         }
-        self.send(exchange, path, &file, Via::Name)
+        self.send(exchange, path, &Seen { file: &file, stat }, Via::Name)
     }
 
     pub(crate) fn hides(&self, exchange: &Exchange, path: &[u8], file: &[u8]) -> bool {
@@ -117,25 +138,30 @@ impl FileServer {
         for index in &self.index {
             let file = root::join(directory, index);
             let relative = root::join(url_path::trim_end_slashes(path), index);
-            if !self.hide.hides(exchange, &relative, &file) && file_stat::is_file(&file) {
-                return self.send(exchange, path, &file, Via::Index);
+            if self.hide.hides(exchange, &relative, &file) {
+                continue;
+            }
+            let stat = file_stat::look(&file);
+            if stat.as_ref().and_then(file_stat::kind_of) == Some(FileKind::File) {
+                return self.send(exchange, path, &Seen { file: &file, stat }, Via::Index);
             }
         }
         self.missing()
     }
 
-    fn send(&self, exchange: &Exchange, path: &[u8], file: &[u8], via: Via) -> Flow {
+    fn send(&self, exchange: &Exchange, path: &[u8], seen: &Seen<'_>, via: Via) -> Flow {
         if let Some(canonical) = self.canonical_path(exchange, path, via) {
             return Flow::respond(answer::redirect_to_path(exchange, &canonical));
         }
-        if !matches!(exchange.method, Method::GET | Method::HEAD) {
+        // The page of an error is an answer to any method.
+        if exchange.failure().is_none() && !matches!(exchange.method, Method::GET | Method::HEAD) {
             return match self.missing {
                 Missing::Next => Flow::Next,
-                Missing::NotFound => Flow::respond(method_not_allowed()),
+                Missing::NotFound => Flow::Fail(method_not_allowed()),
             };
         }
-        match self.open(exchange, file) {
-            Ok(opened) => Flow::respond(self.answer(exchange, file, opened)),
+        match self.open(exchange, seen) {
+            Ok(opened) => Flow::respond(self.answer(exchange, seen.file, opened)),
             Err(errno) => self.failed(errno),
         }
     }
@@ -159,24 +185,26 @@ impl FileServer {
     }
 
     /// The file, or the encoded copy of it that suits the client best.
-    fn open(&self, exchange: &Exchange, file: &[u8]) -> Result<Opened, Errno> {
+    fn open(&self, exchange: &Exchange, seen: &Seen<'_>) -> Result<Opened, Errno> {
         if !self.precompressed.is_empty() {
             for coding in content_coding::accepted(&exchange.headers, &self.precompressed) {
-                let sidecar = root::join(file, coding.ending().as_bytes());
-                if file_stat::is_file(&sidecar) {
-                    if let Ok(opened) = Opened::open(&sidecar, Some(coding)) {
+                let sidecar = root::join(seen.file, coding.ending().as_bytes());
+                let stat = file_stat::look(&sidecar);
+                if stat.as_ref().and_then(file_stat::kind_of) == Some(FileKind::File) {
+                    let seen = Seen { file: &sidecar, stat };
+                    if let Ok(opened) = Opened::open(&seen, Some(coding), &self.cache) {
                         return Ok(opened);
                     }
                 }
             }
         }
-        Opened::open(file, None)
+        Opened::open(seen, None, &self.cache)
     }
 
     fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<Body> {
         let mut fields = self.fields(&opened);
         let kind = self.content_types.of(file);
-        if let Some(status) = self.status {
+        if let Some(status) = self.status.or(exchange.failure().map(|failure| failure.status)) {
             fields.remove(header::ACCEPT_RANGES);
             return opened.whole(exchange, status, fields, kind);
         }
@@ -234,7 +262,19 @@ impl FileServer {
 }
 
 impl Opened {
-    fn open(file: &[u8], coding: Option<Coding>) -> Result<Self, Errno> {
+    fn open(seen: &Seen<'_>, coding: Option<Coding>, cache: &FileCache) -> Result<Self, Errno> {
+        match cache.get(seen.file, || seen.stat.or_else(|| file_stat::look(seen.file))) {
+            Some(known) => Ok(Self::known(known, coding)),
+            None => Self::open_anew(seen.file, coding, cache),
+        }
+    }
+
+    fn known(known: CachedFile, coding: Option<Coding>) -> Self {
+        let CachedFile { content, validators } = known;
+        Self { size: content.len() as u64, content: Content::Memory(content), validators, coding }
+    }
+
+    fn open_anew(file: &[u8], coding: Option<Coding>, cache: &FileCache) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = rustix::fs::open(file, flags, Mode::empty())?;
         // Once more, as it may have been replaced since it was looked at.
@@ -242,8 +282,16 @@ impl Opened {
         if file_stat::kind_of(&stat) != Some(FileKind::File) {
             return Err(Errno::NOENT);
         }
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
-        Ok(Self { fd, size, validators: Validators::of(&stat), coding })
+        let (size, validators) = (u64::try_from(stat.st_size).unwrap_or(0), Validators::of(&stat));
+        let is_small = size <= file_cache::LARGEST;
+        match is_small.then(|| body::read_at_once(&fd, size)).flatten() {
+            Some(content) => {
+                let known = CachedFile { content, validators };
+                cache.put(file, &stat, known.clone());
+                Ok(Self::known(known, coding))
+            }
+            None => Ok(Self { content: Content::Disk(fd), size, validators, coding }),
+        }
     }
 
     fn part(
@@ -258,13 +306,13 @@ impl Opened {
             Wanted::One(part) => {
                 fields.insert(header::CONTENT_TYPE, kind);
                 fields.insert(header::CONTENT_RANGE, part.content_range(self.size));
-                let body = Body::file(self.fd, part.start, part.len);
+                let body = self.content.part(part);
                 answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Several(parts) => {
                 let multipart = range::multipart(&parts, self.size, &kind);
                 fields.insert(header::CONTENT_TYPE, multipart.content_type);
-                let body = Body::segments(self.fd, multipart.segments);
+                let body = self.content.parts(multipart.segments);
                 answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Unsatisfiable => {
@@ -288,14 +336,42 @@ impl Opened {
             fields.insert(header::CONTENT_LENGTH, HeaderValue::from(self.size));
             return answer::with_fields(status, fields, Body::empty());
         }
-        answer::with_fields(status, fields, Body::file(self.fd, 0, self.size))
+        answer::with_fields(status, fields, self.content.part(ByteRange { start: 0, len: self.size }))
     }
 }
 
-fn method_not_allowed() -> Response<Body> {
-    let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-    response
+impl Content {
+    fn part(self, part: ByteRange) -> Body {
+        match self {
+            Self::Disk(fd) => Body::file(fd, part.start, part.len),
+            Self::Memory(bytes) => Body::full(slice(&bytes, part.start, part.len)),
+        }
+    }
+
+    /// Of several ranges, which together are no longer than the file.
+    fn parts(self, segments: VecDeque<Segment>) -> Body {
+        match self {
+            Self::Disk(fd) => Body::segments(fd, segments),
+            Self::Memory(bytes) => {
+                let of = |segment| match segment {
+                    Segment::Bytes(bytes) => bytes,
+                    Segment::File { offset, len } => slice(&bytes, offset, len),
+                };
+                Body::full(segments.into_iter().flat_map(of).collect::<Bytes>())
+            }
+        }
+    }
+}
+
+/// A range that lies within the bytes.
+fn slice(bytes: &Bytes, start: u64, len: u64) -> Bytes {
+    bytes.slice(start as usize..(start + len) as usize)
+}
+
+fn method_not_allowed() -> Failure {
+    let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED);
+    failure.fields.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    failure
 }
 
 fn last_segment(path: &[u8]) -> &[u8] {

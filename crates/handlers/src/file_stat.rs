@@ -3,13 +3,17 @@
 use crate::exchange::FileKind;
 use rustix::fs::{FileType, Stat};
 
-/// What there is at a path, links followed; `None` also for what cannot be served at all (devices, sockets, FIFOs)
-/// and for what may not be looked at.
-pub(crate) fn kind(path: &[u8]) -> Option<FileKind> {
-    rustix::fs::stat(at(path)).ok().as_ref().and_then(kind_of)
+/// What there is at a path, links followed; `None` also for what may not be looked at.
+pub(crate) fn look(path: &[u8]) -> Option<Stat> {
+    rustix::fs::stat(at(path)).ok()
 }
 
-/// As [`kind`], of a `stat` that was made already.
+/// As [`kind_of`] what is at a path.
+pub(crate) fn kind(path: &[u8]) -> Option<FileKind> {
+    look(path).as_ref().and_then(kind_of)
+}
+
+/// `None` for what cannot be served at all (devices, sockets, FIFOs).
 pub(crate) fn kind_of(stat: &Stat) -> Option<FileKind> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Some(FileKind::File),

@@ -1,8 +1,8 @@
 //! Carries out the routes of a site: matchers, rewrites, headers, static files, and the way into PHP.
 //!
 //! No PHP and no networking in here. [`Sites::build`] compiles a configuration once; [`Sites::route`] takes an
-//! [`Exchange`] through it and says what to do ([`Action`]); [`Exchange::finish`] puts the configured header
-//! changes on whatever answer came of it.
+//! [`Exchange`] through it and says what to do ([`Action`]); [`Sites::error_page`] answers an error that came up after
+//! that; [`Exchange::finish`] puts the configured header changes on whatever answer came of it.
 #![forbid(unsafe_code)]
 
 mod access_log;
@@ -13,6 +13,8 @@ mod content_coding;
 mod content_type;
 mod error;
 mod exchange;
+mod failure;
+mod file_cache;
 mod file_server;
 mod file_stat;
 mod glob;

@@ -32,6 +32,8 @@ pub(crate) enum Matcher {
     Protocol(Protocol),
     File(TryFiles),
     Not(Vec<Vec<Matcher>>),
+    /// Ranges with both ends in them.
+    ErrorStatus(Vec<(u16, u16)>),
 }
 
 pub(crate) enum HeaderTest {
@@ -116,6 +118,7 @@ impl Matcher {
             config::Matcher::Protocol(name) => Self::Protocol(Protocol::parse(name)),
             config::Matcher::File(matcher) => Self::File(TryFiles::compile(matcher)?),
             config::Matcher::Not(sets) => Self::Not(compile_sets(sets)?),
+            config::Matcher::ErrorStatus(ranges) => Self::ErrorStatus(ranges.clone()),
         })
     }
 
@@ -157,6 +160,10 @@ impl Matcher {
                 }
                 true
             }
+            Self::ErrorStatus(ranges) => exchange.failure().is_some_and(|failure| {
+                let status = failure.status.as_u16();
+                ranges.iter().any(|(least, most)| (*least..=*most).contains(&status))
+            }),
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::route::Flow;
 use crate::script::Split;
 use crate::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, WorkerId};
+use regent_config::{self as config, LaneChoice, RequestBuffering, WorkerId};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -24,6 +24,9 @@ pub(crate) struct Php {
     env: Vec<(String, Text)>,
     workers: Workers,
     request_body_timeout: Option<Duration>,
+    request_buffering: RequestBuffering,
+    deadline: Option<Duration>,
+    lane: Option<Arc<LaneChoice>>,
     known: KnownScripts,
 }
 
@@ -66,6 +69,9 @@ impl Php {
             env: php.env.iter().map(|(name, value)| (name.clone(), Text::compile(value))).collect(),
             workers: Workers::compile(&php.workers, workers)?,
             request_body_timeout: php.request_body_timeout,
+            request_buffering: php.request_buffering,
+            deadline: php.deadline,
+            lane: php.lane.clone().map(Arc::new),
             known: KnownScripts::default(),
         })
     }
@@ -164,6 +170,9 @@ impl Php {
             .map(|(name, value)| (name.clone(), value.render_str(exchange).into_owned()))
             .collect();
         target.request_body_timeout = self.request_body_timeout;
+        target.request_buffering = self.request_buffering;
+        target.deadline = self.deadline.or(exchange.deadline());
+        target.lane = self.lane.as_ref().or(exchange.lane()).cloned();
         Flow::Answer(Action::Php(target))
     }
 }

@@ -16,6 +16,7 @@ use crate::text::Text;
 use crate::url_path;
 use http::StatusCode;
 use regent_config::{self as config, Template, WorkerId};
+use rustix::fs::Stat;
 
 pub(crate) struct PhpServer {
     php: Php,
@@ -44,6 +45,7 @@ struct Found {
     /// The document root with the URL path, without a slash at its end.
     file: Vec<u8>,
     kind: FileKind,
+    stat: Option<Stat>,
     /// Its name is a script's.
     is_script: bool,
     path_info: Vec<u8>,
@@ -63,6 +65,8 @@ struct OwnPath<'a> {
 struct State {
     file: Vec<u8>,
     kind: Option<FileKind>,
+    /// `None`: it was not looked at, as a script or worker that is known.
+    stat: Option<Stat>,
     worker: Option<WorkerId>,
 }
 
@@ -77,7 +81,7 @@ impl PhpServer {
         };
         let files = server.file_server.clone().map(|mut files| {
             files.root = files.root.or_else(|| server.php.root.clone());
-            FileServer::compile(&files, context.scripts.clone())
+            FileServer::compile(&files, context)
         });
         Ok(Self {
             php: Php::compile(&server.php, context.workers)?,
@@ -114,7 +118,7 @@ impl PhpServer {
         let path = own.path;
         let state = own.look();
         let is_shown = state.kind == Some(FileKind::File) && !files.hides(exchange, path, &state.file);
-        is_shown.then(|| files.serve_file(exchange, path))
+        is_shown.then(|| files.serve_file(exchange, path, state.stat))
     }
 
     /// Where to send a client that asked for a directory with an index without the slash at its end.
@@ -164,7 +168,14 @@ impl PhpServer {
             Script::Worker(worker) => Some(worker),
         };
         let is_script = split.is_some();
-        Some(Found { file, kind: FileKind::File, is_script, path_info: path_info.to_vec(), worker })
+        Some(Found {
+            file,
+            kind: FileKind::File,
+            stat: None,
+            is_script,
+            path_info: path_info.to_vec(),
+            worker,
+        })
     }
 
     fn answer_found(&self, exchange: &Exchange, found: Found, prefix: &[u8]) -> Flow {
@@ -175,7 +186,7 @@ impl PhpServer {
             Some(files) if found.kind == FileKind::Directory => {
                 files.serve(exchange, &root::join(&found.file[prefix.len()..], b"/"))
             }
-            Some(files) => files.serve_file(exchange, &found.file[prefix.len()..]),
+            Some(files) => files.serve_file(exchange, &found.file[prefix.len()..], found.stat),
             None => Flow::Next,
         }
     }
@@ -212,6 +223,13 @@ impl Candidate {
     }
 }
 
+impl State {
+    /// A script, whose file is PHP's to look at.
+    fn script(file: Vec<u8>, worker: Option<WorkerId>) -> Self {
+        Self { file, kind: Some(FileKind::File), stat: None, worker }
+    }
+}
+
 impl<'a> OwnPath<'a> {
     fn new(php: &'a Php, prefix: &'a [u8], path: &'a [u8]) -> Self {
         let split = php.split().position(path);
@@ -219,6 +237,7 @@ impl<'a> OwnPath<'a> {
         let state = (path == b"/").then(|| State {
             file: prefix.to_vec(),
             kind: Some(FileKind::Directory),
+            stat: None,
             worker: None,
         });
         Self { php, prefix, path, split, state }
@@ -230,13 +249,15 @@ impl<'a> OwnPath<'a> {
         let named_script = self.split.is_some();
         self.state.get_or_insert_with(|| {
             let file = root::join(prefix, path);
-            let (kind, worker) = match named_script.then(|| php.find(&file)) {
-                Some(Script::Worker(worker)) => (Some(FileKind::File), Some(worker)),
-                Some(Script::File) => (Some(FileKind::File), None),
+            match named_script.then(|| php.find(&file)) {
+                Some(Script::Worker(worker)) => State::script(file, Some(worker)),
+                Some(Script::File) => State::script(file, None),
                 // A directory, or nothing.
-                Some(Script::Missing) | None => (file_stat::kind(file_stat::at(&file)), php.worker_of(&file)),
-            };
-            State { file, kind, worker }
+                Some(Script::Missing) | None => {
+                    let (stat, worker) = (file_stat::look(&file), php.worker_of(&file));
+                    State { kind: stat.as_ref().and_then(file_stat::kind_of), file, stat, worker }
+                }
+            }
         })
     }
 
@@ -248,7 +269,8 @@ impl<'a> OwnPath<'a> {
         let state = self.state.take()?;
         let is_script = kind == FileKind::File && self.split.is_some();
         let path_info = self.split.map_or(&[][..], |end| &self.path[end..]).to_vec();
-        Some(Found { file: state.file, kind, is_script, path_info, worker: state.worker })
+        let State { file, stat, worker, .. } = state;
+        Some(Found { file, kind, stat, is_script, path_info, worker })
     }
 
     fn file_path(&self) -> &'a [u8] {

@@ -1,6 +1,7 @@
 //! The values that can stand in a template, by the names that Caddy gives them.
 
 use crate::exchange::{Exchange, FileMatch};
+use crate::failure::Failure;
 use crate::url_path;
 use http::{HeaderMap, HeaderName, Uri, Version, header};
 use std::borrow::Cow;
@@ -57,6 +58,7 @@ pub(crate) enum Placeholder {
         group: String,
     },
     File(FileField),
+    Error(ErrorField),
     Now(TimeFormat),
 }
 
@@ -67,6 +69,14 @@ pub(crate) enum FileField {
     Absolute,
     Kind,
     Remainder,
+}
+
+/// Of the error whose page is being made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ErrorField {
+    StatusCode,
+    StatusText,
+    Message,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,6 +121,9 @@ impl Placeholder {
         if let Some(field) = strip_any(name, &["http.matchers.file.", "file_match."]) {
             return parse_file(field).map(Self::File);
         }
+        if let Some(field) = name.strip_prefix("http.error.") {
+            return parse_error(field).map(Self::Error);
+        }
         Some(Self::Now(match name {
             "time.now" => TimeFormat::Rfc3339,
             "time.now.http" => TimeFormat::Http,
@@ -147,6 +160,7 @@ impl Placeholder {
             Self::Var(name) => exchange.write_var(name, out),
             Self::Regexp { name, group } => out.extend_from_slice(exchange.group(name.as_deref(), group)),
             Self::File(field) => out.extend_from_slice(file_field(exchange.file_match(), *field)),
+            Self::Error(field) => write_error(exchange.failure(), *field, out),
             Self::Now(format) => write_now(*format, out),
             _ => self.write_uri(exchange, out),
         }
@@ -287,6 +301,15 @@ fn parse_file(field: &str) -> Option<FileField> {
     }
 }
 
+fn parse_error(field: &str) -> Option<ErrorField> {
+    match field {
+        "status_code" => Some(ErrorField::StatusCode),
+        "status_text" => Some(ErrorField::StatusText),
+        "message" => Some(ErrorField::Message),
+        _ => None,
+    }
+}
+
 fn strip_any<'a>(name: &'a str, prefixes: &[&str]) -> Option<&'a str> {
     prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))
 }
@@ -295,6 +318,16 @@ fn display(value: Option<impl std::fmt::Display>, out: &mut Vec<u8>) {
     if let Some(value) = value {
         out.extend_from_slice(value.to_string().as_bytes());
     }
+}
+
+fn write_error(failure: Option<&Failure>, field: ErrorField, out: &mut Vec<u8>) {
+    let Some(failure) = failure else { return };
+    let text = match field {
+        ErrorField::StatusCode => failure.status.as_str(),
+        ErrorField::StatusText => failure.status_text(),
+        ErrorField::Message => failure.message(),
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn write_header(exchange: &Exchange, name: &HeaderName, out: &mut Vec<u8>) {

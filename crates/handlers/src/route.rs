@@ -1,8 +1,10 @@
 //! Routes: a list of conditions and handlers, and a request's way through it.
 
-use crate::answer::{self, Redirect, Respond, Status};
+use crate::answer::{Redirect, Respond, Status};
 use crate::error::BuildError;
 use crate::exchange::{Action, Exchange};
+use crate::failure::Failure;
+use crate::file_cache::FileCache;
 use crate::file_server::FileServer;
 use crate::matcher::{self, Matcher};
 use crate::php::{Php, WorkerFiles};
@@ -13,8 +15,9 @@ use crate::root::{self, RootSource};
 use crate::script::Split;
 use crate::text::Text;
 use http::{Response, StatusCode};
-use regent_config as config;
+use regent_config::{self as config, LaneChoice};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A compiled list of routes.
 pub(crate) struct Routes(Vec<Route>);
@@ -35,6 +38,8 @@ enum Handler {
     Respond(Respond),
     Error { status: Status, message: Text },
     RequestBody { max_size: u64 },
+    Deadline(Duration),
+    Lane(Arc<LaneChoice>),
     FileServer(FileServer),
     Php(Php),
     PhpServer(Box<PhpServer>),
@@ -46,11 +51,14 @@ pub(crate) enum Flow {
     /// The next route is to look at it.
     Next,
     Answer(Action),
+    /// The request ends with an error, which may have a page.
+    Fail(Failure),
 }
 
 /// What handlers need to know when they are compiled.
 pub(crate) struct Context<'a> {
     pub(crate) workers: &'a WorkerFiles,
+    pub(crate) files: &'a Arc<FileCache>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,
 }
@@ -61,7 +69,7 @@ impl Flow {
     }
 
     pub(crate) fn error(status: StatusCode) -> Self {
-        Self::respond(answer::error(status))
+        Self::Fail(Failure::new(status))
     }
 }
 
@@ -77,6 +85,10 @@ impl Routes {
         routes.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes a request through the list until a route answers it.
     pub(crate) fn run(&self, exchange: &mut Exchange) -> Flow {
         let mut groups_taken: Vec<u32> = Vec::new();
@@ -89,8 +101,9 @@ impl Routes {
                 Ok(false) => continue,
                 Ok(true) => groups_taken.extend(route.group),
             }
-            if let Flow::Answer(action) = route.handler.handle(exchange) {
-                return Flow::Answer(action);
+            match route.handler.handle(exchange) {
+                Flow::Next => {}
+                end => return end,
             }
         }
         Flow::Next
@@ -114,8 +127,10 @@ impl Handler {
                 message: Text::compile(message),
             },
             config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
+            config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
+            config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
             config::Handler::FileServer(server) => {
-                Self::FileServer(FileServer::compile(server, context.scripts.clone())?)
+                Self::FileServer(FileServer::compile(server, context)?)
             }
             config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
             config::Handler::PhpServer(server) => {
@@ -142,10 +157,14 @@ impl Handler {
             Self::Redirect(redirect) => return Flow::respond(redirect.answer(exchange)),
             Self::Respond(respond) => return Flow::respond(respond.answer(exchange)),
             Self::Error { status, message } => {
-                tracing::debug!(uri = %exchange.original_uri, message = %message.render_str(exchange), "error handler");
-                return Flow::error(status.of(exchange));
+                let (status, message) = (status.of(exchange), message.render_str(exchange).into_owned());
+                tracing::debug!(uri = %exchange.original_uri, message, "error handler");
+                let message = Some(message).filter(|message| !message.is_empty());
+                return Flow::Fail(Failure { message, ..Failure::new(status) });
             }
             Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),
+            Self::Deadline(deadline) => exchange.set_deadline(*deadline),
+            Self::Lane(lane) => exchange.set_lane(lane),
             Self::FileServer(server) => return server.handle(exchange),
             Self::Php(php) => return to_php(php.handle(exchange), exchange),
             Self::PhpServer(server) => return to_php(server.handle(exchange), exchange),

@@ -5,12 +5,15 @@ use crate::access_log::{AccessLog, LogOutputs};
 use crate::answer;
 use crate::error::BuildError;
 use crate::exchange::{Action, Exchange};
+use crate::failure::Failure;
+use crate::file_cache::FileCache;
 use crate::host;
 use crate::php::WorkerFiles;
+use crate::response_headers::Origin;
 use crate::root::Root;
 use crate::route::{Context, Flow, Routes};
 use crate::script::Split;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,6 +30,7 @@ pub struct Sites {
 
 struct Site {
     routes: Routes,
+    error_routes: Routes,
     access_logs: Vec<AccessLog>,
 }
 
@@ -44,12 +48,15 @@ impl Sites {
         let workers = WorkerFiles::new(workers);
         let mut outputs = LogOutputs::default();
         let mut hosts = Hosts::default();
+        let files = Arc::new(FileCache::default());
         let mut sites = Vec::with_capacity(server.sites.len());
         for (index, site) in server.sites.iter().enumerate() {
             hosts.add(&site.hosts, index);
-            let scripts = Split::new(&script_endings(&site.routes));
+            let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
+            let context = Context { workers: &workers, files: &files, scripts: &Split::new(&endings) };
             sites.push(Site {
-                routes: Routes::compile(&site.routes, &Context { workers: &workers, scripts: &scripts })?,
+                routes: Routes::compile(&site.routes, &context)?,
+                error_routes: Routes::compile(&site.error_routes, &context)?,
                 access_logs: site
                     .access_logs
                     .iter()
@@ -70,14 +77,31 @@ impl Sites {
     /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
     pub fn route(&self, exchange: &mut Exchange) -> Action {
         match self.answer(exchange) {
-            Action::Respond(mut response) => {
-                if exchange.original_method() == Method::HEAD {
-                    // `Content-Length` stays: it tells what GET would have sent.
-                    *response.body_mut() = Body::empty();
-                }
-                Action::Respond(response)
-            }
+            Action::Respond(response) => Action::Respond(without_body_for_head(exchange, response)),
             php @ Action::Php(_) => php,
+        }
+    }
+
+    /// The page that the site has for an error which came up behind its routes: PHP could not answer. `fields` are those
+    /// that the answer must have in any case, such as `Retry-After`.
+    ///
+    /// `None` if there is no such page, if it would take PHP again, or if the request is at an error page already.
+    pub fn error_page(
+        &self,
+        exchange: &mut Exchange,
+        status: StatusCode,
+        fields: HeaderMap,
+    ) -> Option<Response<Body>> {
+        let site = exchange.site().and_then(|site| self.sites.get(site))?;
+        let header_ops = exchange.header_ops().len();
+        match site.error_page(exchange, Failure { fields, ..Failure::new(status) }) {
+            Some(Action::Respond(response)) => Some(without_body_for_head(exchange, response)),
+            Some(Action::Php(_)) => {
+                exchange.truncate_header_ops(header_ops);
+                exchange.set_origin(Origin::Regent);
+                None
+            }
+            None => None,
         }
     }
 
@@ -111,11 +135,42 @@ impl Sites {
             return Action::Respond(response);
         }
         let Some(site) = site else { return Action::Respond(answer::empty(StatusCode::OK)) };
-        match self.sites[site].routes.run(exchange) {
+        let site = &self.sites[site];
+        match site.routes.run(exchange) {
             Flow::Answer(action) => action,
             Flow::Next => Action::Respond(answer::empty(StatusCode::OK)),
+            Flow::Fail(failure) => {
+                let plain = failure.plain_page();
+                site.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
+            }
         }
     }
+}
+
+impl Site {
+    /// Takes an error through `handle_errors`; an error on that way has no page.
+    fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {
+        let header_ops = exchange.header_ops().len();
+        if self.error_routes.is_empty() || !exchange.enter_error(failure) {
+            return None;
+        }
+        match self.error_routes.run(exchange) {
+            Flow::Answer(action) => Some(action),
+            Flow::Next => None,
+            Flow::Fail(_) => {
+                exchange.truncate_header_ops(header_ops);
+                None
+            }
+        }
+    }
+}
+
+fn without_body_for_head(exchange: &Exchange, mut response: Response<Body>) -> Response<Body> {
+    if exchange.original_method() == Method::HEAD {
+        // `Content-Length` stays: it tells what GET would have sent.
+        *response.body_mut() = Body::empty();
+    }
+    response
 }
 
 impl Hosts {

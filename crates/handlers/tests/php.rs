@@ -8,6 +8,7 @@ use regent_handlers::{PhpTarget, Sites};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const SOURCE: &str = "<?php echo 'source';";
@@ -256,6 +257,27 @@ fn a_file_server_beside_php_never_shows_sources() {
     assert_eq!(get(&sites, "/upper.PHP").status, 404);
     let plain = site(vec![root(dir.path()), always(Handler::FileServer(FileServer::default()))]);
     assert_eq!(get(&plain, "/hello.php").text(), SOURCE);
+}
+
+#[test]
+fn a_block_says_more_of_deadline_and_lane_than_the_routes_before_it() {
+    let dir = app();
+    let named = |name: &str| LaneChoice::Named(name.into());
+    let before = |block: Php| {
+        let routes = vec![
+            root(dir.path()),
+            always(Handler::Deadline(Duration::from_secs(2))),
+            always(Handler::Lane(named("slow"))),
+            always(Handler::Php(block)),
+        ];
+        let target = php(&site(routes), "/hello.php");
+        (target.deadline, target.lane.as_deref().cloned())
+    };
+    assert_eq!(before(Php::default()), (Some(Duration::from_secs(2)), Some(named("slow"))));
+    let block = Php { deadline: Some(Duration::from_secs(1)), lane: Some(LaneChoice::Off), ..Php::default() };
+    assert_eq!(before(block), (Some(Duration::from_secs(1)), Some(LaneChoice::Off)));
+    let nothing = php(&serving(dir.path(), php_server()), "/hello.php");
+    assert_eq!((nothing.deadline, nothing.lane), (None, None));
 }
 
 #[test]

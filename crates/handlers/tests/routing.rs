@@ -9,7 +9,7 @@ use std::time::Duration;
 
 fn named_site(hosts: &[&str], text: &str) -> Site {
     let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    Site { hosts, routes: vec![always(respond(text))], access_logs: Vec::new() }
+    Site { hosts, routes: vec![always(respond(text))], ..Site::default() }
 }
 
 #[test]
@@ -138,8 +138,12 @@ fn every_configured_log_gets_the_request() {
     let path = dir.path().join("access.log");
     let log =
         LogConfig { output: LogOutput::File(path.clone()), format: LogFormat::Json, level: LogLevel::Info };
-    let logged =
-        Site { hosts: vec!["a.example".into()], routes: vec![always(respond("x"))], access_logs: vec![log] };
+    let logged = Site {
+        hosts: vec!["a.example".into()],
+        routes: vec![always(respond("x"))],
+        access_logs: vec![log],
+        ..Site::default()
+    };
     let sites = server(vec![logged, named_site(&["b.example"], "b")], &[]);
     for host in ["a.example", "b.example", "c.example"] {
         log_one(&sites, host);
@@ -169,7 +173,7 @@ fn log_one(sites: &Sites, host: &str) {
 fn a_site_that_cannot_be_built_says_why() {
     let unknown = WorkerRef { id: WorkerId(3), matches: Vec::new() };
     let php = Php { workers: vec![unknown], ..Php::default() };
-    let site = Site { hosts: Vec::new(), routes: vec![always(Handler::Php(php))], access_logs: Vec::new() };
+    let site = Site { routes: vec![always(Handler::Php(php))], ..Site::default() };
     let server = Server { listen: Listen::Unix("/x".into()), sites: vec![site] };
     let error = Sites::build(&server, &[]).err().unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");

@@ -275,3 +275,38 @@ fn a_header_directive_decides_the_type() {
     assert_eq!((answer.header("content-type"), answer.header("cache-control")), ("text/x-mine", "no-store"));
     assert_eq!(answer.headers.get_all("content-type").iter().count(), 1);
 }
+
+/// From the second request on, a file that was not changed for some seconds is in memory; every build takes longer.
+#[test]
+fn a_file_in_memory_is_answered_as_from_the_disk() {
+    let content = include_str!("../Cargo.toml");
+    let sites = serving(Path::new(env!("CARGO_MANIFEST_DIR")), FileServer::default());
+    let etag = send(&sites, "HEAD", "/Cargo.toml", &[]).header("etag").to_owned();
+    for _ in 0..2 {
+        let whole = get(&sites, "/Cargo.toml");
+        assert_eq!((whole.text(), whole.header("etag")), (content, &*etag));
+        let part = send(&sites, "GET", "/Cargo.toml", &[("range", "bytes=1-8")]);
+        assert_eq!((part.status, part.text()), (206, &content[1..9]));
+        let parts = send(&sites, "GET", "/Cargo.toml", &[("range", "bytes=1-8,-4")]);
+        let (first, last) = (&content[1..9], &content[content.len() - 4..]);
+        assert!(parts.text().contains(&format!("\r\n\r\n{first}\r\n--")), "{}", parts.text());
+        assert!(parts.text().contains(&format!("\r\n\r\n{last}\r\n--")), "{}", parts.text());
+        let unchanged = send(&sites, "GET", "/Cargo.toml", &[("if-none-match", &etag)]);
+        assert_eq!((unchanged.status, unchanged.text()), (304, ""));
+        let head = send(&sites, "HEAD", "/Cargo.toml", &[]);
+        assert_eq!(head.header("content-length"), content.len().to_string());
+    }
+}
+
+#[test]
+fn a_file_that_changes_is_answered_anew_at_once() {
+    let dir = directory(&[("f", "one")]);
+    let sites = serving(dir.path(), FileServer::default());
+    for text in ["one", "two", "three"] {
+        std::fs::write(dir.path().join("f"), text).unwrap();
+        assert_eq!(get(&sites, "/f").text(), text);
+        assert_eq!(get(&sites, "/f").text(), text);
+    }
+    std::fs::remove_file(dir.path().join("f")).unwrap();
+    assert_eq!(get(&sites, "/f").status, 404);
+}

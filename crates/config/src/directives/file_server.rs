@@ -6,7 +6,7 @@
 //! | `hide PATTERN…` | | files that count as missing; the Caddyfile itself always does |
 //! | `index NAME…` \| `off` | index.html index.txt | served for a directory |
 //! | `precompressed [br zstd gzip]` | off; all without arguments | serve `FILE.br` and so on if it is there |
-//! | `status CODE` | 200 | |
+//! | `status CODE` | 200; that of the error in [handle_errors](#handle_errors) | |
 //! | `disable_canonical_uris` | | no redirect from `/dir` to `/dir/` |
 //! | `pass_thru` | | a missing file is left to the next handler |
 //!

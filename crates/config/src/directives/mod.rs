@@ -1,11 +1,14 @@
 //! The directives, one file each, in the order in which they are carried out.
 
 pub(crate) mod bind;
+mod deadline;
 mod error;
 mod file_server;
 mod handle;
+pub(crate) mod handle_errors;
 mod handle_path;
 mod header;
+mod lane;
 pub(crate) mod log;
 mod method;
 mod php;
@@ -56,7 +59,7 @@ pub(crate) enum Parse {
     NotBuilt,
 }
 
-/// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP adds to it.
+/// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP and Regent add to it.
 const TABLE: &[Directive] = &[
     not_built("tracing"),
     not_built("map"),
@@ -70,6 +73,8 @@ const TABLE: &[Directive] = &[
     header::DIRECTIVE,
     not_built("copy_response_headers"),
     request_body::DIRECTIVE,
+    deadline::DIRECTIVE,
+    lane::DIRECTIVE,
     redir::DIRECTIVE,
     method::DIRECTIVE,
     rewrite::DIRECTIVE,
@@ -103,7 +108,7 @@ const TABLE: &[Directive] = &[
     // These have no place in the order, as they make no handler.
     log::DIRECTIVE,
     bind::DIRECTIVE,
-    not_built("handle_errors"),
+    handle_errors::DIRECTIVE,
     not_built("tls"),
 ];
 

@@ -8,6 +8,9 @@
 //! | `env NAME VALUE`, or a block | | for `$_SERVER` and, at boot, for this block's workers |
 //! | `worker FILE [N]`, or a block | | a worker for requests of this block only; see `workers.rs` |
 //! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body |
+//! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
+//! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
+//! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
 //!
 //! ```caddyfile
 //! @scripts path *.php
@@ -21,17 +24,26 @@ use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{Handler, Php, Template};
-use crate::problems::unknown_option;
+use crate::model::{Handler, Php, RequestBuffering, Template};
+use crate::problems::{error, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
-use regent_caddyfile::Error;
+use regent_caddyfile::{Error, Token};
 use std::path::PathBuf;
 
 pub(super) const DIRECTIVE: Directive = super::handler("php", parse);
 
-pub(super) const OPTIONS: &[&str] =
-    &["env", "request_body_timeout", "resolve_root_symlink", "root", "split_path", "worker"];
+pub(super) const OPTIONS: &[&str] = &[
+    "deadline",
+    "env",
+    "lane",
+    "request_body_timeout",
+    "request_buffering",
+    "resolve_root_symlink",
+    "root",
+    "split_path",
+    "worker",
+];
 pub(super) const UNBUILT: &[&str] = &["hot_reload", "name"];
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
@@ -75,6 +87,17 @@ impl<'a> Block<'a> {
                 .one("request_body_timeout DURATION")
                 .and_then(values::duration)
                 .map(|timeout| self.php.request_body_timeout = Some(timeout)),
+            "request_buffering" => option
+                .one("request_buffering on | off")
+                .and_then(buffering)
+                .map(|buffering| self.php.request_buffering = buffering),
+            "deadline" => option
+                .one("deadline DURATION")
+                .and_then(values::positive_duration)
+                .map(|deadline| self.php.deadline = Some(deadline)),
+            "lane" => {
+                option.one("lane NAME | off").and_then(values::lane).map(|lane| self.php.lane = Some(lane))
+            }
             _ => return false,
         };
         cx.check(result);
@@ -100,16 +123,24 @@ fn symlink(option: &Call<'_>) -> Result<bool, Error> {
     }
 }
 
+fn buffering(token: &Token) -> Result<RequestBuffering, Error> {
+    match token.text.as_str() {
+        "on" => Ok(RequestBuffering::Complete),
+        "off" => Ok(RequestBuffering::Streaming),
+        _ => Err(error(token, format!("`request_buffering` must be `on` or `off`, not `{}`", token.text))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler};
-    use crate::model::{Handler, Php, Template};
+    use crate::model::{Handler, LaneChoice, Php, RequestBuffering, Template};
     use std::time::Duration;
 
     #[test]
     fn options() {
         let text = "php {\nroot /srv\nsplit .php .phtml\nresolve_root_symlink false\nenv A 1\nenv {\nB {host}\n}\n\
-                    request_body_timeout 30s\n}";
+                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nlane slow\n}";
         let expected = Php {
             root: Some(Template::text("/srv")),
             split_path: vec![".php".into(), ".phtml".into()],
@@ -117,6 +148,9 @@ mod tests {
             env: vec![("A".into(), Template::text("1")), ("B".into(), Template::parse("{host}"))],
             workers: Vec::new(),
             request_body_timeout: Some(Duration::from_secs(30)),
+            request_buffering: RequestBuffering::Streaming,
+            deadline: Some(Duration::from_secs(2)),
+            lane: Some(LaneChoice::Named("slow".into())),
         };
         assert_eq!(handler(text), Handler::Php(expected));
         assert_eq!(handler("php /x*"), Handler::Php(Php::default()));
@@ -124,9 +158,11 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors("php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\n}\nphp x");
+        let found = errors(
+            "php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\nrequest_buffering some\ndeadline 0\nlane\n}\nphp x",
+        );
         assert!(found[0].contains("unknown option `index` of `php`"), "{found:?}");
         assert_eq!(found[1], "`php name` is not built yet in Regent");
-        assert_eq!(found.len(), 6, "{found:?}");
+        assert_eq!(found.len(), 9, "{found:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! `respond [MATCHER] STATUS | BODY [STATUS] { body TEXT; close }`: a fixed answer.
 //!
-//! A single argument of three digits is a status, any other one the body. `close` ends the connection.
+//! A single argument of three digits is a status, any other one the body. Without a status it is 200, or that of the
+//! error in [handle_errors](#handle_errors). `close` ends the connection.
 //!
 //! ```caddyfile
 //! respond /health 200
@@ -22,7 +23,7 @@ const SYNTAX: &str = "respond [MATCHER] STATUS | BODY [STATUS]";
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     let (text, code) = text_and_status(call, SYNTAX)?;
-    let (mut body, status) = (text.unwrap_or_default(), code.unwrap_or_else(|| Template::text("200")));
+    let (mut body, status) = (text.unwrap_or_default(), code.unwrap_or_default());
     let mut close = false;
     for option in call.options() {
         match option.name() {
@@ -71,11 +72,11 @@ mod tests {
     #[test]
     fn forms() {
         assert_eq!(handler("respond 204"), respond("204", "", false));
-        assert_eq!(handler("respond hello"), respond("200", "hello", false));
+        assert_eq!(handler("respond hello"), respond("", "hello", false));
         assert_eq!(handler("respond /a \"{path}\" 503"), respond("503", "{path}", false));
         assert_eq!(handler("respond x {vars.code}"), respond("{vars.code}", "x", false));
         assert_eq!(handler("respond 200 {\nbody <<E\n\tx\n\tE\nclose\n}"), respond("200", "x", true));
-        assert_eq!(handler("respond"), respond("200", "", false));
+        assert_eq!(handler("respond"), respond("", "", false));
     }
 
     #[test]

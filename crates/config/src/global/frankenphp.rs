@@ -2,9 +2,15 @@
 //!
 //! | option | default | meaning |
 //! |---|---|---|
-//! | `num_threads N` | 2 per core | threads in all; more than those of the workers |
-//! | `max_threads N` | `num_threads` | only the same number is possible yet |
+//! | `num_threads N` | 2 per core, at most `max_threads` | threads at start in all, classic and worker; more than those of the workers |
+//! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
+//! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long |
 //! | `max_wait_time DURATION` | no bound | longest time in the queue, then 503 |
+//! | `max_queue N` | no bound | requests that may wait in each pool, more get 503 |
+//! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
+//! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
+//! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
+//! | `spool { … }` | | where large bodies wait; see `spool.rs` |
 //! | `max_requests N` | 0: never | a thread is renewed after so many requests |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `worker …` | | see `workers.rs`; these serve every site |
@@ -13,41 +19,45 @@
 //! {
 //!     frankenphp {
 //!         num_threads 16
+//!         max_threads auto
 //!         worker public/index.php 8
 //!     }
 //! }
 //! ```
 
-use super::GlobalOptions;
+use super::{GlobalOptions, lanes, spool};
 use crate::call::Call;
 use crate::context::Context;
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::model::{MaxThreads, Scheduling};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
 use regent_caddyfile::{Error, Token};
 
-const OPTIONS: &[&str] =
-    &["max_requests", "max_threads", "max_wait_time", "num_threads", "php_ini", "worker"];
-const UNBUILT: &[&str] = &[
+const OPTIONS: &[&str] = &[
     "deadline",
-    "engines",
+    "lane",
     "max_idle_time",
     "max_queue",
-    "request_timeout",
+    "max_requests",
+    "max_threads",
+    "max_wait_time",
+    "num_threads",
+    "php_ini",
     "scheduling",
-    "slow_log",
-    "watch",
+    "spool",
+    "worker",
 ];
+const UNBUILT: &[&str] = &["engines", "request_timeout", "slow_log", "watch"];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     call.no_arguments("frankenphp { OPTION… }")?;
-    let mut max_threads = None;
     let mut workers = Vec::new();
     for option in call.options() {
         match option.name() {
             "worker" => workers.push(option),
-            "max_threads" => max_threads = cx.check(option.one("max_threads N")),
             "php_ini" => php_ini(cx, &option, options),
+            "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {
                 let result = apply(&option, options, call.name());
                 cx.check(result);
@@ -55,20 +65,52 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         }
     }
     workers::declare(cx, &workers, &Place::Global);
-    max_threads.map_or(Ok(()), |token| check_max_threads(token, options.global.php.num_threads))
+    Ok(())
 }
 
-/// The workers of the whole file must leave a thread for other requests.
-pub(crate) fn check_threads(cx: &mut Context<'_>, options: &GlobalOptions) {
-    let (Some(token), Some(threads)) = (&options.num_threads, options.global.php.num_threads) else { return };
-    let workers = cx.workers.least_threads();
-    if u32::from(threads) <= workers {
-        let message = format!(
-            "`num_threads` is {threads}, but the workers alone take {workers}: it must be at least {}",
-            workers + 1
-        );
-        cx.errors.push(error(token, message));
+/// What can only be said of the whole file: the workers must leave a thread for other requests, at start and at most,
+/// and without `max_threads` they grow as far as they say.
+pub(crate) fn finish_threads(cx: &mut Context<'_>, options: &mut GlobalOptions) {
+    check_threads(cx, options);
+    let php = &mut options.global.php;
+    let growth = cx.workers.growth();
+    if let (Some(threads), None, 1..) = (php.num_threads, php.max_threads, growth) {
+        php.max_threads = Some(MaxThreads::Fixed(threads.saturating_add(growth)));
     }
+}
+
+fn check_threads(cx: &mut Context<'_>, options: &GlobalOptions) {
+    let workers = cx.workers.least_threads();
+    if let Some((token, threads)) = &options.num_threads {
+        let result = leaves_a_thread(token, "num_threads", *threads, workers);
+        cx.check(result);
+    }
+    if let Some((token, most)) = &options.max_threads {
+        let result = match &options.num_threads {
+            Some((_, threads)) => reaches(token, *most, *threads),
+            None => leaves_a_thread(token, "max_threads", *most, workers),
+        };
+        cx.check(result);
+        let errors = cx.workers.check_most(*most);
+        cx.errors.extend(errors);
+    }
+}
+
+fn leaves_a_thread(token: &Token, option: &str, threads: u16, workers: u32) -> Result<(), Error> {
+    if u32::from(threads) > workers {
+        return Ok(());
+    }
+    let least = workers + 1;
+    let message =
+        format!("`{option}` is {threads}, but the workers alone take {workers}: it must be at least {least}");
+    Err(error(token, message))
+}
+
+fn reaches(token: &Token, most: u16, threads: u16) -> Result<(), Error> {
+    if most >= threads {
+        return Ok(());
+    }
+    Err(error(token, format!("`max_threads` is {most}, less than `num_threads`, which is {threads}")))
 }
 
 fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<(), Error> {
@@ -76,13 +118,30 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
     match option.name() {
         "num_threads" => {
             let token = option.one("num_threads N")?;
-            php.num_threads = Some(values::integer(token, 1..=u16::MAX, "num_threads")?);
-            options.num_threads = Some(token.clone());
+            let threads = values::integer(token, 1..=u16::MAX, "num_threads")?;
+            php.num_threads = Some(threads);
+            options.num_threads = Some((token.clone(), threads));
         }
+        "max_threads" => {
+            let token = option.one("max_threads N | auto")?;
+            let most = max_threads(token)?;
+            php.max_threads = Some(most);
+            options.max_threads = match most {
+                MaxThreads::Fixed(most) => Some((token.clone(), most)),
+                MaxThreads::Auto => None,
+            };
+        }
+        "max_idle_time" => php.max_idle_time = values::duration(option.one("max_idle_time DURATION")?)?,
         "max_wait_time" => {
             let wait = values::duration(option.one("max_wait_time DURATION")?)?;
             php.max_wait_time = (!wait.is_zero()).then_some(wait);
         }
+        "max_queue" => {
+            php.max_queue = Some(values::integer(option.one("max_queue N")?, 0..=u32::MAX, "max_queue")?);
+        }
+        "deadline" => php.deadline = Some(values::positive_duration(option.one("deadline DURATION")?)?),
+        "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
+        "lane" => lanes::declare(option, &mut php.lanes)?,
         "max_requests" => {
             php.max_requests =
                 values::integer(option.one("max_requests N")?, 0..=u64::from(u32::MAX), "max_requests")?;
@@ -92,6 +151,21 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
     Ok(())
 }
 
+fn max_threads(token: &Token) -> Result<MaxThreads, Error> {
+    match token.text.as_str() {
+        "auto" => Ok(MaxThreads::Auto),
+        _ => values::integer(token, 1..=u16::MAX, "max_threads").map(MaxThreads::Fixed),
+    }
+}
+
+fn scheduling(token: &Token) -> Result<Scheduling, Error> {
+    match token.text.as_str() {
+        "spread" => Ok(Scheduling::Spread),
+        "pack" => Ok(Scheduling::Pack),
+        _ => Err(unknown(token, "scheduling", &["spread", "pack"])),
+    }
+}
+
 fn php_ini(cx: &mut Context<'_>, option: &Call<'_>, options: &mut GlobalOptions) {
     for (key, value) in workers::pairs(cx, option, "php_ini KEY VALUE") {
         let value = cx.fixed_text(value);
@@ -99,24 +173,9 @@ fn php_ini(cx: &mut Context<'_>, option: &Call<'_>, options: &mut GlobalOptions)
     }
 }
 
-/// There is no scaling yet, so that only the number that changes nothing is possible.
-fn check_max_threads(token: &Token, num_threads: Option<u16>) -> Result<(), Error> {
-    if token.text == "auto" {
-        return Err(not_built_as(token, "max_threads auto"));
-    }
-    let most: u16 = values::integer(token, 1..=u16::MAX, "max_threads")?;
-    match num_threads {
-        Some(threads) if most == threads => Ok(()),
-        Some(threads) if most < threads => {
-            Err(error(token, format!("`max_threads` is {most}, less than `num_threads`, which is {threads}")))
-        }
-        _ => Err(not_built_as(token, "max_threads (other than num_threads)")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::model::PhpGlobal;
+    use crate::model::{MaxThreads, PhpGlobal, Scheduling};
     use crate::{Environment, Errors, Loaded};
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -155,12 +214,23 @@ mod tests {
     #[test]
     fn options() {
         let found = php(
-            "num_threads 4\nmax_threads 4\nmax_wait_time 5s\nmax_requests 500\nphp_ini a 1\nphp_ini {\nb 2\n}",
+            "num_threads 4\nmax_threads 40\nmax_idle_time 1m\nmax_wait_time 5s\nmax_queue 100\ndeadline 300ms\n\
+             scheduling pack\nmax_requests 500\nphp_ini a 1\nphp_ini {\nb 2\n}",
         );
-        assert_eq!(found.num_threads, Some(4));
-        assert_eq!(found.max_wait_time, Some(Duration::from_secs(5)));
-        assert_eq!(found.max_requests, 500);
-        assert_eq!(found.php_ini, [("a".into(), "1".into()), ("b".into(), "2".into())]);
+        let expected = PhpGlobal {
+            num_threads: Some(4),
+            max_threads: Some(MaxThreads::Fixed(40)),
+            max_idle_time: Duration::from_secs(60),
+            max_wait_time: Some(Duration::from_secs(5)),
+            max_queue: Some(100),
+            deadline: Some(Duration::from_millis(300)),
+            scheduling: Scheduling::Pack,
+            max_requests: 500,
+            php_ini: vec![("a".into(), "1".into()), ("b".into(), "2".into())],
+            ..PhpGlobal::default()
+        };
+        assert_eq!(found, expected);
+        assert_eq!(php(""), PhpGlobal::default());
     }
 
     #[test]
@@ -175,23 +245,60 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_at_start_are_not_built() {
-        assert_eq!(option_errors("max_threads auto"), ["`max_threads auto` is not built yet in Regent"]);
-        assert!(option_errors("num_threads 2\nmax_threads 3")[0].contains("not built yet"));
-        assert!(option_errors("num_threads 2\nmax_threads 1")[0].contains("less than `num_threads`"));
-        assert_eq!(option_errors("max_idle_time 1s\nengines 2\nmax_thread 3").len(), 3);
+    fn the_most_threads_are_no_less_than_those_at_start() {
+        assert_eq!(php("max_threads auto").max_threads, Some(MaxThreads::Auto));
+        assert_eq!(php("num_threads 3\nmax_threads 3").max_threads, Some(MaxThreads::Fixed(3)));
+        assert_eq!(
+            option_errors("max_threads 1\nnum_threads 2"),
+            ["`max_threads` is 1, less than `num_threads`, which is 2"]
+        );
+        assert_eq!(
+            option_errors("max_threads 2\nworker a.php 2"),
+            ["`max_threads` is 2, but the workers alone take 2: it must be at least 3"]
+        );
+        // The later one counts.
+        assert_eq!(option_errors("num_threads 2\nmax_threads 1\nmax_threads auto"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn workers_may_say_how_far_all_threads_grow() {
+        let worker = "worker a.php {\nnum 2\nmax_threads 10\n}";
+        assert_eq!(php(&format!("num_threads 4\n{worker}")).max_threads, Some(MaxThreads::Fixed(12)));
+        assert_eq!(
+            php(&format!("num_threads 4\nmax_threads 11\n{worker}")).max_threads,
+            Some(MaxThreads::Fixed(11))
+        );
+        assert_eq!(php(worker).max_threads, None);
+        assert_eq!(php("num_threads 4").max_threads, None);
+        assert_eq!(
+            option_errors(&format!("max_threads 9\n{worker}")),
+            ["`max_threads` of this worker is 10, but of all threads it is 9"]
+        );
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = option_errors(
+            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nrequest_timeout 1s\nmax_thread 3",
+        );
+        assert_eq!(found[2], "`0` is too short: it must be longer than 0");
+        assert_eq!(found[3], "unknown scheduling `pak`; did you mean `pack`?");
+        assert_eq!(found[5], "`regent request_timeout` is not built yet in Regent");
+        assert!(found[6].contains("did you mean `max_threads`?"), "{found:?}");
+        assert_eq!(found.len(), 7, "{found:?}");
     }
 
     #[test]
     fn workers() {
         let found = php(
-            "worker a.php 2\nworker {\nfile ./public/b.php\nnum 3\nname b\nenv X 1\nmatch /b/*\nmax_consecutive_failures -1\n}",
+            "worker a.php 2\nworker {\nfile ./public/b.php\nnum 3\nmax_threads 30\nname b\nenv X 1\nmatch /b/*\nmax_consecutive_failures -1\n}",
         );
         let [a, b] = found.workers.as_slice() else { panic!("{found:?}") };
         assert_eq!((a.name.as_str(), a.num, a.max_consecutive_failures), ("a.php", Some(2), Some(6)));
         assert_eq!((b.name.as_str(), b.num, b.max_consecutive_failures), ("b", Some(3), None));
         assert!(a.file.is_absolute() && b.file.ends_with("public/b.php"));
         assert_eq!(b.env, [("X".into(), "1".into())]);
+        assert_eq!((a.max_threads, b.max_threads), (None, Some(30)));
     }
 
     #[test]
@@ -226,10 +333,10 @@ mod tests {
         assert!(option_errors("worker {\nnum 1\n}")[0].starts_with("a worker needs a file"));
         assert_eq!(
             option_errors(
-                "worker a.php 0\nworker a.php x 3\nworker a.php watch\nworker {\nfile a.php\nfil a\n}\nworker {path}"
+                "worker a.php 0\nworker a.php x 3\nworker a.php watch\nworker a.php 3 {\nmax_threads 2\n}\nworker {\nfile a.php\nfil a\n}\nworker {path}"
             )
             .len(),
-            5
+            6
         );
     }
 

@@ -3,7 +3,7 @@
 //! | option | default | meaning |
 //! |---|---|---|
 //! | `frankenphp { … }` or `regent { … }` | | PHP; see `frankenphp.rs` |
-//! | `admin off` | off | the admin API is not built yet |
+//! | `admin ADDRESS` \| `off` | localhost:2019 | the admin API; see `admin.rs` |
 //! | `http_port N` | 80 | port of addresses that name none |
 //! | `https_port N` | 443 | what is asked for on this port needs TLS |
 //! | `auto_https off` | | plain HTTP for addresses without a scheme |
@@ -11,18 +11,22 @@
 //! | `log { … }` | | the server's own log; see `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
+//! | `metrics` | | changes nothing: the admin API has `/metrics` in any case |
 //! | `servers { … }` | | time-outs and limits; see `servers.rs` |
 
+mod admin;
 mod frankenphp;
+mod lanes;
 mod servers;
+mod spool;
 
-pub(crate) use frankenphp::check_threads;
+pub(crate) use frankenphp::finish_threads;
 
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
 use crate::model::{Global, Listen, LogLevel};
-use crate::problems::{error, not_built, not_built_as, unknown};
+use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -38,6 +42,7 @@ const OPTIONS: &[&str] = &[
     "https_port",
     "local_certs",
     "log",
+    "metrics",
     "order",
     "persist_config",
     "regent",
@@ -62,7 +67,6 @@ const UNBUILT: &[&str] = &[
     "filesystem",
     "key_type",
     "mercure",
-    "metrics",
     "ocsp_interval",
     "ocsp_stapling",
     "on_demand_tls",
@@ -83,13 +87,14 @@ pub(crate) struct GlobalOptions {
     pub https_port: u16,
     /// Addresses without a scheme ask for TLS.
     pub tls_by_default: bool,
-    /// Where `num_threads` was written.
-    pub num_threads: Option<Token>,
+    /// `num_threads`, and where it was written.
+    pub num_threads: Option<(Token, u16)>,
+    /// The same of a `max_threads` that is a number.
+    pub max_threads: Option<(Token, u16)>,
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
-    let mut options =
-        GlobalOptions { global: Global::default(), https_port: 443, tls_by_default: true, num_threads: None };
+    let mut options = GlobalOptions::default();
     for line in lines {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);
@@ -101,6 +106,13 @@ pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
     options
 }
 
+impl Default for GlobalOptions {
+    fn default() -> Self {
+        let global = Global::default();
+        Self { global, https_port: 443, tls_by_default: true, num_threads: None, max_threads: None }
+    }
+}
+
 impl GlobalOptions {
     fn apply(&mut self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
         match call.name() {
@@ -108,7 +120,8 @@ impl GlobalOptions {
             "servers" => servers::parse(cx, call, &mut self.global)?,
             "order" => cx.order.change(call)?,
             "log" => self.global.log = log::config(cx, call, self.global.log.clone()),
-            "admin" => admin(call)?,
+            "admin" => self.global.admin = admin::parse(cx, call)?,
+            "metrics" => metrics(cx, call)?,
             "debug" => call.exactly::<0>("debug").map(|_| ())?,
             "http_port" => {
                 self.global.http_port = values::integer(call.one("http_port N")?, 1..=u16::MAX, "http_port")?
@@ -145,13 +158,14 @@ fn persist_config(token: &Token) -> Result<(), Error> {
     if token.text == "off" { Ok(()) } else { Err(error(token, "`persist_config` can only be `off`")) }
 }
 
-/// The admin API is not built yet, so that `off` is what it is.
-fn admin(call: &Call<'_>) -> Result<(), Error> {
-    match call.args {
-        [token] if token.text == "off" => call.without_block("admin off"),
-        [token, ..] => Err(not_built_as(token, &format!("admin {}", token.text))),
-        [] => Err(not_built_as(call.name, "admin")),
+/// The figures are there in any case; the options of Caddy's are about its labels.
+fn metrics(cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
+    call.no_arguments("metrics")?;
+    for option in call.options() {
+        let unbuilt = ["observe_catchall_hosts", "otlp", "per_host"];
+        cx.errors.push(unknown_option(option.name, "metrics", &[], &unbuilt));
     }
+    Ok(())
 }
 
 /// `unix//PATH`, `:PORT`, `localhost:PORT` or `IP:PORT`.
@@ -194,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_admin_api_yet() {
-        global("admin off");
-        assert_eq!(errors("admin localhost:2019"), ["`admin localhost:2019` is not built yet in Regent"]);
+    fn metrics_are_there_in_any_case() {
+        assert_eq!(global("metrics"), global(""));
+        assert_eq!(errors("metrics {\nper_host\n}"), ["`metrics per_host` is not built yet in Regent"]);
     }
 
     #[test]
@@ -218,12 +232,10 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors(
-            "admn off\nadmin x\nadmin {\norigins a\n}\nauto_https on\nstorage file\nhttp_port 0\norder php first x",
-        );
+        let found = errors("admn off\nadmin x\nauto_https on\nstorage file\nhttp_port 0\norder php first x");
         assert_eq!(found[0], "unknown global option `admn`; did you mean `admin`?");
-        assert_eq!(found[4], "`storage` is not built yet in Regent");
-        assert_eq!(found.len(), 7, "{found:?}");
+        assert_eq!(found[3], "`storage` is not built yet in Regent");
+        assert_eq!(found.len(), 6, "{found:?}");
     }
 
     #[test]

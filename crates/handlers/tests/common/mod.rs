@@ -30,7 +30,7 @@ pub fn site(routes: Vec<Route>) -> Sites {
 }
 
 pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
-    server(vec![Site { hosts: Vec::new(), routes, access_logs: Vec::new() }], workers)
+    server(vec![Site { routes, ..Site::default() }], workers)
 }
 
 pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
@@ -81,15 +81,10 @@ pub fn php_server() -> PhpServer {
 }
 
 pub fn worker(file: PathBuf) -> Worker {
-    Worker {
-        name: file.display().to_string(),
-        file,
-        num: None,
-        env: Vec::new(),
-        max_consecutive_failures: None,
-    }
+    Worker { name: file.display().to_string(), file, ..Worker::default() }
 }
 
+#[derive(Debug, PartialEq)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,

@@ -1,0 +1,119 @@
+//! `handle_errors [STATUS…] { … }`: the answer to errors of the site, by the directives in the block.
+//!
+//! An error is what `error` asks for, a file or script that is not there, and a request that PHP could not answer: too
+//! many wait, it took too long, its body is too large, or PHP has died. What a script answers is none, whatever its
+//! status. A `STATUS` is a number or `4xx`; a block without any is for all that the others leave. The answer keeps the
+//! status of the error unless a directive sets another, and an error in the block ends in a plain page. A script in the
+//! block is not run for an error of PHP itself.
+//!
+//! | placeholder | value |
+//! |---|---|
+//! | `{err.status_code}` | 404 |
+//! | `{err.status_text}` | Not Found |
+//! | `{err.message}` | what `error` says; otherwise the status text |
+//!
+//! ```caddyfile
+//! handle_errors 404 503 {
+//!     root errors/
+//!     rewrite /{err.status_code}.html
+//!     file_server
+//! }
+//! handle_errors {
+//!     respond "{err.status_code} {err.message}"
+//! }
+//! ```
+
+use super::{Directive, Matchers, Parse};
+use crate::call::Call;
+use crate::context::Context;
+use crate::matchers::Scope;
+use crate::model::{Handler, Matcher, Route};
+use crate::problems::error;
+use crate::routes::{self, Sorting};
+use crate::values;
+use regent_caddyfile::{Error, Line, Token};
+
+pub(super) const DIRECTIVE: Directive = Directive {
+    name: "handle_errors",
+    sorts_as: "handle_errors",
+    matchers: Matchers::None,
+    parse: Parse::Routes(misplaced),
+};
+
+const SYNTAX: &str = "handle_errors [STATUS…] { DIRECTIVE… }";
+
+/// One route for each block, those for all errors last. Mistakes are noted in `cx`.
+pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for line in lines {
+        let route = route(cx, scope, &Call::new(line));
+        routes.extend(cx.check(route));
+    }
+    routes.sort_by_key(|route: &Route| route.matchers.is_empty());
+    routes
+}
+
+/// One at its place is taken out before the routes of a site are parsed.
+fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Vec<Route>, Error> {
+    Err(error(call.name, "`handle_errors` has to stand directly in a site block"))
+}
+
+fn route(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Route, Error> {
+    let Some(lines) = call.block else {
+        return Err(error(call.name, format!("`handle_errors` needs a block; write: {SYNTAX}")));
+    };
+    let statuses = call.args.iter().filter_map(|token| cx.check(statuses(token))).collect::<Vec<_>>();
+    let matchers = if call.args.is_empty() { vec![] } else { vec![vec![Matcher::ErrorStatus(statuses)]] };
+    let handler = Handler::Subroute(routes::parse(cx, Some(scope), lines, Sorting::ByDirective));
+    Ok(Route { group: None, matchers, handler })
+}
+
+/// `404`, or `4xx` for all from 400 to 499.
+fn statuses(token: &Token) -> Result<(u16, u16), Error> {
+    let text = token.text.as_str();
+    let (first, last) = (text.replace("xx", "00"), text.replace("xx", "99"));
+    match (first.parse(), last.parse()) {
+        (Ok(least), Ok(most)) if values::is_status(&first) => Ok((least, most)),
+        _ => Err(error(token, format!("`{text}` is no status; write a number such as `404`, or `4xx`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::directives::testing::{config, errors};
+    use crate::model::{Handler, Matcher, Site};
+
+    fn site(directives: &str) -> Site {
+        config(&format!(":80 {{\n{directives}\n}}")).servers.remove(0).sites.remove(0)
+    }
+
+    #[test]
+    fn those_for_certain_statuses_go_first() {
+        let site = site("handle_errors {\n}\nhandle_errors 404 5xx {\n}\nhandle_errors 410 {\n}\nrespond x");
+        let matchers: Vec<_> = site.error_routes.iter().map(|route| route.matchers.as_slice()).collect();
+        let one = |ranges: &[(u16, u16)]| [vec![Matcher::ErrorStatus(ranges.to_vec())]];
+        assert_eq!(matchers[0], one(&[(404, 404), (500, 599)]));
+        assert_eq!(matchers[1], one(&[(410, 410)]));
+        assert!(matchers[2].is_empty() && matchers.len() == 3);
+        assert_eq!(site.routes.len(), 1);
+    }
+
+    #[test]
+    fn the_matchers_of_the_site_are_known() {
+        let site = site("@api path /api/*\nhandle_errors {\nrespond @api api\nroot /errors\n}");
+        let Handler::Subroute(routes) = &site.error_routes[0].handler else { panic!("{site:?}") };
+        assert!(matches!(routes[0].handler, Handler::Root(_)));
+        assert_eq!(routes[1].matchers.len(), 1);
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = errors(
+            "handle_errors\nhandle_errors 40 xx4 0xx xxx +4xx 4xxx {\nrespnd\n}\nhandle {\nhandle_errors {\n}\n}",
+        );
+        assert_eq!(found[0], "`handle_errors` needs a block; write: handle_errors [STATUS…] { DIRECTIVE… }");
+        assert_eq!(found[1], "`40` is no status; write a number such as `404`, or `4xx`");
+        assert_eq!(found[8], "`handle_errors` has to stand directly in a site block");
+        assert_eq!(found.len(), 9, "{found:?}");
+    }
+}

@@ -1,0 +1,251 @@
+//! The global options block.
+
+use super::{LogConfig, as_text};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The global options block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Global {
+    /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
+    pub http_port: u16,
+    /// How long a graceful stop waits for running requests. Default: 10 s.
+    pub grace_period: Duration,
+    /// The server's own log (the `log` global option).
+    pub log: LogConfig,
+    /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
+    pub admin: Option<Admin>,
+    pub timeouts: Timeouts,
+    pub limits: Limits,
+    pub php: PhpGlobal,
+}
+
+/// The `admin` global option.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Admin {
+    pub listen: AdminListen,
+    /// Origins that may call it, as written: `https://host:port`, `host:port` or `host`. Empty: those that follow from
+    /// `listen`.
+    pub origins: Vec<String>,
+    pub origin_check: OriginCheck,
+}
+
+/// The admin API's address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum AdminListen {
+    /// The host as written, without brackets: a name, an IP address, or empty for all of the machine's addresses.
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    Unix(#[serde(serialize_with = "as_text")] PathBuf),
+}
+
+/// Which calls of the admin API have to show an allowed origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum OriginCheck {
+    /// Those that carry an `Origin`, which browsers add.
+    Browsers,
+    /// All of them (`enforce_origin`).
+    Everyone,
+}
+
+/// Time-outs of a client's connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeouts {
+    /// From the first byte of a request's head to its end. Default: 10 s.
+    pub read_header: Duration,
+    /// Longest silence within a request body. Default: 60 s.
+    pub read_body: Duration,
+    /// Longest time that a client may take nothing of an answer that waits for it. Default: 60 s.
+    pub write: Duration,
+    /// Longest silence between two requests of a connection. Default: 5 min.
+    pub idle: Duration,
+}
+
+/// Limits on what a client may send.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limits {
+    /// Bytes of a request's head; above it: 431. Default: 64 KiB.
+    pub max_header_size: usize,
+    /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
+    pub max_body_size: Option<u64>,
+}
+
+/// The `frankenphp { … }` / `regent { … }` block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhpGlobal {
+    /// Threads at start, in all (classic and worker). `None`: 2 per core, no more than `max_threads`, and at least one
+    /// classic thread beside the workers'.
+    pub num_threads: Option<u16>,
+    /// Threads in all that scaling may reach. `None`: `num_threads` if that is given, otherwise as [`MaxThreads::Auto`].
+    /// Never less than `num_threads` or than that of a worker.
+    pub max_threads: Option<MaxThreads>,
+    /// A thread that scaling added ends when it was idle for so long. Default: 5 s.
+    pub max_idle_time: Duration,
+    /// Longest time a request may wait for a thread; then 503. `None`: no bound.
+    pub max_wait_time: Option<Duration>,
+    /// Requests that may wait for a thread, in each pool; more are answered with 503. `None`: no bound.
+    pub max_queue: Option<u32>,
+    /// Soft real-time limit of requests whose route has none of its own, from the first byte of the head to the last
+    /// byte of the answer. `None`: no limit.
+    pub deadline: Option<Duration>,
+    pub scheduling: Scheduling,
+    /// Bounds of the lanes that are declared; other lanes have automatic ones. No name occurs twice.
+    pub lanes: Vec<Lane>,
+    pub spool: Spool,
+    /// A thread is recycled after this many requests; 0: never.
+    pub max_requests: u64,
+    /// Overrides of php.ini, in order.
+    pub php_ini: Vec<(String, String)>,
+    /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
+    pub workers: Vec<Worker>,
+}
+
+/// The most threads that scaling may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum MaxThreads {
+    Fixed(u16),
+    /// As many as the memory allows: the cgroup's limit, or that of the machine, and what a thread was seen to take.
+    Auto,
+}
+
+/// Which of several idle threads gets a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Scheduling {
+    /// All get work within seconds, so that each has its connections open and a limit shows up on a quiet day.
+    #[default]
+    Spread,
+    /// The one that was used last, so that those that are not needed become idle for long.
+    Pack,
+}
+
+/// A bound on a named lane: requests that share it never hold more threads while others wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lane {
+    pub name: String,
+    pub bound: LaneBound,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LaneBound {
+    /// At least 1.
+    Threads(u16),
+    /// Of the pool's threads, in percent: 1 to 100.
+    Share(u8),
+}
+
+/// Where bodies wait that are larger than a ring of the shared memory, for each request and each direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Spool {
+    /// Bytes in memory. Default: 1 MiB.
+    pub memory: u64,
+    /// Bytes in a temporary file, beyond those in memory; 0: no files. Default: 1 GiB.
+    pub file: u64,
+    /// An absolute path. `None`: the system's directory for temporary files.
+    #[serde(serialize_with = "as_optional_text")]
+    pub directory: Option<PathBuf>,
+}
+
+/// Index into [`PhpGlobal::workers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct WorkerId(pub u16);
+
+/// A worker script: boots once, then handles requests in a loop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Worker {
+    /// Shown in lists and metrics. Default: the file as written.
+    pub name: String,
+    /// Absolute path of the script.
+    #[serde(serialize_with = "as_text")]
+    pub file: PathBuf,
+    /// Threads that run it at start. `None`: 2 per core, no more than `max_threads`.
+    pub num: Option<u16>,
+    /// Threads that scaling may reach, at least `num`. `None`: as many as [`PhpGlobal::max_threads`] leaves.
+    pub max_threads: Option<u16>,
+    pub env: Vec<(String, String)>,
+    /// Boots in a row that end before the loop is reached, after which the engine gives up; `None`: never.
+    pub max_consecutive_failures: Option<u32>,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self {
+            http_port: 80,
+            grace_period: Duration::from_secs(10),
+            log: LogConfig::default(),
+            admin: Some(Admin::default()),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            php: PhpGlobal::default(),
+        }
+    }
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        let listen = AdminListen::Tcp { host: "localhost".into(), port: 2019 };
+        Self { listen, origins: Vec::new(), origin_check: OriginCheck::Browsers }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            read_header: Duration::from_secs(10),
+            read_body: Duration::from_secs(60),
+            write: Duration::from_secs(60),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_header_size: 64 * 1024, max_body_size: None }
+    }
+}
+
+impl Default for PhpGlobal {
+    fn default() -> Self {
+        Self {
+            num_threads: None,
+            max_threads: None,
+            max_idle_time: Duration::from_secs(5),
+            max_wait_time: None,
+            max_queue: None,
+            deadline: None,
+            scheduling: Scheduling::default(),
+            lanes: Vec::new(),
+            spool: Spool::default(),
+            max_requests: 0,
+            php_ini: Vec::new(),
+            workers: Vec::new(),
+        }
+    }
+}
+
+impl Default for Spool {
+    fn default() -> Self {
+        Self { memory: 1 << 20, file: 1 << 30, directory: None }
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            file: PathBuf::new(),
+            num: None,
+            max_threads: None,
+            env: Vec::new(),
+            // As in FrankenPHP.
+            max_consecutive_failures: Some(6),
+        }
+    }
+}
+
+fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
+}

@@ -1,0 +1,196 @@
+//! `handle_errors`: what becomes of an error before it is sent.
+
+mod common;
+
+use common::*;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use regent_config::*;
+use regent_handlers::{Action, Sites};
+use tempfile::TempDir;
+
+const OUTAGE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+
+fn app() -> TempDir {
+    directory(&[
+        ("index.html", "home"),
+        ("errors/404.html", "<h1>nothing here</h1>"),
+        ("errors/503.html", "<h1>come back later</h1>"),
+        ("oops.php", "<?php"),
+    ])
+}
+
+/// A site of static files, with these routes for errors.
+fn serving(dir: &TempDir, error_routes: Vec<Route>) -> Sites {
+    let routes = vec![
+        root(dir.path()),
+        when(path_is("/private/*"), error("403", "not for you")),
+        always(Handler::FileServer(FileServer::default())),
+    ];
+    server(vec![Site { routes, error_routes, ..Site::default() }], &[])
+}
+
+fn error(status: &str, message: &str) -> Handler {
+    Handler::Error { status: Template::text(status), message: Template::text(message) }
+}
+
+fn err(field: &str) -> Part {
+    placeholder(&format!("http.error.{field}"))
+}
+
+fn text(part: &str) -> Part {
+    Part::Text(part.into())
+}
+
+/// `rewrite * /errors/{err.status_code}.html` and `file_server`.
+fn static_pages() -> Vec<Route> {
+    let page = Template(vec![text("/errors/"), err("status_code"), text(".html")]);
+    vec![always(Handler::Rewrite(Rewrite::To(page))), always(Handler::FileServer(FileServer::default()))]
+}
+
+fn for_status(range: (u16, u16), handler: Handler) -> Route {
+    when(Matcher::ErrorStatus(vec![range]), handler)
+}
+
+fn add_header(name: &str, value: Template) -> Route {
+    let op = HeaderOp { kind: HeaderOpKind::Set, name: name.into(), value, deferred: false };
+    always(Handler::Header(vec![op]))
+}
+
+/// The page for an outage of PHP.
+fn outage(sites: &Sites, method: &str, uri: &str) -> Option<Answer> {
+    let mut exchange = exchange(method, uri, &[]);
+    sites.route(&mut exchange);
+    let fields = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static("7"))]);
+    sites.error_page(&mut exchange, OUTAGE, fields).map(|page| finish(exchange, page))
+}
+
+#[test]
+fn a_static_page_keeps_the_status() {
+    let dir = app();
+    let sites = serving(&dir, static_pages());
+    for method in ["GET", "POST", "HEAD"] {
+        let answer = send(&sites, method, "/none", &[("range", "bytes=0-3"), ("if-none-match", "*")]);
+        assert_eq!((answer.status, answer.header("content-type")), (404, "text/html; charset=utf-8"));
+        assert_eq!(answer.header("content-length"), "21");
+        assert_eq!(answer.text(), if method == "HEAD" { "" } else { "<h1>nothing here</h1>" });
+    }
+    assert_eq!(get(&sites, "/").text(), "home");
+}
+
+#[test]
+fn a_page_that_is_missing_leaves_the_error_as_it_was() {
+    let dir = app();
+    let mut routes = vec![add_header("Content-Type", Template::text("text/html"))];
+    routes.extend(static_pages());
+    let answer = get(&serving(&dir, routes), "/private/x");
+    assert_eq!((answer.status, answer.text()), (403, "403 Forbidden\n"));
+    assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[test]
+fn texts_say_what_went_wrong_and_keep_the_status() {
+    let dir = app();
+    let body = Template(vec![err("status_code"), text("|"), err("status_text"), text("|"), err("message")]);
+    let page = |status: &str| {
+        vec![always(Handler::Respond { status: Template::text(status), body: body.clone(), close: false })]
+    };
+    let answer = get(&serving(&dir, page("")), "/private/x");
+    assert_eq!((answer.status, answer.text()), (403, "403|Forbidden|not for you"));
+    let answer = get(&serving(&dir, page("")), "/none");
+    assert_eq!((answer.status, answer.text()), (404, "404|Not Found|Not Found"));
+    let answer = get(&serving(&dir, page("200")), "/none");
+    assert_eq!((answer.status, answer.text()), (200, "404|Not Found|Not Found"));
+}
+
+#[test]
+fn each_error_finds_its_block() {
+    let dir = app();
+    let routes = vec![
+        for_status((404, 404), respond("missing")),
+        for_status((500, 599), respond("ours")),
+        always(respond("other")),
+    ];
+    let sites = serving(&dir, routes);
+    assert_eq!(get(&sites, "/none").text(), "missing");
+    assert_eq!(get(&sites, "/private/x").text(), "other");
+    assert_eq!(outage(&sites, "GET", "/none-of-ours"), None, "one error to a request");
+    assert_eq!(outage(&sites, "GET", "/").map(|answer| answer.text().to_owned()).as_deref(), Some("ours"));
+}
+
+#[test]
+fn an_error_in_the_block_is_not_handled_again() {
+    let dir = app();
+    let answer = get(&serving(&dir, vec![always(error("500", "again"))]), "/none");
+    assert_eq!((answer.status, answer.text()), (404, "404 Not Found\n"));
+}
+
+#[test]
+fn a_block_that_answers_nothing_may_still_set_a_header() {
+    let dir = app();
+    let answer =
+        get(&serving(&dir, vec![add_header("X-Error", Template(vec![err("status_code")]))]), "/none");
+    assert_eq!((answer.status, answer.header("x-error"), answer.text()), (404, "404", "404 Not Found\n"));
+}
+
+#[test]
+fn the_fields_of_an_error_stand_on_its_page() {
+    let dir = app();
+    let page = vec![always(respond("page"))];
+    let answer = send(&serving(&dir, page.clone()), "PUT", "/index.html", &[]);
+    assert_eq!((answer.status, answer.header("allow"), answer.text()), (405, "GET, HEAD", "page"));
+    let answer = outage(&serving(&dir, page), "HEAD", "/").unwrap();
+    assert_eq!((answer.status, answer.header("retry-after"), answer.text()), (503, "7", ""));
+    let answer = send(&serving(&dir, Vec::new()), "PUT", "/index.html", &[]);
+    assert_eq!(
+        (answer.status, answer.header("allow"), answer.text()),
+        (405, "GET, HEAD", "405 Method Not Allowed\n")
+    );
+}
+
+#[test]
+fn the_block_sees_the_request_as_the_client_sent_it() {
+    let routes = vec![
+        always(Handler::Rewrite(Rewrite::To(Template::text("/elsewhere?y=2")))),
+        always(Handler::Rewrite(Rewrite::Method(Template::text("PUT")))),
+        always(error("500", "")),
+    ];
+    let seen = Template(vec![placeholder("http.request.method"), text(" "), placeholder("http.request.uri")]);
+    let page = always(Handler::Respond { status: Template::default(), body: seen, close: false });
+    let sites = server(vec![Site { routes, error_routes: vec![page], ..Site::default() }], &[]);
+    assert_eq!(get(&sites, "/a%20b?x=1").text(), "GET /a%20b?x=1");
+}
+
+#[test]
+fn a_script_may_be_the_page_of_an_error_that_is_not_php_s() {
+    let dir = app();
+    let script = vec![
+        always(Handler::Rewrite(Rewrite::To(Template::text("/oops.php")))),
+        always(Handler::Php(Php {
+            env: vec![("ERROR".into(), Template(vec![err("status_code")]))],
+            ..Php::default()
+        })),
+    ];
+    let sites = serving(&dir, script);
+    for (answered, want) in [(200, 404), (410, 410), (302, 302)] {
+        let mut exchange = exchange("GET", "/none", &[]);
+        let Action::Php(target) = sites.route(&mut exchange) else { panic!("no script was chosen") };
+        assert_eq!(target.script_name(), b"/oops.php");
+        assert_eq!(target.env, [("ERROR".to_owned(), "404".to_owned())]);
+        let mut status = StatusCode::from_u16(answered).unwrap();
+        exchange.finish(&mut status, &mut HeaderMap::new());
+        assert_eq!(status, want);
+    }
+    assert!(outage(&sites, "GET", "/").is_none(), "PHP is not asked again");
+    // The source of the page is no file to be served, although only the error's routes know PHP.
+    let Action::Php(_) = sites.route(&mut exchange("GET", "/oops.php", &[])) else {
+        panic!("the source was sent")
+    };
+}
+
+#[test]
+fn an_outage_without_a_page_is_the_servers_to_answer() {
+    let dir = app();
+    assert_eq!(outage(&serving(&dir, Vec::new()), "GET", "/"), None);
+    let answer = outage(&serving(&dir, static_pages()), "GET", "/").unwrap();
+    assert_eq!((answer.status, answer.text()), (503, "<h1>come back later</h1>"));
+}
