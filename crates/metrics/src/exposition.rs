@@ -1,0 +1,330 @@
+//! The figures as Prometheus reads them: text format 0.0.4.
+//!
+//! In it, names are free. OpenMetrics wants `_total` at the end of each counter, and a client library that follows it
+//! appends that; FrankenPHP's counters have no such end, so what is written here is the older format. Prometheus and
+//! all agents that are compatible with it read both.
+
+use crate::figures::{PoolPhase, Reason, RoutePhase, STATUS_CLASSES};
+use crate::gauges::{Gauges, PoolGauges};
+use crate::reading::{PoolReading, Reading, RouteReading};
+use crate::registry::Registry;
+use crate::snapshot::{CoarseSnapshot, Snapshot};
+use prometheus::TextEncoder;
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Of the answer that carries what [`render`] returns.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All metrics. The series of all registered pools and routes are there, with 0 where nothing has happened.
+pub fn render(registry: &Registry, gauges: &Gauges) -> String {
+    let reading = registry.read();
+    let pools: Vec<_> = reading.pools.iter().map(|pool| (pool, gauges.of(pool.id))).collect();
+    let mut families = process(&reading);
+    families.extend(frankenphp(&pools));
+    families.extend(requests(&reading));
+    families.extend(deadlines(&reading));
+    families.extend(phases(&reading));
+    families.extend(state(&pools));
+    // There are no workers, or no pools at all.
+    families.retain(|family| !family.get_metric().is_empty());
+    TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
+}
+
+type ObservedPool<'a> = (&'a PoolReading, PoolGauges);
+
+fn process(reading: &Reading) -> Vec<MetricFamily> {
+    let started = reading.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let build = labels(&[("version", env!("CARGO_PKG_VERSION"))]);
+    vec![
+        gauge("regent_build_info", "Always 1; the label says which version runs.", [(build, 1.0)]),
+        gauge(
+            "process_start_time_seconds",
+            "When the server was started, in seconds since the Unix epoch.",
+            [(vec![], seconds(started))],
+        ),
+        counter(
+            "regent_generations_total",
+            "Engines that were started: the first, and one for each replacement.",
+            [(vec![], reading.generations as f64)],
+        ),
+        counter(
+            "regent_engine_deaths_total",
+            "Engines that ended without having been asked to.",
+            [(vec![], reading.engine_deaths as f64)],
+        ),
+    ]
+}
+
+/// FrankenPHP's names, types and labels, but for the type of `frankenphp_total_threads`: there it is a counter that
+/// nothing changes after the start; here it follows the scaling, and so it is a gauge.
+fn frankenphp(pools: &[ObservedPool]) -> Vec<MetricFamily> {
+    let classic = || pools.iter().filter(|(pool, _)| pool.worker.is_none()).map(|(_, gauges)| gauges);
+    let total = pools.iter().map(|(_, gauges)| u64::from(gauges.threads.total())).sum::<u64>();
+    // There, a thread of a worker is busy as long as its script runs, whether it has a request or not.
+    let at_rest =
+        classic().map(|gauges| u64::from(gauges.threads.total() - gauges.threads.busy)).sum::<u64>();
+    let queued = classic().map(|gauges| gauges.queue_length).sum::<u64>();
+    let of_all = |name, help, value| gauge(name, help, [(vec![], value as f64)]);
+    let mut families = vec![
+        of_all("frankenphp_total_threads", "Total number of PHP threads", total),
+        of_all("frankenphp_busy_threads", "Number of busy PHP threads", total - at_rest),
+        of_all("frankenphp_queue_depth", "Number of regular queued requests", queued),
+    ];
+    families.extend(frankenphp_workers(pools));
+    families
+}
+
+fn frankenphp_workers(pools: &[ObservedPool]) -> Vec<MetricFamily> {
+    let by_worker = |value: fn(&ObservedPool) -> f64| {
+        let workers = pools.iter().filter(|(pool, _)| pool.worker.is_some());
+        workers.map(|pool| (labels(&[("worker", &pool.0.name)]), value(pool))).collect::<Vec<_>>()
+    };
+    vec![
+        gauge(
+            "frankenphp_total_workers",
+            "Total number of PHP workers for this worker",
+            by_worker(|(_, gauges)| gauges.threads.total().into()),
+        ),
+        gauge(
+            "frankenphp_busy_workers",
+            "Number of busy PHP workers for this worker",
+            by_worker(|(_, gauges)| gauges.threads.busy.into()),
+        ),
+        gauge(
+            "frankenphp_ready_workers",
+            "Running workers that have successfully called frankenphp_handle_request at least once",
+            by_worker(|(_, gauges)| gauges.threads.ready().into()),
+        ),
+        counter(
+            "frankenphp_worker_request_time",
+            "Seconds that this worker has spent on requests",
+            by_worker(|(pool, _)| seconds(execution(pool).sum())),
+        ),
+        counter(
+            "frankenphp_worker_request_count",
+            "Number of requests that this worker has answered",
+            by_worker(|(pool, _)| execution(pool).count() as f64),
+        ),
+        counter(
+            "frankenphp_worker_crashes",
+            "Number of PHP worker crashes for this worker",
+            by_worker(|(pool, _)| pool.events.crashes as f64),
+        ),
+        counter(
+            "frankenphp_worker_restarts",
+            "Number of PHP worker restarts for this worker",
+            by_worker(|(pool, _)| pool.events.restarts as f64),
+        ),
+        gauge(
+            "frankenphp_worker_queue_depth",
+            "Number of queued requests for this worker",
+            by_worker(|(_, gauges)| gauges.queue_length as f64),
+        ),
+    ]
+}
+
+fn execution(pool: &PoolReading) -> &Snapshot {
+    &pool.totals[PoolPhase::Execution as usize]
+}
+
+/// What became of requests.
+fn requests(reading: &Reading) -> Vec<MetricFamily> {
+    let answers = each_route(reading, |pool, route| {
+        let counts = STATUS_CLASSES.into_iter().zip(route.totals.counts.answers);
+        counts
+            .map(|(class, count)| (route_labels(pool, route, Some(("class", class))), count as f64))
+            .collect()
+    });
+    let shed = each_route(reading, |pool, route| {
+        let counts = Reason::ALL.into_iter().zip(route.totals.counts.shed);
+        let label = |reason: Reason| route_labels(pool, route, Some(("reason", reason.label())));
+        counts.map(|(reason, count)| (label(reason), count as f64)).collect()
+    });
+    let lost = by_route(reading, |route| route.totals.counts.lost as f64);
+    vec![
+        counter("regent_requests_total", "Requests that PHP answered, by class of the status.", answers),
+        counter("regent_shed_total", "Requests that were refused or given up without PHP, by reason.", shed),
+        counter("regent_lost_total", "Requests whose engine died while they ran.", lost),
+    ]
+}
+
+fn deadlines(reading: &Reading) -> Vec<MetricFamily> {
+    vec![
+        counter(
+            "regent_deadline_requests_total",
+            "Answered requests that had a deadline.",
+            by_route(reading, |route| route.totals.counts.promised as f64),
+        ),
+        counter(
+            "regent_deadline_misses_total",
+            "Requests that were answered after their deadline.",
+            by_route(reading, |route| route.totals.counts.missed as f64),
+        ),
+        gauge(
+            "regent_deadline_miss_ratio",
+            "Part of the answered requests with a deadline that missed it, in the last minute.",
+            by_route(reading, |route| route.recent.last_minute.miss_ratio()),
+        ),
+        gauge(
+            "regent_worst_seconds",
+            "The longest request of the last minute, to the last byte of its answer.",
+            by_route(reading, |route| seconds(Duration::from_nanos(route.recent.worst))),
+        ),
+    ]
+}
+
+fn phases(reading: &Reading) -> Vec<MetricFamily> {
+    let histograms = |name, help, phase: &dyn Fn(&RouteReading) -> CoarseSnapshot| {
+        let series = each_route(reading, |pool, route| {
+            vec![(route_labels(pool, route, None), histogram(&phase(route)))]
+        });
+        family(name, help, MetricType::HISTOGRAM, series, Metric::set_histogram)
+    };
+    let fine = |phase| move |route: &RouteReading| route.totals.fine[phase as usize].coarse();
+    let coarse = |phase| move |route: &RouteReading| route.totals.coarse[phase as usize].clone();
+    let (queue_wait, total) = (RoutePhase::QueueWait, RoutePhase::Total);
+    let (first_byte, execution, cpu) = (PoolPhase::FirstByte, PoolPhase::Execution, PoolPhase::Cpu);
+    vec![
+        histograms("regent_queue_wait_seconds", "Time in the queue of a pool.", &fine(queue_wait)),
+        histograms(
+            "regent_time_to_first_byte_seconds",
+            "From the first byte of a request's head to the first byte of its answer.",
+            &coarse(first_byte),
+        ),
+        histograms("regent_execution_seconds", "Time on a PHP thread.", &coarse(execution)),
+        histograms("regent_cpu_seconds", "CPU time of a sample of the requests.", &coarse(cpu)),
+        histograms(
+            "regent_request_duration_seconds",
+            "From the first byte of a request's head to the last byte of its answer.",
+            &fine(total),
+        ),
+    ]
+}
+
+/// Of pools and their threads.
+fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
+    let by_pool = |value: fn(&ObservedPool) -> f64| {
+        let series = pools.iter().map(|pool| (labels(&[("pool", &pool.0.name)]), value(pool)));
+        series.collect::<Vec<_>>()
+    };
+    let split = |label: &'static str, values: fn(&ObservedPool) -> Vec<(&'static str, f64)>| {
+        let series = pools.iter().flat_map(|pool| {
+            let of_pool = |(name, value)| (labels(&[("pool", &pool.0.name), (label, name)]), value);
+            values(pool).into_iter().map(of_pool)
+        });
+        series.collect::<Vec<_>>()
+    };
+    let threads = split("state", |(_, gauges)| {
+        let threads = gauges.threads;
+        let states = [threads.booting, threads.idle, threads.busy, threads.backoff].map(f64::from);
+        ["booting", "idle", "busy", "backoff"].into_iter().zip(states).collect()
+    });
+    let scaled = split("direction", |(pool, _)| {
+        vec![("up", pool.events.scaled_up as f64), ("down", pool.events.scaled_down as f64)]
+    });
+    vec![
+        gauge("regent_threads", "PHP threads, by state.", threads),
+        gauge(
+            "regent_threads_stuck",
+            "Busy threads far beyond their route's service time and off the CPU.",
+            by_pool(|(_, gauges)| gauges.stuck.into()),
+        ),
+        gauge(
+            "regent_queue_length",
+            "Requests that wait for a thread.",
+            by_pool(|(_, gauges)| gauges.queue_length as f64),
+        ),
+        gauge(
+            "regent_queue_oldest_wait_seconds",
+            "How long the first request in the queue has waited.",
+            by_pool(|(_, gauges)| seconds(gauges.oldest_wait)),
+        ),
+        counter("regent_scale_events_total", "Changes of the number of threads, however many each.", scaled),
+    ]
+}
+
+type Labels = Vec<LabelPair>;
+type Series<V> = Vec<(Labels, V)>;
+
+fn by_route(reading: &Reading, value: impl Fn(&RouteReading) -> f64) -> Series<f64> {
+    each_route(reading, |pool, route| vec![(route_labels(pool, route, None), value(route))])
+}
+
+fn each_route<V>(reading: &Reading, series: impl Fn(&PoolReading, &RouteReading) -> Series<V>) -> Series<V> {
+    let of_pool = |pool: &PoolReading| {
+        let series = pool.routes.iter().flat_map(|route| series(pool, route));
+        series.collect::<Vec<_>>()
+    };
+    reading.pools.iter().flat_map(of_pool).collect()
+}
+
+fn route_labels(pool: &PoolReading, route: &RouteReading, more: Option<(&str, &str)>) -> Labels {
+    let names = [("pool", pool.name.as_str()), ("route", route.name.as_str())];
+    names.into_iter().chain(more).map(label).collect()
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().copied().map(label).collect()
+}
+
+fn label((name, value): (&str, &str)) -> LabelPair {
+    let mut pair = LabelPair::default();
+    pair.set_name(name.into());
+    pair.set_value(value.into());
+    pair
+}
+
+fn counter(name: &str, help: &str, series: impl IntoIterator<Item = (Labels, f64)>) -> MetricFamily {
+    family(name, help, MetricType::COUNTER, series, |metric, value| {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    })
+}
+
+fn gauge(name: &str, help: &str, series: impl IntoIterator<Item = (Labels, f64)>) -> MetricFamily {
+    family(name, help, MetricType::GAUGE, series, |metric, value| {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
+    })
+}
+
+fn histogram(snapshot: &CoarseSnapshot) -> Histogram {
+    let bucket = |(bound, count)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(seconds(Duration::from_nanos(bound)));
+        bucket.set_cumulative_count(count);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(snapshot.cumulative().map(bucket).collect());
+    histogram.set_sample_count(snapshot.count());
+    histogram.set_sample_sum(seconds(Duration::from_nanos(snapshot.sum)));
+    histogram
+}
+
+fn family<V>(
+    name: &str,
+    help: &str,
+    kind: MetricType,
+    series: impl IntoIterator<Item = (Labels, V)>,
+    set: impl Fn(&mut Metric, V),
+) -> MetricFamily {
+    let metric = |(labels, value)| {
+        let mut metric = Metric::from_label(labels);
+        set(&mut metric, value);
+        metric
+    };
+    let mut family = MetricFamily::default();
+    family.set_name(name.into());
+    family.set_help(help.into());
+    family.set_field_type(kind);
+    family.set_metric(series.into_iter().map(metric).collect());
+    family
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}

@@ -1,0 +1,57 @@
+//! What is not counted but looked at: the state of pools at the moment of a scrape.
+
+use crate::PoolId;
+use std::time::Duration;
+
+/// Pools that are left out are empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gauges {
+    pub pools: Vec<PoolGauges>,
+}
+
+impl Gauges {
+    pub(crate) fn of(&self, pool: PoolId) -> PoolGauges {
+        self.pools.iter().find(|gauges| gauges.pool == pool).copied().unwrap_or(PoolGauges::empty(pool))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolGauges {
+    pub pool: PoolId,
+    pub threads: Threads,
+    /// Busy threads that are far beyond their route's service time and off the CPU.
+    pub stuck: u32,
+    /// Requests that wait.
+    pub queue_length: u64,
+    /// How long the first of them has waited; zero when none waits.
+    pub oldest_wait: Duration,
+}
+
+impl PoolGauges {
+    pub fn empty(pool: PoolId) -> Self {
+        Self { pool, threads: Threads::default(), stuck: 0, queue_length: 0, oldest_wait: Duration::ZERO }
+    }
+}
+
+/// The threads of a pool; each is in one state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// PHP or the worker script starts.
+    pub booting: u32,
+    pub idle: u32,
+    /// Stuck ones too.
+    pub busy: u32,
+    /// A worker script that failed waits before it is started again.
+    pub backoff: u32,
+}
+
+impl Threads {
+    pub fn total(self) -> u32 {
+        self.booting + self.idle + self.busy + self.backoff
+    }
+
+    /// Those that have asked for a request at least once since their script started.
+    pub fn ready(self) -> u32 {
+        self.idle + self.busy
+    }
+}

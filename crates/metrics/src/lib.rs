@@ -1,0 +1,34 @@
+//! What is counted and measured of every request, and how it is read.
+//!
+//! Each I/O thread writes with a [`Recorder`] of its own: relaxed atomics that no other thread writes. A [`Registry`]
+//! knows the names and all recorders, and gives out plain data at any time: a [`Report`] for people, [`render`] for
+//! Prometheus.
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod counter;
+mod exposition;
+mod figures;
+mod gauges;
+mod histogram;
+mod history;
+mod names;
+mod reading;
+mod recorder;
+mod registry;
+mod report;
+mod snapshot;
+mod threads;
+
+pub use exposition::{CONTENT_TYPE, render};
+pub use figures::Reason;
+pub use gauges::{Gauges, PoolGauges, Threads};
+pub use histogram::Histogram;
+pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId};
+pub use recorder::{Recorder, Request};
+pub use registry::{Direction, Registry};
+pub use report::{
+    Answers, Deadlines, LastMinute, Latency, Period, PoolLatencies, PoolReport, Report, RouteLatencies,
+    RouteReport, Shed,
+};
+pub use snapshot::Snapshot;

@@ -1,0 +1,163 @@
+//! The names of pools and routes, bounded in number and length, whatever a configuration or a client comes up with.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Further pools are counted together, as `other`.
+pub const MAX_POOLS: usize = 128;
+/// Routes that have figures of their own, of all pools. Further ones are counted as `other` of their pool.
+pub const MAX_ROUTES: usize = 512;
+/// The routes with a name, and `other` of each pool.
+pub(crate) const ROUTE_SLOTS: usize = MAX_ROUTES + MAX_POOLS;
+/// What has no figures of its own.
+pub(crate) const OTHER: &str = "other";
+
+/// In bytes. Longer names end in an ellipsis; if they agree up to there they are one.
+const LONGEST_NAME: usize = 120;
+
+/// A pool of a [`Registry`](crate::Registry); of no meaning to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PoolId(u16);
+
+impl PoolId {
+    /// The route of requests that have none.
+    pub fn other(self) -> RouteId {
+        RouteId { pool: self, slot: MAX_ROUTES as u16 + self.0 }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A route of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RouteId {
+    pool: PoolId,
+    slot: u16,
+}
+
+impl RouteId {
+    pub fn pool(self) -> PoolId {
+        self.pool
+    }
+
+    /// Less than [`ROUTE_SLOTS`].
+    pub(crate) fn slot(self) -> usize {
+        usize::from(self.slot)
+    }
+}
+
+/// Names are added and never removed: a series that ends is worse than one that stays.
+#[derive(Default)]
+pub(crate) struct Names {
+    pools: Vec<Pool>,
+    ids: HashMap<(PoolId, String), RouteId>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Pool {
+    pub id: PoolId,
+    pub name: String,
+    pub worker: Option<PathBuf>,
+    /// In the order in which they came; `other` is the first.
+    pub routes: Vec<(RouteId, String)>,
+}
+
+impl Names {
+    pub fn pool(&mut self, name: &str, worker: Option<&Path>) -> PoolId {
+        let name = clipped(name);
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.name == name) {
+            pool.worker = worker.map(Path::to_owned);
+            return pool.id;
+        }
+        if self.pools.len() >= MAX_POOLS - 1 && name != OTHER {
+            return self.pool(OTHER, None);
+        }
+        let id = PoolId(self.pools.len() as u16);
+        let routes = vec![(id.other(), OTHER.to_owned())];
+        self.pools.push(Pool { id, name, worker: worker.map(Path::to_owned), routes });
+        id
+    }
+
+    pub fn route(&mut self, pool: PoolId, name: &str) -> RouteId {
+        let key = (pool, clipped(name));
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        if self.ids.len() == MAX_ROUTES || key.1 == OTHER {
+            return pool.other();
+        }
+        let id = RouteId { pool, slot: self.ids.len() as u16 };
+        self.pools[pool.index()].routes.push((id, key.1.clone()));
+        self.ids.insert(key, id);
+        id
+    }
+
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+}
+
+fn clipped(name: &str) -> String {
+    if name.len() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    const ELLIPSIS: char = '…';
+    let mut end = LONGEST_NAME - ELLIPSIS.len_utf8();
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{ELLIPSIS}", &name[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_name_has_one_id() {
+        let mut names = Names::default();
+        let (classic, worker) =
+            (names.pool("classic", None), names.pool("api", Some(Path::new("/app/api.php"))));
+        assert_eq!(names.pool("classic", None), classic);
+        assert_ne!(names.route(classic, "/"), names.route(worker, "/"));
+        assert_eq!(names.route(worker, "/"), names.route(worker, "/"));
+    }
+
+    #[test]
+    fn routes_beyond_the_bound_are_others_of_their_pool() {
+        let mut names = Names::default();
+        let (a, b) = (names.pool("a", None), names.pool("b", None));
+        let routes: HashSet<_> = (0..MAX_ROUTES).map(|n| names.route(a, &n.to_string()).slot()).collect();
+        assert_eq!(routes.len(), MAX_ROUTES);
+        assert_eq!((names.route(a, "more"), names.route(b, "more")), (a.other(), b.other()));
+        assert_ne!(a.other(), b.other());
+        assert_eq!(names.route(a, "7").pool(), a);
+    }
+
+    #[test]
+    fn pools_beyond_the_bound_are_one() {
+        let mut names = Names::default();
+        let pools: Vec<_> = (0..MAX_POOLS + 10).map(|n| names.pool(&n.to_string(), None)).collect();
+        assert_eq!(pools.iter().collect::<HashSet<_>>().len(), MAX_POOLS);
+        assert_eq!(pools[MAX_POOLS - 1], pools[MAX_POOLS + 9]);
+        assert!(pools[MAX_POOLS + 9].other().slot() < ROUTE_SLOTS);
+    }
+
+    #[test]
+    fn other_is_other() {
+        let mut names = Names::default();
+        let pool = names.pool("classic", None);
+        assert_eq!(names.route(pool, OTHER), pool.other());
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        let long = "ü".repeat(500);
+        let name = clipped(&long);
+        assert!(name.len() <= LONGEST_NAME && name.ends_with("ü…"));
+        assert_eq!(clipped(&long[..LONGEST_NAME]), &long[..LONGEST_NAME]);
+    }
+}

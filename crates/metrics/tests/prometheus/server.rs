@@ -1,0 +1,79 @@
+//! A server that has two pools, and how its scrapes are read.
+
+use regent_metrics::{Gauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Threads, render};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A classic pool and a worker, with a route each.
+pub struct Server {
+    pub began: Instant,
+    pub registry: Registry,
+    pub recorder: Recorder,
+    pub classic: PoolId,
+    pub worker: PoolId,
+    pub route: RouteId,
+}
+
+impl Server {
+    pub fn new() -> Self {
+        let began = Instant::now();
+        let registry = Registry::new(began);
+        let recorder = registry.recorder();
+        let classic = registry.pool("classic", None);
+        let worker = registry.pool("/app/worker.php", Some(Path::new("/app/worker.php")));
+        registry.route(classic, "/index.php");
+        let route = registry.route(worker, "/users");
+        Self { began, registry, recorder, classic, worker, route }
+    }
+
+    /// A few threads in each pool, and a queue before the worker.
+    pub fn gauges(&self) -> Gauges {
+        let classic = PoolGauges {
+            threads: Threads { idle: 3, busy: 2, ..Threads::default() },
+            ..PoolGauges::empty(self.classic)
+        };
+        let worker = PoolGauges {
+            threads: Threads { booting: 1, idle: 0, busy: 7, backoff: 2 },
+            stuck: 4,
+            queue_length: 5,
+            oldest_wait: Duration::from_millis(1500),
+            ..PoolGauges::empty(self.worker)
+        };
+        Gauges { pools: vec![classic, worker] }
+    }
+
+    pub fn scrape(&self) -> Scrape {
+        Scrape(render(&self.registry, &self.gauges()))
+    }
+}
+
+pub struct Scrape(pub String);
+
+impl Scrape {
+    pub fn has(&self, line: &str) -> bool {
+        self.0.lines().any(|found| found == line)
+    }
+
+    /// Names of metrics and their types, as the `# TYPE` lines say.
+    pub fn families(&self) -> BTreeMap<&str, &str> {
+        let types = self.0.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        types.map(|line| line.split_once(' ').expect("a type")).collect()
+    }
+
+    /// Read by a parser that is not ours.
+    pub fn samples(&self) -> Vec<prometheus_parse::Sample> {
+        let lines = self.0.lines().map(|line| Ok(line.to_owned()));
+        prometheus_parse::Scrape::parse(lines).expect("a scrape").samples
+    }
+
+    /// Names of the labels of a family's series.
+    pub fn labels(&self, family: &str) -> BTreeSet<String> {
+        let samples = self.samples();
+        samples
+            .iter()
+            .filter(|sample| sample.metric == family)
+            .flat_map(|sample| sample.labels.keys().cloned())
+            .collect()
+    }
+}
