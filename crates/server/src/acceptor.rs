@@ -1,8 +1,12 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
+use crate::gate::{Gate, GateBounds};
 use crate::io_thread::{self, IoThread};
 use crate::php::{PhpGateway, PhpLimits};
+use crate::pools::Pools;
+use crate::pressure::Pressure;
 use crate::service::{Ends, Service};
+use crate::spool::Spools;
 use crate::variables::Peer;
 use regent_handlers::Sites;
 use regent_http::{Drain, Settings};
@@ -21,6 +25,9 @@ use tokio::task::spawn_local;
 /// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
+/// Between two looks at which requests are running.
+const RUNNING_LOOK: Duration = Duration::from_millis(20);
+
 /// What an I/O thread is told.
 pub(crate) enum Command {
     /// A connection that another thread accepted.
@@ -36,6 +43,8 @@ pub(crate) struct Accepted<S> {
     pub stream: S,
     /// The client.
     pub remote: SocketAddr,
+    /// This end; `None`: one of the machine's addresses, which the system has to be asked for.
+    pub local: Option<SocketAddr>,
     /// The number of the listener that it came to.
     pub listener: usize,
 }
@@ -57,6 +66,10 @@ pub(crate) struct IoStart {
     pub sites: Vec<Arc<Sites>>,
     pub settings: Settings,
     pub limits: PhpLimits,
+    pub bounds: GateBounds,
+    pub pools: Arc<Pools>,
+    pub spools: Arc<Spools>,
+    pub pressure: Arc<Pressure>,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
     /// The first thread accepts, and deals connections out to all.
@@ -92,9 +105,12 @@ pub(crate) fn run(start: IoStart) -> io::Result<()> {
 }
 
 async fn serve(start: IoStart) -> io::Result<()> {
-    let io = IoThread::new(start.index, start.slots, start.backend, start.doorbell.try_clone()?)?;
+    let io =
+        IoThread::new(start.index, start.slots, start.backend, start.pressure, start.doorbell.try_clone()?)?;
     io.hook();
-    let php = Rc::new(PhpGateway::new(Rc::clone(&io), start.limits));
+    let gate = Gate::new(start.pools, start.bounds);
+    spawn_local(watch_running(Rc::clone(&io), Rc::clone(&gate)));
+    let php = Rc::new(PhpGateway::new(Rc::clone(&io), gate, start.limits, start.spools));
     let max_header_size = start.settings.max_header_size;
     let services: Vec<_> = start
         .sites
@@ -126,6 +142,16 @@ struct Front {
     connections: Connections,
 }
 
+/// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
+async fn watch_running(io: Rc<IoThread>, gate: Rc<Gate>) {
+    loop {
+        io.in_use().await;
+        tokio::time::sleep(RUNNING_LOOK).await;
+        io.running(|place, since| place.started(gate.instant(since)));
+        gate.tick();
+    }
+}
+
 async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, io: Rc<IoThread>, front: Rc<Front>) {
     while let Some(command) = commands.recv().await {
         match command {
@@ -149,9 +175,10 @@ impl Front {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let (front, next, threads) = (Rc::clone(self), Rc::clone(&next), Rc::clone(&threads));
             spawn_local(async move {
+                let local = specific_address(&listener);
                 let accept = front.accept_from(&listener, |stream, remote| {
                     let thread = next.fetch_add(1, Ordering::Relaxed) % threads.len();
-                    deal(&front, &threads, thread, Accepted { stream, remote, listener: number });
+                    deal(&front, &threads, thread, Accepted { stream, remote, local, listener: number });
                 });
                 tokio::select! {
                     () = accept => {}
@@ -181,16 +208,16 @@ impl Front {
     }
 
     fn serve(self: &Rc<Self>, accepted: Accepted<TcpStream>) {
-        let Accepted { stream, remote, listener } = accepted;
+        let Accepted { stream, remote, local, listener } = accepted;
         match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => self.serve_async(Accepted { stream, remote, listener }),
+            Ok(stream) => self.serve_async(Accepted { stream, remote, local, listener }),
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
         }
     }
 
     fn serve_async(self: &Rc<Self>, accepted: Accepted<tokio::net::TcpStream>) {
-        let Accepted { stream, remote, listener } = accepted;
-        let (remote, local) = (Some(remote), stream.local_addr().ok());
+        let Accepted { stream, remote, local, listener } = accepted;
+        let (remote, local) = (Some(remote), local.or_else(|| stream.local_addr().ok()));
         let ends = Rc::new(Ends { remote, local, peer: Peer::new(remote, local) });
         let service = Rc::clone(&self.services[listener]);
         let front = Rc::clone(self);
@@ -216,12 +243,19 @@ fn deal(
         front.serve_async(accepted);
         return;
     }
-    let Accepted { stream, remote, listener } = accepted;
+    let Accepted { stream, remote, local, listener } = accepted;
     match stream.into_std() {
         // A thread that has ended drops the connection, as the server is about to.
-        Ok(stream) => drop(threads[thread].send(Command::Serve(Accepted { stream, remote, listener }))),
+        Ok(stream) => {
+            drop(threads[thread].send(Command::Serve(Accepted { stream, remote, local, listener })))
+        }
         Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
     }
+}
+
+/// The address of all its connections, unless it listens on all of the machine's.
+fn specific_address(listener: &tokio::net::TcpListener) -> Option<SocketAddr> {
+    listener.local_addr().ok().filter(|address| !address.ip().is_unspecified())
 }
 
 impl Connections {
@@ -241,4 +275,17 @@ impl Connections {
 async fn drained(mut stage: watch::Receiver<Stage>) {
     // The sender goes only after everything else.
     let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn only_a_specific_address_is_that_of_every_connection() {
+        let specific = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        assert_eq!(specific_address(&specific), specific.local_addr().ok());
+        let wildcard = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+        assert_eq!(specific_address(&wildcard), None);
+    }
 }

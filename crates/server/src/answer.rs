@@ -1,8 +1,9 @@
 //! The body of an answer: a file or a text, a whole answer of PHP, or one that is still being written.
 
+use crate::gate::Passage;
 use crate::io_thread::Submitted;
 use crate::php::Origin;
-use crate::spool::{SpoolReader, SpoolWriter, spool};
+use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -12,6 +13,8 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Bytes: a quarter of a response ring.
@@ -31,6 +34,15 @@ pub(crate) struct Streamed {
     pump: Option<tokio::task::JoinHandle<()>>,
 }
 
+/// A script whose answer has begun.
+pub(crate) struct Script {
+    pub submitted: Submitted,
+    /// What is left of the request body.
+    pub upload: Upload,
+    pub origin: Origin,
+    pub passage: Rc<Passage>,
+}
+
 impl Answer {
     /// A whole answer.
     pub fn whole(mut chunks: VecDeque<Bytes>) -> Self {
@@ -43,11 +55,16 @@ impl Answer {
     }
 }
 
+/// Marks an answer of the server's own, so that a site's error page may take its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnAnswer;
+
 /// An answer of the server's own: the status, and its name as the body.
 pub(crate) fn plain(status: StatusCode, fields: &[(HeaderName, &'static str)]) -> Response<Answer> {
     let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or_default());
     let mut response = Response::new(Answer::Whole(Some(text.into())));
     *response.status_mut() = status;
+    response.extensions_mut().insert(OwnAnswer);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     for (name, value) in fields {
@@ -91,17 +108,18 @@ impl Body for Answer {
 }
 
 impl Streamed {
-    /// Goes on reading the answer of `submitted`, and writing the rest of the request body to it. `begun` is what has
-    /// been read of the answer.
-    pub fn start(submitted: Submitted, upload: Upload, begun: VecDeque<Bytes>, origin: Origin) -> Self {
-        let (writer, reader) = spool(begun, None);
-        let pump = tokio::task::spawn_local(pump(writer, submitted, upload, origin));
+    /// Goes on reading the answer of a script, and writing the rest of the request body to it. `begun` is what has been
+    /// read of the answer.
+    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script) -> Self {
+        let (writer, reader) = spool(spools, begun);
+        let pump = tokio::task::spawn_local(pump(writer, script));
         Self { reader, pump: Some(pump) }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
-    pub fn broken(chunks: VecDeque<Bytes>) -> Self {
-        let (_, reader) = spool(chunks, Some(Err(broken())));
+    pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> Self {
+        let (writer, reader) = spool(spools, chunks);
+        writer.end(Err(broken()));
         Self { reader, pump: None }
     }
 }
@@ -116,7 +134,8 @@ impl Drop for Streamed {
 }
 
 /// Moves the answer into the spool at the script's speed, and the request body to the script.
-async fn pump(writer: SpoolWriter, submitted: Submitted, mut upload: Upload, origin: Origin) {
+async fn pump(writer: SpoolWriter, script: Script) {
+    let Script { submitted, mut upload, origin, passage } = script;
     let end = loop {
         let frame = poll_fn(|context| {
             // A client that breaks off its upload has left, or will see that it was not read to its end.
@@ -124,10 +143,18 @@ async fn pump(writer: SpoolWriter, submitted: Submitted, mut upload: Upload, ori
             submitted.poll_frame(context)
         });
         match frame.await {
-            Ok(wire::Frame::Body(bytes)) => writer.write(apart(bytes)).await,
+            Ok(wire::Frame::Body(bytes)) => {
+                if let Err(error) = writer.write(apart(bytes)).await {
+                    // What the script goes on to write has no place to go: dropped, `submitted` cancels it.
+                    writer.end(Err(error));
+                    return;
+                }
+            }
             Ok(wire::Frame::Log(line)) => origin.log(&line),
-            Ok(wire::Frame::End(Completion::Complete)) => break Ok(()),
-            Ok(wire::Frame::End(Completion::Truncated)) => break Err(broken()),
+            Ok(wire::Frame::End(end)) => {
+                end.timing.into_iter().for_each(|timing| passage.executed(timing));
+                break if end.completion == Completion::Complete { Ok(()) } else { Err(broken()) };
+            }
             // A second head cannot be sent.
             Ok(wire::Frame::Head(_) | wire::Frame::Informational(_)) => {}
             Err(error) => break Err(io::Error::other(error)),

@@ -1,5 +1,7 @@
 //! One I/O thread: its slots in the shared memory, and how answers from engines find the tasks that wait for them.
 
+use crate::pressure::Pressure;
+use regent_dispatch::lanes::Place;
 use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
@@ -7,7 +9,9 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
+use tokio::sync::Notify;
 
 thread_local! {
     /// The runtime's park hooks have to be made before the runtime is, and may capture nothing of its thread; this is
@@ -17,7 +21,7 @@ thread_local! {
 
 /// Everything of one I/O thread that touches engines. Used on that thread alone.
 pub(crate) struct IoThread {
-    port: RefCell<Port>,
+    port: RefCell<Port<Place>>,
     /// By slot: who waits for news of it.
     wakers: RefCell<Vec<Option<Waker>>>,
     /// Engines that may still answer; the last is the one that new requests go to.
@@ -25,6 +29,9 @@ pub(crate) struct IoThread {
     head: RefCell<HeadBuilder>,
     /// Whether engines have been told that this thread sleeps.
     parked: Cell<bool>,
+    pressure: Arc<Pressure>,
+    /// Told when the first request is submitted.
+    submitted: Notify,
     /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
     /// registered edge-triggered, and every write to an eventfd is an edge, read or not.
     doorbell: Receiver,
@@ -47,13 +54,21 @@ pub(crate) enum Refused {
 
 impl IoThread {
     /// Must be called within the thread's runtime. `doorbell`: a non-blocking eventfd.
-    pub fn new(index: usize, slots: usize, backend: Arc<Backend>, doorbell: OwnedFd) -> io::Result<Rc<Self>> {
+    pub fn new(
+        index: usize,
+        slots: usize,
+        backend: Arc<Backend>,
+        pressure: Arc<Pressure>,
+        doorbell: OwnedFd,
+    ) -> io::Result<Rc<Self>> {
         Ok(Rc::new(Self {
             port: RefCell::new(Port::new(index, slots)),
             wakers: RefCell::new(vec![None; slots]),
             backends: RefCell::new(vec![backend]),
             head: RefCell::new(HeadBuilder::new()),
             parked: Cell::new(false),
+            pressure,
+            submitted: Notify::new(),
             // An eventfd is ready as a pipe is: not at all until it was written to.
             doorbell: Receiver::from_owned_fd_unchecked(doorbell)?,
         }))
@@ -77,6 +92,27 @@ impl IoThread {
         let token =
             self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
         Ok(Submitted { io: Rc::clone(self), token: Some(token) })
+    }
+
+    /// Requests that wait in a pool, that its threads have taken so far, and threads that are idle.
+    pub fn queue(&self, pool: usize) -> (u64, u64, usize) {
+        let backend = self.current();
+        let region = backend.region();
+        (region.waiting(pool), region.taken(pool), region.idle(pool))
+    }
+
+    /// Calls `visit` for each request that a thread is running, and since when it does.
+    pub fn running(&self, mut visit: impl FnMut(&Place, Duration)) {
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow().running(backend, &mut visit);
+        }
+    }
+
+    /// Ends when a request has been submitted, at once if one is there.
+    pub async fn in_use(&self) {
+        while self.port.borrow().in_use() == 0 {
+            self.submitted.notified().await;
+        }
     }
 
     /// Bytes of a request body that a slot holds.
@@ -121,6 +157,12 @@ impl IoThread {
                 waker.wake();
             }
         }
+    }
+
+    /// Whether a request waits in the pool and no thread is about to take it.
+    fn is_waiting(&self, pool: usize) -> bool {
+        let current = self.current();
+        current.region().waiting(pool) > 0 && current.region().idle(pool) == 0
     }
 
     fn current(&self) -> Arc<Backend> {
@@ -178,9 +220,22 @@ fn with_hooked(action: impl FnOnce(&IoThread)) {
 }
 
 impl Submitted {
-    /// Puts it on the pool's queue.
-    pub fn submit(&self, pool: usize) -> Result<(), Refused> {
-        self.io.port.borrow_mut().submit(self.token(), pool)?;
+    /// Keeps the request's place until the engine has let go of it.
+    pub fn keep(&self, place: Place) {
+        self.io.port.borrow_mut().guard(self.token(), place);
+    }
+
+    /// Puts it on the pool's queue. It has been waiting since `arrival`, by [`regent_wire::clock`].
+    pub fn submit(&self, pool: usize, arrival: Duration) -> Result<(), Refused> {
+        let in_use = {
+            let mut port = self.io.port.borrow_mut();
+            port.submit(self.token(), pool, arrival)?;
+            port.in_use()
+        };
+        if in_use == 1 {
+            self.io.submitted.notify_one();
+        }
+        self.io.pressure.note(|| self.io.is_waiting(pool));
         // Answers that came meanwhile: under load the runtime may not park for long.
         self.io.drain();
         Ok(())

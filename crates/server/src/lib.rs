@@ -7,12 +7,17 @@
 
 mod acceptor;
 mod answer;
+mod gate;
 mod io_thread;
 mod logged;
+mod machine;
 mod php;
 mod plan;
+mod pools;
+mod pressure;
 mod process;
 mod response;
+mod roster;
 mod service;
 mod spool;
 mod supervisor;
@@ -21,11 +26,14 @@ mod variables;
 
 use acceptor::{Dealer, IoStart, Stage};
 use plan::Plan;
+use pools::Pools;
+use pressure::Pressure;
 use regent_config::{Config, Listen, Server};
 use regent_handlers::{BuildError, Sites};
 use regent_wire::RegionError;
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
+use spool::Spools;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -34,6 +42,7 @@ use std::time::{Duration, Instant};
 use supervisor::{Recipe, Supervisor};
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use spool::SpoolError;
 pub use supervisor::EngineError;
 
 /// What does not come from the configuration.
@@ -57,10 +66,12 @@ pub enum StartError {
     #[error("the configuration asks for {threads} PHP threads; {most} are the most")]
     TooManyThreads { threads: usize, most: usize },
     #[error(
-        "num_threads {num_threads} leaves no thread for classic requests beside the {workers} of the workers; set it to \
-         {} or more, or give the workers fewer with `num`", .workers + 1
+        "{threads} threads leave none for classic requests beside the {workers} of the workers; set `num_threads` and \
+         `max_threads` to {} or more, or give the workers fewer with `num`", .workers + 1
     )]
-    NoClassicThread { num_threads: u16, workers: u16 },
+    NoClassicThread { threads: u16, workers: u16 },
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
     #[error("starting an I/O thread: {0}")]
     Thread(io::Error),
 }
@@ -77,6 +88,7 @@ pub struct Running {
 /// Starts a server; it serves when this returns. Must be called within a tokio runtime.
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let plan = Plan::new(&config)?;
+    let spools = Spools::open(&config.global.php.spool)?;
     let listeners = config.servers.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
     let addresses = listeners.iter().filter_map(|sockets| sockets[0].local_addr().ok()).collect();
     let sites = config
@@ -85,11 +97,13 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         .map(|server| Sites::build(server, &config.global.php.workers).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()?;
 
-    let backend = supervisor::new_backend(plan.geometry).map_err(EngineError::Memory)?;
+    let backend = supervisor::new_backend(plan.geometry, plan.scheduling).map_err(EngineError::Memory)?;
     let doorbells = (0..plan.io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
+    let pressure = Arc::new(Pressure::default());
+    let pools = Pools::new(&plan.pools, &config.global.php);
 
     let mut accept = Some(Dealer { listeners, threads: senders.clone() });
     let mut threads = Vec::new();
@@ -102,6 +116,10 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             sites: sites.clone(),
             settings: plan.settings,
             limits: plan.limits,
+            bounds: plan.bounds,
+            pools: Arc::clone(&pools),
+            spools: Arc::clone(&spools),
+            pressure: Arc::clone(&pressure),
             commands,
             stage: stages.clone(),
             accept: accept.take(),
@@ -111,6 +129,11 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         program: options.engine,
         geometry: plan.geometry,
         start: plan.start,
+        plans: plan.pools,
+        pools,
+        scheduling: plan.scheduling,
+        max_idle: plan.max_idle,
+        pressure,
         doorbells,
         io_threads: senders,
     };

@@ -1,6 +1,7 @@
 //! An answer that is noted in the access log when it has ended, in whatever way.
 
 use crate::answer::Answer;
+use crate::gate::Passage;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -17,6 +18,8 @@ use std::time::Instant;
 pub(crate) struct Logged {
     body: Answer,
     entry: Option<Box<Entry>>,
+    /// Of a request to PHP; it ends with the answer.
+    passage: Option<Rc<Passage>>,
 }
 
 struct Entry {
@@ -32,7 +35,7 @@ struct Entry {
 impl Logged {
     /// An answer that no log is kept of.
     pub fn nowhere(response: Response<Answer>) -> Response<Self> {
-        response.map(|body| Self { body, entry: None })
+        response.map(|body| Self { body, entry: None, passage: None })
     }
 
     /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
@@ -55,7 +58,13 @@ impl Logged {
             sent: 0,
             started,
         };
-        response.map(|body| Self { body, entry: Some(Box::new(entry)) })
+        response.map(|body| Self { body, entry: Some(Box::new(entry)), passage: None })
+    }
+
+    /// The figures of the request are complete when the answer has ended.
+    pub fn measured(mut self, passage: Rc<Passage>) -> Self {
+        self.passage = Some(passage);
+        self
     }
 }
 

@@ -1,13 +1,16 @@
 //! A request's way through PHP: its body in, its answer out.
 
-use crate::answer::{Answer, Streamed, plain};
+use crate::answer::{Answer, Script, Streamed, plain};
+use crate::gate::{Gate, Passage, Shed};
 use crate::io_thread::{IoThread, Refused, Submitted};
 use crate::response::{Collected, ResponseHeader};
+use crate::spool::Spools;
 use crate::upload::{BodyLimits, Prefix, Upload};
 use crate::variables::{Peer, Variables};
 use http::{Response, StatusCode, header};
-use http_body::Body as _;
 use hyper::body::Incoming;
+use regent_dispatch::admission::Reason;
+use regent_dispatch::lanes::Place;
 use regent_handlers::{Exchange, PhpTarget};
 use regent_wire::{BodyState, Completion, Frame, LogLine, ReadError, SubmitError};
 use std::cell::Cell;
@@ -15,27 +18,28 @@ use std::fmt::Display;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 /// What requests to PHP need on an I/O thread.
 pub(crate) struct PhpGateway {
     io: Rc<IoThread>,
+    gate: Rc<Gate>,
     variables: Variables,
     limits: PhpLimits,
+    spools: Arc<Spools>,
     /// Requests that PHP did not answer.
     unanswered: Cell<u64>,
 }
 
-/// Bounds on every request to PHP.
+/// Bounds on the body of every request to PHP.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PhpLimits {
     /// Longest silence within a request body.
     pub read_body: Duration,
     /// Bytes of a request body.
     pub max_body_size: Option<u64>,
-    /// Longest time in the queue.
-    pub max_wait_time: Option<Duration>,
 }
 
 /// What a log line of PHP says about the request that it came from.
@@ -45,9 +49,12 @@ pub(crate) struct Origin {
     uri: String,
 }
 
+/// What became of a request: its answer, and where its figures go when that has been sent.
+pub(crate) type Answered = (Response<Answer>, Rc<Passage>);
+
 impl PhpGateway {
-    pub fn new(io: Rc<IoThread>, limits: PhpLimits) -> Self {
-        Self { io, variables: Variables::new(), limits, unanswered: Cell::new(0) }
+    pub fn new(io: Rc<IoThread>, gate: Rc<Gate>, limits: PhpLimits, spools: Arc<Spools>) -> Self {
+        Self { io, gate, variables: Variables::new(), limits, spools, unanswered: Cell::new(0) }
     }
 
     /// Runs the request. Whatever goes wrong becomes an answer. `received` counts the bytes of the body.
@@ -58,82 +65,74 @@ impl PhpGateway {
         peer: &Peer,
         body: Incoming,
         received: &Rc<Cell<u64>>,
-    ) -> Response<Answer> {
-        let limits = BodyLimits {
-            silence: target.request_body_timeout.unwrap_or(self.limits.read_body),
-            size: exchange.max_body_size.or(self.limits.max_body_size),
+    ) -> Answered {
+        let pool = target.worker.map_or(0, |worker| usize::from(worker.0) + 1);
+        let path = exchange.original_uri.path();
+        let passage = self.gate.arrive(pool, path, target.lane.as_deref(), target.deadline);
+        let response = match self.answer(exchange, target, peer, body, received, &passage).await {
+            Ok(response) => response,
+            Err(failure) => self.failure(&failure, &passage),
         };
-        let length = body.size_hint().exact();
-        let mut upload = match Upload::new(body, limits, Rc::clone(received)) {
-            Ok(upload) => upload,
-            Err(status) => return self.failure(&Failure::Upload(status)),
-        };
-        if let Err(status) = upload.read_prefix(self.prefix_size()).await {
-            return self.failure(&Failure::Upload(status));
-        }
-        let submitted = match self.queue(exchange, target, peer, length, upload.prefix()) {
-            Ok(submitted) => submitted,
-            Err(refused) => return self.refusal(refused),
-        };
-        let mut collected = Collected::default();
-        let first = {
-            let frames = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
-            self.within_wait_time(&submitted, pin!(frames)).await
-        };
-        if let Err(failure) = first {
-            return self.failure(&failure);
-        }
-        self.answer(collected, submitted, upload, || Origin::new(exchange, target))
+        passage.answered(response.status().as_u16());
+        (response, passage)
     }
 
-    /// A body up to this size is complete before PHP sees the request, so that no slow client holds a thread for it.
-    fn prefix_size(&self) -> usize {
-        self.io.request_capacity()
-    }
-
-    fn queue(
+    async fn answer(
         &self,
         exchange: &Exchange,
         target: &PhpTarget,
         peer: &Peer,
-        length: Option<u64>,
-        prefix: &Prefix,
-    ) -> Result<Submitted, Refused> {
-        // A chunked body that is complete already has a length that PHP may know.
-        let length = if prefix.complete { Some(prefix.bytes.len() as u64) } else { length };
-        let write = |head: &mut _| self.variables.write(head, exchange, target, peer, length);
-        let submitted = self.io.acquire(length, write)?;
-        let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
-        submitted.write_body(&prefix.bytes).map_err(damaged)?;
-        if prefix.complete {
-            submitted.end_body(BodyState::Complete).map_err(damaged)?;
-        }
-        submitted.submit(target.worker.map_or(0, |worker| usize::from(worker.0) + 1))?;
-        Ok(submitted)
+        body: Incoming,
+        received: &Rc<Cell<u64>>,
+        passage: &Rc<Passage>,
+    ) -> Result<Response<Answer>, Failure> {
+        let limits = BodyLimits {
+            silence: target.request_body_timeout.unwrap_or(self.limits.read_body),
+            size: exchange.max_body_size.or(self.limits.max_body_size),
+        };
+        let mut upload = Upload::new(body, limits, Rc::clone(received)).map_err(Failure::Upload)?;
+        let ring = self.io.request_capacity();
+        let read_ahead = upload.read_ahead(target.request_buffering, ring, &self.spools);
+        read_ahead.await.map_err(Failure::Upload)?;
+        let place = passage.enter().await.map_err(Failure::Shed)?;
+        passage.admit(|| self.io.queue(passage.pool())).map_err(Failure::Shed)?;
+        let (prefix, length) = (upload.take_prefix(), upload.length());
+        let head = |head: &mut _| self.variables.write(head, exchange, target, peer, length);
+        let submitted = self.io.acquire(length, head)?;
+        queue(&submitted, &prefix, place, passage)?;
+        let mut collected = Collected::default();
+        let frames = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
+        within(passage, &submitted, pin!(frames)).await?;
+        self.respond(collected, submitted, upload, passage, || Origin::new(exchange, target))
     }
 
     /// The answer of what has come: whole, or streamed as the rest of it comes.
-    fn answer(
+    fn respond(
         &self,
         collected: Collected,
         submitted: Submitted,
         upload: Upload,
+        passage: &Rc<Passage>,
         origin: impl FnOnce() -> Origin,
-    ) -> Response<Answer> {
-        let Collected { head, body, completion } = collected;
-        let Some(head) = head else { return self.failure(&Failure::Engine(ReadError::Lost)) };
-        let body = match completion {
-            None => Answer::Streamed(Streamed::start(submitted, upload, body, origin())),
-            Some(completion) => {
+    ) -> Result<Response<Answer>, Failure> {
+        let Collected { head, body, end } = collected;
+        let head = head.ok_or(Failure::Engine(ReadError::Lost))?;
+        let body = match end {
+            None => {
+                let script = Script { submitted, upload, origin: origin(), passage: Rc::clone(passage) };
+                Answer::Streamed(Streamed::start(&self.spools, body, script))
+            }
+            Some(end) => {
                 submitted.finish();
-                match completion {
+                end.timing.into_iter().for_each(|timing| passage.executed(timing));
+                match end.completion {
                     // A head alone, and then the end of the script: nothing is known to be missing.
                     Completion::Complete => Answer::whole(body),
-                    Completion::Truncated => Answer::Streamed(Streamed::broken(body)),
+                    Completion::Truncated => Answer::Streamed(Streamed::broken(&self.spools, body)),
                 }
             }
         };
-        head.into_response(body)
+        Ok(head.into_response(body))
     }
 
     /// Reads up to the head and what is there behind it, while the rest of the request body goes in.
@@ -153,7 +152,7 @@ impl PhpGateway {
                 match submitted.try_frame() {
                     Ok(Some(Frame::Head(frame))) => collected.head = Some(ResponseHeader::new(&frame)),
                     Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes),
-                    Ok(Some(Frame::End(completion))) => collected.completion = Some(completion),
+                    Ok(Some(Frame::End(end))) => collected.end = Some(end),
                     Ok(Some(Frame::Log(line))) => Origin::new(exchange, target).log(&line),
                     // hyper cannot send 1xx answers but 100, which it sends by itself.
                     Ok(Some(Frame::Informational(_))) => {}
@@ -164,7 +163,7 @@ impl PhpGateway {
                     }
                     Err(error) => return Poll::Ready(Err(Failure::Engine(error))),
                 }
-                if collected.completion.is_some() {
+                if collected.end.is_some() {
                     break;
                 }
             }
@@ -173,41 +172,25 @@ impl PhpGateway {
         .await
     }
 
-    /// Gives up when the request has not left the queue in time.
-    async fn within_wait_time(
-        &self,
-        submitted: &Submitted,
-        mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
-    ) -> Result<(), Failure> {
-        let Some(limit) = self.limits.max_wait_time else { return first.await };
-        match tokio::time::timeout(limit, first.as_mut()).await {
-            Ok(result) => result,
-            Err(_) if submitted.is_queued() => Err(Failure::WaitTime),
-            Err(_) => first.await,
-        }
-    }
-
-    fn refusal(&self, refused: Refused) -> Response<Answer> {
-        self.note_unanswered(&refused);
-        match refused {
-            Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => unavailable(),
-            Refused::Submit(SubmitError::HeadTooLarge) => {
-                plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[])
-            }
-            Refused::Submit(SubmitError::Corrupt) => plain(StatusCode::BAD_GATEWAY, &[]),
-        }
-    }
-
-    fn failure(&self, failure: &Failure) -> Response<Answer> {
+    fn failure(&self, failure: &Failure, passage: &Passage) -> Response<Answer> {
         match failure {
+            Failure::Upload(status) => {
+                passage.refused();
+                plain(*status, &[(header::CONNECTION, "close")])
+            }
+            Failure::Shed(shed) => {
+                passage.shed(shed.reason);
+                self.note_unanswered(&shed.reason);
+                unavailable(shed.retry_after)
+            }
+            Failure::Refused(refused) => {
+                self.note_unanswered(refused);
+                refusal(*refused, passage)
+            }
             Failure::Engine(error) => {
+                passage.lost();
                 self.note_unanswered(error);
                 plain(StatusCode::BAD_GATEWAY, &[])
-            }
-            Failure::Upload(status) => plain(*status, &[(header::CONNECTION, "close")]),
-            Failure::WaitTime => {
-                self.note_unanswered(&"it waited longer than max_wait_time for a thread");
-                unavailable()
             }
         }
     }
@@ -222,15 +205,65 @@ impl PhpGateway {
     }
 }
 
-fn unavailable() -> Response<Answer> {
-    plain(StatusCode::SERVICE_UNAVAILABLE, &[(header::RETRY_AFTER, "1")])
+fn queue(submitted: &Submitted, prefix: &Prefix, place: Place, passage: &Passage) -> Result<(), Refused> {
+    submitted.keep(place);
+    let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
+    submitted.write_body(&prefix.bytes).map_err(damaged)?;
+    if prefix.complete {
+        submitted.end_body(BodyState::Complete).map_err(damaged)?;
+    }
+    submitted.submit(passage.pool(), passage.arrival())
+}
+
+/// Gives up when the request has not left the queue in time.
+async fn within(
+    passage: &Passage,
+    submitted: &Submitted,
+    mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
+) -> Result<(), Failure> {
+    let Some((left, shed)) = passage.patience() else { return first.await };
+    match tokio::time::timeout(left, first.as_mut()).await {
+        Ok(result) => result,
+        Err(_) if submitted.is_queued() => Err(Failure::Shed(shed)),
+        Err(_) => first.await,
+    }
+}
+
+fn refusal(refused: Refused, passage: &Passage) -> Response<Answer> {
+    match refused {
+        Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
+            passage.shed(Reason::QueueFull);
+            unavailable(Duration::from_secs(1))
+        }
+        Refused::Submit(SubmitError::HeadTooLarge) => {
+            passage.refused();
+            plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[])
+        }
+        Refused::Submit(SubmitError::Corrupt) => {
+            passage.lost();
+            plain(StatusCode::BAD_GATEWAY, &[])
+        }
+    }
+}
+
+fn unavailable(retry_after: Duration) -> Response<Answer> {
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, &[]);
+    response.headers_mut().insert(header::RETRY_AFTER, retry_after.as_secs().max(1).into());
+    response
 }
 
 /// Why there is no answer of PHP's.
 enum Failure {
-    Engine(ReadError),
     Upload(StatusCode),
-    WaitTime,
+    Shed(Shed),
+    Refused(Refused),
+    Engine(ReadError),
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
 }
 
 impl Origin {

@@ -3,7 +3,7 @@
 use command_fds::CommandFdExt;
 use command_fds::FdMapping;
 use regent_wire::Backend;
-use regent_wire::control::{self, Event, Start, descriptors};
+use regent_wire::control::{self, Event, Order, Start, descriptors};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::path::Path;
@@ -18,8 +18,8 @@ use tokio::process::{Child, Command};
 pub(crate) struct EngineProcess {
     child: Child,
     events: Lines<BufReader<OwnedReadHalf>>,
-    /// Held open: the engine ends when it closes.
-    _control: OwnedWriteHalf,
+    /// The engine ends when it closes.
+    control: OwnedWriteHalf,
 }
 
 /// What happened to an engine.
@@ -55,7 +55,12 @@ impl EngineProcess {
         let child = command.spawn()?;
         let (reader, mut writer) = ours.into_split();
         writer.write_all(&control::encode(start)).await?;
-        Ok(Self { child, events: BufReader::new(reader).lines(), _control: writer })
+        Ok(Self { child, events: BufReader::new(reader).lines(), control: writer })
+    }
+
+    /// Tells it what to do from now on.
+    pub async fn order(&mut self, order: &Order) -> io::Result<()> {
+        self.control.write_all(&control::encode(order)).await
     }
 
     pub fn pid(&self) -> u32 {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::ext::ReasonPhrase;
-use regent_wire::{Completion, ResponseHead};
+use regent_wire::{End, ResponseHead};
 use std::collections::VecDeque;
 
 /// Fields that are between the client and us, not the script's (RFC 9110 §7.6.1). `Connection: close` is honoured.
@@ -18,7 +18,7 @@ const MOST_RESERVED: usize = 64;
 pub(crate) struct Collected {
     pub head: Option<ResponseHeader>,
     pub body: VecDeque<Bytes>,
-    pub completion: Option<Completion>,
+    pub end: Option<End>,
 }
 
 /// Status and fields of an answer.

@@ -1,6 +1,6 @@
 //! One request, from its head to its answer.
 
-use crate::answer::{Answer, plain};
+use crate::answer::{Answer, OwnAnswer, plain};
 use crate::logged::Logged;
 use crate::php::PhpGateway;
 use crate::variables::Peer;
@@ -55,10 +55,27 @@ impl Service {
                 let (service, ends) = (Rc::clone(self), Rc::clone(ends));
                 Answering::Php(Box::pin(async move {
                     let received = Rc::new(Cell::new(0));
-                    let response = service.php.run(&exchange, &target, &ends.peer, body, &received).await;
-                    service.finish(response, exchange, started, Some(received))
+                    let run = service.php.run(&exchange, &target, &ends.peer, body, &received);
+                    let (response, passage) = run.await;
+                    let response = service.with_error_page(response, &mut exchange);
+                    service
+                        .finish(response, exchange, started, Some(received))
+                        .map(|body| body.measured(passage))
                 }))
             }
+        }
+    }
+
+    /// Where PHP could not answer, what `handle_errors` has for that takes the place of the server's own words.
+    fn with_error_page(&self, mut response: Response<Answer>, exchange: &mut Exchange) -> Response<Answer> {
+        if response.extensions_mut().remove::<OwnAnswer>().is_none() {
+            return response;
+        }
+        let mut fields = response.headers().clone();
+        fields.remove(header::CONTENT_TYPE);
+        match self.sites.error_page(exchange, response.status(), fields) {
+            Some(page) => page.map(Answer::Static),
+            None => response,
         }
     }
 

@@ -1,83 +1,111 @@
-//! What a script has written and its client has not taken: in memory first, then in a file without a name.
+//! What waits for a slower reader: in memory first, then in a file without a name.
 //!
-//! The file takes what a slow client leaves, so that the script can end and its thread serve others. If the disk will
-//! not have it, the script waits for the client instead: nothing is lost.
+//! An answer waits here for its client, so that the script can end and its thread serve others; a request's body waits
+//! here until it is complete, so that no thread waits for the client. What is beyond the bounds goes at the speed of the
+//! slower side, as if there were no spool. A disk that fails is an error of that one request.
 
-use bytes::{Bytes, BytesMut};
+mod overflow;
+mod quota;
+mod settings;
+
+pub use settings::SpoolError;
+pub(crate) use settings::Spools;
+
+use bytes::Bytes;
+use overflow::{Overflow, Room};
+use quota::Share;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
-/// Bytes that are held in memory for each answer.
-const MEMORY: usize = 1024 * 1024;
-/// Bytes that are held in a file for each answer; nginx has the same bound.
-const FILE: u64 = 1024 * 1024 * 1024;
-/// Bytes that are written to the file, or read from it, at a time.
-const FILE_CHUNK: usize = 256 * 1024;
+/// Bytes that a chunk takes beside its content: its entry, and the allocator's. Without them a million chunks of one
+/// byte would pass for a megabyte.
+const CHUNK_COST: u64 = 64;
 
-/// The end that the answer is written to.
+/// The end that is written to.
 pub(crate) struct SpoolWriter(Rc<RefCell<Spool>>);
 
-/// The end that the client's connection reads.
+/// The end that is read.
 pub(crate) struct SpoolReader {
     spool: Rc<RefCell<Spool>>,
     /// A part of the file on its way.
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
+/// What became of a chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Taken,
+    /// The bounds are reached; here it is again.
+    Full(Bytes),
+}
+
 struct Spool {
+    spools: Arc<Spools>,
     chunks: VecDeque<Bytes>,
-    /// Bytes in `chunks`.
-    size: usize,
+    /// What `chunks` take of the memory of all spools.
+    memory: Share,
+    /// What follows `chunks`.
     file: Overflow,
     end: Option<io::Result<()>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Chunks and parts of the file that the reader has taken.
+    taken: u64,
 }
 
-/// What memory had no room for: the bytes from `read` to `written` are to be sent after those in memory.
-struct Overflow {
-    file: Option<Arc<File>>,
-    read: u64,
-    written: u64,
-    /// Bytes that may be written in all.
-    limit: u64,
+/// Where a chunk goes.
+enum Place {
+    Memory,
+    File(Room),
+    Nowhere,
 }
 
-/// A spool that holds these chunks, and has ended if `end` is given.
-pub(crate) fn spool(chunks: VecDeque<Bytes>, end: Option<io::Result<()>>) -> (SpoolWriter, SpoolReader) {
-    let size = chunks.iter().map(Bytes::len).sum();
-    let spool = Spool { chunks, size, file: Overflow::new(), end, reader: None, writer: None };
+/// A spool that holds these chunks.
+pub(crate) fn spool(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> (SpoolWriter, SpoolReader) {
+    let mut memory = spools.all_memory.share();
+    memory.take_anyway(chunks.iter().map(cost).sum());
+    let spool = Spool {
+        spools: Arc::clone(spools),
+        chunks,
+        memory,
+        file: Overflow::new(Arc::clone(spools)),
+        end: None,
+        reader: None,
+        writer: None,
+        taken: 0,
+    };
     let spool = Rc::new(RefCell::new(spool));
     (SpoolWriter(Rc::clone(&spool)), SpoolReader { spool, reading: None })
 }
 
 impl SpoolWriter {
-    /// Takes a chunk; waits while there is no room anywhere.
-    pub async fn write(&self, chunk: Bytes) {
-        loop {
-            let to_file = {
-                let mut spool = self.0.borrow_mut();
-                if spool.has_memory_for_more() {
-                    spool.push(chunk);
-                    return;
-                }
-                spool.file.has_room_for(chunk.len())
-            };
-            if !to_file {
-                poll_fn(|context| self.0.borrow_mut().poll_room(context)).await;
-            } else if self.write_to_file(&chunk).await {
-                return;
-            }
+    /// Takes a chunk if the bounds allow it. An error is the disk's, and logged.
+    pub async fn offer(&self, chunk: Bytes) -> io::Result<Offered> {
+        let place = self.0.borrow_mut().place_for(&chunk);
+        match place {
+            Place::Memory => self.0.borrow_mut().push(chunk),
+            Place::File(room) => self.write_to_file(room, &chunk).await?,
+            Place::Nowhere => return Ok(Offered::Full(chunk)),
         }
+        Ok(Offered::Taken)
+    }
+
+    /// Takes a chunk; waits for the reader while the bounds forbid it. Errors as in [`SpoolWriter::offer`].
+    pub async fn write(&self, mut chunk: Bytes) -> io::Result<()> {
+        while let Offered::Full(refused) = self.offer(chunk).await? {
+            // Only what holds something is full, so the reader has something to take.
+            let before = self.0.borrow().taken;
+            poll_fn(|context| self.0.borrow_mut().poll_taken_since(before, context)).await;
+            chunk = refused;
+        }
+        Ok(())
     }
 
     /// Nothing follows.
@@ -87,50 +115,32 @@ impl SpoolWriter {
         spool.wake_reader();
     }
 
-    /// `false` if the disk will not have it.
-    async fn write_to_file(&self, chunk: &Bytes) -> bool {
-        let (file, at) = self.0.borrow().file.end();
-        let bytes = chunk.clone();
-        let write = move || -> io::Result<Arc<File>> {
-            let file = match file {
-                Some(file) => file,
-                None => Arc::new(tempfile::tempfile()?),
-            };
-            file.write_all_at(&bytes, at)?;
-            Ok(file)
-        };
-        let result = spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    async fn write_to_file(&self, room: Room, chunk: &Bytes) -> io::Result<()> {
+        let result = room.write(chunk).await;
         let mut spool = self.0.borrow_mut();
-        let written = match result {
-            Ok(file) => spool.file.wrote(file, chunk.len()),
-            Err(error) => spool.file.refuse(&error),
-        };
+        let written = result.inspect_err(|error| spool.spools.note_failure(error))?;
+        spool.file.wrote(written);
         spool.wake_reader();
-        written
+        Ok(())
     }
 }
 
 impl SpoolReader {
-    /// The next bytes; `None` at the end.
+    /// The next bytes; `None` at the end. An error is the disk's, and logged, or the one that the writer has ended with.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if let Some(reading) = &mut self.reading {
-                let result = ready!(Pin::new(reading).poll(context));
+                let result =
+                    ready!(Pin::new(reading).poll(context)).unwrap_or_else(|error| Err(error.into()));
                 self.reading = None;
-                let result = result.unwrap_or_else(|error| Err(io::Error::other(error)));
-                if let Ok(bytes) = &result {
-                    self.spool.borrow_mut().was_read(bytes.len());
-                }
-                return Poll::Ready(Some(result));
+                return Poll::Ready(Some(self.spool.borrow_mut().was_read(result)));
             }
             let mut spool = self.spool.borrow_mut();
             if let Some(chunk) = spool.pop() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
-            if let Some((file, read, unread)) = spool.file.unread() {
-                let size = FILE_CHUNK.min(usize::try_from(unread).unwrap_or(FILE_CHUNK));
-                drop(spool);
-                self.reading = Some(spawn_blocking(move || read_at(&file, read, size)));
+            self.reading = spool.file.start_read();
+            if self.reading.is_some() {
                 continue;
             }
             return match spool.end.take() {
@@ -144,45 +154,56 @@ impl SpoolReader {
     }
 }
 
-fn read_at(file: &File, position: u64, size: usize) -> io::Result<Bytes> {
-    let mut bytes = BytesMut::zeroed(size);
-    file.read_exact_at(&mut bytes, position)?;
-    Ok(bytes.freeze())
-}
-
 impl Spool {
-    /// Bytes that come after those in the file have to go there too.
-    fn has_memory_for_more(&self) -> bool {
-        self.size < MEMORY && self.file.unread().is_none()
+    fn place_for(&mut self, chunk: &Bytes) -> Place {
+        // What comes after bytes in the file has to go there too.
+        if self.file.is_empty() && self.take_memory(cost(chunk)) {
+            return Place::Memory;
+        }
+        self.file.room(chunk.len() as u64).map_or(Place::Nowhere, Place::File)
+    }
+
+    /// An empty spool takes anything: with bounds of zero, or when others have used up the memory, things still move.
+    fn take_memory(&mut self, bytes: u64) -> bool {
+        if self.chunks.is_empty() {
+            self.memory.take_anyway(bytes);
+            return true;
+        }
+        self.memory.held() < self.spools.memory && self.memory.take(bytes)
     }
 
     fn push(&mut self, chunk: Bytes) {
-        self.size += chunk.len();
         self.chunks.push_back(chunk);
         self.wake_reader();
     }
 
     fn pop(&mut self) -> Option<Bytes> {
         let chunk = self.chunks.pop_front()?;
-        self.size -= chunk.len();
-        self.wake_writer();
+        self.memory.give_back(cost(&chunk));
+        self.note_taken();
         Some(chunk)
     }
 
-    fn was_read(&mut self, bytes: usize) {
-        self.file.read += bytes as u64;
-        self.wake_writer();
+    /// A part of the file has come, or not.
+    fn was_read(&mut self, result: io::Result<Bytes>) -> io::Result<Bytes> {
+        match &result {
+            Ok(bytes) => self.file.was_read(bytes.len()),
+            Err(error) => self.spools.note_failure(error),
+        }
+        self.note_taken();
+        result
     }
 
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.has_memory_for_more() {
+    fn poll_taken_since(&mut self, before: u64, context: &mut Context<'_>) -> Poll<()> {
+        if self.taken != before {
             return Poll::Ready(());
         }
         self.writer = Some(context.waker().clone());
         Poll::Pending
     }
 
-    fn wake_writer(&mut self) {
+    fn note_taken(&mut self) {
+        self.taken += 1;
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
@@ -195,43 +216,32 @@ impl Spool {
     }
 }
 
-impl Overflow {
-    fn new() -> Self {
-        Self { file: None, read: 0, written: 0, limit: FILE }
-    }
-
-    fn has_room_for(&self, bytes: usize) -> bool {
-        self.written + bytes as u64 <= self.limit
-    }
-
-    /// The file, if there is one already, and where its bytes end.
-    fn end(&self) -> (Option<Arc<File>>, u64) {
-        (self.file.clone(), self.written)
-    }
-
-    fn wrote(&mut self, file: Arc<File>, bytes: usize) -> bool {
-        self.file = Some(file);
-        self.written += bytes as u64;
-        true
-    }
-
-    /// What is in the file stays good.
-    fn refuse(&mut self, error: &io::Error) -> bool {
-        tracing::warn!(%error, "an answer could not be spooled to a file; its script waits for the client");
-        self.limit = 0;
-        false
-    }
-
-    /// The file, where to go on reading, and how much is there.
-    fn unread(&self) -> Option<(Arc<File>, u64, u64)> {
-        let file = self.file.as_ref()?;
-        (self.read < self.written).then(|| (Arc::clone(file), self.read, self.written - self.read))
-    }
+fn cost(chunk: &Bytes) -> u64 {
+    chunk.len() as u64 + CHUNK_COST
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regent_config as config;
+    use std::path::Path;
+
+    const CHUNK: usize = 64 * 1024;
+
+    /// Bounds in chunks: for each spool 16 in memory and 84 in a file.
+    fn spools_in(directory: &Path) -> Arc<Spools> {
+        let bounds =
+            config::Spool { memory: 16 << 16, file: 84 << 16, directory: Some(directory.to_path_buf()) };
+        Spools::open(&bounds).unwrap()
+    }
+
+    fn spools() -> Arc<Spools> {
+        spools_in(&std::env::temp_dir())
+    }
+
+    fn without_files() -> Arc<Spools> {
+        Spools::open(&config::Spool { memory: 16 << 16, file: 0, directory: None }).unwrap()
+    }
 
     async fn read(reader: &mut SpoolReader) -> Option<io::Result<Bytes>> {
         poll_fn(|context| reader.poll_chunk(context)).await
@@ -245,30 +255,40 @@ mod tests {
         all
     }
 
-    /// Chunks that differ, 64 KiB each.
+    /// Chunks that differ.
     fn chunks(count: usize) -> Vec<Bytes> {
-        (0..count).map(|index| Bytes::from(vec![index as u8; 64 * 1024])).collect()
+        (0..count).map(|index| Bytes::from(vec![index as u8; CHUNK])).collect()
+    }
+
+    /// Offers chunks until one is refused, and gives their number.
+    async fn fill(writer: &SpoolWriter, chunks: &[Bytes]) -> usize {
+        for (index, chunk) in chunks.iter().enumerate() {
+            if writer.offer(chunk.clone()).await.unwrap() != Offered::Taken {
+                return index;
+            }
+        }
+        chunks.len()
     }
 
     #[tokio::test]
     async fn what_memory_does_not_hold_goes_through_a_file_in_order() {
-        let (writer, reader) = spool(VecDeque::new(), None);
-        let chunks = chunks(100);
-        for chunk in &chunks {
-            writer.write(chunk.clone()).await;
-        }
-        assert_eq!(writer.0.borrow().size, MEMORY);
+        let spools = spools();
+        let (writer, reader) = spool(&spools, VecDeque::new());
+        let chunks = chunks(90);
+        assert_eq!(fill(&writer, &chunks).await, 90);
+        assert_eq!(writer.0.borrow().chunks.len(), 16);
+        assert_eq!(spools.all_files.used(), 74 << 16);
         writer.end(Ok(()));
         assert!(read_all(reader).await == chunks.concat());
     }
 
     #[tokio::test]
     async fn a_reader_that_keeps_up_gets_the_same() {
-        let (writer, reader) = spool(VecDeque::new(), None);
-        let chunks = chunks(100);
+        let (writer, reader) = spool(&spools(), VecDeque::new());
+        let chunks = chunks(300);
         let write = async {
             for chunk in &chunks {
-                writer.write(chunk.clone()).await;
+                writer.write(chunk.clone()).await.unwrap();
             }
             writer.end(Ok(()));
         };
@@ -277,14 +297,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_disk_the_script_waits_for_the_client() {
-        let (writer, reader) = spool(VecDeque::new(), None);
-        writer.0.borrow_mut().file.refuse(&io::Error::other("no space left on device"));
+    async fn a_full_spool_gives_the_chunk_back_and_takes_more_when_it_was_read() {
+        let (writer, mut reader) = spool(&spools(), VecDeque::new());
+        let chunks = chunks(300);
+        assert_eq!(fill(&writer, &chunks).await, 100, "16 in memory, 84 in the file");
+        let mut read_back = Vec::new();
+        while read_back.len() < 100 * CHUNK {
+            read_back.extend_from_slice(&read(&mut reader).await.unwrap().unwrap());
+        }
+        assert!(read_back == chunks[..100].concat());
+        assert_eq!(fill(&writer, &chunks).await, 100, "the file is used from its beginning again");
+    }
+
+    #[tokio::test]
+    async fn without_files_the_writer_waits_for_the_reader() {
+        let (writer, reader) = spool(&without_files(), VecDeque::new());
         let chunks = chunks(100);
         let write = async {
             for chunk in &chunks {
-                writer.write(chunk.clone()).await;
-                assert!(writer.0.borrow().size <= MEMORY + chunk.len());
+                writer.write(chunk.clone()).await.unwrap();
+                assert!(writer.0.borrow().chunks.len() <= 16);
             }
             writer.end(Ok(()));
         };
@@ -293,9 +325,77 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_broke_off_ends_with_an_error() {
+    async fn bounds_of_zero_let_one_chunk_after_the_other_through() {
+        let bounds = config::Spool { memory: 0, file: 0, directory: None };
+        let (writer, reader) = spool(&Spools::open(&bounds).unwrap(), VecDeque::new());
+        let chunks = chunks(10);
+        let write = async {
+            for chunk in &chunks {
+                writer.write(chunk.clone()).await.unwrap();
+            }
+            writer.end(Ok(()));
+        };
+        let (all, ()) = tokio::join!(read_all(reader), write);
+        assert!(all == chunks.concat());
+    }
+
+    #[tokio::test]
+    async fn small_chunks_count_for_what_they_take() {
+        let (writer, _reader) = spool(&without_files(), VecDeque::new());
+        let held = fill(&writer, &vec![Bytes::from_static(b"x"); 1 << 20]).await;
+        assert!((16 << 16) / held >= 64, "{held} chunks of one byte");
+    }
+
+    #[tokio::test]
+    async fn all_files_together_are_bounded_and_a_spool_that_ends_makes_room() {
+        let spools = spools();
+        let chunks = chunks(100);
+        let mut full = Vec::new();
+        for _ in 0..8 {
+            let (writer, reader) = spool(&spools, VecDeque::new());
+            assert_eq!(fill(&writer, &chunks).await, 100);
+            full.push((writer, reader));
+        }
+        let (writer, _reader) = spool(&spools, VecDeque::new());
+        assert_eq!(fill(&writer, &chunks).await, 16, "memory is left, but no file");
+        full.pop();
+        assert_eq!(fill(&writer, &chunks).await, 84);
+        drop((full, writer, _reader));
+        assert_eq!((spools.all_files.used(), spools.all_memory.used()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_spool_that_others_left_no_memory_uses_its_file_at_once() {
+        let spools = spools();
+        let mut others = spools.all_memory.share();
+        others.take_anyway(256 * (16 << 16));
+        let (writer, reader) = spool(&spools, VecDeque::new());
+        let chunks = chunks(10);
+        assert_eq!(fill(&writer, &chunks).await, 10);
+        assert_eq!(writer.0.borrow().chunks.len(), 1);
+        writer.end(Ok(()));
+        assert!(read_all(reader).await == chunks.concat());
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_has_gone_is_an_error_and_what_came_before_is_good() {
+        let directory = tempfile::tempdir().unwrap();
+        let spools = spools_in(directory.path());
+        directory.close().unwrap();
+        let (writer, mut reader) = spool(&spools, VecDeque::new());
+        let chunks = chunks(17);
+        assert_eq!(fill(&writer, &chunks[..16]).await, 16);
+        assert_eq!(writer.offer(chunks[16].clone()).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read(&mut reader).await.unwrap().unwrap(), chunks[0]);
+        let (other, _reader) = spool(&spools, VecDeque::new());
+        assert_eq!(other.offer(chunks[0].clone()).await.unwrap(), Offered::Taken, "others go on");
+    }
+
+    #[tokio::test]
+    async fn a_spool_that_broke_off_ends_with_the_error() {
         let begun = VecDeque::from([Bytes::from("begun")]);
-        let (_writer, mut reader) = spool(begun, Some(Err(io::Error::other("broken"))));
+        let (writer, mut reader) = spool(&spools(), begun);
+        writer.end(Err(io::Error::other("broken")));
         assert_eq!(read(&mut reader).await.unwrap().unwrap(), "begun");
         assert!(read(&mut reader).await.unwrap().is_err());
     }

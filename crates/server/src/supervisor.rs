@@ -1,9 +1,20 @@
-//! Keeps an engine running: starts it, notices its death at once, replaces it, and hands its queue to the next one.
+//! Keeps an engine running: starts it, notices its death at once, replaces it, hands its queue to the next one, and gives
+//! its pools as many threads as they need ([`growth`]).
+
+mod generation;
+mod growth;
+mod request;
+mod stuck;
 
 use crate::acceptor::Command;
-use crate::process::{EngineProcess, Occurrence};
+use crate::plan::PoolPlan;
+use crate::pools::Pools;
+use crate::pressure::Pressure;
+use crate::roster::Roster;
+use generation::{Blueprint, Generation, Note, What};
+use growth::Growth;
 use regent_wire::control::{Event, Opcache, Start};
-use regent_wire::{Backend, Geometry, Region, RegionError};
+use regent_wire::{Backend, Geometry, Region, RegionError, Scheduling, clock};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -11,8 +22,11 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+
+pub(crate) use growth::ScaleEvent;
+pub(crate) use request::{Handle, PoolView, Refused, Request, ThreadListing, View};
 
 /// An engine that lived shorter than this failed; the next waits before it starts.
 const STABLE: Duration = Duration::from_secs(5);
@@ -21,12 +35,20 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
 /// How long a replaced engine may take for what it has begun.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a new generation may boot its workers before it takes over all the same.
+const BOOT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What an engine is started with, each time.
 pub(crate) struct Recipe {
     pub program: PathBuf,
     pub geometry: Geometry,
+    /// But for its threads.
     pub start: Start,
+    pub plans: Vec<PoolPlan>,
+    pub pools: Arc<Pools>,
+    pub scheduling: Scheduling,
+    pub max_idle: Duration,
+    pub pressure: Arc<Pressure>,
     pub doorbells: Vec<Arc<OwnedFd>>,
     pub io_threads: Vec<mpsc::UnboundedSender<Command>>,
 }
@@ -45,6 +67,7 @@ pub enum EngineError {
 /// The supervisor's own handle: to stop it.
 pub(crate) struct Supervisor {
     stop: mpsc::Sender<StopRequest>,
+    requests: mpsc::UnboundedSender<Request>,
     task: JoinHandle<()>,
 }
 
@@ -54,10 +77,10 @@ struct StopRequest {
 }
 
 /// Makes the memory of an engine, which requests can be queued in before it runs.
-pub(crate) fn new_backend(geometry: Geometry) -> Result<Arc<Backend>, RegionError> {
+pub(crate) fn new_backend(geometry: Geometry, scheduling: Scheduling) -> Result<Arc<Backend>, RegionError> {
     let region = Region::create(geometry)?;
     for pool in 0..geometry.pools as usize {
-        region.tune(pool, regent_wire::Scheduling::Spread, 1, 0);
+        region.tune(pool, scheduling, 1, 0);
     }
     Ok(Arc::new(Backend::new(region)))
 }
@@ -66,7 +89,7 @@ impl Supervisor {
     /// Starts the first engine on `backend`, and returns when PHP runs.
     pub async fn start(recipe: Recipe, backend: Arc<Backend>) -> Result<Self, EngineError> {
         let (notes, mut inbox) = mpsc::unbounded_channel();
-        let mut state = State { recipe, notes, next_id: 0, current: None, replacement: None, failures: 0 };
+        let mut state = State::new(recipe, notes);
         let first = state.launch(backend, Duration::ZERO);
         let id = first.id;
         state.current = Some(first);
@@ -75,9 +98,12 @@ impl Supervisor {
             match note.what {
                 What::Event(Event::Started { version, opcache }) if note.id == id => {
                     report_start(&version, opcache);
+                    state.note_bare_memory(id);
                     break;
                 }
-                What::Event(event) => log_event(&event),
+                What::Event(event) => state.hear_event(note.id, event),
+                What::Spawned(pid) => state.note_pid(id, pid),
+                What::Late => {}
                 What::NotStarted(cause) => {
                     return Err(EngineError::Program { program: state.recipe.program, cause });
                 }
@@ -85,8 +111,14 @@ impl Supervisor {
             }
         }
         let (stop, stops) = mpsc::channel(1);
-        let task = tokio::spawn(state.run(inbox, stops));
-        Ok(Self { stop, task })
+        let (requests, received) = mpsc::unbounded_channel();
+        let task = tokio::spawn(state.run(inbox, received, stops));
+        Ok(Self { stop, requests, task })
+    }
+
+    /// For what others ask of it while it runs.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.requests.clone())
     }
 
     /// Ends the engines; those that have not drained by the deadline are killed.
@@ -97,66 +129,105 @@ impl Supervisor {
     }
 }
 
-/// What the supervisor hears of an engine.
-struct Note {
-    id: u64,
-    what: What,
-}
-
-enum What {
-    NotStarted(io::Error),
-    Event(Event),
-    Ended(ExitStatus),
-}
-
-/// One generation.
-struct Generation {
-    id: u64,
-    backend: Arc<Backend>,
-    since: Instant,
-    /// Owns the process: aborted, it kills it.
-    watcher: JoinHandle<()>,
-    /// Kills the process, whose end is then noted as any other.
-    kill: Arc<Notify>,
-}
-
 struct State {
     recipe: Recipe,
     notes: mpsc::UnboundedSender<Note>,
+    growth: Growth,
     next_id: u64,
     current: Option<Generation>,
     /// Started to take over from `current`, which still serves.
     replacement: Option<Generation>,
+    /// Who waits for the replacement to serve, or to fail.
+    restarts: Vec<oneshot::Sender<Result<u32, Refused>>>,
     /// Engines in a row that did not live long.
     failures: u32,
+    /// Engines that have died without having been told to end.
+    deaths: u64,
 }
 
 impl State {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Note>, mut stops: mpsc::Receiver<StopRequest>) {
+    fn new(recipe: Recipe, notes: mpsc::UnboundedSender<Note>) -> Self {
+        Self {
+            growth: Growth::new(&recipe.plans, Arc::clone(&recipe.pools), recipe.max_idle),
+            recipe,
+            notes,
+            next_id: 0,
+            current: None,
+            replacement: None,
+            restarts: Vec::new(),
+            failures: 0,
+            deaths: 0,
+        }
+    }
+
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Note>,
+        mut requests: mpsc::UnboundedReceiver<Request>,
+        mut stops: mpsc::Receiver<StopRequest>,
+    ) {
         let mut draining: Vec<Generation> = Vec::new();
+        let pressure = Arc::clone(&self.recipe.pressure);
+        let mut wait = self.look();
         loop {
             tokio::select! {
-                note = inbox.recv() => {
-                    let note = note.expect("invariant: the state holds a sender");
-                    self.hear(note, &mut draining).await;
-                }
+                biased;
                 stop = stops.recv() => {
                     let deadline = stop.map_or_else(Instant::now, |stop| stop.deadline);
                     draining.extend(self.current.take());
                     draining.extend(self.replacement.take());
                     return drain_all(draining, deadline).await;
                 }
+                note = inbox.recv() => {
+                    let note = note.expect("invariant: the state holds a sender");
+                    self.hear(note, &mut draining).await;
+                }
+                Some(request) = requests.recv() => {
+                    self.answer(request, &draining);
+                    wait = self.look();
+                }
+                () = pressure.called(), if self.growth.is_possible() => wait = self.look(),
+                () = tokio::time::sleep(wait), if self.growth.is_possible() => wait = self.look(),
             }
+        }
+    }
+
+    /// Scales the pools; returns how long until the next look, if nobody calls before.
+    fn look(&mut self) -> Duration {
+        let pressure = &self.recipe.pressure;
+        let (growth, Some(current)) = (&mut self.growth, &mut self.current) else {
+            return LAST_BACKOFF;
+        };
+        if !growth.is_possible() {
+            return LAST_BACKOFF;
+        }
+        if let Some(soon) = growth.look(current) {
+            pressure.watch();
+            return soon;
+        }
+        pressure.rest();
+        // What came before the mark has called nobody.
+        match growth.look(current) {
+            Some(soon) => soon,
+            None => growth.rest(),
         }
     }
 
     async fn hear(&mut self, note: Note, draining: &mut Vec<Generation>) {
         match note.what {
-            What::Event(Event::Started { .. }) if self.is_replacement(note.id) => {
+            What::Spawned(pid) => self.note_pid(note.id, pid),
+            What::Event(Event::Started { version, opcache }) => {
+                report_start(&version, opcache);
+                self.note_bare_memory(note.id);
+            }
+            What::Event(Event::Ready) | What::Late if self.is_replacement(note.id) => {
                 self.take_over(draining).await
             }
-            What::Event(Event::RestartWanted { reason }) => self.replace(note.id, &reason),
-            What::Event(event) => log_event(&event),
+            What::Late => {}
+            What::Event(Event::ThreadEnded { index, error }) => {
+                self.thread_ended(note.id, index, error, draining)
+            }
+            What::Event(event) => self.hear_event(note.id, event),
             What::NotStarted(error) => {
                 tracing::error!(%error, program = %self.recipe.program.display(), "the engine could not be started");
                 self.lost(note.id, draining).await;
@@ -164,6 +235,8 @@ impl State {
             What::Ended(status) => {
                 let drained = draining.iter().any(|generation| generation.id == note.id);
                 if !(drained && status.success()) {
+                    self.deaths += 1;
+                    self.recipe.pools.registry.engine_died();
                     tracing::error!(reason = describe(status), "the engine has died");
                 }
                 self.lost(note.id, draining).await;
@@ -171,20 +244,72 @@ impl State {
         }
     }
 
+    fn hear_event(&mut self, id: u64, event: Event) {
+        match event {
+            Event::RestartWanted { reason } if self.is_current(id) => self.replace(&reason),
+            Event::RestartWanted { .. } => {}
+            Event::ThreadEnded { index, error } => self.thread_ended(id, index, error, &mut []),
+            event => {
+                log_event(&event);
+                if matches!(event, Event::WorkerFailed { .. }) && self.is_replacement(id) {
+                    self.give_up_replacement();
+                }
+            }
+        }
+    }
+
+    fn thread_ended(&mut self, id: u64, index: u16, error: Option<String>, draining: &mut [Generation]) {
+        if let Some(error) = error {
+            tracing::error!(error, "a PHP thread could not be started");
+        }
+        let alive = self.current.iter_mut().chain(&mut self.replacement).chain(draining);
+        if let Some(generation) = alive.into_iter().find(|generation| generation.id == id) {
+            let backend = Arc::clone(&generation.backend);
+            generation.roster.ended(index, backend.region());
+        }
+    }
+
+    fn note_pid(&mut self, id: u64, pid: u32) {
+        if let Some(generation) = self.generation(id) {
+            generation.pid = Some(pid);
+        }
+    }
+
+    /// PHP runs, and its threads are only about to be made.
+    fn note_bare_memory(&mut self, id: u64) {
+        if let Some(generation) = self.generation(id) {
+            generation.bare_memory = generation.pid.and_then(crate::machine::resident);
+        }
+    }
+
+    fn generation(&mut self, id: u64) -> Option<&mut Generation> {
+        self.current.iter_mut().chain(&mut self.replacement).find(|generation| generation.id == id)
+    }
+
+    fn is_current(&self, id: u64) -> bool {
+        self.current.as_ref().is_some_and(|generation| generation.id == id)
+    }
+
     fn is_replacement(&self, id: u64) -> bool {
         self.replacement.as_ref().is_some_and(|generation| generation.id == id)
     }
 
-    /// A new generation is wanted: it starts beside the current one, and takes over when PHP runs.
-    fn replace(&mut self, id: u64, reason: &str) {
-        let current = self.current.as_ref().is_some_and(|generation| generation.id == id);
-        if !current || self.replacement.is_some() {
+    /// A new generation is wanted: it starts beside the current one, and takes over when its workers have booted.
+    fn replace(&mut self, reason: &str) {
+        if self.replacement.is_some() {
             return;
         }
         tracing::info!(reason, "starting a new generation of the engine");
-        match new_backend(self.recipe.geometry) {
-            Ok(backend) => self.replacement = Some(self.launch(backend, Duration::ZERO)),
-            Err(error) => tracing::error!(%error, "no memory for a new generation; the current one goes on"),
+        match new_backend(self.recipe.geometry, self.recipe.scheduling) {
+            Ok(backend) => {
+                let next = self.launch(backend, Duration::ZERO);
+                next.remind_after(BOOT_DEADLINE);
+                self.replacement = Some(next);
+            }
+            Err(error) => {
+                tracing::error!(%error, "no memory for a new generation; the current one goes on");
+                self.answer_restarts(&Err(Refused::Unavailable(error.to_string())));
+            }
         }
     }
 
@@ -193,11 +318,34 @@ impl State {
         self.switch_to(&next.backend).await;
         self.failures = 0;
         if let Some(old) = self.current.replace(next) {
-            old.backend.region().drain();
+            self.growth.begin_generation(&old);
+            old.region().drain();
             old.kill_after(DRAIN_DEADLINE);
             draining.push(old);
         }
         tracing::info!("the new generation has taken over");
+        let workers = self.worker_threads();
+        self.answer_restarts(&Ok(workers));
+    }
+
+    fn give_up_replacement(&mut self) {
+        tracing::error!("the new generation's workers do not boot; the current one goes on");
+        self.replacement = None;
+        let reason = "the worker scripts of the new generation do not boot; the old ones go on: see the log";
+        self.answer_restarts(&Err(Refused::Unavailable(reason.to_owned())));
+    }
+
+    fn answer_restarts(&mut self, answer: &Result<u32, Refused>) {
+        for waiting in self.restarts.drain(..) {
+            // Who asked has gone otherwise.
+            let _ = waiting.send(answer.clone());
+        }
+    }
+
+    fn worker_threads(&self) -> u32 {
+        let Some(current) = &self.current else { return 0 };
+        let workers = self.recipe.plans.iter().enumerate().filter(|(_, pool)| pool.worker.is_some());
+        workers.map(|(index, _)| u32::from(current.roster.size(index as u16))).sum()
     }
 
     /// An engine is gone, whichever it was.
@@ -205,10 +353,12 @@ impl State {
         if self.is_replacement(id) {
             tracing::error!("the new generation did not start; the current one goes on");
             self.replacement = None;
+            let reason = "the new generation of the engine did not start: see the log";
+            self.answer_restarts(&Err(Refused::Unavailable(reason.to_owned())));
         } else if let Some(index) = draining.iter().position(|generation| generation.id == id) {
             let dead = draining.swap_remove(index);
             self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
-        } else if self.current.as_ref().is_some_and(|generation| generation.id == id) {
+        } else if self.is_current(id) {
             self.restart().await;
         }
     }
@@ -216,11 +366,14 @@ impl State {
     /// The current engine is dead. Its queue moves to new memory at once; the next engine starts on that.
     async fn restart(&mut self) {
         let Some(dead) = self.current.take() else { return };
+        self.growth.begin_generation(&dead);
         if let Some(next) = self.replacement.take() {
             // It is on its way already.
             self.switch_to(&next.backend).await;
             self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
             self.current = Some(next);
+            let workers = self.worker_threads();
+            self.answer_restarts(&Ok(workers));
             return;
         }
         self.failures = if dead.since.elapsed() < STABLE { self.failures + 1 } else { 0 };
@@ -232,15 +385,19 @@ impl State {
                 "the engine keeps dying; waiting before the next start"
             );
         }
-        let backend = match new_backend(self.recipe.geometry) {
+        // The next one begins with as many threads.
+        self.current = Some(dead);
+        let backend = match new_backend(self.recipe.geometry, self.recipe.scheduling) {
             Ok(backend) => backend,
             Err(error) => {
                 tracing::error!(%error, "no memory for a new engine; the old memory is used again");
-                self.current = Some(self.launch(Arc::clone(&dead.backend), LAST_BACKOFF));
+                let old = self.current.as_ref().expect("invariant: put back above").backend.clone();
+                self.current = Some(self.launch(old, LAST_BACKOFF));
                 return;
             }
         };
-        self.current = Some(self.launch(Arc::clone(&backend), wait));
+        let next = self.launch(Arc::clone(&backend), wait);
+        let dead = self.current.replace(next).expect("invariant: put back above");
         self.switch_to(&backend).await;
         self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
     }
@@ -269,85 +426,28 @@ impl State {
     fn launch(&mut self, backend: Arc<Backend>, wait: Duration) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
-        let kill = Arc::new(Notify::new());
-        let watch = Watch {
+        let mut roster = Roster::new(self.recipe.geometry.threads as usize);
+        let mut start = self.recipe.start.clone();
+        for (pool, size) in self.growth.sizes(self.current.as_ref()).into_iter().enumerate() {
+            start.threads.extend(roster.order(pool as u16, size, clock::now()));
+        }
+        self.recipe.pools.registry.generation_started();
+        let blueprint = Blueprint {
             id,
             program: self.recipe.program.clone(),
-            backend: Arc::clone(&backend),
+            backend,
             doorbells: self.recipe.doorbells.clone(),
-            start: self.recipe.start.clone(),
+            start,
+            roster,
             notes: self.notes.clone(),
         };
-        let watcher = tokio::spawn(watch.run(wait, Arc::clone(&kill)));
-        Generation { id, backend, since: Instant::now() + wait, watcher, kill }
-    }
-}
-
-impl Generation {
-    /// A generation that has been told to drain may take so long.
-    fn kill_after(&self, deadline: Duration) {
-        let kill = Arc::clone(&self.kill);
-        tokio::spawn(async move {
-            tokio::time::sleep(deadline).await;
-            kill.notify_one();
-        });
-    }
-}
-
-impl Drop for Generation {
-    fn drop(&mut self) {
-        self.watcher.abort();
-    }
-}
-
-/// Starts an engine and passes on what it says until it ends.
-struct Watch {
-    id: u64,
-    program: PathBuf,
-    backend: Arc<Backend>,
-    doorbells: Vec<Arc<OwnedFd>>,
-    start: Start,
-    notes: mpsc::UnboundedSender<Note>,
-}
-
-impl Watch {
-    async fn run(self, wait: Duration, kill: Arc<Notify>) {
-        tokio::time::sleep(wait).await;
-        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start).await;
-        let mut process = match spawned {
-            Ok(process) => process,
-            Err(error) => return self.note(What::NotStarted(error)),
-        };
-        tracing::debug!(pid = process.pid(), "an engine was started");
-        loop {
-            let occurrence = tokio::select! {
-                occurrence = process.next() => occurrence,
-                () = kill.notified() => {
-                    tracing::warn!("an engine was killed: it had not drained by the deadline");
-                    process.kill();
-                    process.next().await
-                }
-            };
-            match occurrence {
-                Ok(Occurrence::Event(event)) => self.note(What::Event(event)),
-                Ok(Occurrence::Ended(status)) => return self.note(What::Ended(status)),
-                Err(error) => {
-                    process.kill();
-                    return self.note(What::NotStarted(error));
-                }
-            }
-        }
-    }
-
-    /// The supervisor has stopped otherwise; the drop of the process ends it.
-    fn note(&self, what: What) {
-        let _ = self.notes.send(Note { id: self.id, what });
+        Generation::launch(blueprint, wait)
     }
 }
 
 async fn drain_all(generations: Vec<Generation>, deadline: Instant) {
     for generation in &generations {
-        generation.backend.region().drain();
+        generation.region().drain();
     }
     for mut generation in generations {
         if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
@@ -378,7 +478,8 @@ fn log_event(event: &Event) {
         Event::Log { level: 4, message } => tracing::warn!(target: "php", "{message}"),
         Event::Log { level: 5 | 6, message } => tracing::info!(target: "php", "{message}"),
         Event::Log { message, .. } => tracing::debug!(target: "php", "{message}"),
-        Event::RestartWanted { reason } => tracing::info!(reason, "the engine asks for a new generation"),
+        // These are acted upon.
+        Event::RestartWanted { .. } | Event::ThreadEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(
                 worker,

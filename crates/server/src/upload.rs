@@ -1,18 +1,27 @@
-//! A request body on its way into an engine: a prefix before the request is queued, the rest while it runs.
+//! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
 use crate::io_thread::Submitted;
+use crate::spool::{Offered, SpoolReader, SpoolWriter, Spools, spool};
 use bytes::{Buf, Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Body;
 use hyper::body::Incoming;
+use regent_config::RequestBuffering;
 use regent_wire::BodyState;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Sleep;
+
+/// Bytes of a body that go into the spool at a time: what arrives in small pieces is put together, so that its memory is
+/// what the bounds say and its file is written in large ones.
+const BLOCK: usize = 64 * 1024;
 
 /// Bounds on a body.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +32,8 @@ pub(crate) struct BodyLimits {
     pub size: Option<u64>,
 }
 
-/// What was read before the request was queued.
+/// What of a body goes into the ring before the request is queued.
+#[derive(Default)]
 pub(crate) struct Prefix {
     pub bytes: Bytes,
     /// It is all there is.
@@ -35,75 +45,94 @@ pub(crate) struct Upload {
     body: Incoming,
     limits: BodyLimits,
     received: Rc<Cell<u64>>,
+    /// Bytes of the body, if the client has said so.
+    announced: Option<u64>,
     prefix: Prefix,
-    /// Read from the client, not yet taken by the ring.
+    /// On its way into the ring.
     pending: Bytes,
+    ahead: Ahead,
     state: State,
     /// Armed only while the client is awaited.
     silence: Option<Pin<Box<Sleep>>>,
+}
+
+/// What was read before the request was queued and is more than the ring holds.
+#[derive(Default)]
+struct Ahead {
+    spooled: Option<SpoolReader>,
+    /// Follows what is spooled: an unfinished block, or one that the spool had no room for.
+    rest: Bytes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Reading,
     /// The client has sent all; the ring has not taken all.
-    Flushing,
+    Received,
     Done,
 }
 
 impl Upload {
     /// `received` counts the bytes. An error is the status to answer with; the request then never reaches PHP.
     pub fn new(body: Incoming, limits: BodyLimits, received: Rc<Cell<u64>>) -> Result<Self, StatusCode> {
-        let announced = body.size_hint().lower();
-        if limits.size.is_some_and(|limit| announced > limit) {
+        let hint = body.size_hint();
+        if limits.size.is_some_and(|limit| hint.lower() > limit) {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
         let state = if body.is_end_stream() { State::Done } else { State::Reading };
         Ok(Self {
+            announced: hint.exact(),
             body,
             limits,
             received,
-            prefix: Prefix { bytes: Bytes::new(), complete: true },
+            prefix: Prefix { bytes: Bytes::new(), complete: state == State::Done },
             pending: Bytes::new(),
+            ahead: Ahead::default(),
             state,
             silence: None,
         })
     }
 
-    /// Reads the body until it ends or `enough` bytes are there. Errors as in [`Upload::new`].
-    pub async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
-        if self.state == State::Done {
+    /// Reads what the request has to wait for: of a body that is buffered, all of it, or as much as the spool holds.
+    /// `ring`: bytes that go into the ring and need no spool.
+    ///
+    /// Errors as in [`Upload::new`]. That of a disk which fails is 507 (RFC 4918 §11.5), to tell it from the 503 of a
+    /// server that is busy: a proxy would try that again elsewhere, and an operator look for load.
+    pub async fn read_ahead(
+        &mut self,
+        buffering: RequestBuffering,
+        ring: usize,
+        spools: &Arc<Spools>,
+    ) -> Result<(), StatusCode> {
+        if self.state == State::Done || buffering == RequestBuffering::Streaming {
             return Ok(());
         }
-        let mut bytes = BytesMut::new();
-        while bytes.len() < enough {
-            match poll_fn(|context| self.poll_chunk(context)).await? {
-                Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
-                    self.prefix.bytes = chunk;
-                    self.state = State::Done;
-                    return Ok(());
-                }
-                Some(chunk) => bytes.extend_from_slice(&chunk),
-                None => {
-                    self.prefix.bytes = bytes.freeze();
-                    self.state = State::Done;
-                    return Ok(());
-                }
-            }
+        self.read_prefix(ring).await?;
+        if self.state == State::Reading {
+            let (writer, reader) = spool(spools, VecDeque::new());
+            self.ahead.rest = self.read_into(&writer).await?;
+            self.ahead.spooled = Some(reader);
+            writer.end(Ok(()));
         }
-        // The last chunk may reach beyond the ring.
-        self.pending = bytes.split_off(enough).freeze();
-        self.prefix = Prefix { bytes: bytes.freeze(), complete: false };
         Ok(())
     }
 
-    pub fn prefix(&self) -> &Prefix {
-        &self.prefix
+    /// To be put into the ring before anything else is.
+    pub fn take_prefix(&mut self) -> Prefix {
+        mem::take(&mut self.prefix)
+    }
+
+    /// Bytes of the whole body, as the client has said or sent; `None` while neither is known.
+    pub fn length(&self) -> Option<u64> {
+        match self.state {
+            State::Reading => self.announced,
+            State::Received | State::Done => Some(self.received.get()),
+        }
     }
 
     /// Moves what can be moved from the client to the engine. An error is the status to answer with.
     pub fn poll_pump(&mut self, context: &mut Context<'_>, to: &Submitted) -> Result<(), StatusCode> {
-        loop {
+        while self.state != State::Done {
             // A response that is lost is noticed by who reads it.
             if !self.pending.is_empty() {
                 let taken = to.write_body(&self.pending).unwrap_or(self.pending.len());
@@ -113,24 +142,87 @@ impl Upload {
                     return Ok(());
                 }
             }
-            match self.state {
-                State::Done => return Ok(()),
-                State::Flushing => {
+            match self.poll_next(context) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(Some(bytes))) => self.pending = bytes,
+                Poll::Ready(Ok(None)) => {
                     self.state = State::Done;
                     let _ = to.end_body(BodyState::Complete);
+                }
+                Poll::Ready(Err(status)) => {
+                    self.state = State::Done;
+                    let _ = to.end_body(BodyState::Broken);
+                    return Err(status);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the body until it ends or `enough` bytes are there.
+    async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
+        let mut bytes = BytesMut::new();
+        while bytes.len() < enough {
+            match poll_fn(|context| self.poll_chunk(context)).await? {
+                Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
+                    self.has_all_in_prefix(chunk);
                     return Ok(());
                 }
-                State::Reading => match self.poll_chunk(context) {
-                    Poll::Pending => return Ok(()),
-                    Poll::Ready(Ok(Some(bytes))) => self.pending = bytes,
-                    Poll::Ready(Ok(None)) => self.state = State::Flushing,
-                    Poll::Ready(Err(status)) => {
-                        self.state = State::Done;
-                        let _ = to.end_body(BodyState::Broken);
-                        return Err(status);
-                    }
-                },
+                Some(chunk) => bytes.extend_from_slice(&chunk),
+                None => {
+                    self.has_all_in_prefix(bytes.freeze());
+                    return Ok(());
+                }
             }
+        }
+        // The last chunk may reach beyond the ring.
+        self.pending = bytes.split_off(enough).freeze();
+        self.prefix.bytes = bytes.freeze();
+        Ok(())
+    }
+
+    fn has_all_in_prefix(&mut self, bytes: Bytes) {
+        self.prefix = Prefix { bytes, complete: true };
+        self.state = State::Done;
+    }
+
+    /// Reads the body into a spool until it ends or the spool is full, and gives what comes after the spooled.
+    async fn read_into(&mut self, writer: &SpoolWriter) -> Result<Bytes, StatusCode> {
+        let mut block = Vec::from(mem::take(&mut self.pending));
+        loop {
+            if block.len() >= BLOCK {
+                match writer.offer(mem::take(&mut block).into()).await {
+                    Ok(Offered::Taken) => {}
+                    Ok(Offered::Full(refused)) => return Ok(refused),
+                    Err(_) => return Err(StatusCode::INSUFFICIENT_STORAGE),
+                }
+            }
+            match poll_fn(|context| self.poll_chunk(context)).await? {
+                Some(chunk) => block.extend_from_slice(&chunk),
+                None => {
+                    self.state = State::Received;
+                    return Ok(block.into());
+                }
+            }
+        }
+    }
+
+    /// The next bytes for the ring: what was read ahead, and then what comes from the client.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StatusCode>> {
+        if let Some(reader) = &mut self.ahead.spooled {
+            match ready!(reader.poll_chunk(context)) {
+                Some(result) => {
+                    return Poll::Ready(result.map(Some).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR));
+                }
+                None => self.ahead.spooled = None,
+            }
+        }
+        if !self.ahead.rest.is_empty() {
+            return Poll::Ready(Ok(Some(mem::take(&mut self.ahead.rest))));
+        }
+        match self.state {
+            State::Reading => self.poll_chunk(context),
+            State::Received | State::Done => Poll::Ready(Ok(None)),
         }
     }
 

@@ -1,0 +1,228 @@
+//! Who has places, and who waits for one. One lock protects all lines of a pool: only limited routes take it. Places
+//! are given, and those who wait for them woken, with the lock: in the order of the line, whichever thread does it.
+
+use super::{Entry, LaneFigures, LaneLimit, Place, Shared, Turn};
+use crate::routes::Route;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A line with fewer entries is not worth cleaning.
+const CLEAN_FROM: usize = 64;
+
+/// How many places slow routes have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    most: u32,
+    /// Each of them.
+    each: u32,
+    /// All of them.
+    together: u32,
+}
+
+/// All limited routes of a pool.
+#[derive(Debug)]
+pub(super) struct Lines {
+    limits: Limits,
+    lanes: Vec<Lane>,
+    /// Requests that had to wait so far: the order of arrival over all lanes.
+    arrivals: u64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    route: Arc<Route>,
+    pinned: Option<LaneLimit>,
+    line: VecDeque<Waiting>,
+}
+
+/// A place travels through the channel as a value that gives itself back when dropped. So it is received, or comes
+/// back to the sender, or is dropped in the channel with the receiver: it is never lost, and there is never a second.
+#[derive(Debug)]
+struct Waiting {
+    arrival: u64,
+    turn: oneshot::Sender<Place>,
+}
+
+impl Limits {
+    /// With fast routes beside the slow ones, which have held so many threads on average.
+    pub fn protecting(most: u32, fast_load: f64) -> Self {
+        let needed = (fast_load + 2.0 * fast_load.sqrt()).ceil() as u32;
+        let reserve = needed.max(most / 4).max(1).min(most / 2);
+        Self { most, each: (most / 2).max(1), together: (most - reserve).max(1) }
+    }
+
+    /// With slow routes alone.
+    pub fn whole(most: u32) -> Self {
+        let all = most.max(1);
+        Self { most, each: all, together: all }
+    }
+}
+
+impl Lines {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, lanes: Vec::new(), arrivals: 0 }
+    }
+
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    pub fn pin(&mut self, route: &Arc<Route>, limit: LaneLimit) {
+        match self.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.route, route)) {
+            Some(lane) => lane.pinned = Some(limit),
+            None => self.add(route, Some(limit)),
+        }
+    }
+
+    /// The route has become slow.
+    pub fn open(&mut self, route: &Arc<Route>) {
+        self.add(route, None);
+    }
+
+    /// The route is no longer slow: all that wait are let in, in their order, before any that come now.
+    #[must_use = "places are dropped after the lock"]
+    pub fn close(&mut self, route: &Arc<Route>, shared: &Arc<Shared>) -> Vec<Place> {
+        let Some(index) = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.route, route)) else {
+            return Vec::new();
+        };
+        let mut lane = self.lanes.swap_remove(index);
+        let returned = std::iter::from_fn(|| lane.let_next_in(shared)).flatten().collect();
+        lane.route.set_unlimited();
+        returned
+    }
+
+    /// A request of a limited route comes.
+    pub fn join(&mut self, route: &Arc<Route>, shared: &Arc<Shared>) -> Entry {
+        let slow = self.slow_inside();
+        let limits = self.limits;
+        // It was limited a moment ago, and is no longer.
+        let Some(lane) = self.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.route, route)) else {
+            route.let_in();
+            return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
+        };
+        lane.skip_gone();
+        if lane.line.is_empty() && lane.has_room(limits, slow) {
+            route.let_in();
+            return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
+        }
+        self.arrivals += 1;
+        Entry::Wait(lane.append(self.arrivals, shared))
+    }
+
+    /// Lets in all that there is room for. Returns places of requests that left at this very moment.
+    #[must_use = "places are dropped after the lock"]
+    pub fn advance(&mut self, shared: &Arc<Shared>) -> Vec<Place> {
+        let mut returned = Vec::new();
+        while let Some(lane) = self.next_lane() {
+            returned.extend(lane.let_next_in(shared).flatten());
+        }
+        returned
+    }
+
+    pub fn figures(&self) -> Vec<LaneFigures> {
+        self.lanes.iter().map(|lane| lane.figures(self.limits)).collect()
+    }
+
+    fn add(&mut self, route: &Arc<Route>, pinned: Option<LaneLimit>) {
+        self.lanes.push(Lane { route: Arc::clone(route), pinned, line: VecDeque::new() });
+        route.set_limited();
+    }
+
+    fn next_lane(&mut self) -> Option<&mut Lane> {
+        let slow = self.slow_inside();
+        let limits = self.limits;
+        self.lanes.iter_mut().for_each(Lane::skip_gone);
+        self.lanes
+            .iter_mut()
+            .filter(|lane| lane.has_room(limits, slow))
+            .filter_map(|lane| Some(((lane.route.inside(), lane.line.front()?.arrival), lane)))
+            .min_by_key(|(order, _)| *order)
+            .map(|(_, lane)| lane)
+    }
+
+    /// Requests of all slow routes.
+    fn slow_inside(&self) -> u32 {
+        self.lanes.iter().filter(|lane| lane.pinned.is_none()).map(|lane| lane.route.inside()).sum()
+    }
+}
+
+impl Lane {
+    fn limit(&self, limits: Limits) -> u32 {
+        self.pinned.map_or(limits.each, |limit| limit.places(limits.most))
+    }
+
+    fn has_room(&self, limits: Limits, slow: u32) -> bool {
+        self.route.inside() < self.limit(limits) && (self.pinned.is_some() || slow < limits.together)
+    }
+
+    fn append(&mut self, arrival: u64, shared: &Arc<Shared>) -> Turn {
+        // Those who left from the middle of a line that does not move.
+        if self.line.len() >= CLEAN_FROM && self.line.len() / 2 > self.route.held_back() as usize {
+            self.line.retain(|waiting| !waiting.turn.is_closed());
+        }
+        let (turn, place) = oneshot::channel();
+        self.line.push_back(Waiting { arrival, turn });
+        Turn::new(place, Arc::clone(&self.route), Arc::clone(shared))
+    }
+
+    fn skip_gone(&mut self) {
+        while self.line.front().is_some_and(|waiting| waiting.turn.is_closed()) {
+            self.line.pop_front();
+        }
+    }
+
+    /// `None` if nobody waits; the place, if the request left at this very moment.
+    fn let_next_in(&mut self, shared: &Arc<Shared>) -> Option<Option<Place>> {
+        let next = self.line.pop_front()?;
+        self.route.let_in();
+        Some(next.turn.send(Place::new(Arc::clone(&self.route), Arc::clone(shared))).err())
+    }
+
+    fn figures(&self, limits: Limits) -> LaneFigures {
+        LaneFigures {
+            route: Arc::clone(&self.route),
+            limit: self.limit(limits),
+            inside: self.route.inside(),
+            waiting: self.route.held_back(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_stays_for_the_fast() {
+        let each_and_together = |most| {
+            let Limits { each, together, .. } = Limits::protecting(most, 0.0);
+            (each, together)
+        };
+        assert_eq!(each_and_together(0), (1, 1));
+        assert_eq!(each_and_together(1), (1, 1));
+        assert_eq!(each_and_together(2), (1, 1));
+        assert_eq!(each_and_together(3), (1, 2));
+        assert_eq!(each_and_together(8), (4, 6));
+        assert_eq!(each_and_together(100), (50, 75));
+    }
+
+    #[test]
+    fn what_the_fast_need_stays_for_them_up_to_half() {
+        let together = |load| Limits::protecting(100, load).together;
+        assert_eq!(together(1.0), 75);
+        assert_eq!(together(25.0), 100 - 35);
+        assert_eq!(together(60.0), 50);
+        assert_eq!(Limits::protecting(8, 0.94).together, 5);
+        assert_eq!(Limits::protecting(1, 10.0).together, 1);
+    }
+
+    #[test]
+    fn a_pinned_lane_has_a_thread_at_least() {
+        assert_eq!(LaneLimit::Threads(3).places(8), 3);
+        assert_eq!(LaneLimit::Share(25).places(8), 2);
+        assert_eq!(LaneLimit::Share(1).places(8), 1);
+        assert_eq!(LaneLimit::Threads(0).places(8), 1);
+        assert_eq!(LaneLimit::Share(100).places(u32::MAX), u32::MAX);
+    }
+}

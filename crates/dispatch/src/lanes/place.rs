@@ -1,0 +1,102 @@
+//! A request's place in the pool, and the wait for one.
+
+use super::Shared;
+use crate::routes::{Route, Start};
+use std::cell::Cell;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The right of one request to be on the pool's queue and to run. Dropping it gives the place back, whatever became of
+/// the request.
+pub struct Place {
+    route: Arc<Route>,
+    shared: Arc<Shared>,
+    start: Cell<Option<Start>>,
+}
+
+/// The wait for a place. Dropped before its end, it leaves the line; a place that was just given goes to the next.
+#[derive(Debug)]
+#[must_use = "a request that does not await its turn has left the line"]
+pub struct Turn {
+    place: oneshot::Receiver<Place>,
+    held_back: Option<HeldBack>,
+}
+
+/// Counted while it waits.
+#[derive(Debug)]
+struct HeldBack {
+    route: Arc<Route>,
+    shared: Arc<Shared>,
+}
+
+impl Place {
+    /// Of a request that was [let in](Route::let_in).
+    pub(super) fn new(route: Arc<Route>, shared: Arc<Shared>) -> Self {
+        Self { route, shared, start: Cell::new(None) }
+    }
+
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// A thread has taken the request from the queue. Tell it as soon as it is known: from then on the request counts
+    /// as running, and only so a route that hangs is noticed before its requests end.
+    pub fn started(&self, now: Instant) {
+        if self.start.get().is_none() {
+            self.start.set(Some(self.route.begin(now)));
+        }
+    }
+
+    /// The request has ended after so long in PHP. Its place is free, and the route's service time known better.
+    pub fn finished(self, execution: Duration) {
+        self.route.record(execution);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(start) = self.start.take() {
+            self.route.end(start);
+        }
+        self.route.let_out();
+        if self.route.is_limited() {
+            self.shared.advance();
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("route", &self.route.name()).field("start", &self.start).finish()
+    }
+}
+
+impl Turn {
+    pub(super) fn new(place: oneshot::Receiver<Place>, route: Arc<Route>, shared: Arc<Shared>) -> Self {
+        route.hold_back();
+        shared.waiting.fetch_add(1, Relaxed);
+        Self { place, held_back: Some(HeldBack { route, shared }) }
+    }
+}
+
+impl Future for Turn {
+    type Output = Place;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Place> {
+        let place = std::task::ready!(Pin::new(&mut self.place).poll(context));
+        self.held_back = None;
+        Poll::Ready(place.expect("invariant: a line drops senders only of turns that were dropped"))
+    }
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        self.route.release();
+        self.shared.waiting.fetch_sub(1, Relaxed);
+    }
+}

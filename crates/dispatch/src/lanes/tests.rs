@@ -1,0 +1,276 @@
+//! The lanes of one pool as their callers see them.
+
+use super::*;
+use crate::routes::Routes;
+use std::task::{Context, Poll, Waker};
+
+struct Pool {
+    now: Instant,
+    routes: Routes,
+    lanes: Lanes,
+}
+
+fn ms(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
+
+impl Pool {
+    fn new(most: u32) -> Self {
+        let now = Instant::now();
+        Self { now, routes: Routes::new(now), lanes: Lanes::new(most, now) }
+    }
+
+    /// With fast requests, and a route that is slow already.
+    fn with_slow(most: u32, path: &str) -> Self {
+        let mut pool = Self::new(most);
+        pool.fast();
+        pool.make_slow(path);
+        pool
+    }
+
+    fn fast(&mut self) {
+        for _ in 0..100 {
+            entered(self.enter("/fast")).finished(ms(5));
+        }
+    }
+
+    fn make_slow(&mut self, path: &str) {
+        entered(self.enter(path)).finished(ms(1000));
+        self.pass(ms(20));
+        assert!(self.route(path).is_limited());
+    }
+
+    fn route(&self, path: &str) -> Arc<Route> {
+        self.routes.get(0, path, self.now)
+    }
+
+    fn enter(&self, path: &str) -> Entry {
+        self.lanes.enter(&self.route(path), self.now)
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.lanes.tick(self.now);
+    }
+
+    fn fill(&self, path: &str, places: usize) -> Vec<Place> {
+        (0..places).map(|_| entered(self.enter(path))).collect()
+    }
+}
+
+#[track_caller]
+fn entered(entry: Entry) -> Place {
+    match entry {
+        Entry::Enter(place) => place,
+        Entry::Wait(_) => panic!("it has to wait"),
+    }
+}
+
+#[track_caller]
+fn waits(entry: Entry) -> Turn {
+    match entry {
+        Entry::Enter(place) => panic!("it got {place:?}"),
+        Entry::Wait(turn) => turn,
+    }
+}
+
+fn poll(turn: &mut Turn) -> Option<Place> {
+    match std::pin::Pin::new(turn).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(place) => Some(place),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_fast_route_has_no_limit() {
+    let pool = Pool::with_slow(8, "/slow");
+    let places = pool.fill("/fast", 1000);
+    assert_eq!(pool.route("/fast").waiting(), 1000);
+    drop(places);
+    assert_eq!(pool.route("/fast").waiting(), 0);
+}
+
+#[test]
+fn a_slow_route_gets_half_of_the_pool() {
+    let pool = Pool::with_slow(8, "/slow");
+    let mut places = pool.fill("/slow", 4);
+    let mut turn = waits(pool.enter("/slow"));
+    assert!(poll(&mut turn).is_none());
+    assert_eq!((pool.lanes.waiting(), pool.route("/slow").held_back()), (1, 1));
+    let [figures] = &pool.lanes.figures()[..] else { panic!("one lane") };
+    assert_eq!((figures.limit, figures.inside, figures.waiting), (4, 4, 1));
+    places.pop();
+    assert!(poll(&mut turn).is_some());
+    drop(turn);
+    assert_eq!(pool.lanes.waiting(), 0);
+}
+
+#[test]
+fn all_slow_routes_together_leave_a_quarter() {
+    let mut pool = Pool::with_slow(8, "/a");
+    pool.make_slow("/b");
+    let mut a = pool.fill("/a", 4);
+    let mut b = pool.fill("/b", 2);
+    let mut turns = [waits(pool.enter("/a")), waits(pool.enter("/b"))];
+    a.pop();
+    assert!(poll(&mut turns[0]).is_none(), "the lane with fewer places is next");
+    b.extend(poll(&mut turns[1]));
+    assert_eq!(b.len(), 3);
+    b.clear();
+    assert!(poll(&mut turns[0]).is_some());
+}
+
+#[test]
+fn requests_that_were_let_in_before_count() {
+    let mut pool = Pool::new(8);
+    pool.fast();
+    let places = pool.fill("/hangs", 8);
+    places.iter().for_each(|place| place.started(pool.now));
+    pool.pass(ms(50));
+    let mut turn = waits(pool.enter("/hangs"));
+    let mut places = places.into_iter();
+    places.by_ref().take(4).for_each(drop);
+    assert!(poll(&mut turn).is_none(), "four are still running");
+    places.next();
+    assert!(poll(&mut turn).is_some());
+}
+
+#[test]
+fn without_fast_requests_slow_ones_have_the_pool_and_no_more() {
+    let mut pool = Pool::with_slow(8, "/slow");
+    let mut places = pool.fill("/slow", 4);
+    let mut turns: Vec<_> = (0..6).map(|_| waits(pool.enter("/slow"))).collect();
+    pool.pass(NO_FAST - ms(100));
+    assert!(turns.iter_mut().all(|turn| poll(turn).is_none()));
+    pool.pass(ms(200));
+    let more: Vec<_> = turns.iter_mut().filter_map(poll).collect();
+    assert_eq!(more.len(), 4);
+    // One fast request, and they must go back to half.
+    entered(pool.enter("/fast")).finished(ms(5));
+    pool.pass(ms(20));
+    drop(more);
+    assert!(turns[4..].iter_mut().all(|turn| poll(turn).is_none()));
+    places.pop();
+    assert!(poll(&mut turns[4]).is_some());
+}
+
+#[test]
+fn the_limit_follows_the_pool() {
+    let pool = Pool::with_slow(8, "/slow");
+    let mut places = pool.fill("/slow", 4);
+    let mut turns: Vec<_> = (0..3).map(|_| waits(pool.enter("/slow"))).collect();
+    pool.lanes.set_most(12, pool.now);
+    places.extend(turns.iter_mut().filter_map(poll));
+    assert_eq!(places.len(), 6);
+    pool.lanes.set_most(2, pool.now);
+    (0..5).for_each(|_| drop(places.pop()));
+    assert!(poll(&mut turns[2]).is_none(), "one is inside still");
+    places.pop();
+    assert!(poll(&mut turns[2]).is_some());
+}
+
+#[test]
+fn those_who_wait_are_let_in_when_the_route_is_fast_again() {
+    let mut pool = Pool::with_slow(2, "/cured");
+    let place = entered(pool.enter("/cured"));
+    let mut turns: Vec<_> = (0..100).map(|_| waits(pool.enter("/cured"))).collect();
+    for _ in 0..1000 {
+        pool.route("/cured").record(ms(5));
+    }
+    pool.pass(ms(20));
+    pool.pass(ms(10_000));
+    assert!(!pool.route("/cured").is_limited());
+    let places: Vec<_> = turns.iter_mut().filter_map(poll).collect();
+    assert_eq!(places.len(), 100);
+    assert_eq!(pool.route("/cured").waiting(), 101);
+    drop((place, places));
+    assert_eq!(pool.route("/cured").waiting(), 0);
+}
+
+#[test]
+fn a_pinned_lane_is_limited_whatever_it_takes() {
+    let pool = Pool::new(8);
+    let reports = pool.routes.lane(0, "reports");
+    pool.lanes.pin(&reports, LaneLimit::Threads(2));
+    let enter = || pool.lanes.enter(&reports, pool.now);
+    let places = [entered(enter()), entered(enter())];
+    let mut turn = waits(enter());
+    pool.lanes.pin(&reports, LaneLimit::Share(50));
+    assert!(poll(&mut turn).is_some());
+    drop(places);
+}
+
+#[test]
+fn a_lane_that_is_pinned_while_it_is_slow_stays_when_it_is_fast() {
+    let mut pool = Pool::with_slow(8, "/pinned");
+    pool.lanes.pin(&pool.route("/pinned"), LaneLimit::Threads(1));
+    (0..1000).for_each(|_| pool.route("/pinned").record(ms(1)));
+    pool.pass(ms(20));
+    pool.pass(ms(10_000));
+    let _place = entered(pool.enter("/pinned"));
+    drop(waits(pool.enter("/pinned")));
+}
+
+#[test]
+fn without_a_lane_nobody_waits_and_no_route_becomes_slow() {
+    let mut pool = Pool::new(8);
+    pool.fast();
+    let pass = |pool: &Pool| pool.lanes.let_past(&pool.route("/off"), pool.now);
+    pass(&pool).finished(ms(10_000));
+    pool.pass(ms(20));
+    let places: Vec<_> = (0..100).map(|_| pass(&pool)).collect();
+    assert!(!pool.route("/off").is_limited() && pool.lanes.figures().is_empty());
+    assert_eq!(pool.route("/off").waiting(), 100);
+    drop(places);
+    assert_eq!(pool.route("/off").waiting(), 0);
+}
+
+#[test]
+fn a_client_that_left_does_not_hold_up_the_line() {
+    let pool = Pool::with_slow(2, "/slow");
+    let place = entered(pool.enter("/slow"));
+    let gone: Vec<_> = (0..10_000).map(|_| waits(pool.enter("/slow"))).collect();
+    let mut turn = waits(pool.enter("/slow"));
+    drop(gone);
+    assert_eq!(pool.lanes.waiting(), 1);
+    drop(place);
+    assert!(poll(&mut turn).is_some());
+}
+
+#[test]
+fn a_place_that_was_given_to_a_client_that_left_goes_to_the_next() {
+    let pool = Pool::with_slow(2, "/slow");
+    let place = entered(pool.enter("/slow"));
+    let first = waits(pool.enter("/slow"));
+    let mut second = waits(pool.enter("/slow"));
+    drop(place);
+    assert!(poll(&mut second).is_none(), "the first has it");
+    drop(first);
+    assert!(poll(&mut second).is_some());
+}
+
+#[test]
+fn clients_that_come_and_leave_do_not_fill_the_memory() {
+    let pool = Pool::with_slow(2, "/slow");
+    let _place = entered(pool.enter("/slow"));
+    let _first = waits(pool.enter("/slow"));
+    for _ in 0..100_000 {
+        drop(waits(pool.enter("/slow")));
+    }
+    assert!(format!("{:?}", pool.lanes).len() < 20_000);
+}
+
+#[test]
+fn the_life_of_a_request_is_counted() {
+    let pool = Pool::new(8);
+    let place = entered(pool.enter("/a"));
+    let route = Arc::clone(place.route());
+    assert_eq!((route.waiting(), route.running()), (1, 0));
+    place.started(pool.now);
+    place.started(pool.now + ms(1));
+    assert_eq!((route.waiting(), route.running()), (0, 1));
+    assert_eq!(route.mean_service_time(), None);
+    place.finished(ms(3));
+    assert_eq!((route.waiting(), route.running()), (0, 0));
+    assert_eq!(route.mean_service_time(), Some(ms(3)));
+}

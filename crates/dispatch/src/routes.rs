@@ -1,0 +1,214 @@
+//! What a route is: all requests of a pool whose paths have the same [name](RouteName). Service times, lanes and
+//! metrics go by it.
+//!
+//! Paths come from clients, so everything here is bounded: [`Routes`] knows at most [`MAX_ROUTES`] names, and whatever
+//! is new beyond that is the pool's route `other`. So that a scanner that comes by does not fill the table for ever, a
+//! name that was not seen for a minute makes room when the table is full.
+
+mod cache;
+mod name;
+mod running;
+mod table;
+
+pub use cache::RouteCache;
+pub use name::RouteName;
+pub use table::{MAX_ROUTES, Routes};
+
+use crate::estimate::{Recorded, ServiceTime, nanoseconds};
+use running::Running;
+pub(crate) use running::Start;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// `last_seen` moves in steps of this, so that I/O threads do not fight over its cache line.
+const SEEN_STEP: Duration = Duration::from_millis(100);
+
+/// One route of one pool, shared by all I/O threads: its figures, kept by atomics.
+#[derive(Debug)]
+pub struct Route {
+    name: RouteName,
+    pool: u16,
+    origin: Origin,
+    epoch: Instant,
+    /// Nanoseconds after the epoch.
+    seen: AtomicU64,
+    service: ServiceTime,
+    running: Running,
+    /// Let in by the lanes: on the pool's queue, or running.
+    inside: AtomicU32,
+    /// Held back by the lanes.
+    held_back: AtomicU32,
+    /// Whether its requests have to ask the lanes for a place.
+    limited: AtomicBool,
+    /// Whether the pool's lanes know of it.
+    listed: AtomicBool,
+    /// No longer in the table: caches must ask again.
+    retired: AtomicBool,
+}
+
+/// Where a route's name comes from; only what clients can make up has to make room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Path,
+    Configuration,
+    Overflow,
+}
+
+impl Route {
+    pub(crate) fn new(name: RouteName, pool: u16, origin: Origin, epoch: Instant) -> Self {
+        Self {
+            name,
+            pool,
+            origin,
+            epoch,
+            seen: AtomicU64::new(0),
+            service: ServiceTime::default(),
+            running: Running::default(),
+            inside: AtomicU32::new(0),
+            held_back: AtomicU32::new(0),
+            limited: AtomicBool::new(false),
+            listed: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// Of a bounded length and without control characters; fit for logs and metrics.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    pub fn pool(&self) -> u16 {
+        self.pool
+    }
+
+    /// A request of this route has run for so long: from its start in PHP to its end, without any wait.
+    pub fn record(&self, execution: Duration) {
+        self.service.record(execution);
+    }
+
+    /// Mean time in PHP of the last requests (exponentially weighted); `None` before the first has ended.
+    pub fn mean_service_time(&self) -> Option<Duration> {
+        self.service.mean()
+    }
+
+    /// About the 99th percentile of the time in PHP; `None` before the first request has ended.
+    pub fn high_service_time(&self) -> Option<Duration> {
+        self.service.high()
+    }
+
+    /// Requests that PHP runs now, as far as their places were told.
+    pub fn running(&self) -> u32 {
+        self.running.count()
+    }
+
+    /// Requests that wait, be it for their lane or on the pool's queue.
+    pub fn waiting(&self) -> u32 {
+        let queued = self.inside.load(Ordering::Relaxed).saturating_sub(self.running());
+        self.held_back() + queued
+    }
+
+    /// Requests that wait for their lane.
+    pub fn held_back(&self) -> u32 {
+        self.held_back.load(Ordering::Relaxed)
+    }
+
+    /// Whether a lane limits it now, because it is slow or because the configuration says so.
+    pub fn is_limited(&self) -> bool {
+        // See `inside`.
+        self.limited.load(Ordering::SeqCst)
+    }
+
+    /// When a request last asked for it, to a tenth of a second.
+    pub fn last_seen(&self) -> Instant {
+        self.epoch + Duration::from_nanos(self.seen.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn see(&self, now: Instant) {
+        let now = nanoseconds(now.saturating_duration_since(self.epoch));
+        if now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= nanoseconds(SEEN_STEP) {
+            self.seen.store(now, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn recorded(&self) -> Recorded {
+        self.service.recorded()
+    }
+
+    /// Requests that run now, and the sum of their ages.
+    pub(crate) fn in_progress(&self, now: Instant) -> (u32, Duration) {
+        self.running.ages(self.start_at(now))
+    }
+
+    pub(crate) fn begin(&self, now: Instant) -> Start {
+        let start = self.start_at(now);
+        self.running.begin(start);
+        start
+    }
+
+    pub(crate) fn end(&self, start: Start) {
+        self.running.end(start);
+    }
+
+    /// Requests that the lanes have let in and that have not ended.
+    ///
+    /// Sequentially consistent, as `limited` is: who gives a place back decrements this and then looks whether the
+    /// route is limited; who makes it limited sets that and then looks here. One of the two sees the other, so nobody
+    /// is left waiting for a place that was given back in between.
+    pub(crate) fn inside(&self) -> u32 {
+        self.inside.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn let_in(&self) {
+        self.inside.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn let_out(&self) {
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn hold_back(&self) {
+        self.held_back.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn release(&self) {
+        self.held_back.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_limited(&self) {
+        self.limited.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_unlimited(&self) {
+        self.limited.store(false, Ordering::SeqCst);
+    }
+
+    /// `true` for the first caller only.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.load(Ordering::Relaxed) && !self.listed.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// The pool's `other`.
+    pub(crate) fn is_overflow(&self) -> bool {
+        self.origin == Origin::Overflow
+    }
+
+    /// Made up by clients, and not in use.
+    pub(crate) fn may_make_room(&self, now: Instant, unseen: Duration) -> bool {
+        self.origin == Origin::Path
+            && self.inside.load(Ordering::Relaxed) == 0
+            && self.held_back() == 0
+            && now.saturating_duration_since(self.last_seen()) >= unseen
+    }
+
+    fn start_at(&self, now: Instant) -> Start {
+        Start::after(now.saturating_duration_since(self.epoch))
+    }
+}

@@ -1,0 +1,263 @@
+//! The way of a request into its pool, and what is measured of it.
+
+use crate::pools::{Pool, Pools};
+use regent_config::LaneChoice;
+use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
+use regent_dispatch::lanes::{Entry, Place};
+use regent_dispatch::routes::{Route, RouteCache};
+use regent_metrics::{Recorder, Request, RouteId};
+use regent_wire::{Timing, clock};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Routes whose ids one I/O thread remembers; beyond that it begins anew.
+const REMEMBERED: usize = 2048;
+
+/// One I/O thread's door to all pools.
+pub(crate) struct Gate {
+    pools: Arc<Pools>,
+    routes: RefCell<RouteCache>,
+    /// By the address of the route, which the value keeps alive.
+    ids: RefCell<FxHashMap<*const Route, (Arc<Route>, RouteId)>>,
+    recorder: Recorder,
+    bounds: GateBounds,
+    /// The same moment on both clocks.
+    epoch: (Instant, Duration),
+}
+
+/// What holds for every request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GateBounds {
+    /// Longest time in the queue.
+    pub max_wait_time: Option<Duration>,
+    pub max_queue: Option<u32>,
+    /// Soft real-time limit of requests whose route has none.
+    pub deadline: Option<Duration>,
+}
+
+/// A request, from its head to the last byte of its answer. The last owner's drop is its end.
+pub(crate) struct Passage {
+    gate: Rc<Gate>,
+    pool: usize,
+    route: Arc<Route>,
+    id: RouteId,
+    arrival: Duration,
+    deadline: Option<Duration>,
+    has_no_lane: bool,
+    timing: Cell<Option<Timing>>,
+    outcome: Cell<Outcome>,
+}
+
+#[derive(Clone, Copy)]
+enum Outcome {
+    Waiting,
+    /// The status, and when the answer began.
+    Answered(u16, Duration),
+    /// Counted already, or not to be counted.
+    Settled,
+}
+
+/// Why a request does not reach PHP, and when it may be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shed {
+    pub reason: Reason,
+    pub retry_after: Duration,
+}
+
+impl Gate {
+    pub fn new(pools: Arc<Pools>, bounds: GateBounds) -> Rc<Self> {
+        Rc::new(Self {
+            routes: RefCell::new(RouteCache::new(Arc::clone(&pools.routes))),
+            ids: RefCell::default(),
+            recorder: pools.registry.recorder(),
+            bounds,
+            epoch: (Instant::now(), clock::now()),
+            pools,
+        })
+    }
+
+    /// A request has come for a pool. `path` as in the request line.
+    pub fn arrive(
+        self: &Rc<Self>,
+        pool: usize,
+        path: &str,
+        lane: Option<&LaneChoice>,
+        deadline: Option<Duration>,
+    ) -> Rc<Passage> {
+        let arrival = clock::now();
+        let route = match lane {
+            Some(LaneChoice::Named(name)) => self.pools.routes.lane(pool as u16, name),
+            _ => self.routes.borrow_mut().get(pool as u16, path, self.instant(arrival)),
+        };
+        Rc::new(Passage {
+            gate: Rc::clone(self),
+            pool,
+            id: self.id(&route),
+            route,
+            arrival,
+            deadline: deadline.or(self.bounds.deadline),
+            has_no_lane: matches!(lane, Some(LaneChoice::Off)),
+            timing: Cell::new(None),
+            outcome: Cell::new(Outcome::Waiting),
+        })
+    }
+
+    /// Judges lanes anew where that is due.
+    pub fn tick(&self) {
+        let now = Instant::now();
+        self.pools.iter().for_each(|pool| pool.lanes.tick(now));
+    }
+
+    /// A moment of [`clock`] as the policy has it.
+    pub fn instant(&self, moment: Duration) -> Instant {
+        self.epoch.0 + moment.saturating_sub(self.epoch.1)
+    }
+
+    fn id(&self, route: &Arc<Route>) -> RouteId {
+        let mut ids = self.ids.borrow_mut();
+        if let Some((_, id)) = ids.get(&Arc::as_ptr(route)) {
+            return *id;
+        }
+        if ids.len() >= REMEMBERED {
+            ids.clear();
+        }
+        let pool = self.pools.get(usize::from(route.pool())).id;
+        let id = self.pools.registry.route(pool, route.name());
+        ids.insert(Arc::as_ptr(route), (Arc::clone(route), id));
+        id
+    }
+
+    fn has_bounds(&self) -> bool {
+        self.bounds.max_wait_time.is_some() || self.bounds.max_queue.is_some()
+    }
+}
+
+impl Passage {
+    /// When its head had come, by [`clock`].
+    pub fn arrival(&self) -> Duration {
+        self.arrival
+    }
+
+    pub fn pool(&self) -> usize {
+        self.pool
+    }
+
+    /// Whether it may join the queue. `look` tells waiting, taken so far, and idle threads.
+    pub fn admit(&self, look: impl FnOnce() -> (u64, u64, usize)) -> Result<(), Shed> {
+        if self.deadline.is_none() && !self.gate.has_bounds() {
+            return Ok(());
+        }
+        let now = clock::now();
+        let (waiting, started, idle) = look();
+        let queue = Queue { waiting, started, threads: self.of_pool().threads(), idle: idle as u32 };
+        let arrival = Arrival {
+            deadline: self.deadline,
+            elapsed: now.saturating_sub(self.arrival),
+            service: self.route.mean_service_time(),
+        };
+        match self.of_pool().admission.admit(self.gate.instant(now), queue, arrival) {
+            Verdict::Admit => Ok(()),
+            Verdict::Shed { reason, retry_after } => Err(Shed { reason, retry_after }),
+        }
+    }
+
+    /// Waits for a place among the threads, which only a request of a slow route has to.
+    pub async fn enter(&self) -> Result<Place, Shed> {
+        let (lanes, now) = (&self.of_pool().lanes, self.gate.instant(self.arrival));
+        if self.has_no_lane {
+            return Ok(lanes.let_past(&self.route, now));
+        }
+        let turn = match lanes.enter(&self.route, now) {
+            Entry::Enter(place) => return Ok(place),
+            Entry::Wait(turn) => turn,
+        };
+        let Some((left, shed)) = self.patience() else { return Ok(turn.await) };
+        tokio::time::timeout(left, turn).await.map_err(|_| shed)
+    }
+
+    /// How much longer it may wait for a thread, and what becomes of it then.
+    pub fn patience(&self) -> Option<(Duration, Shed)> {
+        let waited = clock::now().saturating_sub(self.arrival);
+        let bound = |limit: Option<Duration>, reason| Some((limit?.saturating_sub(waited), reason));
+        let bounds =
+            [bound(self.gate.bounds.max_wait_time, Reason::WaitTime), bound(self.deadline, Reason::Deadline)];
+        let (left, reason) = bounds.into_iter().flatten().min_by_key(|(left, _)| *left)?;
+        Some((left, Shed { reason, retry_after: Duration::from_secs(1) }))
+    }
+
+    /// PHP has ended the response.
+    pub fn executed(&self, timing: Timing) {
+        self.route.record(timing.execution);
+        self.timing.set(Some(timing));
+    }
+
+    /// The answer's head is there.
+    pub fn answered(&self, status: u16) {
+        self.outcome.set(Outcome::Answered(status, clock::now()));
+    }
+
+    /// It was turned away, or given up while it waited.
+    pub fn shed(&self, reason: Reason) {
+        self.settle(|recorder| recorder.shed(self.id, metric(reason)));
+    }
+
+    /// Its engine died while it ran.
+    pub fn lost(&self) {
+        self.settle(|recorder| recorder.lost(self.id));
+    }
+
+    /// It never was for PHP: its body was refused.
+    pub fn refused(&self) {
+        self.settle(|_| ());
+    }
+
+    fn settle(&self, count: impl FnOnce(&Recorder)) {
+        if !matches!(self.outcome.replace(Outcome::Settled), Outcome::Settled) {
+            count(&self.gate.recorder);
+        }
+    }
+
+    fn of_pool(&self) -> &Pool {
+        self.gate.pools.get(self.pool)
+    }
+
+    fn record(&self, status: u16, began: Duration) {
+        let timing = self.timing.get();
+        let ended = clock::now();
+        let since = |moment: Duration| moment.saturating_sub(self.arrival);
+        self.gate.recorder.request(&Request {
+            route: self.id,
+            queue_wait: timing.map_or(Duration::ZERO, |timing| timing.waited),
+            // A script that is still running when its client leaves has run up to now.
+            execution: timing.map_or_else(|| since(ended), |timing| timing.execution),
+            cpu: timing.and_then(|timing| timing.cpu),
+            first_byte: since(began),
+            total: since(ended),
+            status,
+            deadline: self.deadline,
+        });
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        match self.outcome.get() {
+            Outcome::Waiting => self.shed(Reason::ClientGone),
+            Outcome::Answered(status, began) => self.record(status, began),
+            Outcome::Settled => {}
+        }
+    }
+}
+
+fn metric(reason: Reason) -> regent_metrics::Reason {
+    match reason {
+        Reason::QueueFull => regent_metrics::Reason::QueueFull,
+        Reason::WaitTime => regent_metrics::Reason::WaitTime,
+        Reason::Deadline => regent_metrics::Reason::Deadline,
+        Reason::Draining => regent_metrics::Reason::Draining,
+        Reason::ClientGone => regent_metrics::Reason::ClientGone,
+    }
+}

@@ -1,0 +1,170 @@
+//! Which thread numbers of one engine are in use, by which pool.
+
+use regent_wire::Region;
+use regent_wire::control::ThreadStart;
+use std::time::Duration;
+
+/// The thread numbers of one generation. Times are of [`regent_wire::clock`].
+#[derive(Debug)]
+pub(crate) struct Roster {
+    places: Vec<Place>,
+}
+
+/// A thread of the roster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub index: u16,
+    pub stage: MemberStage,
+    pub ordered: Duration,
+}
+
+/// How far a thread is, as the server knows it by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberStage {
+    Ordered,
+    /// It was told to end after its request.
+    Retiring,
+    /// It ended by itself, as a worker does whose script fails too often, and is not started again.
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Free,
+    Taken { pool: u16, stage: MemberStage, ordered: Duration },
+}
+
+impl Roster {
+    /// With room for so many threads.
+    pub fn new(most: usize) -> Self {
+        Self { places: vec![Place::Free; most] }
+    }
+
+    /// Takes free numbers for so many threads of a pool, or as many as there are.
+    pub fn order(&mut self, pool: u16, count: u16, now: Duration) -> Vec<ThreadStart> {
+        let free = self.places.iter_mut().enumerate().filter(|(_, place)| **place == Place::Free);
+        free.take(usize::from(count))
+            .map(|(index, place)| {
+                *place = Place::Taken { pool, stage: MemberStage::Ordered, ordered: now };
+                ThreadStart { index: index as u16, pool }
+            })
+            .collect()
+    }
+
+    /// Numbers that no thread has.
+    pub fn free(&self) -> usize {
+        self.places.iter().filter(|place| **place == Place::Free).count()
+    }
+
+    /// Numbers that threads have.
+    pub fn in_use(&self) -> usize {
+        self.places.len() - self.free()
+    }
+
+    /// Threads of a pool that are there to stay.
+    pub fn size(&self, pool: u16) -> u16 {
+        self.members(pool).filter(|member| member.stage == MemberStage::Ordered).count() as u16
+    }
+
+    /// The threads of a pool, by number.
+    pub fn members(&self, pool: u16) -> impl Iterator<Item = Member> {
+        self.places.iter().enumerate().filter_map(move |(index, place)| match *place {
+            Place::Taken { pool: of, stage, ordered } if of == pool => {
+                Some(Member { index: index as u16, stage, ordered })
+            }
+            _ => None,
+        })
+    }
+
+    /// Notes that these threads were told to end.
+    pub fn retire(&mut self, threads: &[u16]) {
+        for &index in threads {
+            if let Some(Place::Taken { stage, .. }) = self.places.get_mut(usize::from(index)) {
+                *stage = MemberStage::Retiring;
+            }
+        }
+    }
+
+    /// Notes that a thread has ended. One that was not told to keeps its number: it has failed.
+    pub fn ended(&mut self, index: u16, region: &Region) {
+        let Some(place) = self.places.get_mut(usize::from(index)) else { return };
+        match place {
+            Place::Free => {}
+            Place::Taken { stage: stage @ MemberStage::Ordered, .. } => *stage = MemberStage::Failed,
+            Place::Taken { .. } => {
+                region.reuse(usize::from(index));
+                *place = Place::Free;
+            }
+        }
+    }
+
+    /// Makes the numbers of a pool's failed threads free, so that they can be tried again.
+    pub fn forget_failed(&mut self, pool: u16) {
+        for place in &mut self.places {
+            if matches!(place, Place::Taken { pool: of, stage: MemberStage::Failed, .. } if *of == pool) {
+                *place = Place::Free;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regent_wire::Geometry;
+
+    fn region() -> Region {
+        let geometry = Geometry {
+            io_threads: 1,
+            slots_per_io: 64,
+            pools: 2,
+            threads: 4,
+            head_capacity: 4096,
+            request_capacity: 4096,
+            response_capacity: 4096,
+        };
+        Region::create(geometry).unwrap()
+    }
+
+    fn order(roster: &mut Roster, pool: u16, count: u16) -> Vec<u16> {
+        roster.order(pool, count, Duration::ZERO).iter().map(|thread| thread.index).collect()
+    }
+
+    #[test]
+    fn no_number_is_given_twice_and_no_more_than_there_are() {
+        let mut roster = Roster::new(4);
+        assert_eq!(order(&mut roster, 0, 3), [0, 1, 2]);
+        assert_eq!(order(&mut roster, 1, 3), [3]);
+        assert_eq!((roster.size(0), roster.size(1), roster.free()), (3, 1, 0));
+    }
+
+    #[test]
+    fn a_retired_thread_leaves_the_pool_at_once_and_its_number_when_it_has_ended() {
+        let (mut roster, region) = (Roster::new(2), region());
+        order(&mut roster, 0, 2);
+        region.retire(0);
+        roster.retire(&[0]);
+        assert_eq!((roster.size(0), roster.free()), (1, 0));
+        roster.ended(0, &region);
+        assert_eq!((roster.free(), region.is_retired(0)), (1, false));
+        assert_eq!(order(&mut roster, 1, 1), [0]);
+    }
+
+    #[test]
+    fn a_thread_that_ends_by_itself_is_not_replaced_until_it_is_tried_again() {
+        let (mut roster, region) = (Roster::new(2), region());
+        order(&mut roster, 1, 2);
+        roster.ended(1, &region);
+        assert_eq!((roster.size(1), roster.free()), (1, 0));
+        roster.forget_failed(1);
+        assert_eq!(order(&mut roster, 1, 2), [1]);
+    }
+
+    #[test]
+    fn an_engine_can_say_anything() {
+        let (mut roster, region) = (Roster::new(2), region());
+        roster.ended(7, &region);
+        roster.ended(1, &region);
+        assert_eq!(roster.free(), 2);
+    }
+}

@@ -1,0 +1,175 @@
+//! One generation: an engine process with its memory and its threads.
+
+use crate::process::{EngineProcess, Occurrence};
+use crate::roster::Roster;
+use regent_wire::control::{Event, Order, Start, ThreadStart};
+use regent_wire::{Backend, Region};
+use rustix::fd::OwnedFd;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+/// What the supervisor hears of an engine.
+pub(super) struct Note {
+    pub id: u64,
+    pub what: What,
+}
+
+pub(super) enum What {
+    NotStarted(io::Error),
+    /// The process exists, with this id.
+    Spawned(u32),
+    Event(Event),
+    Ended(ExitStatus),
+    /// It has not drained, or not started, in the time that it had.
+    Late,
+}
+
+/// A running engine, or one that is about to start. Dropped, it is killed.
+pub(super) struct Generation {
+    pub id: u64,
+    pub backend: Arc<Backend>,
+    pub roster: Roster,
+    pub since: Instant,
+    pub pid: Option<u32>,
+    /// Bytes that the process had before its threads.
+    pub bare_memory: Option<u64>,
+    /// Owns the process: aborted, it kills it.
+    pub watcher: JoinHandle<()>,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Kills the process, whose end is then noted as any other.
+    kill: Arc<Notify>,
+    notes: mpsc::UnboundedSender<Note>,
+}
+
+/// What a generation is made of.
+pub(super) struct Blueprint {
+    pub id: u64,
+    pub program: PathBuf,
+    pub backend: Arc<Backend>,
+    pub doorbells: Vec<Arc<OwnedFd>>,
+    pub start: Start,
+    /// With the threads of `start`.
+    pub roster: Roster,
+    pub notes: mpsc::UnboundedSender<Note>,
+}
+
+impl Generation {
+    /// Starts the engine after `wait`.
+    pub fn launch(blueprint: Blueprint, wait: Duration) -> Self {
+        let (orders, received) = mpsc::unbounded_channel();
+        let kill = Arc::new(Notify::new());
+        let watch = Watch {
+            id: blueprint.id,
+            program: blueprint.program,
+            backend: Arc::clone(&blueprint.backend),
+            doorbells: blueprint.doorbells,
+            start: blueprint.start,
+            orders: received,
+            notes: blueprint.notes.clone(),
+        };
+        Self {
+            id: blueprint.id,
+            backend: blueprint.backend,
+            roster: blueprint.roster,
+            since: Instant::now() + wait,
+            pid: None,
+            bare_memory: None,
+            watcher: tokio::spawn(watch.run(wait, Arc::clone(&kill))),
+            orders,
+            kill,
+            notes: blueprint.notes,
+        }
+    }
+
+    pub fn region(&self) -> &Region {
+        self.backend.region()
+    }
+
+    /// Has these threads started.
+    pub fn start_threads(&self, threads: Vec<ThreadStart>) {
+        // The engine is gone otherwise, and its end is about to be noted.
+        let _ = self.orders.send(Order::Start { threads });
+    }
+
+    /// Kills the process after so long, unless it has ended by itself.
+    pub fn kill_after(&self, deadline: Duration) {
+        let kill = Arc::clone(&self.kill);
+        tokio::spawn(async move {
+            tokio::time::sleep(deadline).await;
+            kill.notify_one();
+        });
+    }
+
+    /// Notes [`What::Late`] after so long.
+    pub fn remind_after(&self, deadline: Duration) {
+        let (id, notes) = (self.id, self.notes.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(deadline).await;
+            // The supervisor has stopped otherwise.
+            let _ = notes.send(Note { id, what: What::Late });
+        });
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+/// Starts an engine, passes on orders to it and what it says until it ends.
+struct Watch {
+    id: u64,
+    program: PathBuf,
+    backend: Arc<Backend>,
+    doorbells: Vec<Arc<OwnedFd>>,
+    start: Start,
+    orders: mpsc::UnboundedReceiver<Order>,
+    notes: mpsc::UnboundedSender<Note>,
+}
+
+impl Watch {
+    async fn run(mut self, wait: Duration, kill: Arc<Notify>) {
+        tokio::time::sleep(wait).await;
+        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start).await;
+        let mut process = match spawned {
+            Ok(process) => process,
+            Err(error) => return self.note(What::NotStarted(error)),
+        };
+        tracing::debug!(pid = process.pid(), "an engine was started");
+        self.note(What::Spawned(process.pid()));
+        loop {
+            let occurrence = tokio::select! {
+                occurrence = process.next() => occurrence,
+                Some(order) = self.orders.recv() => {
+                    // What cannot be told will be seen to have ended.
+                    let _ = process.order(&order).await;
+                    continue;
+                }
+                () = kill.notified() => {
+                    tracing::warn!("an engine was killed: it had not drained by the deadline");
+                    process.kill();
+                    process.next().await
+                }
+            };
+            match occurrence {
+                Ok(Occurrence::Event(event)) => self.note(What::Event(event)),
+                Ok(Occurrence::Ended(status)) => return self.note(What::Ended(status)),
+                Err(error) => {
+                    process.kill();
+                    return self.note(What::NotStarted(error));
+                }
+            }
+        }
+    }
+
+    /// The supervisor has stopped otherwise; the drop of the process ends it.
+    fn note(&self, what: What) {
+        let _ = self.notes.send(Note { id: self.id, what });
+    }
+}

@@ -1,0 +1,415 @@
+//! How many threads the pools have: observes them, asks the policy, and carries out what it decides.
+
+use super::generation::Generation;
+use super::stuck;
+use crate::machine::{self, ThreadStates};
+use crate::plan::PoolPlan;
+use crate::pools::Pools;
+use crate::roster::{Member, MemberStage};
+use regent_dispatch::scaling::{Decision, Limits, Memory, Observation, Reason, Scaler, Threads};
+use regent_metrics::Direction;
+use regent_wire::{ThreadState, ThreadView, clock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Between two looks while requests wait: the shortest, and the longest, which it comes to when the looks change nothing.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(20);
+/// Between two looks while none waits.
+const REST: Duration = Duration::from_millis(100);
+/// How long a reading of the machine's limits and memory is good for.
+const MACHINE_READING: Duration = Duration::from_millis(250);
+/// Changes that are remembered for lists.
+const REMEMBERED: usize = 256;
+
+/// The pools of a server, over all generations of its engine.
+pub(super) struct Growth {
+    pools: Vec<PoolGrowth>,
+    shared: Arc<Pools>,
+    machine: Machine,
+    events: VecDeque<ScaleEvent>,
+    look_after: Duration,
+}
+
+/// A change of a pool's size.
+#[derive(Debug, Clone)]
+pub(crate) struct ScaleEvent {
+    pub at: SystemTime,
+    /// An index into the pools.
+    pub pool: usize,
+    pub from: u32,
+    pub to: u32,
+    pub reason: String,
+}
+
+/// What is kept of one pool.
+struct PoolGrowth {
+    plan: PoolPlan,
+    /// What the operator set by hand, or the plan's.
+    least: u16,
+    scaler: Scaler,
+    states: ThreadStates,
+    /// Requests that the threads of earlier generations had taken.
+    taken_before: u64,
+    /// From the last order of a thread until it was ready; zero if not known.
+    boot_time: Duration,
+    /// When the threads were ordered whose boot is being measured.
+    measured: Option<Duration>,
+    added: u64,
+    removed: u64,
+}
+
+/// The machine, read now and then.
+struct Machine {
+    read: Option<Duration>,
+    cores: f32,
+    memory: Option<machine::Memory>,
+    /// Of the engine, in bytes.
+    resident: Option<u64>,
+}
+
+/// The threads of a pool at one moment.
+#[derive(Default)]
+struct Look {
+    threads: Threads,
+    /// Kernel ids of the busy ones, and of the booting ones.
+    busy: Vec<(u32, ThreadView)>,
+    booting: Vec<u32>,
+    /// When the youngest thread that has been ready was ordered, and became ready.
+    youngest: Option<(Duration, Duration)>,
+}
+
+impl Growth {
+    pub fn new(plans: &[PoolPlan], shared: Arc<Pools>, max_idle: Duration) -> Self {
+        let pools = plans.iter().map(|plan| PoolGrowth::new(plan.clone(), max_idle)).collect();
+        let machine = Machine { read: None, cores: machine::cpus(), memory: None, resident: None };
+        Self { pools, shared, machine, events: VecDeque::new(), look_after: SHORTEST_LOOK }
+    }
+
+    /// Whether any pool can have another size than it has at the beginning.
+    pub fn is_possible(&self) -> bool {
+        self.pools.iter().any(PoolGrowth::is_flexible)
+    }
+
+    /// Threads that each pool of the next generation begins with: as many as it has in this one.
+    pub fn sizes(&self, current: Option<&Generation>) -> Vec<u16> {
+        let size = |(index, pool): (usize, &PoolGrowth)| {
+            let now = current.map_or(0, |generation| generation.roster.size(index as u16));
+            now.clamp(pool.least, pool.plan.most.max(pool.least))
+        };
+        self.pools.iter().enumerate().map(size).collect()
+    }
+
+    /// A generation with memory of its own takes over: its count of taken requests begins anew.
+    pub fn begin_generation(&mut self, old: &Generation) {
+        for (index, pool) in self.pools.iter_mut().enumerate() {
+            pool.taken_before += old.region().taken(index);
+            pool.states = ThreadStates::default();
+            pool.measured = None;
+        }
+        self.machine.read = None;
+    }
+
+    /// Looks at all pools and changes what the policy wants changed. Returns how long until the next look; `None`: when
+    /// somebody calls, or after [`Growth::rest`].
+    pub fn look(&mut self, generation: &mut Generation) -> Option<Duration> {
+        let now = clock::now();
+        self.machine.refresh(now, generation);
+        let looks: Vec<Look> = self.looks(generation, now);
+        let runnable: u16 = looks.iter().map(|look| look.threads.runnable).sum();
+        let (mut changed, mut pressed) = (false, false);
+        for (index, look) in looks.iter().enumerate() {
+            self.shared.get(index).set_threads(u32::from(look.threads.idle + look.threads.busy));
+            let pool = &mut self.pools[index];
+            if !pool.is_flexible() {
+                continue;
+            }
+            pool.measure_boot(look);
+            let elsewhere = runnable - look.threads.runnable;
+            let seen = self.machine.observation(generation, index, now, look, pool, elsewhere);
+            pressed |= seen.waiting > 0 || look.threads.booting > 0;
+            let decision = pool.scaler.decide(&seen);
+            changed |= self.carry_out(generation, index, decision, now);
+        }
+        self.look_after = match changed {
+            true => SHORTEST_LOOK,
+            false => (self.look_after * 3 / 2).clamp(SHORTEST_LOOK, LONGEST_LOOK),
+        };
+        pressed.then_some(self.look_after)
+    }
+
+    /// The time between two looks while nobody waits.
+    pub fn rest(&mut self) -> Duration {
+        self.look_after = SHORTEST_LOOK;
+        REST
+    }
+
+    /// By hand: adds so many threads, all of them or none.
+    pub fn add(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, (u16, u16)> {
+        let size = generation.roster.size(pool as u16);
+        let most = self.pools[pool].plan.most;
+        generation.roster.forget_failed(pool as u16);
+        let room = generation.roster.free().min(usize::from(most.saturating_sub(size)));
+        if usize::from(count) > room {
+            return Err((size, size + room as u16));
+        }
+        self.start(generation, pool, count, clock::now());
+        self.set_by_hand(pool, size, size + count, "added by hand");
+        Ok(size + count)
+    }
+
+    /// By hand: takes so many threads away, all of them or none; one stays.
+    pub fn remove(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, u16> {
+        let size = generation.roster.size(pool as u16);
+        if count >= size {
+            return Err(size);
+        }
+        self.retire(generation, pool, count);
+        self.set_by_hand(pool, size, size - count, "removed by hand");
+        Ok(size - count)
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = &ScaleEvent> {
+        self.events.iter()
+    }
+
+    /// Threads that a pool has at least, and that it may have.
+    pub fn limits(&self, pool: usize) -> (u16, u16) {
+        (self.pools[pool].least, self.pools[pool].plan.most)
+    }
+
+    /// How often a pool has grown, and shrunk.
+    pub fn changes(&self, pool: usize) -> (u64, u64) {
+        (self.pools[pool].added, self.pools[pool].removed)
+    }
+
+    /// Requests that the threads of a pool have taken, of all generations.
+    pub fn taken(&self, pool: usize, current: &Generation) -> u64 {
+        self.pools[pool].taken_before + current.region().taken(pool)
+    }
+
+    fn looks(&mut self, generation: &Generation, now: Duration) -> Vec<Look> {
+        let mut looks: Vec<Look> =
+            (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
+        let Some(pid) = generation.pid else { return looks };
+        for (pool, look) in self.pools.iter_mut().zip(&mut looks) {
+            // A look at threads of which none can be added or taken away is for nothing.
+            look.sample(&mut pool.states, pid, now);
+        }
+        looks
+    }
+
+    fn carry_out(
+        &mut self,
+        generation: &mut Generation,
+        pool: usize,
+        decision: Decision,
+        now: Duration,
+    ) -> bool {
+        match decision {
+            Decision::Keep => false,
+            Decision::Add { count, reason } => {
+                let started = self.start(generation, pool, count, now);
+                self.note(pool, &reason, started);
+                started > 0
+            }
+            Decision::Remove { count, reason } => {
+                let retired = self.retire(generation, pool, count);
+                self.note(pool, &reason, retired);
+                retired > 0
+            }
+        }
+    }
+
+    fn start(&mut self, generation: &mut Generation, pool: usize, count: u16, now: Duration) -> u16 {
+        let threads = generation.roster.order(pool as u16, count, now);
+        let started = threads.len() as u16;
+        if started > 0 {
+            generation.start_threads(threads);
+            self.pools[pool].measured = Some(now);
+            self.pools[pool].added += 1;
+            self.shared.registry.scaled(self.shared.get(pool).id, Direction::Up);
+        }
+        started
+    }
+
+    /// Those that have been idle for the longest first, then those that boot, then the busy ones.
+    fn retire(&mut self, generation: &mut Generation, pool: usize, count: u16) -> u16 {
+        let mut candidates: Vec<(u8, Duration, u16)> = generation
+            .roster
+            .members(pool as u16)
+            .filter(|member| member.stage == MemberStage::Ordered)
+            .map(|member| rank(&member, generation.region().thread_view(usize::from(member.index))))
+            .collect();
+        candidates.sort_unstable();
+        let threads: Vec<u16> =
+            candidates.iter().take(usize::from(count)).map(|(_, _, index)| *index).collect();
+        generation.roster.retire(&threads);
+        for &thread in &threads {
+            generation.region().retire(usize::from(thread));
+        }
+        if !threads.is_empty() {
+            self.pools[pool].removed += 1;
+            self.shared.registry.scaled(self.shared.get(pool).id, Direction::Down);
+        }
+        threads.len() as u16
+    }
+
+    fn note(&mut self, pool: usize, reason: &Reason, count: u16) {
+        if count == 0 {
+            return;
+        }
+        let name = &self.pools[pool].plan.name;
+        tracing::info!(pool = name, reason = %reason, "threads were scaled");
+        self.remember(pool, reason.from, reason.to, reason.cause.to_string());
+    }
+
+    fn set_by_hand(&mut self, pool: usize, from: u16, to: u16, reason: &str) {
+        self.pools[pool].least = to;
+        self.pools[pool].scaler.set_least(to);
+        tracing::info!(pool = self.pools[pool].plan.name, from, to, reason, "threads were scaled");
+        self.remember(pool, u32::from(from), u32::from(to), reason.to_owned());
+    }
+
+    fn remember(&mut self, pool: usize, from: u32, to: u32, reason: String) {
+        if self.events.len() == REMEMBERED {
+            self.events.pop_front();
+        }
+        self.events.push_back(ScaleEvent { at: SystemTime::now(), pool, from, to, reason });
+    }
+}
+
+impl PoolGrowth {
+    fn new(plan: PoolPlan, max_idle: Duration) -> Self {
+        let limits = Limits { least: plan.least, most: plan.most, max_idle };
+        Self {
+            least: plan.least,
+            plan,
+            scaler: Scaler::new(limits),
+            states: ThreadStates::default(),
+            taken_before: 0,
+            boot_time: Duration::ZERO,
+            measured: None,
+            added: 0,
+            removed: 0,
+        }
+    }
+
+    fn is_flexible(&self) -> bool {
+        self.plan.most > self.plan.least || self.least != self.plan.least
+    }
+
+    /// Of the last threads that were ordered: the first of them that is ready tells.
+    fn measure_boot(&mut self, look: &Look) {
+        if let (Some(ordered), Some((youngest, ready))) = (self.measured, look.youngest) {
+            if youngest >= ordered {
+                self.boot_time = ready.saturating_sub(ordered);
+                self.measured = None;
+            }
+        }
+    }
+}
+
+impl Machine {
+    fn refresh(&mut self, now: Duration, generation: &mut Generation) {
+        if self.read.is_some_and(|read| now < read + MACHINE_READING) {
+            return;
+        }
+        self.read = Some(now);
+        self.cores = machine::cpus();
+        self.memory = machine::memory();
+        self.resident = generation.pid.and_then(machine::resident);
+    }
+
+    fn observation(
+        &self,
+        generation: &Generation,
+        index: usize,
+        now: Duration,
+        look: &Look,
+        pool: &PoolGrowth,
+        runnable_elsewhere: u16,
+    ) -> Observation {
+        let region = generation.region();
+        let oldest = region.oldest(index).map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        Observation {
+            now,
+            waiting: u32::try_from(region.waiting(index)).unwrap_or(u32::MAX),
+            oldest_wait: oldest,
+            started: pool.taken_before + region.taken(index),
+            threads: look.threads,
+            boot_time: pool.boot_time,
+            cores: self.cores,
+            runnable_elsewhere,
+            memory: self.memory.map(|memory| Memory {
+                limit: memory.limit,
+                used: memory.used,
+                per_thread: self.per_thread(generation),
+            }),
+        }
+    }
+
+    /// Bytes that a thread takes on average; 0 if it is not known.
+    fn per_thread(&self, generation: &Generation) -> u64 {
+        let threads = generation.roster.in_use() as u64;
+        match (self.resident, generation.bare_memory) {
+            (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
+            _ => 0,
+        }
+    }
+}
+
+impl Look {
+    fn at(generation: &Generation, pool: u16) -> Self {
+        let mut look = Self::default();
+        let members = generation.roster.members(pool);
+        for member in members.filter(|member| member.stage == MemberStage::Ordered) {
+            look.add(&member, generation.region().thread_view(usize::from(member.index)));
+        }
+        look
+    }
+
+    fn add(&mut self, member: &Member, view: ThreadView) {
+        match view.state {
+            ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
+                self.threads.booting += 1;
+                self.booting.push(view.tid);
+            }
+            ThreadState::Idle => self.threads.idle += 1,
+            ThreadState::Busy => {
+                self.threads.busy += 1;
+                self.busy.push((view.tid, view));
+            }
+        }
+        let is_ready = matches!(view.state, ThreadState::Idle | ThreadState::Busy);
+        if is_ready && self.youngest.is_none_or(|(ordered, _)| member.ordered > ordered) {
+            self.youngest = Some((member.ordered, view.since));
+        }
+    }
+
+    /// Finds out which of the threads want the CPU at this moment.
+    fn sample(&mut self, states: &mut ThreadStates, pid: u32, now: Duration) {
+        let tids: Vec<u32> =
+            self.busy.iter().map(|(tid, _)| *tid).chain(self.booting.iter().copied()).collect();
+        let runnable = states.runnable(pid, &tids);
+        let (busy, booting) = runnable.split_at(self.busy.len());
+        let count = |flags: &[bool]| flags.iter().filter(|runnable| **runnable).count() as u16;
+        self.threads.runnable = count(busy);
+        self.threads.booting_runnable = count(booting);
+        let usual = stuck::usual(self.busy.iter().map(|(_, view)| view));
+        let is_stuck = |view: &ThreadView| stuck::is_stuck(view, usual, now);
+        let blocked = self.busy.iter().zip(busy).filter(|(_, runnable)| !**runnable);
+        self.threads.stuck = blocked.filter(|((_, view), _)| is_stuck(view)).count() as u16;
+    }
+}
+
+/// By which threads are taken away: how little it disturbs, since when, and the number.
+fn rank(member: &Member, view: ThreadView) -> (u8, Duration, u16) {
+    let class = match view.state {
+        ThreadState::Idle => 0,
+        ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => 1,
+        ThreadState::Busy => 2,
+    };
+    (class, view.since, member.index)
+}

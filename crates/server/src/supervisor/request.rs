@@ -1,0 +1,183 @@
+//! What the supervisor is asked while it runs: by the admin API.
+
+use super::State;
+use super::generation::Generation;
+use super::growth::ScaleEvent;
+use crate::roster::MemberStage;
+use regent_wire::{Backend, ThreadView, clock};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A question or an order; the answer comes through the sender.
+pub(crate) enum Request {
+    View(oneshot::Sender<View>),
+    Add { pool: usize, count: u16, answer: oneshot::Sender<Result<u16, Refused>> },
+    Remove { pool: usize, count: u16, answer: oneshot::Sender<Result<u16, Refused>> },
+    RestartWorkers(oneshot::Sender<Result<u32, Refused>>),
+}
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The pool has so many threads, and could have so many.
+    TooMany {
+        threads: u16,
+        most: u16,
+    },
+    /// The pool has so many threads, of which one must stay.
+    TooFew {
+        threads: u16,
+    },
+    Unavailable(String),
+}
+
+/// Asks the supervisor. It can be cloned and sent anywhere.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+/// How things stand.
+pub(crate) struct View {
+    pub pools: Vec<PoolView>,
+    pub events: Vec<ScaleEvent>,
+    /// Engines that have been started.
+    pub generations: u64,
+    pub deaths: u64,
+    pub restarting: bool,
+    /// `None` between two engines.
+    pub backend: Option<Arc<Backend>>,
+}
+
+/// A pool, in the order of the plan.
+pub(crate) struct PoolView {
+    /// Without those that are leaving.
+    pub size: u16,
+    pub least: u16,
+    pub most: u16,
+    pub waiting: u64,
+    pub oldest_wait: Duration,
+    /// Changes of its size by scaling and by hand: up and down.
+    pub added: u64,
+    pub removed: u64,
+    pub threads: Vec<ThreadListing>,
+}
+
+/// A thread of the current generation.
+pub(crate) struct ThreadListing {
+    pub index: u16,
+    pub stage: MemberStage,
+    pub view: ThreadView,
+    /// Time in its state.
+    pub since: Duration,
+}
+
+impl Handle {
+    pub fn new(requests: mpsc::UnboundedSender<Request>) -> Self {
+        Self { requests }
+    }
+
+    pub async fn view(&self) -> Result<View, Refused> {
+        self.ask(Request::View).await
+    }
+
+    /// Adds threads to a pool, all of them or none; returns its size then.
+    pub async fn add(&self, pool: usize, count: u16) -> Result<u16, Refused> {
+        self.ask(|answer| Request::Add { pool, count, answer }).await?
+    }
+
+    /// Takes threads from a pool, all of them or none; returns its size then.
+    pub async fn remove(&self, pool: usize, count: u16) -> Result<u16, Refused> {
+        self.ask(|answer| Request::Remove { pool, count, answer }).await?
+    }
+
+    /// Replaces the engine; returns the number of worker threads when the new ones serve.
+    pub async fn restart_workers(&self) -> Result<u32, Refused> {
+        self.ask(Request::RestartWorkers).await?
+    }
+
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, Refused> {
+        let stopping = |_| Refused::Unavailable("the server is stopping".to_owned());
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(request(answer)).map_err(|_| stopping(()))?;
+        answered.await.map_err(|_| stopping(()))
+    }
+}
+
+impl State {
+    /// Who asked may have gone, and then the answer is for nobody.
+    pub(super) fn answer(&mut self, request: Request, draining: &[Generation]) {
+        match request {
+            Request::View(answer) => drop(answer.send(self.view(draining))),
+            Request::Add { pool, count, answer } => drop(answer.send(self.add(pool, count))),
+            Request::Remove { pool, count, answer } => drop(answer.send(self.remove(pool, count))),
+            Request::RestartWorkers(answer) => self.restart_workers(answer),
+        }
+    }
+
+    fn add(&mut self, pool: usize, count: u16) -> Result<u16, Refused> {
+        let current = self.current.as_mut().ok_or_else(no_engine)?;
+        self.growth.add(current, pool, count).map_err(|(threads, most)| Refused::TooMany { threads, most })
+    }
+
+    fn remove(&mut self, pool: usize, count: u16) -> Result<u16, Refused> {
+        let current = self.current.as_mut().ok_or_else(no_engine)?;
+        self.growth.remove(current, pool, count).map_err(|threads| Refused::TooFew { threads })
+    }
+
+    fn restart_workers(&mut self, answer: oneshot::Sender<Result<u32, Refused>>) {
+        if self.recipe.plans.iter().all(|pool| pool.worker.is_none()) {
+            return drop(answer.send(Ok(0)));
+        }
+        self.restarts.push(answer);
+        self.replace("the workers are to be restarted");
+    }
+
+    fn view(&self, draining: &[Generation]) -> View {
+        let pools = 0..self.recipe.plans.len();
+        View {
+            pools: pools.map(|pool| self.pool_view(pool)).collect(),
+            events: self.growth.events().cloned().collect(),
+            generations: self.next_id,
+            deaths: self.deaths,
+            restarting: self.replacement.is_some() || !draining.is_empty(),
+            backend: self.current.as_ref().map(|current| Arc::clone(&current.backend)),
+        }
+    }
+
+    fn pool_view(&self, pool: usize) -> PoolView {
+        let now = clock::now();
+        let (least, most) = self.growth.limits(pool);
+        let (added, removed) = self.growth.changes(pool);
+        let region = self.current.as_ref().map(Generation::region);
+        let oldest = region.and_then(|region| region.oldest(pool));
+        PoolView {
+            size: self.current.as_ref().map_or(0, |current| current.roster.size(pool as u16)),
+            least,
+            most,
+            waiting: region.map_or(0, |region| region.waiting(pool)),
+            oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            added,
+            removed,
+            threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
+        }
+    }
+}
+
+fn threads(generation: &Generation, pool: usize, now: Duration) -> Vec<ThreadListing> {
+    let listing = |member: crate::roster::Member| {
+        let view = generation.region().thread_view(usize::from(member.index));
+        ThreadListing {
+            index: member.index,
+            stage: member.stage,
+            view,
+            since: now.saturating_sub(view.since),
+        }
+    };
+    generation.roster.members(pool as u16).map(listing).collect()
+}
+
+fn no_engine() -> Refused {
+    Refused::Unavailable("no engine is running at this moment: it is being started again".to_owned())
+}
