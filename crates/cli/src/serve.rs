@@ -4,6 +4,7 @@ use crate::log;
 use anyhow::{Context, Result};
 use regent_config::Config;
 use regent_server::{Options, Running};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -24,7 +25,10 @@ pub fn serve(config: Config) -> Result<()> {
             () = stops.next() => return Ok(()),
         };
         announce(&running);
-        stops.next().await;
+        tokio::select! {
+            () = stops.next() => {}
+            () = running.stop_wanted() => tracing::info!("the admin API was asked to stop the server"),
+        }
         tracing::info!("stopping: running requests are answered first; a second signal stops at once");
         tokio::select! {
             () = running.stop() => tracing::info!("stopped"),
@@ -58,11 +62,19 @@ impl Stops {
 
 fn announce(running: &Running) {
     for address in running.addresses() {
-        let host =
-            if address.ip().is_unspecified() { "localhost".to_owned() } else { address.ip().to_string() };
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        tracing::info!(address = %address, "serving http://{host}:{}", address.port());
+        tracing::info!(address = %address, "serving {}", url(address));
     }
+    if let Some(address) = running.admin_addresses().first() {
+        tracing::info!(address = %address, "the dashboard and the admin API are at {}", url(address));
+    }
+}
+
+/// As a browser on this machine reaches it.
+fn url(address: &SocketAddr) -> String {
+    let host =
+        if address.ip().is_unspecified() { "localhost".to_owned() } else { address.ip().to_string() };
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    format!("http://{host}:{}", address.port())
 }
 
 /// Each connection is a descriptor; the soft limit of most systems is 1,024.

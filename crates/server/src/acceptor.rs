@@ -10,7 +10,7 @@ use crate::spool::Spools;
 use crate::variables::Peer;
 use regent_handlers::Sites;
 use regent_http::{Drain, Settings};
-use regent_wire::Backend;
+use regent_wire::{Backend, RequestLine, Token};
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::io;
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Switch(Arc<Backend>, oneshot::Sender<()>),
     /// This engine is dead; another one is current.
     Bury(Arc<Backend>),
+    /// What are these requests of the engine? Those of other I/O threads are passed over.
+    Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
 
 /// A new connection.
@@ -162,6 +164,8 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, io: Rc<IoThread>, 
                 let _ = done.send(());
             }
             Command::Bury(dead) => io.bury(&dead),
+            // Who asked has gone otherwise.
+            Command::Describe(backend, tokens, answer) => drop(answer.send(io.describe(&backend, &tokens))),
         }
     }
 }

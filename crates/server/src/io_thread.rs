@@ -2,7 +2,7 @@
 
 use crate::pressure::Pressure;
 use regent_dispatch::lanes::Place;
-use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, SubmitError, Token};
+use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, RequestLine, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -106,6 +106,14 @@ impl IoThread {
         for backend in self.backends.borrow().iter() {
             self.port.borrow().running(backend, &mut visit);
         }
+    }
+
+    /// What these requests ask for, as far as they are this thread's.
+    pub fn describe(&self, backend: &Arc<Backend>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
+        let is_known = self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend));
+        let port = self.port.borrow();
+        let line = |token: &Token| Some((*token, port.request_line(*token)?));
+        tokens.iter().filter(|_| is_known).filter_map(line).collect()
     }
 
     /// Ends when a request has been submitted, at once if one is there.

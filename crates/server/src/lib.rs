@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod admin;
 mod answer;
+mod control;
 mod gate;
 mod io_thread;
 mod logged;
@@ -25,6 +27,8 @@ mod upload;
 mod variables;
 
 use acceptor::{Dealer, IoStart, Stage};
+use admin::{AdminListener, AdminTask};
+use control::ServerControl;
 use plan::Plan;
 use pools::Pools;
 use pressure::Pressure;
@@ -37,11 +41,13 @@ use spool::Spools;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use supervisor::{Recipe, Supervisor};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 
+pub use admin::AdminError;
 pub use spool::SpoolError;
 pub use supervisor::EngineError;
 
@@ -72,6 +78,8 @@ pub enum StartError {
     NoClassicThread { threads: u16, workers: u16 },
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     #[error("starting an I/O thread: {0}")]
     Thread(io::Error),
 }
@@ -82,6 +90,9 @@ pub struct Running {
     stage: watch::Sender<Stage>,
     threads: Vec<oneshot::Receiver<()>>,
     supervisor: Supervisor,
+    admin: Option<AdminTask>,
+    admin_addresses: Vec<SocketAddr>,
+    stop_wanted: Arc<Notify>,
     grace_period: Duration,
 }
 
@@ -90,6 +101,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let plan = Plan::new(&config)?;
     let spools = Spools::open(&config.global.php.spool)?;
     let listeners = config.servers.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
+    let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
     let addresses = listeners.iter().filter_map(|sockets| sockets[0].local_addr().ok()).collect();
     let sites = config
         .servers
@@ -129,22 +141,52 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         program: options.engine,
         geometry: plan.geometry,
         start: plan.start,
-        plans: plan.pools,
-        pools,
+        plans: plan.pools.clone(),
+        pools: Arc::clone(&pools),
         scheduling: plan.scheduling,
         max_idle: plan.max_idle,
         pressure,
         doorbells,
-        io_threads: senders,
+        io_threads: senders.clone(),
     };
     let supervisor = Supervisor::start(recipe, backend).await?;
-    Ok(Running { addresses, stage, threads, supervisor, grace_period: config.global.grace_period })
+    tokio::spawn(tick(Arc::downgrade(&pools)));
+    let stop_wanted = Arc::new(Notify::new());
+    let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
+    let control = Arc::new(ServerControl {
+        supervisor: supervisor.handle(),
+        pools,
+        plans: plan.pools,
+        io_threads: senders,
+        configuration: Arc::new(serde_json::to_value(&config).unwrap_or_default()),
+        stop: Arc::clone(&stop_wanted),
+    });
+    Ok(Running {
+        addresses,
+        stage,
+        threads,
+        supervisor,
+        admin: admin.map(|admin| admin.serve(control)),
+        admin_addresses,
+        stop_wanted,
+        grace_period: config.global.grace_period,
+    })
 }
 
 impl Running {
     /// The addresses that it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The addresses of the admin API; none if it is off or a Unix socket.
+    pub fn admin_addresses(&self) -> &[SocketAddr] {
+        &self.admin_addresses
+    }
+
+    /// Ends when the admin API was asked to stop the server.
+    pub async fn stop_wanted(&self) {
+        self.stop_wanted.notified().await;
     }
 
     /// Stops in good order: no new connections, running requests are answered, within the grace period; then
@@ -160,6 +202,20 @@ impl Running {
             }
         }
         self.supervisor.stop(deadline).await;
+        if let Some(admin) = self.admin {
+            admin.stop().await;
+        }
+    }
+}
+
+/// Moves what the metrics call recent along with time, until the server is gone.
+async fn tick(pools: Weak<Pools>) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        seconds.tick().await;
+        let Some(pools) = pools.upgrade() else { return };
+        pools.registry.tick(Instant::now());
     }
 }
 

@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub(crate) use growth::ScaleEvent;
 pub(crate) use request::{Handle, PoolView, Refused, Request, ThreadListing, View};
 
 /// An engine that lived shorter than this failed; the next waits before it starts.
@@ -37,6 +36,9 @@ const LAST_BACKOFF: Duration = Duration::from_secs(5);
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a new generation may boot its workers before it takes over all the same.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Why a generation was started after the death of another.
+const DIED: &str = "the last engine died";
 
 /// What an engine is started with, each time.
 pub(crate) struct Recipe {
@@ -90,7 +92,7 @@ impl Supervisor {
     pub async fn start(recipe: Recipe, backend: Arc<Backend>) -> Result<Self, EngineError> {
         let (notes, mut inbox) = mpsc::unbounded_channel();
         let mut state = State::new(recipe, notes);
-        let first = state.launch(backend, Duration::ZERO);
+        let first = state.launch(backend, Duration::ZERO, "the server's start");
         let id = first.id;
         state.current = Some(first);
         loop {
@@ -141,8 +143,6 @@ struct State {
     restarts: Vec<oneshot::Sender<Result<u32, Refused>>>,
     /// Engines in a row that did not live long.
     failures: u32,
-    /// Engines that have died without having been told to end.
-    deaths: u64,
 }
 
 impl State {
@@ -156,7 +156,6 @@ impl State {
             replacement: None,
             restarts: Vec::new(),
             failures: 0,
-            deaths: 0,
         }
     }
 
@@ -235,7 +234,6 @@ impl State {
             What::Ended(status) => {
                 let drained = draining.iter().any(|generation| generation.id == note.id);
                 if !(drained && status.success()) {
-                    self.deaths += 1;
                     self.recipe.pools.registry.engine_died();
                     tracing::error!(reason = describe(status), "the engine has died");
                 }
@@ -302,7 +300,7 @@ impl State {
         tracing::info!(reason, "starting a new generation of the engine");
         match new_backend(self.recipe.geometry, self.recipe.scheduling) {
             Ok(backend) => {
-                let next = self.launch(backend, Duration::ZERO);
+                let next = self.launch(backend, Duration::ZERO, reason);
                 next.remind_after(BOOT_DEADLINE);
                 self.replacement = Some(next);
             }
@@ -392,11 +390,11 @@ impl State {
             Err(error) => {
                 tracing::error!(%error, "no memory for a new engine; the old memory is used again");
                 let old = self.current.as_ref().expect("invariant: put back above").backend.clone();
-                self.current = Some(self.launch(old, LAST_BACKOFF));
+                self.current = Some(self.launch(old, LAST_BACKOFF, DIED));
                 return;
             }
         };
-        let next = self.launch(Arc::clone(&backend), wait);
+        let next = self.launch(Arc::clone(&backend), wait, DIED);
         let dead = self.current.replace(next).expect("invariant: put back above");
         self.switch_to(&backend).await;
         self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
@@ -423,7 +421,7 @@ impl State {
         }
     }
 
-    fn launch(&mut self, backend: Arc<Backend>, wait: Duration) -> Generation {
+    fn launch(&mut self, backend: Arc<Backend>, wait: Duration, reason: &str) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
         let mut roster = Roster::new(self.recipe.geometry.threads as usize);
@@ -439,6 +437,7 @@ impl State {
             doorbells: self.recipe.doorbells.clone(),
             start,
             roster,
+            reason: reason.to_owned(),
             notes: self.notes.clone(),
         };
         Generation::launch(blueprint, wait)

@@ -12,12 +12,16 @@
 //!   name bytes, NUL, value bytes, NUL        the NUL of the name only if there is a name
 //! ```
 
-use crate::names::{OTHER, WELL_KNOWN};
+use crate::names::{OTHER, WELL_KNOWN, key};
 
 /// Bytes before the first variable.
 pub(crate) const PREFIX: usize = 16;
 /// Bytes before a variable's name.
 pub(crate) const VARIABLE: usize = 8;
+/// Variables that are looked at for a request line; a head that was tampered with may announce any number.
+const MOST_VARIABLES: usize = 10_000;
+const METHOD: u16 = key("REQUEST_METHOD");
+const URI: u16 = key("REQUEST_URI");
 
 /// Builds an encoded head. Reusable: [`HeadBuilder::reset`].
 #[derive(Debug)]
@@ -42,6 +46,14 @@ pub struct Variable<'a> {
     pub name: &'a [u8],
     /// Followed by a NUL byte in memory.
     pub value: &'a [u8],
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLine {
+    pub method: Vec<u8>,
+    /// As the client sent it.
+    pub uri: Vec<u8>,
 }
 
 /// An encoded head, read.
@@ -147,6 +159,20 @@ impl<'a> Head<'a> {
     }
 }
 
+impl RequestLine {
+    pub(crate) fn of(head: Head<'_>) -> Option<Self> {
+        let mut line = Self { method: Vec::new(), uri: Vec::new() };
+        for variable in head.take(MOST_VARIABLES) {
+            if variable.key == METHOD {
+                line.method = variable.value.to_vec();
+            } else if variable.key == URI {
+                line.uri = variable.value.to_vec();
+            }
+        }
+        (!line.method.is_empty()).then_some(line)
+    }
+}
+
 impl<'a> Iterator for Head<'a> {
     type Item = Variable<'a>;
 
@@ -170,7 +196,6 @@ impl<'a> Iterator for Head<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::key;
 
     #[test]
     fn what_was_built_is_read_back() {

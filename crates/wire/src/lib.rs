@@ -91,7 +91,7 @@ pub use engine::{Engine, EngineThread};
 #[cfg(not(loom))]
 pub use frame::{Completion, End, Frame, HeadKind, LogLine, ResponseHead, Timing};
 #[cfg(not(loom))]
-pub use head::{Head, HeadBlock, HeadBuilder, Variable};
+pub use head::{Head, HeadBlock, HeadBuilder, RequestLine, Variable};
 pub use layout::{
     BodyState, Geometry, GeometryError, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling, ThreadState,
 };

@@ -8,6 +8,7 @@ mod rescue;
 use crate::backend::Backend;
 use crate::clock::nanoseconds;
 use crate::frame::Frame;
+use crate::head::{Head, RequestLine};
 use crate::layout::{BodyState, SlotControl, ThreadState};
 use crate::pipe;
 use crate::ring::{Corrupt, Reader, Writer};
@@ -391,12 +392,24 @@ impl<G> Port<G> {
         self.free.push(slot);
     }
 
-    /// `token` is what an engine says it runs, whose slots count over all I/O threads.
+    /// What a request of this port asks for, of which an engine says that it runs it ([`crate::ThreadView::token`]).
+    pub fn request_line(&self, token: Token) -> Option<RequestLine> {
+        let record = self.record_of(token)?;
+        let head = record.backend().region().head(token.slot as usize, record.head_len);
+        // The engine can change it while it is read, but not its copy.
+        RequestLine::of(Head::parse(&head.to_vec())?)
+    }
+
     fn guard_of(&self, token: Token) -> Option<&G> {
+        self.record_of(token)?.guard.as_ref()
+    }
+
+    /// `token` is what an engine says it runs, whose slots count over all I/O threads.
+    fn record_of(&self, token: Token) -> Option<&Record<G>> {
         let slot = (token.slot as usize).checked_sub(self.index(0))?;
         let record = self.records.get(slot)?;
         let is_running = matches!(record.phase, Phase::Held | Phase::Orphan);
-        record.guard.as_ref().filter(|_| is_running && record.generation == token.generation)
+        (is_running && record.generation == token.generation).then_some(record)
     }
 
     fn live(&self, token: Token) -> Result<&Record<G>, ReadError> {

@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
@@ -35,6 +35,9 @@ pub(super) struct Generation {
     pub backend: Arc<Backend>,
     pub roster: Roster,
     pub since: Instant,
+    started_at: SystemTime,
+    /// Why it was started.
+    reason: String,
     pub pid: Option<u32>,
     /// Bytes that the process had before its threads.
     pub bare_memory: Option<u64>,
@@ -55,6 +58,7 @@ pub(super) struct Blueprint {
     pub start: Start,
     /// With the threads of `start`.
     pub roster: Roster,
+    pub reason: String,
     pub notes: mpsc::UnboundedSender<Note>,
 }
 
@@ -77,12 +81,23 @@ impl Generation {
             backend: blueprint.backend,
             roster: blueprint.roster,
             since: Instant::now() + wait,
+            started_at: SystemTime::now(),
+            reason: blueprint.reason,
             pid: None,
             bare_memory: None,
             watcher: tokio::spawn(watch.run(wait, Arc::clone(&kill))),
             orders,
             kill,
             notes: blueprint.notes,
+        }
+    }
+
+    /// For lists; counted from 1.
+    pub fn describe(&self) -> regent_admin::Generation {
+        regent_admin::Generation {
+            number: self.id + 1,
+            started_at: self.started_at,
+            reason: self.reason.clone(),
         }
     }
 

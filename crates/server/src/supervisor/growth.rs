@@ -56,8 +56,6 @@ struct PoolGrowth {
     boot_time: Duration,
     /// When the threads were ordered whose boot is being measured.
     measured: Option<Duration>,
-    added: u64,
-    removed: u64,
 }
 
 /// The machine, read now and then.
@@ -179,16 +177,6 @@ impl Growth {
         (self.pools[pool].least, self.pools[pool].plan.most)
     }
 
-    /// How often a pool has grown, and shrunk.
-    pub fn changes(&self, pool: usize) -> (u64, u64) {
-        (self.pools[pool].added, self.pools[pool].removed)
-    }
-
-    /// Requests that the threads of a pool have taken, of all generations.
-    pub fn taken(&self, pool: usize, current: &Generation) -> u64 {
-        self.pools[pool].taken_before + current.region().taken(pool)
-    }
-
     fn looks(&mut self, generation: &Generation, now: Duration) -> Vec<Look> {
         let mut looks: Vec<Look> =
             (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
@@ -228,7 +216,6 @@ impl Growth {
         if started > 0 {
             generation.start_threads(threads);
             self.pools[pool].measured = Some(now);
-            self.pools[pool].added += 1;
             self.shared.registry.scaled(self.shared.get(pool).id, Direction::Up);
         }
         started
@@ -250,7 +237,6 @@ impl Growth {
             generation.region().retire(usize::from(thread));
         }
         if !threads.is_empty() {
-            self.pools[pool].removed += 1;
             self.shared.registry.scaled(self.shared.get(pool).id, Direction::Down);
         }
         threads.len() as u16
@@ -291,8 +277,6 @@ impl PoolGrowth {
             taken_before: 0,
             boot_time: Duration::ZERO,
             measured: None,
-            added: 0,
-            removed: 0,
         }
     }
 

@@ -1,10 +1,10 @@
 //! What the supervisor is asked while it runs: by the admin API.
 
-use super::State;
+use super::{State, stuck};
 use super::generation::Generation;
 use super::growth::ScaleEvent;
-use crate::roster::MemberStage;
-use regent_wire::{Backend, ThreadView, clock};
+use crate::roster::{Member, MemberStage};
+use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -42,10 +42,8 @@ pub(crate) struct Handle {
 pub(crate) struct View {
     pub pools: Vec<PoolView>,
     pub events: Vec<ScaleEvent>,
-    /// Engines that have been started.
-    pub generations: u64,
-    pub deaths: u64,
-    pub restarting: bool,
+    /// Engines that run, newest first.
+    pub generations: Vec<regent_admin::Generation>,
     /// `None` between two engines.
     pub backend: Option<Arc<Backend>>,
 }
@@ -58,9 +56,6 @@ pub(crate) struct PoolView {
     pub most: u16,
     pub waiting: u64,
     pub oldest_wait: Duration,
-    /// Changes of its size by scaling and by hand: up and down.
-    pub added: u64,
-    pub removed: u64,
     pub threads: Vec<ThreadListing>,
 }
 
@@ -71,6 +66,8 @@ pub(crate) struct ThreadListing {
     pub view: ThreadView,
     /// Time in its state.
     pub since: Duration,
+    /// Busy for far longer than usual.
+    pub is_stuck: bool,
 }
 
 impl Handle {
@@ -136,12 +133,11 @@ impl State {
 
     fn view(&self, draining: &[Generation]) -> View {
         let pools = 0..self.recipe.plans.len();
+        let generations = self.replacement.iter().chain(&self.current).chain(draining.iter().rev());
         View {
             pools: pools.map(|pool| self.pool_view(pool)).collect(),
             events: self.growth.events().cloned().collect(),
-            generations: self.next_id,
-            deaths: self.deaths,
-            restarting: self.replacement.is_some() || !draining.is_empty(),
+            generations: generations.map(Generation::describe).collect(),
             backend: self.current.as_ref().map(|current| Arc::clone(&current.backend)),
         }
     }
@@ -149,7 +145,6 @@ impl State {
     fn pool_view(&self, pool: usize) -> PoolView {
         let now = clock::now();
         let (least, most) = self.growth.limits(pool);
-        let (added, removed) = self.growth.changes(pool);
         let region = self.current.as_ref().map(Generation::region);
         let oldest = region.and_then(|region| region.oldest(pool));
         PoolView {
@@ -158,24 +153,23 @@ impl State {
             most,
             waiting: region.map_or(0, |region| region.waiting(pool)),
             oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
-            added,
-            removed,
             threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
         }
     }
 }
 
 fn threads(generation: &Generation, pool: usize, now: Duration) -> Vec<ThreadListing> {
-    let listing = |member: crate::roster::Member| {
-        let view = generation.region().thread_view(usize::from(member.index));
-        ThreadListing {
-            index: member.index,
-            stage: member.stage,
-            view,
-            since: now.saturating_sub(view.since),
-        }
+    let view = |member: Member| (member, generation.region().thread_view(usize::from(member.index)));
+    let views: Vec<_> = generation.roster.members(pool as u16).map(view).collect();
+    let usual = stuck::usual(views.iter().map(|(_, view)| view));
+    let listing = |(member, view): (Member, ThreadView)| ThreadListing {
+        index: member.index,
+        stage: member.stage,
+        view,
+        since: now.saturating_sub(view.since),
+        is_stuck: view.state == ThreadState::Busy && stuck::is_stuck(&view, usual, now),
     };
-    generation.roster.members(pool as u16).map(listing).collect()
+    views.into_iter().map(listing).collect()
 }
 
 fn no_engine() -> Refused {

@@ -1,0 +1,76 @@
+//! The calls: from a request to its answer.
+
+mod changes;
+mod configuration;
+
+use crate::answer::{Answer, ok, text};
+use crate::control::{Control, Readiness};
+use crate::dashboard;
+use crate::failure::Failure;
+use crate::pool::Queue;
+use crate::query;
+use crate::router::{Call, Found};
+use crate::thread::ThreadList;
+use http::Request;
+use hyper::body::Incoming;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Carries out what was asked for.
+pub(crate) async fn answer(
+    control: &Arc<dyn Control>,
+    found: &Found<'_>,
+    request: Request<Incoming>,
+) -> Result<Answer, Failure> {
+    let query = request.uri().query();
+    match found.call {
+        Call::Dashboard => Ok(dashboard::page()),
+        Call::DashboardFile => dashboard::file(found.rest),
+        Call::Description => Ok(text("application/json", include_str!("../openapi.json"))),
+        Call::Threads => Ok(ok(&ThreadList::new(control.threads().await?, SystemTime::now()))),
+        Call::AddThreads => changes::add(control, query).await,
+        Call::RemoveThreads => changes::remove(control, query).await,
+        Call::RestartWorkers => {
+            query::none(query)?;
+            changes::restart(control).await
+        }
+        Call::Queue => Ok(ok(&Queue::of(control.pools().await?))),
+        Call::Statistics => Ok(ok(&control.statistics().await?)),
+        Call::Ready => ready(control.readiness().await),
+        Call::Live => Ok(ok(&json!({ "live": true }))),
+        Call::Metrics => Ok(text(PROMETHEUS, control.metrics().await)),
+        Call::Stop => {
+            query::none(query)?;
+            Ok(stop(&**control))
+        }
+        Call::Configuration => configuration::read(&control.configuration(), found.rest),
+        Call::Application => Ok(ok(&configuration::application(&control.pools().await?))),
+        Call::ReloadApplication => {
+            query::none(query)?;
+            configuration::reload(control, request).await
+        }
+        Call::ChangeConfiguration => Err(Failure::NotBuilt(
+            "changing the configuration of a running server is not built yet; change the Caddyfile and restart the \
+             process, or start the workers anew with `POST /regent/workers/restart`",
+        )),
+        Call::Adapt => Err(Failure::NotBuilt(
+            "a Caddyfile is not adapted here; use the command `regent adapt --config Caddyfile`",
+        )),
+    }
+}
+
+fn ready(readiness: Readiness) -> Result<Answer, Failure> {
+    match readiness {
+        Readiness::Ready => Ok(ok(&json!({ "ready": true }))),
+        Readiness::NotReady(reason) => Err(Failure::NotReady(reason)),
+    }
+}
+
+fn stop(control: &dyn Control) -> Answer {
+    tracing::info!("stopping, as asked for by the admin API");
+    control.stop();
+    ok(&json!({ "stopping": true }))
+}

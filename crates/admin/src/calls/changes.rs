@@ -1,0 +1,84 @@
+//! Changes: more threads, fewer threads, workers anew.
+
+use crate::answer::{Answer, ok};
+use crate::control::Control;
+use crate::failure::Failure;
+use crate::pool::Pool;
+use crate::query::Selection;
+use serde_json::json;
+use std::future::Future;
+use std::sync::Arc;
+
+pub(crate) async fn add(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
+    let Selection { worker, count } = Selection::parse(query)?;
+    let pool = choose(control.pools().await?, worker)?;
+    let (control, name) = (Arc::clone(control), pool.name.clone());
+    let change = to_the_end(async move { control.add(&name, count).await }).await??;
+    tracing::info!(
+        pool = pool.name,
+        count,
+        total = change.total,
+        "threads added, as asked for by the admin API"
+    );
+    Ok(ok(
+        &json!({ "pool": pool.name, "worker": pool.worker, "added": change.changed, "total": change.total }),
+    ))
+}
+
+pub(crate) async fn remove(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
+    let Selection { worker, count } = Selection::parse(query)?;
+    let pool = choose(control.pools().await?, worker)?;
+    let (control, name) = (Arc::clone(control), pool.name.clone());
+    let change = to_the_end(async move { control.remove(&name, count).await }).await??;
+    tracing::info!(
+        pool = pool.name,
+        count,
+        total = change.total,
+        "threads removed, as asked for by the admin API"
+    );
+    Ok(ok(
+        &json!({ "pool": pool.name, "worker": pool.worker, "removed": change.changed, "total": change.total }),
+    ))
+}
+
+pub(crate) async fn restart(control: &Arc<dyn Control>) -> Result<Answer, Failure> {
+    let control = Arc::clone(control);
+    let restarted = to_the_end(async move { control.restart_workers().await }).await??;
+    tracing::info!(threads = restarted.restarted, "workers restarted, as asked for by the admin API");
+    Ok(ok(&restarted))
+}
+
+/// Finishes a change even when the client that asked for it hangs up, which drops the future of its request.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::spawn(change).await.map_err(|error| {
+        tracing::error!(%error, "a change that the admin API was asked for broke off");
+        Failure::Broken
+    })
+}
+
+/// The worker's pool by its file or name; without one, that of classic requests.
+fn choose(pools: Vec<Pool>, worker: Option<String>) -> Result<Pool, Failure> {
+    let known: Vec<String> = pools.iter().filter_map(|pool| pool.worker.clone()).collect();
+    let chosen = match &worker {
+        None => pools.into_iter().find(|pool| pool.worker.is_none()),
+        Some(name) => {
+            let is_meant =
+                |pool: &Pool| pool.worker.as_ref().is_some_and(|file| file == name || pool.name == *name);
+            pools.into_iter().find(is_meant)
+        }
+    };
+    chosen.ok_or_else(|| match worker {
+        None => Failure::NoClassicPool,
+        Some(name) => Failure::UnknownWorker { name, known: listed(&known) },
+    })
+}
+
+fn listed(files: &[String]) -> String {
+    if files.is_empty() {
+        return "none is configured: leave `worker` out to change the classic threads".to_owned();
+    }
+    let quoted: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
+    format!("there are {}", quoted.join(", "))
+}

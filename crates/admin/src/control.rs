@@ -1,0 +1,97 @@
+//! What the admin listener asks of the server.
+
+use crate::pool::Pool;
+use crate::statistics::Statistics;
+use crate::thread::Threads;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+/// A running server, as far as the admin listener is concerned.
+///
+/// The futures run on the listener's runtime and must not block it. A change goes on when the client that asked for it
+/// hangs up: its future is polled to the end. A question's is dropped.
+pub trait Control: Send + Sync + 'static {
+    /// All PHP threads, in the order of their indices.
+    fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>>;
+
+    /// All pools: first the one of classic requests, then those of the workers in the order of the configuration.
+    fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>>;
+
+    /// Adds threads to the pool with this [`Pool::name`]: all of them or, with an error, none. Ready when it is decided;
+    /// the threads may still be starting.
+    fn add<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>>;
+
+    /// Takes threads from the pool: all of them or, with an error, none. One that is busy finishes its request first, and
+    /// one always stays. Ready when it is decided; busy threads may still be finishing.
+    fn remove<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>>;
+
+    /// Starts all worker scripts anew, without a request being lost or refused. Ready when the new ones serve; requests of
+    /// the old ones may still be running.
+    fn restart_workers(&self) -> BoxFuture<'_, Result<Restarted, Refusal>>;
+
+    /// Whether a request that came now would be served by PHP.
+    fn readiness(&self) -> BoxFuture<'_, Readiness>;
+
+    /// The metrics in the text format of Prometheus, version 0.0.4.
+    fn metrics(&self) -> BoxFuture<'_, String>;
+
+    /// Figures of the last seconds, for the dashboard and `regent top`.
+    fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>>;
+
+    /// The configuration as `regent adapt` prints it.
+    fn configuration(&self) -> Arc<serde_json::Value>;
+
+    /// Begins to stop in good order, and returns at once. The listener answers until the future that [`crate::serve`] was
+    /// given ends.
+    fn stop(&self);
+}
+
+/// What became of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Threads that were added or taken.
+    pub changed: u16,
+    /// Threads that the pool has now, without those that are leaving.
+    pub total: u16,
+}
+
+/// What was restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarted {
+    /// Threads that run worker scripts; 0 when there are none.
+    pub restarted: u32,
+}
+
+/// Why a question was not answered, or a change not made: nothing of it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The pool is gone: the configuration has been replaced in the meantime. 404.
+    #[error("there is no pool `{0}` any more; `GET /regent/queue` lists those that there are")]
+    UnknownPool(String),
+    /// 409.
+    #[error(
+        "the pool has {threads} threads and may have {most}: add at most {}, or raise `max_threads` in the configuration",
+        most.saturating_sub(*threads)
+    )]
+    TooMany { threads: u16, most: u16 },
+    /// 409.
+    #[error(
+        "the pool has {threads} {}: at most {} can be removed, since one always stays",
+        if *threads == 1 { "thread" } else { "threads" },
+        threads.saturating_sub(1)
+    )]
+    TooFew { threads: u16 },
+    /// The server cannot do it now; the text says why, and what to do. 503.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Whether requests are served by PHP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    /// The text says why not.
+    NotReady(String),
+}

@@ -1,0 +1,271 @@
+// Asks the server how it is doing, every second, and shows it. What comes from requests is hostile: it becomes text
+// (textContent), never markup.
+
+import { Plot } from "./plot.js";
+
+const PERIOD = 1000;
+const PATIENCE = 3000;
+const MOST_THREADS = 200;
+const STATES = ["busy", "stuck", "starting", "leaving", "idle"];
+
+const byId = (id) => document.getElementById(id);
+const shedOf = (traffic) => Object.values(traffic.shed).reduce((sum, count) => sum + count, 0);
+
+const PERCENTILES = [{ name: "p50", ink: "busy" }, { name: "p90", ink: "starting" }, { name: "p99", ink: "stuck" }];
+
+const plots = {
+  requests: new Plot(byId("plot-requests"), { format: count, series: [{ name: "requests", ink: "busy" }] }),
+  latency: new Plot(byId("plot-latency"), { format: milliseconds, series: PERCENTILES }),
+  wait: new Plot(byId("plot-wait"), { format: milliseconds, series: PERCENTILES }),
+  queue: new Plot(byId("plot-queue"), { format: count, series: [{ name: "waiting", ink: "starting" }] }),
+  threads: new Plot(byId("plot-threads"), {
+    format: count,
+    stacked: true,
+    series: STATES.map((name) => ({ name, ink: name })),
+  }),
+  trouble: new Plot(byId("plot-trouble"), {
+    format: count,
+    series: [{ name: "shed", ink: "stuck" }, { name: "too late", ink: "starting" }, { name: "errors", ink: "leaving" }],
+  }),
+};
+
+// The pool that tiles and plots are of, and what they have seen: figures of all pools, so that another can be chosen.
+let chosen = null;
+let history = [];
+let answeredAt = Date.now();
+
+async function poll() {
+  try {
+    const [statistics, list] = await Promise.all([ask("/regent/statistics"), ask("/regent/threads")]);
+    answeredAt = Date.now();
+    answered(statistics, list);
+  } catch (error) {
+    silent(error);
+  }
+  setTimeout(poll, PERIOD);
+}
+
+async function ask(path) {
+  const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE) });
+  if (!answer.ok) throw new Error(`${path} was answered ${answer.status}`);
+  return answer.json();
+}
+
+function answered(statistics, list) {
+  byId("silence").hidden = true;
+  document.body.classList.remove("stale");
+  chosen ??= busiest(statistics.pools);
+  showAbout(statistics);
+  showPools(statistics.pools);
+  record({ time: Date.now() / 1000, window: statistics.window_ms / 1000, pools: statistics.pools });
+  showTiles(statistics);
+  showThreads(list);
+  showRoutes(statistics);
+  showScaling(statistics);
+}
+
+function silent(error) {
+  const time = new Date(answeredAt).toLocaleTimeString();
+  byId("silence").textContent =
+    `The server does not answer (${error.message}). What is shown is from ${time}; this page keeps asking.`;
+  byId("silence").hidden = false;
+  document.body.classList.add("stale");
+  record({ time: Date.now() / 1000, window: 1, pools: [] });
+}
+
+function busiest(pools) {
+  return pools.reduce((best, pool) => (!best || pool.requests > best.requests ? pool : best), null)?.name ?? null;
+}
+
+function showAbout({ version, uptime_ms }) {
+  byId("about").textContent = `${version}, up for ${duration(uptime_ms)}`;
+}
+
+function showPools(pools) {
+  const nav = byId("pools");
+  nav.hidden = pools.length < 2;
+  while (nav.children.length < pools.length) {
+    const button = nav.appendChild(document.createElement("button"));
+    button.addEventListener("click", () => choose(button.textContent));
+  }
+  while (nav.children.length > pools.length) nav.lastChild.remove();
+  pools.forEach((pool, index) => {
+    setText(nav.children[index], pool.name);
+    nav.children[index].title = pool.worker ?? "classic requests";
+    nav.children[index].setAttribute("aria-pressed", String(pool.name === chosen));
+  });
+}
+
+function choose(name) {
+  chosen = name;
+  Object.values(plots).forEach((plot) => plot.clear());
+  history.forEach(plotMoment);
+  showPools(history.at(-1).pools);
+}
+
+function record(moment) {
+  history.push(moment);
+  history = history.slice(-300);
+  plotMoment(moment);
+}
+
+function plotMoment({ time, window, pools }) {
+  const pool = pools.find(({ name }) => name === chosen);
+  const push = (plot, values) => plot.push(time, pool ? values(pool) : plot.series.map(() => null));
+  push(plots.requests, ({ requests }) => [requests / window]);
+  push(plots.latency, ({ total }) => percentiles(total));
+  push(plots.wait, ({ queue }) => percentiles(queue));
+  push(plots.queue, ({ queued }) => [queued]);
+  push(plots.threads, ({ threads }) => STATES.map((state) => threads[state]));
+  push(plots.trouble, (traffic) =>
+    [shedOf(traffic), traffic.deadline_misses, traffic.errors].map((events) => events / window));
+}
+
+function percentiles(times) {
+  return times ? [times.p50_ms, times.p90_ms, times.p99_ms] : [null, null, null];
+}
+
+function showTiles({ pools, window_ms }) {
+  const pool = pools.find(({ name }) => name === chosen);
+  if (!pool) return;
+  const { queue, total, threads, queued, oldest_wait_ms, least, most } = pool;
+  const all = STATES.reduce((sum, state) => sum + threads[state], 0);
+  const reasons = Object.entries(pool.shed).filter(([, events]) => events > 0);
+  const events = (name, number, title) => ({ name, value: count(number), title, bad: number > 0 });
+  fillTiles([
+    { name: "Requests/s", value: count(pool.requests / (window_ms / 1000)) },
+    { name: "Median", value: total ? milliseconds(total.p50_ms) : "–" },
+    { name: "p99", value: total ? milliseconds(total.p99_ms) : "–" },
+    { name: "p99 in queue", value: queue ? milliseconds(queue.p99_ms) : "–" },
+    { name: queued ? `Waiting, ${milliseconds(oldest_wait_ms)}` : "Waiting", value: count(queued) },
+    {
+      name: "Threads busy",
+      value: `${threads.busy + threads.stuck} of ${all}`,
+      title: `${least} to ${most} threads, ${threads.stuck} of them stuck`,
+      bad: threads.stuck > 0,
+    },
+    events("Turned away", shedOf(pool), reasons.map(([reason, number]) => `${reason}: ${number}`).join(", ")),
+    events("Too late", pool.deadline_misses),
+    events("Errors", pool.errors),
+  ]);
+}
+
+function fillTiles(tiles) {
+  const list = byId("tiles");
+  while (list.children.length < tiles.length) {
+    const tile = list.appendChild(document.createElement("div"));
+    tile.append(document.createElement("dt"), document.createElement("dd"));
+  }
+  tiles.forEach(({ name, value, title = "", bad = false }, index) => {
+    const tile = list.children[index];
+    setText(tile.children[0], name);
+    setText(tile.children[1], value);
+    tile.title = title;
+    tile.classList.toggle("bad", bad);
+  });
+}
+
+// Those that need attention first.
+function showThreads({ ThreadDebugStates: threads, ReservedThreadCount: reserved }) {
+  const order = ["stuck", "busy", "leaving", "starting", "idle"];
+  const rank = ({ Activity }) => order.indexOf(Activity);
+  threads.sort((a, b) => rank(a) - rank(b) || b.RunningMilliseconds - a.RunningMilliseconds || a.Index - b.Index);
+  const left = threads.length - MOST_THREADS;
+  byId("threads-summary").textContent =
+    `${threads.length}, ${reserved} more possible${left > 0 ? `; ${left} are not listed` : ""}`;
+  fill("threads", threads.slice(0, MOST_THREADS).map((thread) => [
+    [thread.Index, "number minor"],
+    [thread.Pool],
+    [thread.Activity, `state-${thread.Activity}`],
+    [since(thread), "number"],
+    [thread.IsBusy ? `${thread.CurrentMethod} ${thread.CurrentURI}` : "", "wide uri"],
+    [count(thread.RequestCount), "number minor"],
+    [bytes(thread.MemoryUsage), "number minor"],
+  ]));
+}
+
+// How long a thread has been doing what it does.
+function since({ IsBusy, IsWaiting, RunningMilliseconds, WaitingSinceMilliseconds }) {
+  if (IsBusy) return duration(RunningMilliseconds);
+  return IsWaiting ? duration(WaitingSinceMilliseconds) : "";
+}
+
+function showRoutes({ routes, window_ms }) {
+  const seconds = window_ms / 1000;
+  document.querySelector(".window").textContent = `last ${Math.round(seconds)} s`;
+  const trouble = (events) => [count(events), events > 0 ? "number bad" : "number"];
+  fill("routes", routes.map((route) => [
+    [route.route, "wide uri"],
+    [route.pool, "minor"],
+    [count(route.requests / seconds), "number"],
+    [route.total ? milliseconds(route.total.p50_ms) : "–", "number"],
+    [route.total ? milliseconds(route.total.p99_ms) : "–", "number"],
+    [route.total ? milliseconds(route.total.max_ms) : "–", "number minor"],
+    trouble(route.errors),
+    trouble(shedOf(route)),
+    trouble(route.deadline_misses),
+    [route.deadline_ms === null ? "–" : milliseconds(route.deadline_ms), "number minor"],
+  ]));
+}
+
+function showScaling({ scale_events, generations }) {
+  const time = (at) => new Date(at).toLocaleTimeString();
+  fill("scaling", scale_events.map(({ at_unix_ms, pool, from, to, reason }) =>
+    [[time(at_unix_ms)], [pool], [`${from} → ${to}`, "number"], [reason, "wide"]]));
+  fill("engines", generations.map(({ number, started_at_unix_ms, reason }) =>
+    [[number, "number"], [new Date(started_at_unix_ms).toLocaleString()], [reason, "wide"]]));
+}
+
+// Fills a table with rows of [text, class]; rows and cells that are there are kept, so that a selection survives.
+function fill(id, rows) {
+  const body = byId(id).tBodies[0];
+  const width = byId(id).tHead.rows[0].cells.length;
+  if (rows.length === 0) {
+    body.replaceChildren();
+    const cell = body.insertRow().insertCell();
+    cell.colSpan = width;
+    cell.className = "empty";
+    cell.textContent = "none";
+    return;
+  }
+  if (body.rows[0]?.cells.length !== width) body.replaceChildren();
+  while (body.rows.length > rows.length) body.deleteRow(-1);
+  rows.forEach((cells, index) => fillRow(body.rows[index] ?? body.insertRow(), cells));
+}
+
+function fillRow(row, cells) {
+  cells.forEach(([text, className = ""], index) => {
+    const cell = row.cells[index] ?? row.insertCell();
+    setText(cell, String(text));
+    if (cell.className !== className) cell.className = className;
+  });
+}
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function count(value) {
+  if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
+  if (value >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
+  return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+}
+
+function milliseconds(value) {
+  if (value >= 1000) return `${(value / 1000).toFixed(value >= 10000 ? 0 : 1)} s`;
+  return value >= 10 || value === 0 ? `${Math.round(value)} ms` : `${value.toFixed(1)} ms`;
+}
+
+function duration(value) {
+  const seconds = value / 1000;
+  if (seconds < 60) return milliseconds(value);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
+}
+
+function bytes(value) {
+  return value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)} MiB` : `${Math.round(value / 1024)} KiB`;
+}
+
+poll();

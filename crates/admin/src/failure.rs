@@ -1,0 +1,115 @@
+//! What can be wrong with a request, and what the answer says.
+
+use crate::answer::{Answer, json};
+use crate::control::Refusal;
+use crate::router;
+use http::header::{ALLOW, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use serde::Serialize;
+
+/// Why a call is not answered with what it asks for. The texts are for people, and say what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("there is no {path} here; see `endpoints` for what there is")]
+    UnknownPath { path: String },
+    #[error("{path} does not take {method}; it takes {allow}")]
+    Method { method: Method, path: String, allow: String },
+    #[error(
+        "the host `{0}` is not one of this listener; ask for it as localhost, by the address that it listens on, or \
+         allow the host with `admin {{ origins … }}` in the Caddyfile"
+    )]
+    Host(String),
+    #[error(
+        "pages of `{0}` may not use this listener; open it by its own address, or allow the origin with \
+         `admin {{ origins … }}` in the Caddyfile"
+    )]
+    Origin(String),
+    #[error(
+        "a page of another site (`{0}`) may not use this listener; type its address into the address bar"
+    )]
+    Site(String),
+    #[error(
+        "every request has to name its origin here (`enforce_origin`): send `Origin: http://` and the host"
+    )]
+    NoOrigin,
+    #[error("the field `{0}` must come once, and in ASCII")]
+    Head(HeaderName),
+    #[error("the parameter `{name}` is not known here; {known}")]
+    UnknownParameter { name: String, known: &'static str },
+    #[error("the parameter `{0}` comes twice; give it once")]
+    RepeatedParameter(&'static str),
+    #[error("`count={0}` is no number of threads; give one from 1 to 65535")]
+    Count(String),
+    #[error("no worker has the file or name `{name}`; {known}")]
+    UnknownWorker { name: String, known: String },
+    #[error("there are no classic threads; name a worker with `worker=FILE`")]
+    NoClassicPool,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("not ready: {0}")]
+    NotReady(String),
+    #[error("the configuration has no {path}; `GET /config/` prints all of it")]
+    NotConfigured { path: String },
+    #[error("the body is no JSON: {0}; send what `GET /config/apps/frankenphp` answers, or nothing")]
+    Json(serde_json::Error),
+    #[error("the body is longer than {0} bytes; send what `GET /config/apps/frankenphp` answers, or nothing")]
+    LongBody(usize),
+    #[error("the body did not come within {0} seconds; send it at once")]
+    SlowBody(u64),
+    #[error("the body broke off; send it again")]
+    BrokenBody,
+    #[error("{0}")]
+    NotBuilt(&'static str),
+    #[error(
+        "the change broke off within the server; its log says why, and `GET /regent/threads` what is now"
+    )]
+    Broken,
+}
+
+impl Failure {
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Head(_)
+            | Self::UnknownParameter { .. }
+            | Self::RepeatedParameter(_)
+            | Self::Count(_)
+            | Self::Json(_)
+            | Self::BrokenBody => StatusCode::BAD_REQUEST,
+            Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
+            Self::UnknownPath { .. }
+            | Self::UnknownWorker { .. }
+            | Self::NoClassicPool
+            | Self::NotConfigured { .. }
+            | Self::Refused(Refusal::UnknownPool(_)) => StatusCode::NOT_FOUND,
+            Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. }) => StatusCode::CONFLICT,
+            Self::LongBody(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::NotReady(_) | Self::Refused(Refusal::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    pub fn answer(&self) -> Answer {
+        let endpoints = match self {
+            Self::UnknownPath { .. } => {
+                Some(router::endpoints().map(|(m, path)| format!("{m} {path}")).collect())
+            }
+            _ => None,
+        };
+        let mut answer = json(self.status(), &Report { error: self.to_string(), endpoints });
+        if let Self::Method { allow, .. } = self {
+            let allow = HeaderValue::from_str(allow).expect("invariant: names of methods are ASCII");
+            answer.headers_mut().insert(ALLOW, allow);
+        }
+        answer
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoints: Option<Vec<String>>,
+}

@@ -1,0 +1,36 @@
+//! The admin listener: what operators, dashboards and framework adapters ask of a running server.
+//!
+//! [`bind`] takes an [`Address`] (`localhost:2019`, `unix//run/regent.sock`), [`serve`] answers there until it is told
+//! to stop. What the answers say, and what the changes do, comes from the server through the [`Control`] trait: this
+//! crate knows nothing else of it. `openapi.json` describes every call, and is served too.
+//!
+//! A web page of another origin cannot drive it: see [`Access`].
+#![forbid(unsafe_code)]
+
+mod address;
+mod answer;
+mod calls;
+mod control;
+mod dashboard;
+mod failure;
+mod guard;
+mod listener;
+mod milliseconds;
+mod pool;
+mod query;
+mod router;
+mod serve;
+mod statistics;
+mod thread;
+
+pub use address::{Address, AddressError};
+pub use control::{Change, Control, Readiness, Refusal, Restarted};
+pub use guard::{Access, Origin, OriginCheck, OriginError};
+pub use listener::{BindError, Listeners, bind};
+pub use pool::{Pool, Queue, ThreadCounts};
+pub use router::endpoints;
+pub use serve::serve;
+pub use statistics::{
+    Generation, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Shed, Statistics, Traffic,
+};
+pub use thread::{Activity, Current, Thread, ThreadList, ThreadState, Threads};

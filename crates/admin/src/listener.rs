@@ -1,0 +1,239 @@
+//! The admin listener's sockets.
+
+use crate::address::Address;
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Connections that the kernel holds until they are accepted.
+const BACKLOG: i32 = 128;
+
+/// Only the user that the server runs as.
+const SOCKET_MODE: u32 = 0o600;
+
+/// Sockets that listen, to be given to [`crate::serve`]. Dropped, they are closed, and a Unix socket's file is removed.
+#[derive(Debug)]
+pub struct Listeners {
+    pub(crate) address: Address,
+    pub(crate) sockets: Vec<Listener>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// Removes the file at the end.
+#[derive(Debug)]
+pub(crate) struct SocketFile(PathBuf);
+
+/// Why the admin listener cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("the admin listener cannot listen on {address}: {cause}{}", hint(.cause))]
+pub struct BindError {
+    pub address: Address,
+    #[source]
+    pub cause: io::Error,
+}
+
+/// Listens on an address: on all of the host's when it is a name, so that `localhost` is both 127.0.0.1 and `::1`. A Unix
+/// socket's file is for the own user only (0600); one that no process listens on any more is replaced.
+///
+/// # Errors
+/// When one of its addresses is in use or cannot be had. A machine without IPv6 is no error.
+pub fn bind(address: &Address) -> Result<Listeners, BindError> {
+    let sockets = match address {
+        Address::Tcp { host, port } => bind_tcp(host, *port),
+        Address::Unix(path) => bind_unix(path).map(|socket| vec![socket]),
+    };
+    match sockets {
+        Ok(sockets) => Ok(Listeners { address: address.clone(), sockets }),
+        Err(cause) => Err(BindError { address: address.clone(), cause }),
+    }
+}
+
+impl Listeners {
+    /// The TCP addresses, with the ports that the system chose for port 0; none of a Unix socket.
+    pub fn tcp_addresses(&self) -> Vec<SocketAddr> {
+        let tcp = |listener: &Listener| match listener {
+            Listener::Tcp(socket) => socket.local_addr().ok(),
+            Listener::Unix(..) => None,
+        };
+        self.sockets.iter().filter_map(tcp).collect()
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Gone already: what was wanted.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn bind_tcp(host: &str, port: u16) -> io::Result<Vec<Listener>> {
+    let mut sockets: Vec<Listener> = Vec::new();
+    let mut port = port;
+    for ip in addresses(host)? {
+        match listen(SocketAddr::new(ip, port)) {
+            Ok(socket) => {
+                // Of port 0 the system chooses one, which is then that of the others too.
+                port = socket.local_addr()?.port();
+                sockets.push(Listener::Tcp(socket));
+            }
+            Err(error) if ip.is_ipv6() && !sockets.is_empty() && lacks_ipv6(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if sockets.is_empty() { Err(io::ErrorKind::AddrNotAvailable.into()) } else { Ok(sockets) }
+}
+
+/// IPv4 first. `localhost` is both loopback addresses whatever the resolver knows: a client may try either, and no other
+/// program shall answer there.
+fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
+    match host {
+        "" => Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]),
+        "localhost" => Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),
+        host => {
+            let mut found: Vec<IpAddr> = (host, 0).to_socket_addrs()?.map(|address| address.ip()).collect();
+            found.sort_unstable();
+            found.dedup();
+            Ok(found)
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // A restart must not wait for the connections of the last run to time out (TIME_WAIT).
+    socket.set_reuse_address(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn lacks_ipv6(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT))
+}
+
+fn bind_unix(path: &Path) -> io::Result<Listener> {
+    remove_stale(path)?;
+    // Bound under a name of its own, and moved into place when its mode is right: at no time may others connect.
+    let fresh = fresh_name(path);
+    let socket = UnixListener::bind(&fresh)?;
+    let file = SocketFile(fresh.clone());
+    std::fs::set_permissions(&fresh, PermissionsExt::from_mode(SOCKET_MODE))?;
+    socket.set_nonblocking(true)?;
+    std::fs::rename(&fresh, path)?;
+    // From here on there is nothing under that name to remove.
+    drop(file);
+    Ok(Listener::Unix(socket, SocketFile(path.to_owned())))
+}
+
+fn fresh_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    name.into()
+}
+
+/// Removes a socket that nobody listens on; anything else in the way is an error.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let file_type = match std::fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !file_type.is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists, and is no socket"));
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+fn hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or choose another address with the global option `admin`, or none \
+             with `admin off`"
+        }
+        io::ErrorKind::AlreadyExists => "; remove it, or choose another path with the global option `admin`",
+        _ => "; choose another address with the global option `admin`, or none with `admin off`",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(text: &str) -> Result<Listeners, BindError> {
+        bind(&text.parse().unwrap())
+    }
+
+    #[test]
+    fn localhost_is_both_loopback_addresses_with_one_port() {
+        let addresses = tcp("localhost:0").unwrap().tcp_addresses();
+        assert!(addresses.iter().all(|address| address.ip().is_loopback()));
+        assert!(addresses.iter().all(|address| address.port() == addresses[0].port()));
+        assert_eq!(addresses.len(), if TcpListener::bind("[::1]:0").is_ok() { 2 } else { 1 });
+    }
+
+    #[test]
+    fn every_interface_is_both_families() {
+        let listeners = tcp(":0").unwrap();
+        let port = listeners.tcp_addresses()[0].port();
+        std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    }
+
+    #[test]
+    fn an_address_in_use_says_what_to_do() {
+        let first = tcp("127.0.0.1:0").unwrap();
+        let error = tcp(&first.tcp_addresses()[0].to_string()).unwrap_err();
+        assert_eq!(error.cause.kind(), io::ErrorKind::AddrInUse);
+        assert!(error.to_string().contains("`admin off`"), "{error}");
+    }
+
+    #[test]
+    fn a_unix_socket_is_private_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("admin.sock");
+        let listeners = bind(&Address::Unix(path.clone())).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
+        drop(listeners);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("admin.sock");
+        // The standard library's listener leaves its file behind, as a killed server does.
+        drop(UnixListener::bind(&path).unwrap());
+        let _live = bind(&Address::Unix(path.clone())).unwrap();
+        let error = bind(&Address::Unix(path.clone())).unwrap_err();
+        assert_eq!(error.cause.kind(), io::ErrorKind::AddrInUse);
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("precious");
+        std::fs::write(&path, "data").unwrap();
+        let error = bind(&Address::Unix(path.clone())).unwrap_err();
+        assert!(error.to_string().contains("is no socket; remove it"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "data");
+    }
+}

@@ -1,0 +1,93 @@
+//! Parameters of a change: what is not understood is refused, so that nothing else is done than what was meant.
+
+use crate::failure::Failure;
+use std::num::NonZeroU16;
+
+/// `worker=FILE&count=N`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// A worker's file or name; `None`: the pool of classic requests.
+    pub worker: Option<String>,
+    pub count: NonZeroU16,
+}
+
+impl Selection {
+    pub fn parse(query: Option<&str>) -> Result<Self, Failure> {
+        let (mut worker, mut count) = (None, None);
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "worker" => set(&mut worker, "worker", value.into_owned())?,
+                "count" => set(&mut count, "count", parse_count(&value)?)?,
+                _ => return Err(unknown(&name, "there are `worker` and `count`")),
+            }
+        }
+        Ok(Self { worker, count: count.unwrap_or(NonZeroU16::MIN) })
+    }
+}
+
+/// Refuses parameters, for changes that have none.
+pub(crate) fn none(query: Option<&str>) -> Result<(), Failure> {
+    match form_urlencoded::parse(query.unwrap_or_default().as_bytes()).next() {
+        None => Ok(()),
+        Some((name, _)) => Err(unknown(&name, "there are none")),
+    }
+}
+
+fn set<T>(slot: &mut Option<T>, name: &'static str, value: T) -> Result<(), Failure> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Failure::RepeatedParameter(name)),
+    }
+}
+
+/// Digits only: `+5` is a number to the standard library.
+fn parse_count(text: &str) -> Result<NonZeroU16, Failure> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(|| Failure::Count(text.to_owned()))
+}
+
+fn unknown(name: &str, known: &'static str) -> Failure {
+    Failure::UnknownParameter { name: name.to_owned(), known }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(query: &str) -> String {
+        let failure = Selection::parse(Some(query)).unwrap_err();
+        assert_eq!(failure.status(), 400, "{query}");
+        failure.to_string()
+    }
+
+    #[test]
+    fn one_classic_thread_is_the_default() {
+        let one = Selection { worker: None, count: NonZeroU16::MIN };
+        assert_eq!(Selection::parse(None).unwrap(), one);
+        assert_eq!(Selection::parse(Some("")).unwrap(), one);
+    }
+
+    #[test]
+    fn values_are_decoded() {
+        let selection = Selection::parse(Some("count=3&worker=%2Fapp%2Fa+b.php")).unwrap();
+        assert_eq!(selection.worker.as_deref(), Some("/app/a b.php"));
+        assert_eq!(selection.count.get(), 3);
+    }
+
+    #[test]
+    fn what_is_no_count_is_refused() {
+        for text in ["0", "-1", "x", "1000000000", "65536", "", "1.5", "%2B5", "%205", "١"] {
+            assert!(error(&format!("count={text}")).contains("from 1 to 65535"), "{text}");
+        }
+        error("count");
+    }
+
+    #[test]
+    fn what_is_unknown_or_repeated_is_refused() {
+        assert!(error("counts=3").contains("`counts` is not known"));
+        assert!(error("count=1&count=1").contains("comes twice"));
+        assert!(error("worker=a&worker=b").contains("comes twice"));
+        none(Some("x=1")).unwrap_err();
+        none(None).unwrap();
+    }
+}

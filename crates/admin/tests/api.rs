@@ -1,0 +1,369 @@
+//! The API over real sockets.
+
+mod support;
+
+use regent_admin::{Access, Address, Readiness, Refusal, bind};
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+use support::{DEADLINE, Fake, HOSTILE_URI, Panics, Response, Site, WORKER};
+use tokio::sync::Notify;
+
+#[test]
+fn threads_are_listed_as_frankenphp_lists_them() {
+    let site = Site::start();
+    let list = site.get("/frankenphp/threads").json();
+    assert_eq!(list["ReservedThreadCount"], 10);
+    let threads = list["ThreadDebugStates"].as_array().unwrap();
+    assert_eq!(threads.len(), 6);
+    assert_eq!(threads[0]["Name"], "Regular PHP Thread");
+    assert_eq!(threads[0]["CurrentURI"], HOSTILE_URI);
+    assert_eq!(threads[0]["IsBusy"], true);
+    assert_eq!(threads[2]["Name"], format!("Worker PHP Thread - {WORKER}"));
+    assert_eq!(threads[2]["WaitingSinceMilliseconds"], 1_234);
+    assert_eq!(site.get("/regent/threads").json()["ReservedThreadCount"], 10);
+}
+
+#[test]
+fn threads_are_added_and_removed() {
+    let site = Site::start();
+    let added = site.call("PUT", "/frankenphp/threads").json();
+    assert_eq!(added, json!({ "pool": "classic", "worker": null, "added": 1, "total": 3 }));
+    let added = site.call("PUT", &format!("/regent/threads?worker={WORKER}&count=3")).json();
+    assert_eq!(added, json!({ "pool": "app", "worker": WORKER, "added": 3, "total": 7 }));
+    let removed = site.call("DELETE", "/frankenphp/threads?worker=app&count=6").json();
+    assert_eq!(removed, json!({ "pool": "app", "worker": WORKER, "removed": 6, "total": 1 }));
+    assert_eq!(site.fake.state().threads, [3, 1]);
+}
+
+#[test]
+fn bad_input_is_refused_and_changes_nothing() {
+    let site = Site::start();
+    for (query, status, hint) in [
+        ("count=0", 400, "from 1 to 65535"),
+        ("count=-1", 400, "from 1 to 65535"),
+        ("count=x", 400, "from 1 to 65535"),
+        ("count=", 400, "from 1 to 65535"),
+        ("count=1000000000", 400, "from 1 to 65535"),
+        ("count=1&count=2", 400, "comes twice"),
+        ("count=1;worker=app", 400, "from 1 to 65535"),
+        ("cuont=1", 400, "there are `worker` and `count`"),
+        ("worker=/no/such.php", 404, WORKER),
+        ("worker=", 404, WORKER),
+        ("worker=classic", 404, WORKER),
+        ("worker=app&count=8", 409, "the pool has 4 threads"),
+        ("count=65535", 409, "the pool has 2 threads"),
+    ] {
+        for method in ["PUT", "DELETE"] {
+            let answer = site.call(method, &format!("/frankenphp/threads?{query}"));
+            assert_eq!(answer.status, status, "{method} {query}: {answer:?}");
+            assert!(answer.error().contains(hint), "{method} {query}: {answer:?}");
+        }
+    }
+    assert_eq!(site.fake.state().threads, [2, 4]);
+}
+
+#[test]
+fn the_last_thread_stays() {
+    let site = Site::start();
+    let answer = site.call("DELETE", "/regent/threads?count=2");
+    assert_eq!(answer.status, 409);
+    assert_eq!(answer.error(), "the pool has 2 threads: at most 1 can be removed, since one always stays");
+}
+
+#[test]
+fn a_server_that_cannot_says_why() {
+    let site = Site::start();
+    site.fake.state().refusal = Some(Refusal::Unavailable("PHP is restarting; try again".into()));
+    for (method, target) in [
+        ("GET", "/regent/threads"),
+        ("PUT", "/regent/threads"),
+        ("POST", "/regent/workers/restart"),
+        ("GET", "/regent/queue"),
+    ] {
+        let answer = site.call(method, target);
+        assert_eq!((answer.status, answer.error().as_str()), (503, "PHP is restarting; try again"));
+    }
+}
+
+#[test]
+fn a_change_goes_on_when_its_client_has_gone() {
+    let site = Site::start();
+    site.fake.hold();
+    let mut client = site.connect();
+    let request = format!("PUT /regent/threads HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+    client.write_all(request.as_bytes()).unwrap();
+    wait_for(&site.fake.begun);
+    drop(client);
+    // Answered by the same thread after it has seen the client go: it sees events in their order.
+    site.get("/regent/live");
+    site.fake.release();
+    wait_for(&site.fake.made);
+    assert_eq!(site.fake.state().threads, [3, 4]);
+}
+
+#[test]
+fn a_change_that_panics_is_an_error_and_not_the_end() {
+    let site = Site::start();
+    site.fake.state().panics = Panics::InChanges;
+    let answer = site.call("PUT", "/regent/threads");
+    assert_eq!(answer.status, 500);
+    assert!(answer.error().contains("its log says why"));
+    assert_eq!(site.get("/regent/live").status, 200);
+}
+
+#[test]
+fn workers_are_restarted() {
+    let site = Site::start();
+    assert_eq!(site.call("POST", "/frankenphp/workers/restart").json(), json!({ "restarted": 4 }));
+    assert_eq!(site.call("POST", "/regent/workers/restart?now=1").status, 400);
+    assert_eq!(site.fake.state().restarts, 1);
+}
+
+#[test]
+fn octane_probes_reloads_and_stops() {
+    let site = Site::start();
+    let probe = site.get("/config/apps/frankenphp");
+    let worker = json!({ "name": "app", "file_name": WORKER, "num": 4, "max_threads": 8 });
+    assert_eq!(probe.json(), json!({ "num_threads": 6, "max_threads": 16, "workers": [worker] }));
+    // As Octane's ServerProcessInspector does it.
+    let fields = [("Cache-Control", "must-revalidate"), ("Content-Type", "application/json")];
+    let reload = site.send("PATCH", "/config/apps/frankenphp", &fields, &probe.body);
+    assert_eq!(reload.json(), json!({ "restarted": 4 }));
+    assert_eq!(site.call("PATCH", "/config/apps/frankenphp").status, 200);
+    assert_eq!(site.fake.state().restarts, 2);
+    assert_eq!(site.call("POST", "/stop?now=1").status, 400);
+    assert_eq!(site.fake.state().stops, 0);
+    assert_eq!(site.call("POST", "/stop").json(), json!({ "stopping": true }));
+    assert_eq!(site.fake.state().stops, 1);
+}
+
+#[test]
+fn a_change_of_the_configuration_is_not_pretended() {
+    let site = Site::start();
+    let other = r#"{"workers":[{"file_name":"/other.php"}]}"#;
+    for (method, target, body, status) in [
+        ("PATCH", "/config/apps/frankenphp", other, 501),
+        ("PATCH", "/config/apps/frankenphp", "{", 400),
+        ("PUT", "/config/apps/frankenphp", "{}", 501),
+        ("POST", "/config/", "{}", 501),
+        ("DELETE", "/config/apps/http", "", 501),
+        ("POST", "/load", "{}", 501),
+        ("POST", "/adapt", ":80", 501),
+    ] {
+        let answer = site.send(method, target, &[], body);
+        assert_eq!(answer.status, status, "{method} {target}: {answer:?}");
+        answer.error();
+    }
+    let long = "x".repeat(64 * 1024 + 1);
+    assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &[], &long).status, 413);
+    assert!(site.call("POST", "/load").error().contains("restart the process"));
+    assert_eq!(site.fake.state().restarts, 0);
+}
+
+#[test]
+fn the_configuration_is_read_in_parts() {
+    let site = Site::start();
+    assert_eq!(site.get("/config/").json()["global"]["http_port"], 80);
+    assert_eq!(site.get("/config/servers/0/listen/Tcp").json(), ":8080");
+    let answer = site.get("/config/servers/7");
+    assert_eq!((answer.status, answer.error().contains("no /config/servers/7")), (404, true));
+}
+
+#[test]
+fn readiness_is_that_of_php() {
+    let site = Site::start();
+    assert_eq!(site.get("/regent/ready").json(), json!({ "ready": true }));
+    site.fake.state().readiness = Readiness::NotReady("no PHP thread has started yet".into());
+    let answer = site.get("/frankenphp/ready");
+    assert_eq!((answer.status, answer.error().as_str()), (503, "not ready: no PHP thread has started yet"));
+    assert_eq!(site.get("/regent/live").json(), json!({ "live": true }));
+}
+
+#[test]
+fn the_queue_is_summed_up() {
+    let site = Site::start();
+    let queue = site.get("/regent/queue").json();
+    assert_eq!((&queue["queued"], &queue["oldest_wait_ms"]), (&json!(3), &json!(3.2)));
+    assert_eq!(queue["pools"][1]["threads"]["stuck"], 1);
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let site = Site::start();
+    let answer = site.get("/metrics");
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(answer.body, "frankenphp_total_threads 6\n");
+}
+
+#[test]
+fn an_unknown_path_is_told_what_there_is() {
+    let site = Site::start();
+    let answer = site.get("/regent/thread");
+    assert_eq!(answer.status, 404);
+    let endpoints = answer.json()["endpoints"].clone();
+    assert!(endpoints.as_array().unwrap().contains(&json!("PUT /{prefix}/threads")), "{endpoints}");
+}
+
+#[test]
+fn another_method_is_told_which_there_are() {
+    let site = Site::start();
+    for (method, target, allow) in [
+        ("POST", "/regent/threads", "GET, PUT, DELETE, HEAD"),
+        ("GET", "/frankenphp/workers/restart", "POST"),
+        ("OPTIONS", "/stop", "POST"),
+        ("BREW", "/metrics", "GET, HEAD"),
+    ] {
+        let answer = site.call(method, target);
+        assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{method} {target}");
+        assert!(answer.error().contains(allow));
+    }
+}
+
+#[test]
+fn head_has_no_body() {
+    let site = Site::start();
+    let answer = site.call("HEAD", "/regent/threads");
+    assert_eq!(answer.status, 200);
+    assert_ne!(answer.header("content-length"), Some("0"));
+}
+
+#[test]
+fn a_web_page_cannot_drive_it() {
+    let site = Site::with_origins(&["https://admin.example"]);
+    let own = format!("http://{}", site.address);
+    for (fields, status) in [
+        (vec![("Host", "evil.example")], 403),
+        (vec![("Origin", "http://evil.example")], 403),
+        (vec![("Origin", "http://localhost:8080")], 403),
+        (vec![("Origin", "null")], 403),
+        (vec![("Sec-Fetch-Site", "cross-site")], 403),
+        (vec![("Host", "a"), ("Host", "b")], 400),
+        (vec![("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")], 200),
+        (vec![("Origin", "https://admin.example"), ("Sec-Fetch-Site", "cross-site")], 200),
+    ] {
+        let before = site.fake.state().threads;
+        let answer = site.send("PUT", "/regent/threads", &fields, "");
+        assert_eq!(answer.status, status, "{fields:?}: {answer:?}");
+        assert_eq!(site.fake.state().threads != before, status == 200, "{fields:?}");
+    }
+}
+
+#[test]
+fn every_answer_is_closed_to_other_sites() {
+    let site = Site::start();
+    for target in ["/", "/regent/threads", "/nothing"] {
+        let answer = site.get(target);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
+fn one_connection_takes_many_calls() {
+    let site = Site::start();
+    let client = site.connect();
+    let mut reader = BufReader::new(client.try_clone().unwrap());
+    for _ in 0..100 {
+        let request = format!("GET /regent/live HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+        (&client).write_all(request.as_bytes()).unwrap();
+        assert_eq!(Response::read(&mut reader, "GET").status, 200);
+    }
+}
+
+#[test]
+fn a_stop_answers_the_call_that_runs() {
+    let mut site = Site::start();
+    site.fake.hold();
+    let mut client = site.connect();
+    client.write_all(site.request("PUT", "/regent/threads", &[], "").as_bytes()).unwrap();
+    wait_for(&site.fake.begun);
+    site.begin_stop();
+    // The listening socket closes first.
+    while std::net::TcpStream::connect(site.address).is_ok() {}
+    site.fake.release();
+    assert_eq!(Response::read(&mut BufReader::new(client), "PUT").status, 200);
+}
+
+#[test]
+fn a_unix_socket_takes_calls_with_any_host() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("admin.sock");
+    let listeners = bind(&Address::Unix(path.clone())).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let stop = async move { drop(ended.await) };
+    let served =
+        runtime.spawn(regent_admin::serve(listeners, Access::default(), Arc::new(Fake::default()), stop));
+    let mut client = UnixStream::connect(&path).unwrap();
+    client.write_all(b"GET /regent/live HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n").unwrap();
+    assert_eq!(Response::read(&mut BufReader::new(client), "GET").status, 200);
+    drop(end);
+    runtime.block_on(served).unwrap().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_no_http_is_answered_and_closed() {
+    let site = Site::start();
+    for (bytes, status) in [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(), "HTTP/1.1 400 "),
+        (b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec(), "HTTP/1.1 400 "),
+        (format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(20_000)).into_bytes(), "HTTP/1.1 431 "),
+        (format!("GET / HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(200)).into_bytes(), "HTTP/1.1 431 "),
+    ] {
+        let mut client = site.connect();
+        // The listener may close before it has taken all.
+        let _ = client.write_all(&bytes);
+        let mut line = String::new();
+        let read = BufReader::new(&client).read_line(&mut line);
+        assert!(line.starts_with(status) || read.is_err(), "{line:?} is not {status}");
+    }
+    assert_eq!(site.get("/regent/live").status, 200);
+}
+
+#[test]
+fn connections_beyond_the_limit_wait_for_one_to_end() {
+    let site = Site::start();
+    let ask = |client: &TcpStream| {
+        let request = format!("GET /regent/live HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+        { client }.write_all(request.as_bytes()).unwrap();
+        client.try_clone().unwrap()
+    };
+    let mut served: Vec<_> = (0..64).map(|_| site.connect()).collect();
+    for client in &served {
+        assert_eq!(Response::read(&mut BufReader::new(ask(client)), "GET").status, 200);
+    }
+    let further = site.connect();
+    let mut answer = BufReader::new(ask(&further));
+    further.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert!(answer.fill_buf().is_err(), "more connections than the limit are served");
+    served.pop();
+    further.set_read_timeout(Some(DEADLINE)).unwrap();
+    assert_eq!(Response::read(&mut answer, "GET").status, 200);
+}
+
+#[test]
+fn a_crowd_is_served_in_turn() {
+    let site = Site::start();
+    // More than the listener has at once, fewer than wait for it in the kernel.
+    let crowd: Vec<_> = (0..150).map(|_| site.connect()).collect();
+    for mut client in crowd {
+        client.write_all(site.request("GET", "/regent/live", &[], "").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    }
+}
+
+fn wait_for(event: &Notify) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, event.notified()).await }).expect("it happens");
+}

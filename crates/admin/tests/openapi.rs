@@ -1,0 +1,250 @@
+//! The description against the listener, in both directions.
+
+mod support;
+
+use regent_admin::{Readiness, Refusal};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::io::{BufReader, Write};
+use support::{Panics, Response, Site};
+
+/// Method, path as it is described, status.
+type Described = (String, String, String);
+
+#[test]
+fn what_is_described_is_what_there_is() {
+    let described: BTreeSet<_> =
+        operations(&description()).into_iter().map(|(method, path, _)| (method, path)).collect();
+    let routed: BTreeSet<_> = regent_admin::endpoints()
+        .map(|(method, path)| (method.as_str().to_ascii_lowercase(), path.to_owned()))
+        .collect();
+    assert_eq!(described, routed);
+}
+
+/// Every described status is answered by some request, every answered one is described, and each answer has the form
+/// that is described.
+#[test]
+fn every_described_answer_is_given() {
+    let description = description();
+    let mut given = BTreeSet::new();
+    for (method, path, operation) in operations(&description) {
+        for case in cases(&method, &path) {
+            let answer = case.answer(&method, &path);
+            let status = answer.status.to_string();
+            let described = &operation["responses"][&status];
+            assert!(
+                described.is_object(),
+                "{method} {path} answered {status}, which is not described: {answer:?}"
+            );
+            check_form(&description, resolve(&description, described), &answer)
+                .unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}\n{}", answer.body));
+            given.insert((method.clone(), path.clone(), status));
+        }
+    }
+    assert_eq!(all_described(&description).difference(&given).collect::<Vec<_>>(), Vec::<&Described>::new());
+}
+
+#[test]
+fn every_schema_and_answer_is_used() {
+    let text = include_str!("../openapi.json");
+    for (kind, entries) in description()["components"].as_object().unwrap() {
+        for name in entries.as_object().unwrap().keys() {
+            assert!(text.contains(&format!("#/components/{kind}/{name}\"")), "{kind}/{name} is not used");
+        }
+    }
+}
+
+/// A request to an operation, and the server that it meets.
+#[derive(Default)]
+struct Case {
+    rest: &'static str,
+    fields: Vec<(&'static str, &'static str)>,
+    body: String,
+    server: Server,
+}
+
+#[derive(Default)]
+enum Server {
+    #[default]
+    Well,
+    NotReady,
+    Refusing,
+    Panicking,
+    /// The client sends a body's announcement, and no body.
+    Starved,
+}
+
+impl Case {
+    fn answer(&self, method: &str, path: &str) -> Response {
+        let site = Site::start();
+        match self.server {
+            Server::Well | Server::Starved => {}
+            Server::NotReady => site.fake.state().readiness = Readiness::NotReady("PHP is starting".into()),
+            Server::Refusing => {
+                site.fake.state().refusal = Some(Refusal::Unavailable("PHP is starting; try again".into()));
+            }
+            Server::Panicking => site.fake.state().panics = Panics::InChanges,
+        }
+        let method = method.to_ascii_uppercase();
+        let path = path.replace("{prefix}", "regent").replace("{path}", "").replace("{file}", "");
+        let target = format!("{path}{}", self.rest);
+        if let Server::Starved = self.server {
+            let mut client = site.connect();
+            let head = site.request(&method, &target, &[("Content-Length", "10")], "");
+            client.write_all(head.as_bytes()).unwrap();
+            return Response::read(&mut BufReader::new(client), &method);
+        }
+        site.send(&method, &target, &self.fields, &self.body)
+    }
+}
+
+/// What there is to try with an operation; what any of them can answer is tried with each.
+fn cases(method: &str, path: &str) -> Vec<Case> {
+    let rest = |rest| Case { rest, ..Case::default() };
+    let meets = |server| Case { server, ..Case::default() };
+    let body = |body: &str| Case { body: body.into(), ..Case::default() };
+    let fields = |fields: &[_]| Case { fields: fields.to_vec(), ..Case::default() };
+    let mut cases = vec![fields(&[("Host", "evil.example")]), fields(&[("Host", "a"), ("Host", "b")])];
+    cases.extend(match (method, path) {
+        ("get", "/regent/dashboard/{file}") => {
+            vec![rest("dashboard.css"), rest("dashboard.js"), rest("plot.js"), rest("other.js")]
+        }
+        ("get", "/config/{path}") => vec![rest("servers/0"), rest("servers/1")],
+        (_, "/config/{path}") => vec![rest("servers/0")],
+        (
+            "get",
+            "/{prefix}/threads" | "/{prefix}/queue" | "/{prefix}/statistics" | "/config/apps/frankenphp",
+        ) => {
+            vec![Case::default(), meets(Server::Refusing)]
+        }
+        ("get", "/{prefix}/ready") => vec![Case::default(), meets(Server::NotReady)],
+        ("put" | "delete", "/{prefix}/threads") => vec![
+            Case::default(),
+            rest("?count=0"),
+            rest("?worker=/no/such.php"),
+            rest("?count=9"),
+            meets(Server::Refusing),
+            meets(Server::Panicking),
+        ],
+        ("post", "/{prefix}/workers/restart") => {
+            vec![Case::default(), meets(Server::Refusing), meets(Server::Panicking)]
+        }
+        ("patch", "/config/apps/frankenphp") => vec![
+            Case::default(),
+            body("{"),
+            body("{}"),
+            body(&"x".repeat(65_537)),
+            meets(Server::Refusing),
+            meets(Server::Panicking),
+            meets(Server::Starved),
+        ],
+        _ => vec![Case::default()],
+    });
+    cases
+}
+
+fn description() -> Value {
+    let answer = Site::start().get("/regent/openapi.json");
+    assert_eq!(answer.body, include_str!("../openapi.json"));
+    answer.json()
+}
+
+fn operations(description: &Value) -> Vec<(String, String, Value)> {
+    let mut operations = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|(key, _)| *key != "parameters") {
+            operations.push((method.clone(), path.clone(), operation.clone()));
+        }
+    }
+    operations
+}
+
+fn all_described(description: &Value) -> BTreeSet<Described> {
+    let statuses =
+        |operation: &Value| operation["responses"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let of = |(method, path, operation): (String, String, Value)| {
+        statuses(&operation).into_iter().map(move |status| (method.clone(), path.clone(), status))
+    };
+    operations(description).into_iter().flat_map(of).collect()
+}
+
+/// Follows a `$ref`.
+fn resolve<'a>(description: &'a Value, value: &'a Value) -> &'a Value {
+    let Some(reference) = value["$ref"].as_str() else { return value };
+    description.pointer(&reference[1..]).unwrap_or_else(|| panic!("nothing is at {reference}"))
+}
+
+fn check_form(description: &Value, described: &Value, answer: &Response) -> Result<(), String> {
+    let full = answer.header("content-type").ok_or("no Content-Type")?;
+    let media_type = full.split(';').next().unwrap_or(full);
+    let content = &described["content"][media_type];
+    if content.is_null() {
+        return Err(format!("{media_type} is not described"));
+    }
+    if media_type != "application/json" {
+        return Ok(());
+    }
+    check(description, &content["schema"], &answer.json()).map_err(|problem| format!("the answer{problem}"))
+}
+
+/// Whether a value has the form of a schema, as far as this description uses JSON Schema. Unlike there, an object has no
+/// properties but the described ones, if any are.
+fn check(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+    let schema = resolve(description, schema);
+    if let Some(alternatives) = schema["anyOf"].as_array() {
+        let fits = alternatives.iter().any(|alternative| check(description, alternative, value).is_ok());
+        return if fits { Ok(()) } else { Err(format!(" is {value}, which fits none of its alternatives")) };
+    }
+    check_value(schema, value)?;
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(description, &schema["items"], item).map_err(|problem| format!("[{index}]{problem}"))?;
+    }
+    match (schema["properties"].as_object(), value.as_object()) {
+        (Some(properties), Some(object)) => check_object(description, schema, properties, object),
+        _ => Ok(()),
+    }
+}
+
+fn check_value(schema: &Value, value: &Value) -> Result<(), String> {
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let is = |name: &&str| match *name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("the type {other} is not known here"),
+    };
+    let is_of_type = types.is_empty() || types.iter().any(is);
+    let is_allowed = schema["enum"].as_array().is_none_or(|allowed| allowed.contains(value));
+    let is_constant = schema.get("const").is_none_or(|constant| constant == value);
+    if is_of_type && is_allowed && is_constant {
+        Ok(())
+    } else {
+        Err(format!(" is {value}, against {schema}"))
+    }
+}
+
+fn check_object(
+    description: &Value,
+    schema: &Value,
+    properties: &Map<String, Value>,
+    object: &Map<String, Value>,
+) -> Result<(), String> {
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(required) {
+            return Err(format!(" has no {required}"));
+        }
+    }
+    for (name, value) in object {
+        let property = properties.get(name).ok_or_else(|| format!(".{name} is not described"))?;
+        check(description, property, value).map_err(|problem| format!(".{name}{problem}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,433 @@
+//! A server that is made up, behind a real admin listener, and a client that hides nothing.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use futures_util::future::BoxFuture;
+use regent_admin::{
+    Access, Activity, Change, Control, Current, Generation, Origin, Percentiles, Pool, PoolStatistics,
+    Readiness, Refusal, Restarted, RouteStatistics, ScaleEvent, Shed, Statistics, Thread, ThreadCounts,
+    Threads, Traffic, bind,
+};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{Notify, oneshot};
+
+pub const WORKER: &str = "/app/public/worker.php";
+
+/// A URI that is a script where it is not escaped.
+pub const HOSTILE_URI: &str =
+    "/\"><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
+
+/// Most threads of each pool.
+const MOST: u16 = 8;
+/// Longest wait of a test for anything.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A made-up server: two pools whose sizes change as they are told to.
+#[derive(Default)]
+pub struct Fake {
+    state: Mutex<State>,
+    /// While it is set, changes wait for [`Self::release`].
+    held: Mutex<Option<Arc<Notify>>>,
+    /// Told when a change has begun, and when it has been made.
+    pub begun: Notify,
+    pub made: Notify,
+    pub stopped: Notify,
+    polls: AtomicU64,
+}
+
+pub struct State {
+    /// Classic, worker.
+    pub threads: [u16; 2],
+    pub restarts: u32,
+    pub refusal: Option<Refusal>,
+    pub readiness: Readiness,
+    pub panics: Panics,
+    pub stops: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Panics {
+    Never,
+    InChanges,
+    InStatistics,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            threads: [2, 4],
+            restarts: 0,
+            refusal: None,
+            readiness: Readiness::Ready,
+            panics: Panics::Never,
+            stops: 0,
+        }
+    }
+}
+
+impl Fake {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Lets changes wait from now on.
+    pub fn hold(&self) {
+        *self.held.lock().unwrap() = Some(Arc::default());
+    }
+
+    pub fn release(&self) {
+        self.held.lock().unwrap().take().unwrap().notify_one();
+    }
+
+    /// The lock is not held then.
+    fn panic_in(&self, place: Panics) {
+        let panics = self.state().panics;
+        assert_ne!(panics, place, "made to panic");
+    }
+
+    /// What there is to tell, or the refusal that was asked for.
+    fn told<T: Send + 'static>(&self, value: T) -> BoxFuture<'_, Result<T, Refusal>> {
+        let refusal = self.state().refusal.clone();
+        Box::pin(async move { refusal.map_or(Ok(value), Err) })
+    }
+
+    async fn change<T>(&self, change: impl FnOnce(&mut State) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        self.begun.notify_one();
+        let held = self.held.lock().unwrap().clone();
+        if let Some(held) = held {
+            held.notified().await;
+        }
+        self.panic_in(Panics::InChanges);
+        let mut state = self.state();
+        match state.refusal.clone() {
+            Some(refusal) => Err(refusal),
+            None => {
+                let changed = change(&mut state);
+                self.made.notify_one();
+                changed
+            }
+        }
+    }
+}
+
+fn index(pool: &str) -> usize {
+    match pool {
+        "classic" => 0,
+        "app" => 1,
+        other => panic!("there is no pool {other}"),
+    }
+}
+
+impl Fake {
+    fn all_threads(&self) -> Threads {
+        let [classic, worker] = self.state().threads;
+        let mut threads: Vec<Thread> = (0..classic + worker)
+            .map(|n| Thread {
+                index: n.into(),
+                pool: if n < classic { "classic" } else { "app" }.into(),
+                worker: (n >= classic).then(|| WORKER.into()),
+                activity: Activity::Idle(Duration::from_millis(1_234)),
+                requests: 40 + u64::from(n),
+                memory: 2 << 20,
+            })
+            .collect();
+        let current = |method: &str, uri: &str, seconds| Current {
+            method: method.into(),
+            uri: uri.into(),
+            started_at: SystemTime::now() - Duration::from_secs(seconds),
+        };
+        threads[0].activity = Activity::Busy(current("GET", HOSTILE_URI, 2));
+        let last = threads.len() - 1;
+        threads[last].activity = Activity::Stuck(current("POST", "/reports/yearly?format=pdf", 75));
+        threads[last - 1].activity = Activity::Starting;
+        Threads { threads, reserved: u32::from(2 * MOST - classic - worker) }
+    }
+
+    fn all_pools(&self) -> Vec<Pool> {
+        let [classic, worker] = self.state().threads.map(u32::from);
+        vec![
+            Pool {
+                name: "classic".into(),
+                worker: None,
+                threads: ThreadCounts { idle: classic - 1, busy: 1, ..ThreadCounts::default() },
+                least: 2,
+                most: MOST,
+                queued: 0,
+                oldest_wait: Duration::ZERO,
+            },
+            Pool {
+                name: "app".into(),
+                worker: Some(WORKER.into()),
+                threads: ThreadCounts { starting: 1, stuck: 1, idle: worker - 2, ..ThreadCounts::default() },
+                least: 4,
+                most: MOST,
+                queued: 3,
+                oldest_wait: Duration::from_micros(3_200),
+            },
+        ]
+    }
+}
+
+impl Control for Fake {
+    fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
+        self.told(self.all_threads())
+    }
+
+    fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>> {
+        self.told(self.all_pools())
+    }
+
+    fn add<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
+        Box::pin(self.change(move |state| {
+            let threads = &mut state.threads[index(pool)];
+            let total = threads.saturating_add(count.get());
+            if total > MOST {
+                return Err(Refusal::TooMany { threads: *threads, most: MOST });
+            }
+            *threads = total;
+            Ok(Change { changed: count.get(), total })
+        }))
+    }
+
+    fn remove<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
+        Box::pin(self.change(move |state| {
+            let threads = &mut state.threads[index(pool)];
+            if count.get() >= *threads {
+                return Err(Refusal::TooFew { threads: *threads });
+            }
+            *threads -= count.get();
+            Ok(Change { changed: count.get(), total: *threads })
+        }))
+    }
+
+    fn restart_workers(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
+        Box::pin(self.change(|state| {
+            state.restarts += 1;
+            Ok(Restarted { restarted: state.threads[1].into() })
+        }))
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        let readiness = self.state().readiness.clone();
+        Box::pin(async { readiness })
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, String> {
+        let [classic, worker] = self.state().threads;
+        Box::pin(async move { format!("frankenphp_total_threads {}\n", classic + worker) })
+    }
+
+    fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>> {
+        self.panic_in(Panics::InStatistics);
+        let poll = self.polls.fetch_add(1, Ordering::Relaxed);
+        self.told(statistics(self.all_pools(), poll))
+    }
+
+    fn configuration(&self) -> Arc<Value> {
+        Arc::new(json!({ "global": { "http_port": 80 }, "servers": [{ "listen": { "Tcp": ":8080" } }] }))
+    }
+
+    fn stop(&self) {
+        self.state().stops += 1;
+        self.stopped.notify_one();
+    }
+}
+
+/// Figures that swing, so that plots have something to show.
+fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
+    let swing = (poll as f64 / 7.0).sin() + 1.0;
+    let pools = pools
+        .into_iter()
+        .enumerate()
+        .map(|(n, mut pool)| {
+            pool.queued = (f64::from(pool.queued) * swing * 6.0) as u32;
+            pool.threads.busy += (swing * 2.0) as u32;
+            PoolStatistics { pool, traffic: traffic(swing * (1.0 + n as f64)) }
+        })
+        .collect();
+    let now = SystemTime::now();
+    let seconds_ago = |seconds| now - Duration::from_secs(seconds);
+    let route = |route: &str, pool: &str, deadline, load| RouteStatistics {
+        route: route.into(),
+        pool: pool.into(),
+        deadline,
+        traffic: traffic(load),
+    };
+    Statistics {
+        version: "0.1.0".into(),
+        uptime: Duration::from_secs(93_784),
+        window: Duration::from_secs(10),
+        pools,
+        routes: vec![
+            route("GET /api/*", "app", Some(Duration::from_millis(200)), swing * 2.0),
+            route("/reports/*", "app", Some(Duration::from_secs(3)), 0.4),
+            route("/<b>bold</b>", "classic", None, 0.0),
+        ],
+        scale_events: vec![
+            ScaleEvent {
+                at: seconds_ago(4),
+                pool: "app".into(),
+                from: 10,
+                to: 26,
+                reason: "queue head waited 3.2 ms, 96 % blocked".into(),
+            },
+            ScaleEvent {
+                at: seconds_ago(95),
+                pool: "app".into(),
+                from: 12,
+                to: 10,
+                reason: "2 threads idle for 5 s".into(),
+            },
+        ],
+        generations: vec![Generation {
+            number: 3,
+            started_at: UNIX_EPOCH + Duration::from_secs(1_790_337_784),
+            reason: "opcache_reset()".into(),
+        }],
+    }
+}
+
+fn traffic(load: f64) -> Traffic {
+    let requests = (load * 4_000.0) as u64;
+    let times = |base: f64| {
+        let ms = |factor: f64| Duration::from_secs_f64(base * factor * (0.6 + load) / 1e3);
+        (requests > 0).then(|| Percentiles { p50: ms(1.0), p90: ms(2.2), p99: ms(4.5), max: ms(9.1) })
+    };
+    Traffic {
+        requests,
+        errors: requests / 900,
+        deadline_misses: requests / 700,
+        shed: Shed { queue_full: requests / 1_000, client_gone: requests / 2_000, ..Shed::default() },
+        queue: times(0.4),
+        execution: times(3.1),
+        total: times(3.6),
+    }
+}
+
+/// An admin listener on a free port, until it is dropped.
+pub struct Site {
+    pub fake: Arc<Fake>,
+    pub address: SocketAddr,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Site {
+    pub fn start() -> Self {
+        Self::with_origins(&[])
+    }
+
+    pub fn with_origins(origins: &[&str]) -> Self {
+        let origins: Vec<Origin> = origins.iter().map(|origin| origin.parse().unwrap()).collect();
+        let access = Access { origins, ..Access::default() };
+        let listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listeners.tcp_addresses()[0];
+        let fake = Arc::new(Fake::default());
+        let control = Arc::clone(&fake);
+        let (end, ended) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let stop = async move { drop(ended.await) };
+            runtime.block_on(regent_admin::serve(listeners, access, control, stop)).unwrap();
+        });
+        Self { fake, address, end: Some(end), thread: Some(thread) }
+    }
+
+    /// Tells the listener to stop, and goes on.
+    pub fn begin_stop(&mut self) {
+        drop(self.end.take());
+    }
+
+    pub fn get(&self, target: &str) -> Response {
+        self.send("GET", target, &[], "")
+    }
+
+    pub fn call(&self, method: &str, target: &str) -> Response {
+        self.send(method, target, &[], "")
+    }
+
+    /// A request on a connection of its own. `fields` that name Host replace it.
+    pub fn send(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Response {
+        let mut client = self.connect();
+        client.write_all(self.request(method, target, fields, body).as_bytes()).unwrap();
+        Response::read(&mut BufReader::new(client), method)
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let client = TcpStream::connect(self.address).unwrap();
+        client.set_read_timeout(Some(DEADLINE)).unwrap();
+        client
+    }
+
+    pub fn request(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> String {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
+        if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head += &format!("Host: {}\r\n", self.address);
+        }
+        for (name, value) in fields {
+            head += &format!("{name}: {value}\r\n");
+        }
+        if !body.is_empty() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        head + "\r\n" + body
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.begin_stop();
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || std::thread::panicking(), "the listener panicked");
+    }
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Response {
+    pub fn read(reader: &mut impl BufRead, method: &str) -> Self {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status line: {line:?}"));
+        let mut headers = Vec::new();
+        loop {
+            line.clear();
+            reader.read_line(&mut line).unwrap();
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut response = Self { status, headers, body: String::new() };
+        let length = response.header("content-length").map_or(0, |length| length.parse().unwrap());
+        if method != "HEAD" {
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            response.body = String::from_utf8(body).unwrap();
+        }
+        response
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The sentence of an error.
+    pub fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_else(|| panic!("no error: {self:?}")).to_owned()
+    }
+}

@@ -1,0 +1,90 @@
+//! The list of PHP threads, with what each of them runs.
+
+use crate::acceptor::Command;
+use crate::plan::PoolPlan;
+use crate::roster::MemberStage;
+use crate::supervisor::{ThreadListing, View};
+use regent_admin::{Activity, Current, Thread, Threads};
+use regent_wire::{RequestLine, ThreadState, Token};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::{mpsc, oneshot};
+
+/// All threads of the current engine. I/O threads are asked what their requests are.
+pub(super) async fn list(
+    plans: &[PoolPlan],
+    view: View,
+    io_threads: &[mpsc::UnboundedSender<Command>],
+) -> Threads {
+    let lines = request_lines(&view, io_threads).await;
+    let most: u32 = plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
+    let in_use: u32 = view.pools.iter().map(|pool| u32::from(pool.size)).sum();
+    let pools = plans.iter().zip(view.pools);
+    let mut threads: Vec<Thread> = pools
+        .flat_map(|(plan, pool)| {
+            let lines = &lines;
+            pool.threads.into_iter().map(move |listing| thread(plan, &listing, lines))
+        })
+        .collect();
+    threads.sort_unstable_by_key(|thread| thread.index);
+    Threads { threads, reserved: most.saturating_sub(in_use) }
+}
+
+fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Thread {
+    Thread {
+        index: u32::from(listing.index),
+        pool: plan.name.clone(),
+        worker: plan.worker.as_ref().map(|file| file.display().to_string()),
+        activity: activity(listing, lines),
+        requests: listing.view.requests,
+        memory: listing.view.memory,
+    }
+}
+
+fn activity(listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Activity {
+    let current = || Current {
+        started_at: SystemTime::now() - listing.since,
+        ..lines.get(&listing.view.token).map_or_else(unknown, known)
+    };
+    match (listing.stage, listing.view.state) {
+        (MemberStage::Retiring, ThreadState::Busy) => Activity::Leaving(Some(current())),
+        (MemberStage::Retiring | MemberStage::Failed, _) => Activity::Leaving(None),
+        (MemberStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
+        (MemberStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
+        (MemberStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),
+        (MemberStage::Ordered, _) => Activity::Starting,
+    }
+}
+
+fn known(line: &RequestLine) -> Current {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Current { method: text(&line.method), uri: text(&line.uri), started_at: SystemTime::UNIX_EPOCH }
+}
+
+/// Its request ended between the two questions.
+fn unknown() -> Current {
+    Current { method: String::new(), uri: String::new(), started_at: SystemTime::UNIX_EPOCH }
+}
+
+async fn request_lines(
+    view: &View,
+    io_threads: &[mpsc::UnboundedSender<Command>],
+) -> HashMap<Token, RequestLine> {
+    let Some(backend) = &view.backend else { return HashMap::new() };
+    let threads = view.pools.iter().flat_map(|pool| &pool.threads);
+    let tokens: Arc<[Token]> = threads
+        .filter(|thread| thread.view.state == ThreadState::Busy)
+        .map(|thread| thread.view.token)
+        .collect();
+    let mut lines = HashMap::new();
+    for io_thread in io_threads {
+        let (answer, answered) = oneshot::channel();
+        let question = Command::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);
+        // A thread that has ended knows nothing.
+        if io_thread.send(question).is_ok() {
+            lines.extend(answered.await.unwrap_or_default());
+        }
+    }
+    lines
+}
