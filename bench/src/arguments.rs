@@ -29,6 +29,7 @@ Examples:
   regent-bench sweep                                 1 to 10,000 users at once, short form
   regent-bench sweep --full --rounds 5               as in the original: 101 points, 100,000 requests each
   regent-bench fixed --servers classic,worker,fpm    the tail at fixed connections, of these servers
+  regent-bench scaling --servers classic,worker      half an hour: six scenarios and a step, three rounds
   regent-bench load http://127.0.0.1:8080/ -c 100    only the load generator";
 
 #[derive(Debug, Subcommand)]
@@ -41,6 +42,8 @@ pub enum Command {
     Fixed(SuiteOptions),
     /// C: autoscaling scenarios: default, scaling and ideal pools
     Scaling(SuiteOptions),
+    /// Growth: 100 requests at once on a pool that starts with 2 threads, and what is left of it
+    Burst(SuiteOptions),
     /// D: overload and recovery, and clients that leave
     Overload(SuiteOptions),
     /// E: a fast route beside a slow one

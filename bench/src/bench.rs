@@ -38,6 +38,7 @@ pub struct Case {
     pub load: LoadSpec,
     pub beside: Option<Beside>,
     pub lifetime: Lifetime,
+    pub watch: Watch,
 }
 
 /// A second load on the same server, which starts later.
@@ -54,8 +55,11 @@ pub struct Setup {
     pub pool: Pool,
     /// Connections at once in all the cases of this setup.
     pub most_connections: u32,
+    pub connections: Connections,
     /// A request is ended by the server after so long.
     pub time_limit: Option<Duration>,
+    /// What can no longer be answered within this time is refused at once, by servers that can.
+    pub deadline: Option<Duration>,
 }
 
 /// Whether a server is used for other cases of the same setup too.
@@ -65,6 +69,15 @@ pub enum Lifetime {
     Kept,
     /// Started for the case and ended after it: what a pool learnt or grew to is gone.
     Fresh,
+}
+
+/// How often the PHP threads of the server are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Ten times a second, which costs the machine next to nothing.
+    Coarse,
+    /// A hundred times a second, for short loads that ask how fast a pool grows.
+    Fine,
 }
 
 /// A load before it is known where the server listens.
@@ -162,7 +175,7 @@ impl<'a> Bench<'a> {
 
     /// Whether the server has pools that scale. Regent and others that do not yet say so when they are started.
     pub fn can_scale(&mut self, contender: &Contender, pool: Pool) -> Result<bool> {
-        let setup = Setup { contender: contender.clone(), pool, most_connections: 1, time_limit: None };
+        let setup = Setup::new(contender, pool, 1, Connections::KeepAlive);
         match self.start(&setup) {
             Ok(_) => Ok(true),
             Err(error) => {
@@ -184,9 +197,11 @@ impl<'a> Bench<'a> {
             site: &ground.site,
             pool: setup.pool,
             most_connections: setup.most_connections,
+            connections: setup.connections,
             regent: ground.regent.clone(),
             externals: &ground.externals,
             time_limit: setup.time_limit,
+            deadline: setup.deadline,
             interrupt: &ground.interrupt,
         };
         peers::start(&setup.contender, &plan)
@@ -204,7 +219,7 @@ impl<'a> Bench<'a> {
         let label = server.label().to_owned();
         let leaders = server.leaders();
         let before = Snapshot::of(&leaders);
-        let sampler = Sampler::start(server);
+        let sampler = Sampler::start(server, case.watch.period());
         let outcomes = run_loads(&plan, case.load.processes, beside, &interrupt);
         let server_ticks = sampler.stop();
         let (outcome, beside) = outcomes?;
@@ -248,7 +263,30 @@ fn run_loads(
     })
 }
 
+impl Setup {
+    /// Without limits of a request's time.
+    pub fn new(contender: &Contender, pool: Pool, most_connections: u32, connections: Connections) -> Self {
+        let contender = contender.clone();
+        Self { contender, pool, most_connections, connections, time_limit: None, deadline: None }
+    }
+}
+
+impl Watch {
+    fn period(self) -> Duration {
+        match self {
+            Self::Coarse => Duration::from_millis(100),
+            Self::Fine => Duration::from_millis(10),
+        }
+    }
+}
+
 impl Case {
+    /// One load on a server that is kept for others.
+    pub fn new(setup: Setup, point: impl Into<String>, round: u32, load: LoadSpec) -> Self {
+        let (lifetime, watch) = (Lifetime::Kept, Watch::Coarse);
+        Self { setup, point: point.into(), round, load, beside: None, lifetime, watch }
+    }
+
     /// Equal for equal measurements, also in later runs of the same program.
     fn key(&self) -> String {
         let Self { setup, point, round, load, beside, .. } = self;

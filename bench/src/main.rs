@@ -52,6 +52,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Sweep(options)) => one(Suite::Sweep, &options),
         Some(Command::Fixed(options)) => one(Suite::Fixed, &options),
         Some(Command::Scaling(options)) => one(Suite::Scaling, &options),
+        Some(Command::Burst(options)) => one(Suite::Burst, &options),
         Some(Command::Overload(options)) => one(Suite::Overload, &options),
         Some(Command::Isolation(options)) => one(Suite::Isolation, &options),
         Some(Command::Files(options)) => one(Suite::Files, &options),

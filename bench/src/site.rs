@@ -15,9 +15,10 @@ use tempfile::TempDir;
 pub use self::script::{BODY, Script, StaticFile};
 
 /// The scripts below the document root; their paths are also those of the URLs.
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 8] = [
     (HELLO_PATH, include_str!("site/hello.php")),
     (SLEEP_PATH, include_str!("site/sleep.php")),
+    (SLOW_PATH, include_str!("site/slow.php")),
     (LARGE_PATH, include_str!("site/large.php")),
     (UPLOAD_PATH, include_str!("site/upload.php")),
     ("/tasks.php", include_str!("site/tasks.php")),
@@ -51,6 +52,8 @@ const LONGEST_SCRIPT: u64 = 60;
 
 pub const HELLO_PATH: &str = "/hello.php";
 pub const SLEEP_PATH: &str = "/sleep.php";
+/// What sleep.php does, as a route of its own.
+pub const SLOW_PATH: &str = "/slow.php";
 pub const LARGE_PATH: &str = "/large.php";
 pub const UPLOAD_PATH: &str = "/upload.php";
 /// The worker script; a path after it says which of the others it stands for: `/worker.php/sleep`.

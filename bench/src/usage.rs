@@ -4,6 +4,8 @@ mod sampler;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
+pub use self::sampler::Resources;
 pub use self::sampler::{Sampler, ServerTick};
 use crate::procfs::{self, ListenCounters, Process};
 

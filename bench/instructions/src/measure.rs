@@ -82,6 +82,7 @@ impl Cost {
 
 /// Counts a scenario `repeat` times.
 pub fn scenario(site: &Site, regent: &Path, scenario: Scenario, repeat: u32) -> Result<Measured> {
+    site.settle();
     let mut measured = Measured::default();
     for _ in 0..repeat {
         let few = server::run(site, regent, scenario, FEW)?;

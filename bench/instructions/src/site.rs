@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tempfile::TempDir;
@@ -43,16 +45,20 @@ opcache.jit_buffer_size = 0
 /// The URL path of a script that says which PHP it is.
 pub const VERSION_PATH: &str = "/version.php";
 
+/// The server keeps in memory what has not been changed for two seconds: before that, a file costs more.
+const SETTLED: Duration = Duration::from_secs(4);
+
 /// A fresh directory that goes away with this value.
 #[derive(Debug)]
 pub struct Site {
     directory: TempDir,
+    created: Instant,
 }
 
 impl Site {
     pub fn create() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("regent-instructions-").tempdir_in(PARENT)?;
-        let site = Self { directory };
+        let site = Self { directory, created: Instant::now() };
         fs::create_dir(site.root())?;
         fs::create_dir(site.php_settings_directory())?;
         fs::write(site.php_settings_directory().join("instructions.ini"), PHP_SETTINGS)?;
@@ -63,6 +69,11 @@ impl Site {
         }
         fs::write(site.root().join(VERSION_PATH.trim_start_matches('/')), VERSION)?;
         Ok(site)
+    }
+
+    /// Waits until requests cost what they do from then on.
+    pub fn settle(&self) {
+        thread::sleep(SETTLED.saturating_sub(self.created.elapsed()));
     }
 
     /// Writes the server's configuration for this port of 127.0.0.1: one PHP thread for each mode.

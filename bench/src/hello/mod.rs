@@ -9,6 +9,7 @@ pub use self::campaign::Sample;
 pub use self::options::Options;
 
 use self::campaign::Campaign;
+use crate::generator::plan::Connections;
 use crate::interrupt::Interrupt;
 use crate::load::wrk::Wrk;
 use crate::machine::{self, Machine};
@@ -34,9 +35,11 @@ pub fn run(options: &Options) -> Result<()> {
         site: &site,
         pool: peers::Pool::Fixed(options.threads),
         most_connections: options.most_connections(),
+        connections: Connections::KeepAlive,
         regent: options.regent_binary()?,
         externals: &[],
         time_limit: None,
+        deadline: None,
         interrupt: &interrupt,
     };
     let mut running = Vec::with_capacity(servers.len());

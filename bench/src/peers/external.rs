@@ -219,6 +219,7 @@ impl Placeholders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generator::plan::Connections;
     use crate::interrupt::Interrupt;
     use crate::peers::{self, Contender};
     use crate::site::{Script, Site};
@@ -275,9 +276,11 @@ static = "/static"
             site: &site,
             pool,
             most_connections: 1,
+            connections: Connections::KeepAlive,
             regent: None,
             externals: &externals,
             time_limit: None,
+            deadline: None,
             interrupt: &Interrupt::default(),
         };
         let contender: Contender = "toy".parse().expect("any name is valid");

@@ -282,6 +282,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::generator::plan::Connections;
     use crate::interrupt::Interrupt;
 
     fn with_plan<T>(pool: Pool, time_limit: Option<Duration>, use_it: impl FnOnce(&Plan) -> T) -> T {
@@ -291,9 +292,11 @@ mod tests {
             site: &site,
             pool,
             most_connections: 10_000,
+            connections: Connections::PerRequest,
             regent: None,
             externals: &[],
             time_limit,
+            deadline: None,
             interrupt: &interrupt,
         })
     }

@@ -25,6 +25,7 @@ use self::fpm::Upstream;
 pub use self::server::PhpInfo;
 pub use self::server::{Description, Server};
 use self::threads::PhpThreads;
+use crate::generator::plan::Connections;
 use crate::interrupt::Interrupt;
 use crate::probe;
 pub use crate::site::Script;
@@ -45,12 +46,16 @@ pub struct Plan<'a> {
     pub pool: Pool,
     /// Connections that may be open at once.
     pub most_connections: u32,
+    /// How long they live.
+    pub connections: Connections,
     /// The program; set when a contender is Regent.
     pub regent: Option<PathBuf>,
     /// The descriptions of other servers.
     pub externals: &'a [External],
     /// A request is ended when it takes longer, as far as the server can: see [`Plan::time_limit_seconds`].
     pub time_limit: Option<Duration>,
+    /// What can no longer be answered within this time is refused at once; only Regent can.
+    pub deadline: Option<Duration>,
     pub interrupt: &'a Interrupt,
 }
 
@@ -141,6 +146,7 @@ struct Paths {
     hello: String,
     info: String,
     sleep: Option<String>,
+    slow: Option<String>,
     large: Option<String>,
     upload: Option<String>,
     /// The directory of the static files.
@@ -153,6 +159,7 @@ impl Paths {
         match script {
             Script::Hello => Some(self.hello.clone()),
             Script::Sleep => self.sleep.clone(),
+            Script::Slow => self.slow.clone(),
             Script::Large => self.large.clone(),
             Script::Upload => self.upload.clone(),
             Script::Static(file) => Some(format!("{}/{}", self.files.as_ref()?, file.name())),
@@ -161,11 +168,14 @@ impl Paths {
 
     /// Those of the site's own scripts.
     fn classic() -> Self {
-        use crate::site::{HELLO_PATH, INFO_PATH, LARGE_PATH, SLEEP_PATH, STATIC_PATH, UPLOAD_PATH};
+        use crate::site::{
+            HELLO_PATH, INFO_PATH, LARGE_PATH, SLEEP_PATH, SLOW_PATH, STATIC_PATH, UPLOAD_PATH,
+        };
         Self {
             hello: HELLO_PATH.to_owned(),
             info: INFO_PATH.to_owned(),
             sleep: Some(SLEEP_PATH.to_owned()),
+            slow: Some(SLOW_PATH.to_owned()),
             large: Some(LARGE_PATH.to_owned()),
             upload: Some(UPLOAD_PATH.to_owned()),
             files: Some(STATIC_PATH.to_owned()),

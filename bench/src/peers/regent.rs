@@ -31,8 +31,9 @@ pub fn start(mode: Mode, tuning: Tuning, plan: &Plan) -> Result<Parts> {
         Tuning::Best => mode.threads(plan.site, plan.pool),
         Tuning::Default => mode.default_threads(plan.site),
     };
+    let options = threads + &deadline(plan.deadline);
     let (config, kept) =
-        configure(plan.site, &directory, "Caddyfile", &caddyfile(plan.site, &threads, port))?;
+        configure(plan.site, &directory, "Caddyfile", &caddyfile(plan.site, &options, port))?;
     validate(program, &config, plan)?;
 
     let mut command = Command::new(program);
@@ -68,6 +69,7 @@ impl Mode {
             Self::Worker => Paths {
                 hello: WORKER_PATH.to_owned(),
                 sleep: under_worker("/sleep"),
+                slow: under_worker("/slow"),
                 large: under_worker("/large"),
                 upload: under_worker("/upload"),
                 ..Paths::classic()
@@ -106,6 +108,10 @@ impl Mode {
     }
 }
 
+fn deadline(deadline: Option<Duration>) -> String {
+    deadline.map_or(String::new(), |deadline| format!("deadline {}ms\n", deadline.as_millis()))
+}
+
 /// `key`, and for a pool that scales `max_threads`, each with `more` threads than the pool has.
 fn numbers(key: &str, pool: Pool, more: u16) -> String {
     match pool {
@@ -127,14 +133,15 @@ fn validate(program: &Path, config: &Path, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn caddyfile(site: &Site, threads: &str, port: u16) -> String {
+/// With these lines in the `regent` block.
+fn caddyfile(site: &Site, options: &str, port: u16) -> String {
     let addresses: Vec<String> =
         addresses(port, MOST_ADDRESSES).iter().map(|address| address.ip().to_string()).collect();
     format!(
         "{{
 \tadmin off
 \tregent {{
-{threads}\t}}
+{options}\t}}
 }}
 
 http://:{port} {{
@@ -143,7 +150,7 @@ http://:{port} {{
 \tphp_server
 }}
 ",
-        threads = indented(threads),
+        options = indented(options),
         addresses = addresses.join(" "),
         root = site.document_root().display()
     )
@@ -188,6 +195,14 @@ mod tests {
         let worker = text(|site| Mode::Worker.threads(site, pool));
         assert!(worker.contains("\t\tnum_threads 3\n\t\tmax_threads 101\n"), "{worker}");
         assert!(worker.contains("\t\t\tnum 2\n\t\t\tmax_threads 100\n"), "{worker}");
+    }
+
+    #[test]
+    fn a_deadline_is_one_of_the_whole_server() {
+        let threads = |site: &Site| Mode::Worker.threads(site, Pool::Fixed(8));
+        let with = text(|site| threads(site) + &deadline(Some(Duration::from_secs(3))));
+        assert!(with.contains("\t\t}\n\t\tdeadline 3000ms\n\t}\n"), "{with}");
+        assert!(!text(|site| threads(site) + &deadline(None)).contains("deadline"));
     }
 
     #[test]

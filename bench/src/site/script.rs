@@ -10,6 +10,8 @@ pub enum Script {
     /// `?sleep=MS&work=N&output=N&iterations=N`: each iteration loops `work` times, sleeps `sleep` milliseconds and
     /// prints a line `output` times. Without a parameter nothing is slept or worked, and one line printed once.
     Sleep,
+    /// The same at another path: a route of its own.
+    Slow,
     /// `?bytes=N`: so many periods, printed in pieces of 8 KiB.
     Large,
     /// `POST` or `PUT` with any body: its number of bytes, in decimal digits.
@@ -48,9 +50,10 @@ pub const BODY: &str = "........................................................
 const TRIAL_BYTES: usize = 100_001;
 
 impl Script {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Hello,
         Self::Sleep,
+        Self::Slow,
         Self::Large,
         Self::Upload,
         Self::Static(StaticFile::Small),
@@ -63,6 +66,7 @@ impl Script {
         match self {
             Self::Hello => "hello",
             Self::Sleep => "sleep",
+            Self::Slow => "slow",
             Self::Large => "large",
             Self::Upload => "upload",
             Self::Static(_) => "static",
@@ -73,7 +77,9 @@ impl Script {
         let get = |query, answer| Trial { query, body: None, answer };
         match self {
             Self::Hello => get("", BODY.to_owned()),
-            Self::Sleep => get("?sleep=1&work=10&output=3&iterations=2", sleep_line(1, 10).repeat(6)),
+            Self::Sleep | Self::Slow => {
+                get("?sleep=1&work=10&output=3&iterations=2", sleep_line(1, 10).repeat(6))
+            }
             Self::Large => get("?bytes=100001", ".".repeat(TRIAL_BYTES)),
             Self::Upload => {
                 Trial { query: "", body: Some(vec![b'x'; TRIAL_BYTES]), answer: TRIAL_BYTES.to_string() }

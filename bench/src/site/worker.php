@@ -3,7 +3,7 @@ require __DIR__ . '/tasks.php';
 
 $handler = static function (): void {
     match ($_SERVER['PATH_INFO'] ?? '') {
-        '/sleep' => answer_sleep($_GET),
+        '/sleep', '/slow' => answer_sleep($_GET),
         '/large' => answer_large($_GET),
         '/upload' => answer_upload(),
         default => print str_repeat('.', 128),

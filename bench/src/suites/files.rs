@@ -9,7 +9,7 @@ use super::tables::{
     servers_section, spread, table, text,
 };
 use super::{Length, Selection, Suite, in_turn};
-use crate::bench::{Bench, Case, Lifetime, LoadSpec, Request, Setup};
+use crate::bench::{Bench, Case, LoadSpec, Request, Setup};
 use crate::generator::plan::{Connections, Expect, Limit};
 use crate::peers::{Pool, Script};
 use crate::record::Measurement;
@@ -19,6 +19,7 @@ use crate::site::StaticFile;
 
 const THREADS: u16 = 8;
 const MOST_CONNECTIONS: u32 = 100;
+const CONNECTIONS: Connections = Connections::KeepAlive;
 const MEBIBYTE: u64 = 1 << 20;
 
 /// A point, its users, and its request.
@@ -69,24 +70,10 @@ fn cases(selection: &Selection) -> Vec<Case> {
     for round in 1..=selection.rounds {
         for (point, users, request) in points_to_measure() {
             for contender in in_turn(&selection.contenders, round) {
-                cases.push(Case {
-                    setup: Setup {
-                        contender: contender.clone(),
-                        pool: Pool::Fixed(THREADS),
-                        most_connections: MOST_CONNECTIONS,
-                        time_limit: None,
-                    },
-                    point: point.to_owned(),
-                    round,
-                    load: LoadSpec::closed(
-                        users,
-                        Connections::KeepAlive,
-                        Limit::Duration(Duration::from_secs(duration)),
-                        request.clone(),
-                    ),
-                    beside: None,
-                    lifetime: Lifetime::Kept,
-                });
+                let limit = Limit::Duration(Duration::from_secs(duration));
+                let load = LoadSpec::closed(users, CONNECTIONS, limit, request.clone());
+                let setup = Setup::new(contender, Pool::Fixed(THREADS), MOST_CONNECTIONS, CONNECTIONS);
+                cases.push(Case::new(setup, point, round, load));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::tables::{
     servers_section, spread, table, text,
 };
 use super::{Length, Selection, Suite, in_turn};
-use crate::bench::{Bench, Case, Lifetime, LoadSpec, Request, Setup};
+use crate::bench::{Bench, Case, LoadSpec, Request, Setup};
 use crate::generator::plan::{Connections, Limit};
 use crate::peers::Pool;
 use crate::record::Measurement;
@@ -20,6 +20,7 @@ use crate::report::page::Page;
 const POINTS: [(u16, u32); 6] = [(8, 500), (1, 10), (2, 10), (2, 100), (4, 10), (4, 100)];
 
 const MOST_CONNECTIONS: u32 = 500;
+const CONNECTIONS: Connections = Connections::KeepAlive;
 
 pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
     let cases = cases(selection);
@@ -38,24 +39,10 @@ fn cases(selection: &Selection) -> Vec<Case> {
     for round in 1..=selection.rounds {
         for &(threads, users) in points {
             for contender in in_turn(&selection.contenders, round) {
-                cases.push(Case {
-                    setup: Setup {
-                        contender: contender.clone(),
-                        pool: Pool::Fixed(threads),
-                        most_connections: MOST_CONNECTIONS,
-                        time_limit: None,
-                    },
-                    point: point(threads, users),
-                    round,
-                    load: LoadSpec::closed(
-                        users,
-                        Connections::KeepAlive,
-                        Limit::Duration(Duration::from_secs(duration)),
-                        Request::hello(),
-                    ),
-                    beside: None,
-                    lifetime: Lifetime::Kept,
-                });
+                let limit = Limit::Duration(Duration::from_secs(duration));
+                let load = LoadSpec::closed(users, CONNECTIONS, limit, Request::hello());
+                let setup = Setup::new(contender, Pool::Fixed(threads), MOST_CONNECTIONS, CONNECTIONS);
+                cases.push(Case::new(setup, point(threads, users), round, load));
             }
         }
     }

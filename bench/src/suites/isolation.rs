@@ -44,11 +44,11 @@ impl Neighbour {
         }
     }
 
-    /// The slow requests, with their share in percent.
+    /// The slow requests, which are of a route of their own, with their share in percent.
     fn request(self, hang: Duration) -> Option<(u32, Request)> {
         let slow = |sleep: u128| Request {
             query: format!("sleep={sleep}&work=1000&output=1&iterations=1"),
-            ..Request::get("slow", Script::Sleep)
+            ..Request::get("slow", Script::Slow)
         };
         match self {
             Self::Nobody => None,
@@ -81,20 +81,12 @@ fn cases(selection: &Selection) -> Vec<Case> {
     for round in 1..=selection.rounds {
         for neighbour in Neighbour::ALL {
             for contender in in_turn(&selection.contenders, round) {
-                let setup = Setup {
-                    contender: contender.clone(),
-                    pool: Pool::Fixed(THREADS),
-                    most_connections: MOST_CONNECTIONS,
-                    time_limit: None,
-                };
+                let pool = Pool::Fixed(THREADS);
+                let setup = Setup::new(contender, pool, MOST_CONNECTIONS, Connections::KeepAlive);
                 cases.push(Case {
-                    setup,
-                    point: neighbour.point().to_owned(),
-                    round,
-                    load: load(neighbour, duration, hang),
                     // What hangs on at the end must not be there for the next load.
-                    beside: None,
                     lifetime: Lifetime::Fresh,
+                    ..Case::new(setup, neighbour.point(), round, load(neighbour, duration, hang))
                 });
             }
         }
@@ -132,7 +124,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
     let (duration, hang) = times(selection.length);
     figures.notes = vec![format!(
         "An open loop of {RATE} requests a second for {} s on {THREADS} PHP threads or children; fast requests take 5 \
-         ms, hanging ones {} s. Latency is from the scheduled moment, so that waiting counts.",
+         ms, hanging ones {} s; fast and slow ones have a path each, at which the same script runs. Latency is from the scheduled moment, so that waiting counts.",
         duration.as_secs(),
         hang.as_secs()
     )];
@@ -189,7 +181,7 @@ fn in_time(measurement: &Measurement) -> Option<f64> {
     Some(in_time as f64 / (kind.right.count() + kind.failed()).max(1) as f64)
 }
 
-/// p99 of each tenth of a second, of all requests, in the first round.
+/// The median of each tenth of a second, of all requests, in the first round.
 fn over_time(all: &[Measurement], neighbour: Neighbour) -> Figure {
     let mut figure = figure(
         &format!("isolation-{}", if neighbour == Neighbour::Hanging { "hanging" } else { "long" }),

@@ -1,6 +1,7 @@
 //! The suites. Each is a procedure that measures its cases and a page that tells what came of them; see
 //! `bench/README.md` for what each asks.
 
+pub mod burst;
 pub mod files;
 pub mod fixed;
 pub mod isolation;
@@ -21,6 +22,7 @@ pub enum Suite {
     Sweep,
     Fixed,
     Scaling,
+    Burst,
     Overload,
     Isolation,
     Files,
@@ -28,8 +30,8 @@ pub enum Suite {
 
 impl Suite {
     /// In the order of the tour.
-    pub const ALL: [Self; 6] =
-        [Self::Sweep, Self::Fixed, Self::Files, Self::Overload, Self::Isolation, Self::Scaling];
+    pub const ALL: [Self; 7] =
+        [Self::Sweep, Self::Fixed, Self::Files, Self::Overload, Self::Isolation, Self::Scaling, Self::Burst];
 
     /// Of the command and of the directory of the results.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Suite {
             Self::Sweep => "sweep",
             Self::Fixed => "fixed",
             Self::Scaling => "scaling",
+            Self::Burst => "burst",
             Self::Overload => "overload",
             Self::Isolation => "isolation",
             Self::Files => "files",
@@ -48,6 +51,7 @@ impl Suite {
             Self::Sweep => "Concurrency sweep",
             Self::Fixed => "Tail latency at fixed connections",
             Self::Scaling => "Autoscaling scenarios",
+            Self::Burst => "Growth of a pool, and back",
             Self::Overload => "Overload and recovery",
             Self::Isolation => "Isolation of a fast route from a slow one",
             Self::Files => "Static files, large answers, uploads",
@@ -58,8 +62,9 @@ impl Suite {
     pub fn contenders(self) -> Vec<Contender> {
         let names: &[&str] = match self {
             Self::Sweep => &["classic", "worker", "fpm", "apache", "fpm:default", "apache:default"],
-            Self::Fixed | Self::Overload | Self::Isolation => &["classic", "worker", "fpm"],
-            Self::Scaling => &["worker", "fpm"],
+            Self::Fixed | Self::Overload | Self::Isolation | Self::Scaling | Self::Burst => {
+                &["classic", "worker", "fpm"]
+            }
             Self::Files => &["classic", "fpm", "apache"],
         };
         names
@@ -73,6 +78,7 @@ impl Suite {
             Self::Sweep => sweep::run(bench, selection),
             Self::Fixed => fixed::run(bench, selection),
             Self::Scaling => scaling::run(bench, selection),
+            Self::Burst => burst::run(bench, selection),
             Self::Overload => overload::run(bench, selection),
             Self::Isolation => isolation::run(bench, selection),
             Self::Files => files::run(bench, selection),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::burst::grown;
 use super::tables::{
     axis, doubts, figure, introduction, number, percentile, section, servers_section, table, text,
 };
@@ -14,7 +15,7 @@ use crate::peers::{Contender, Pool, Script};
 use crate::record::Measurement;
 use crate::report::format;
 use crate::report::page::{Figure, Page, Point, Scale, Section, Series, Style};
-use crate::statistics::{Comparison, Spread};
+use crate::statistics::Spread;
 
 /// The cores for which the original numbers of users were meant.
 const ORIGINAL_CORES: f64 = 20.0;
@@ -25,8 +26,14 @@ const SCALING_MOST: u16 = 50;
 const DEFAULT_THREADS: u16 = 2;
 /// Fixed pools, for each core, among which the best one is searched.
 const CANDIDATES: [u16; 6] = [2, 4, 8, 16, 32, 50];
-/// The search's load, as a part of the measured one.
+/// The length of the search's load, as a part of the measured one's.
 const SEARCH: f64 = 0.4;
+/// Pools of the search that handle at least this part of the most are as good: the shortest tail decides.
+const AS_GOOD: f64 = 0.97;
+/// A pool that handles less than this part of the most has too many threads, and so have larger ones.
+const TOO_LARGE: f64 = 0.9;
+
+const CONNECTIONS: Connections = Connections::KeepAlive;
 
 /// A load and what is sent in it. Times are seconds, users are those of 20 cores, as in the original.
 struct Scenario {
@@ -179,22 +186,20 @@ impl<'a> Way<'a> {
     fn expected(contender: &'a Contender, scenario: &'a Scenario, scale: f64, rounds: u32) -> Vec<Case> {
         let pools = Mode::ALL.map(|mode| (mode, Pool::Fixed(1))).into();
         let way = Self { contender, scenario, scale, pools };
-        let search = CANDIDATES.iter().map(|_| way.case("search", Pool::Fixed(1), 1, scale * SEARCH));
+        let search = CANDIDATES.iter().map(|_| way.search(1));
         search.chain(way.cases(rounds)).collect()
     }
 
-    /// Searches the ideal pool by shorter loads, upwards until more threads no longer handle more requests.
+    /// Searches the ideal pool by shorter loads of the same requests, upwards until more threads handle fewer of them.
     fn find(bench: &mut Bench, contender: &'a Contender, scenario: &'a Scenario, scale: f64) -> Result<Self> {
         let cores = bench.machine().cores as u16;
         let mut way = Self { contender, scenario, scale, pools: Vec::new() };
-        let mut best = (0, 0);
+        let mut found: Vec<Candidate> = Vec::new();
         for candidate in CANDIDATES {
             let threads = candidate * cores;
-            let case = way.case("search", Pool::Fixed(threads), 1, scale * SEARCH);
-            let handled = handled(&bench.measure(&case)?);
-            if handled > best.0 {
-                best = (handled, threads);
-            } else if (handled as f64) < 0.9 * best.0 as f64 {
+            let candidate = Candidate::of(threads, &bench.measure(&way.search(threads))?);
+            found.push(candidate);
+            if candidate.handled < TOO_LARGE * most_handled(&found) {
                 break;
             }
         }
@@ -203,57 +208,79 @@ impl<'a> Way<'a> {
         if bench.can_scale(contender, scaling)? {
             way.pools.push((Mode::Scaling, scaling));
         }
-        way.pools.push((Mode::Ideal, Pool::Fixed(best.1)));
+        way.pools.push((Mode::Ideal, Pool::Fixed(ideal(&found))));
         Ok(way)
     }
 
+    /// Nothing is claimed of the default pool, which is there for scale: it is measured once.
     fn cases(&self, rounds: u32) -> Vec<Case> {
-        (1..=rounds)
-            .flat_map(|round| {
-                super::in_turn(&self.pools, round)
-                    .into_iter()
-                    .map(move |(mode, pool)| self.case(mode.name(), *pool, round, self.scale))
-                    .collect::<Vec<_>>()
-            })
-            .collect()
+        let of_round = |round: u32| {
+            super::in_turn(&self.pools, round)
+                .into_iter()
+                .filter(move |(mode, _)| round == 1 || *mode != Mode::Default)
+                .map(move |(mode, pool)| self.case(mode.name(), *pool, round, self.scale))
+        };
+        (1..=rounds).flat_map(of_round).collect()
     }
 
-    fn case(&self, mode: &str, pool: Pool, round: u32, scale: f64) -> Case {
-        let seconds = |seconds: f64| Duration::from_secs_f64(seconds * scale);
-        let stages = self
-            .scenario
-            .stages
-            .iter()
-            .map(|&(duration, users)| Stage { duration: seconds(duration), users: scaled_users(users) })
-            .collect();
-        Case {
-            setup: Setup {
-                contender: self.contender.clone(),
-                pool,
-                most_connections: self
-                    .scenario
-                    .stages
-                    .iter()
-                    .map(|stage| scaled_users(stage.1))
-                    .max()
-                    .unwrap_or(1),
-                time_limit: self.scenario.time_limit.map(|limit| seconds(limit).max(Duration::from_secs(1))),
-            },
-            point: format!("{}/{mode}", self.scenario.name),
-            round,
-            load: LoadSpec {
-                pace: Pace::Ramp { stages },
-                connections: Connections::KeepAlive,
-                limit: Limit::Stages,
-                timeout: Duration::from_secs(60),
-                mix: (self.scenario.requests)(scale),
-                addresses: 1,
-                processes: 1,
-            },
-            beside: None,
-            lifetime: Lifetime::Fresh,
+    fn search(&self, threads: u16) -> Case {
+        self.case("search", Pool::Fixed(threads), 1, self.scale * SEARCH)
+    }
+
+    /// Only the stages are as long as `length` says: how long a request blocks decides how many threads are ideal.
+    fn case(&self, mode: &str, pool: Pool, round: u32, length: f64) -> Case {
+        let stages = self.scenario.stages.iter().map(|&(duration, users)| Stage {
+            duration: Duration::from_secs_f64(duration * length),
+            users: scaled_users(users),
+        });
+        let load = LoadSpec {
+            pace: Pace::Ramp { stages: stages.collect() },
+            connections: CONNECTIONS,
+            limit: Limit::Stages,
+            timeout: Duration::from_secs(60),
+            mix: (self.scenario.requests)(self.scale),
+            addresses: 1,
+            processes: 1,
+        };
+        let point = format!("{}/{mode}", self.scenario.name);
+        Case { lifetime: Lifetime::Fresh, ..Case::new(self.setup(pool), point, round, load) }
+    }
+
+    fn setup(&self, pool: Pool) -> Setup {
+        let users = self.scenario.stages.iter().map(|stage| scaled_users(stage.1)).max().unwrap_or(1);
+        let limit = |seconds: f64| Duration::from_secs_f64(seconds * self.scale).max(Duration::from_secs(1));
+        Setup {
+            time_limit: self.scenario.time_limit.map(limit),
+            ..Setup::new(self.contender, pool, users, CONNECTIONS)
         }
     }
+}
+
+/// A fixed pool in the search for the ideal one.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    threads: u16,
+    handled: f64,
+    p99_ms: f64,
+}
+
+impl Candidate {
+    fn of(threads: u16, measurement: &Measurement) -> Self {
+        let p99_ms = percentile(measurement, 0.99).unwrap_or(f64::INFINITY);
+        Self { threads, handled: handled(measurement) as f64, p99_ms }
+    }
+}
+
+fn most_handled(found: &[Candidate]) -> f64 {
+    found.iter().map(|candidate| candidate.handled).fold(0.0, f64::max)
+}
+
+/// Threads of the pool that handles the most, and of those that handle about as much the one with the shortest tail.
+fn ideal(found: &[Candidate]) -> u16 {
+    let least = AS_GOOD * most_handled(found);
+    let good = found.iter().filter(|candidate| candidate.handled >= least);
+    let best = good.min_by(|a, b| a.p99_ms.total_cmp(&b.p99_ms));
+    best.expect("invariant: the one that handles the most is among them").threads
 }
 
 /// Users ÷ 10 on 2 cores.
@@ -274,11 +301,13 @@ fn page(bench: &Bench, selection: &Selection, scale: f64, done: &[Done]) -> Page
     results.tables.push(results_table(done));
     results.notes = vec![
         format!(
-            "default: {DEFAULT_THREADS} threads per core, fixed; scaling: {SCALING_START} per core, up to \
-             {SCALING_MOST}; ideal: the best of {CANDIDATES:?} per core, found by shorter loads. Stages take {scale} of \
+            "default: {DEFAULT_THREADS} threads per core, fixed, measured once; scaling: {SCALING_START} per core, up to \
+             {SCALING_MOST}; ideal: the best of {CANDIDATES:?} per core, found by shorter loads: the one that handles \
+             most requests, and among those within 3 % of it the one with the lowest p99. Stages take {scale} of \
              the original's times; users are scaled from {ORIGINAL_CORES} cores to this machine's."
         ),
-        "Final size: the time from the start of the load until the pool had the most threads that it ever had."
+        "Final size: the time from the start of the load until the pool had 95 % of the most threads that it ever had. \
+         What ÷ ideal says is the ratio of the same round, and its spread over the rounds."
             .to_owned(),
     ];
     for (_, measurements) in done {
@@ -310,6 +339,7 @@ fn results_table(done: &[Done]) -> crate::report::page::Table {
         number("÷ ideal"),
         number("p50 ms"),
         number("p99 ms"),
+        number("÷ ideal"),
         number("failed"),
         number("CPU µs/req"),
         number("most threads"),
@@ -345,38 +375,34 @@ fn row(way: &Way, mode: Mode, own: &[&Measurement], ideal: &[&Measurement]) -> V
             Pool::Scaling { start, most } => format!("{start}–{most}"),
         },
         median(&|m| Some(handled(m) as f64), format::count),
-        if mode == Mode::Ideal { "–".to_owned() } else { part_of_ideal(own, ideal) },
+        part_of_ideal(mode, own, ideal, |m| Some(handled(m) as f64)),
         median(&|m| percentile(m, 0.5), format::significant),
         median(&|m| percentile(m, 0.99), format::significant),
+        part_of_ideal(mode, own, ideal, |m| percentile(m, 0.99)),
         own.iter().map(|m| m.outcome.failed()).sum::<u64>().to_string(),
         median(&|m| m.usage.cpu_us_per_request, format::significant),
-        median(&|m| Some(f64::from(final_size(m)?.1)), format::count),
-        median(&|m| Some(final_size(m)?.0), |seconds| format!("{seconds:.1} s")),
+        median(&|m| Some(f64::from(grown(&m.server_ticks)?.threads)), format::count),
+        median(&|m| Some(grown(&m.server_ticks)?.after_s), |seconds| format!("{seconds:.1} s")),
     ]
 }
 
-fn part_of_ideal(own: &[&Measurement], ideal: &[&Measurement]) -> String {
-    let handled_of = |rounds: &[&Measurement]| -> Vec<f64> {
-        let mut rounds = rounds.to_vec();
-        rounds.sort_by_key(|m| m.round);
-        rounds.iter().map(|m| handled(m) as f64).collect()
-    };
-    Comparison::of(&handled_of(own), &handled_of(ideal)).map_or_else(
-        || "–".to_owned(),
-        |comparison| {
-            let ratio = comparison.ratio;
-            let percent = |value: f64| format!("{:.0}", value * 100.0);
-            format!("{} %", format::spread(&ratio, percent))
-        },
-    )
-}
-
-/// When the pool first had the most threads that it ever had, in seconds, and how many.
-fn final_size(measurement: &Measurement) -> Option<(f64, u32)> {
-    let ticks = &measurement.server_ticks;
-    let most = ticks.iter().filter_map(|tick| tick.php_threads).max()?;
-    let first = ticks.iter().find(|tick| tick.php_threads == Some(most))?;
-    Some((first.time_s, most))
+/// In percent, of the same rounds.
+fn part_of_ideal(
+    mode: Mode,
+    own: &[&Measurement],
+    ideal: &[&Measurement],
+    value: impl Fn(&Measurement) -> Option<f64>,
+) -> String {
+    let parts = own.iter().filter_map(|m| {
+        let ideal = ideal.iter().find(|ideal| ideal.round == m.round)?;
+        Some(value(m)? / value(ideal)?)
+    });
+    match Spread::of(parts.filter(|part| part.is_finite())) {
+        Some(spread) if mode != Mode::Ideal => {
+            format!("{} %", format::spread(&spread, |part| format!("{:.0}", part * 100.0)))
+        }
+        _ => "–".to_owned(),
+    }
 }
 
 /// Users, threads and latency over time, of the first round.
@@ -460,4 +486,40 @@ fn users(stem: &str, name: &str, first: &[&Measurement]) -> Option<Figure> {
     users.series =
         vec![Series { label: "users".to_owned(), identity: "users".to_owned(), style: Style::Steps, points }];
     Some(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(threads: u16, handled: f64, p99_ms: f64) -> Candidate {
+        Candidate { threads, handled, p99_ms }
+    }
+
+    #[test]
+    fn the_ideal_pool_handles_most_and_of_equals_it_has_the_shortest_tail() {
+        let found = [candidate(4, 500.0, 1.0), candidate(8, 990.0, 30.0), candidate(16, 1_000.0, 90.0)];
+        assert_eq!(ideal(&found), 8);
+        assert_eq!(ideal(&found[..1]), 4);
+    }
+
+    #[test]
+    fn the_search_asks_for_the_same_requests_in_less_time() {
+        let contender = Contender::from(crate::peers::ServerKind::Worker);
+        let (scenario, scale) = (&SCENARIOS[4], 0.2);
+        let way = Way { contender: &contender, scenario, scale, pools: vec![(Mode::Ideal, Pool::Fixed(8))] };
+        let (search, measured) = (way.search(8), &way.cases(1)[0]);
+        assert_eq!(search.load.mix[0].query, measured.load.mix[0].query);
+        let Pace::Ramp { stages } = &search.load.pace else { panic!("{:?}", search.load.pace) };
+        assert_eq!(stages[0].duration, Duration::from_millis(1_600));
+    }
+
+    #[test]
+    fn the_default_pool_is_measured_in_one_round_only() {
+        let contender = Contender::from(crate::peers::ServerKind::Worker);
+        let pools = Mode::ALL.map(|mode| (mode, Pool::Fixed(8))).into();
+        let way = Way { contender: &contender, scenario: &SCENARIOS[0], scale: 0.2, pools };
+        let defaults = way.cases(3).iter().filter(|case| case.point.ends_with("/default")).count();
+        assert_eq!((way.cases(3).len(), defaults), (7, 1));
+    }
 }

@@ -10,7 +10,7 @@ use super::tables::{
     section, select, servers, servers_section, spread, table, text,
 };
 use super::{Length, Selection, Suite, in_turn};
-use crate::bench::{Bench, Case, Lifetime, LoadSpec, Request, SOFT_REAL_TIME, Setup};
+use crate::bench::{Bench, Case, LoadSpec, Request, SOFT_REAL_TIME, Setup};
 use crate::generator::plan::{Connections, Limit};
 use crate::peers::{Contender, Pool};
 use crate::record::Measurement;
@@ -68,7 +68,7 @@ fn setup(contender: &Contender, length: Length) -> Setup {
         Length::Tour => 10_000,
         _ => BEYOND[BEYOND.len() - 1],
     };
-    Setup { contender: contender.clone(), pool: Pool::Fixed(THREADS), most_connections, time_limit: None }
+    Setup::new(contender, Pool::Fixed(THREADS), most_connections, Connections::PerRequest)
 }
 
 fn case(setup: Setup, users: u32, requests: u64, round: u32) -> Case {
@@ -79,7 +79,7 @@ fn case(setup: Setup, users: u32, requests: u64, round: u32) -> Case {
         timeout: 3 * SOFT_REAL_TIME,
         ..LoadSpec::closed(users, Connections::PerRequest, limit, Request::hello())
     };
-    Case { setup, point: users.to_string(), round, load, beside: None, lifetime: Lifetime::Kept }
+    Case::new(setup, users.to_string(), round, load)
 }
 
 fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {

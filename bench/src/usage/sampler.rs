@@ -30,8 +30,6 @@ pub struct Resources {
     pub cpu_s: f64,
 }
 
-/// Time between two ticks.
-const PERIOD: Duration = Duration::from_millis(100);
 /// A new look for processes that belong to the server at most so often; it reads about every process of the machine.
 const REFRESH: Duration = Duration::from_secs(1);
 /// What the reading of all processes may cost of one core: after one that took a millisecond, the next is not due
@@ -46,12 +44,17 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    pub fn start(server: &Server) -> Self {
-        Self::watch(server.leaders(), server.php_thread_counter())
+    /// A tick every `period`.
+    pub fn start(server: &Server, period: Duration) -> Self {
+        Self::watch(server.leaders(), period, server.php_thread_counter())
     }
 
     /// Watches the families of these processes; `php_threads` is asked in each tick.
-    fn watch(leaders: Vec<i32>, mut php_threads: impl FnMut() -> Option<u32> + Send + 'static) -> Self {
+    fn watch(
+        leaders: Vec<i32>,
+        period: Duration,
+        mut php_threads: impl FnMut() -> Option<u32> + Send + 'static,
+    ) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let record = move || {
             let started = Instant::now();
@@ -64,7 +67,7 @@ impl Sampler {
                     php_threads: php_threads(),
                     resources: family.read_when_due(),
                 });
-                let next = PERIOD * ticks.len() as u32;
+                let next = period * ticks.len() as u32;
                 match stopped.recv_timeout(next.saturating_sub(started.elapsed())) {
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return ticks,
@@ -74,7 +77,7 @@ impl Sampler {
         Self { stop: Some(stop), thread: Some(thread::spawn(record)) }
     }
 
-    /// The ticks since the start, one every 100 ms, at least one.
+    /// The ticks since the start, at least one.
     pub fn stop(mut self) -> Vec<ServerTick> {
         self.end()
     }
@@ -153,7 +156,7 @@ mod tests {
     fn ticks_follow_each_other_until_the_sampler_is_stopped() {
         let (asked, asks) = mpsc::channel();
         let mut number = 0;
-        let sampler = Sampler::watch(vec![own()], move || {
+        let sampler = Sampler::watch(vec![own()], Duration::from_millis(10), move || {
             number += 1;
             let _ = asked.send(());
             Some(number)
