@@ -27,7 +27,7 @@ use rate::StartRate;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The low mark in relation to the bound.
 const LOW_PART: u32 = 10;
@@ -105,7 +105,7 @@ pub struct Admission {
 #[derive(Debug, Default)]
 struct State {
     rate: StartRate,
-    overload_until: Option<Instant>,
+    overload_until: Option<Duration>,
 }
 
 /// How long a request may wait, and by which bound.
@@ -122,7 +122,7 @@ impl Admission {
 
     /// Asks for a request that would join the queue now. Costs two loads while threads are idle, and a lock that is
     /// hardly ever contended (I/O threads are few) while requests wait.
-    pub fn admit(&self, now: Instant, queue: Queue, arrival: Arrival) -> Verdict {
+    pub fn admit(&self, now: Duration, queue: Queue, arrival: Arrival) -> Verdict {
         if queue.idle > 0 || queue.waiting == 0 {
             self.pause();
         }
@@ -144,7 +144,7 @@ impl Admission {
     }
 
     /// How long a request that came now would wait; `None` if nothing is known. For metrics.
-    pub fn estimated_wait(&self, now: Instant, queue: Queue) -> Option<Duration> {
+    pub fn estimated_wait(&self, now: Duration, queue: Queue) -> Option<Duration> {
         if queue.waiting == 0 || queue.idle > 0 {
             return Some(Duration::ZERO);
         }
@@ -152,7 +152,7 @@ impl Admission {
     }
 
     /// Whether requests are let in up to the low mark only. For metrics.
-    pub fn is_overloaded(&self, now: Instant) -> bool {
+    pub fn is_overloaded(&self, now: Duration) -> bool {
         self.state().is_overloaded(now)
     }
 
@@ -184,7 +184,7 @@ impl Arrival {
 }
 
 impl State {
-    fn decide(&mut self, now: Instant, wait: Duration, room: Room, queue: Queue) -> Verdict {
+    fn decide(&mut self, now: Duration, wait: Duration, room: Room, queue: Queue) -> Verdict {
         let low = low_mark(room, wait, queue);
         let mark = if self.is_overloaded(now) { low } else { room.wait };
         if wait <= mark {
@@ -194,7 +194,7 @@ impl State {
         shed(room.reason, wait - low.min(wait))
     }
 
-    fn is_overloaded(&self, now: Instant) -> bool {
+    fn is_overloaded(&self, now: Duration) -> bool {
         self.overload_until.is_some_and(|until| now < until)
     }
 }
@@ -242,6 +242,8 @@ impl fmt::Display for Reason {
 mod tests {
     use super::*;
 
+    const START: Duration = Duration::from_secs(1_000);
+
     fn ms(value: u64) -> Duration {
         Duration::from_millis(value)
     }
@@ -252,14 +254,14 @@ mod tests {
 
     /// A pool of eight threads that starts 100 requests a second while 100 wait: a wait of one second.
     struct Pool {
-        now: Instant,
+        now: Duration,
         started: u64,
         admission: Admission,
     }
 
     impl Pool {
         fn new(bounds: Bounds) -> Self {
-            let mut pool = Self { now: Instant::now(), started: 100, admission: Admission::new(bounds) };
+            let mut pool = Self { now: START, started: 100, admission: Admission::new(bounds) };
             for _ in 0..100 {
                 pool.admit(100, Arrival::default());
                 pool.pass(ms(10), 1);

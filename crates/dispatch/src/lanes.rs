@@ -7,11 +7,10 @@
 //! is slow 50 ms after its first hanging request started, not when that ends.
 //!
 //! # How much it gets
-//! - Each slow route: half of the pool's largest size, at least one thread. One route alone can then never take the
-//!   other half, even in the moments before a second one is noticed.
-//! - All slow routes together: the pool's largest size less a reserve for the fast. That is a quarter, and one thread
-//!   at least if there are two. Where fast requests need more, it is what they have held on average, n threads, and
-//!   2√n beyond, with which requests that come by chance hardly ever find all of them busy; but never more than half.
+//! - All slow routes together: the pool's largest size less a reserve for the fast. That is what fast requests have held
+//!   on average, n threads, and 2√n beyond, with which requests that come by chance hardly ever find all of them busy;
+//!   but at least a quarter or four threads, whichever is less, and never more than half.
+//! - Each slow route, when there are several: half of the pool's largest size, at least one thread.
 //! - Nobody asked for a fast route for 10 s: the whole pool, since there is nobody to protect. Not more than that: what
 //!   waits goes on waiting in the lane, not on the pool's queue, where a fast request that comes after all would stand
 //!   behind it.
@@ -38,7 +37,7 @@ use lines::{Limits, Lines};
 use slowness::{Change, Watch};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Routes are judged so often: 512 of them take some 10 µs.
 const REVIEW_INTERVAL: Duration = Duration::from_millis(20);
@@ -84,7 +83,7 @@ pub struct Lanes {
 
 #[derive(Debug)]
 struct Shared {
-    epoch: Instant,
+    epoch: Duration,
     most: AtomicU32,
     /// Nanoseconds after the epoch: when a fast request last came.
     last_fast: AtomicU64,
@@ -102,7 +101,7 @@ struct State {
 
 impl Lanes {
     /// `most`: threads of the pool at its largest size.
-    pub fn new(most: u32, now: Instant) -> Self {
+    pub fn new(most: u32, now: Duration) -> Self {
         let state = State { watch: Watch::new(now), lines: Lines::new(Limits::protecting(most, 0.0)) };
         let shared = Shared {
             epoch: now,
@@ -125,7 +124,7 @@ impl Lanes {
     }
 
     /// The pool's largest size is another now.
-    pub fn set_most(&self, most: u32, now: Instant) {
+    pub fn set_most(&self, most: u32, now: Duration) {
         self.shared.most.store(most, Relaxed);
         self.shared.review(now);
     }
@@ -133,7 +132,7 @@ impl Lanes {
     /// Asks for a place for a request. The route must be one of this pool.
     ///
     /// For a route that is not limited this is a few atomic operations.
-    pub fn enter(&self, route: &Arc<Route>, now: Instant) -> Entry {
+    pub fn enter(&self, route: &Arc<Route>, now: Duration) -> Entry {
         if route.list() {
             self.shared.state().watch.add(route);
         }
@@ -146,7 +145,7 @@ impl Lanes {
     }
 
     /// A request that has no lane. It gets a place whatever the others have.
-    pub fn let_past(&self, route: &Arc<Route>, now: Instant) -> Place {
+    pub fn let_past(&self, route: &Arc<Route>, now: Duration) -> Place {
         route.list();
         self.tick(now);
         self.shared.let_in(route, now)
@@ -154,7 +153,7 @@ impl Lanes {
 
     /// Judges the routes anew if that is due. Requests do it when they come; call it every now and then (as often as
     /// autoscaling looks) so that lanes also open when none come.
-    pub fn tick(&self, now: Instant) {
+    pub fn tick(&self, now: Duration) {
         if self.shared.is_review_due(now) {
             self.shared.review(now);
         }
@@ -188,13 +187,13 @@ impl Shared {
         self.state().lines.join(route, self)
     }
 
-    fn let_in(self: &Arc<Self>, route: &Arc<Route>, now: Instant) -> Place {
+    fn let_in(self: &Arc<Self>, route: &Arc<Route>, now: Duration) -> Place {
         self.see_fast(now);
         route.let_in();
         Place::new(Arc::clone(route), Arc::clone(self))
     }
 
-    fn see_fast(&self, now: Instant) {
+    fn see_fast(&self, now: Duration) {
         let now = self.since_epoch(now);
         if now.saturating_sub(self.last_fast.load(Relaxed)) >= nanoseconds(FAST_STEP) {
             self.last_fast.store(now, Relaxed);
@@ -202,18 +201,18 @@ impl Shared {
     }
 
     /// `true` for one caller in each interval.
-    fn is_review_due(&self, now: Instant) -> bool {
+    fn is_review_due(&self, now: Duration) -> bool {
         let now = self.since_epoch(now);
         let due = self.next_review.load(Relaxed);
         let next = now + nanoseconds(REVIEW_INTERVAL);
         now >= due && self.next_review.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
     }
 
-    fn since_epoch(&self, now: Instant) -> u64 {
-        nanoseconds(now.saturating_duration_since(self.epoch))
+    fn since_epoch(&self, now: Duration) -> u64 {
+        nanoseconds(now.saturating_sub(self.epoch))
     }
 
-    fn limits(&self, now: Instant, fast_load: f64) -> Limits {
+    fn limits(&self, now: Duration, fast_load: f64) -> Limits {
         let most = self.most.load(Relaxed);
         let fast_seen = self.since_epoch(now).saturating_sub(self.last_fast.load(Relaxed));
         if fast_seen <= nanoseconds(NO_FAST) {
@@ -232,7 +231,7 @@ impl Shared {
 /// What moves the lines. Each step gives places to those who are next; places that come back at once because their
 /// requests have just gone are dropped after the lock, since dropping takes it.
 impl Shared {
-    fn review(self: &Arc<Self>, now: Instant) {
+    fn review(self: &Arc<Self>, now: Duration) {
         let mut state = self.state();
         let State { watch, lines } = &mut *state;
         let mut returned = Vec::new();

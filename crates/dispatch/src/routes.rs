@@ -18,7 +18,7 @@ use crate::estimate::{Recorded, ServiceTime, nanoseconds};
 use running::Running;
 pub(crate) use running::Start;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `last_seen` moves in steps of this, so that I/O threads do not fight over its cache line.
 const SEEN_STEP: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ pub struct Route {
     name: RouteName,
     pool: u16,
     origin: Origin,
-    epoch: Instant,
+    epoch: Duration,
     /// Nanoseconds after the epoch.
     seen: AtomicU64,
     service: ServiceTime,
@@ -55,7 +55,7 @@ pub(crate) enum Origin {
 }
 
 impl Route {
-    pub(crate) fn new(name: RouteName, pool: u16, origin: Origin, epoch: Instant) -> Self {
+    pub(crate) fn new(name: RouteName, pool: u16, origin: Origin, epoch: Duration) -> Self {
         Self {
             name,
             pool,
@@ -119,12 +119,12 @@ impl Route {
     }
 
     /// When a request last asked for it, to a tenth of a second.
-    pub fn last_seen(&self) -> Instant {
+    pub fn last_seen(&self) -> Duration {
         self.epoch + Duration::from_nanos(self.seen.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn see(&self, now: Instant) {
-        let now = nanoseconds(now.saturating_duration_since(self.epoch));
+    pub(crate) fn see(&self, now: Duration) {
+        let now = nanoseconds(now.saturating_sub(self.epoch));
         if now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= nanoseconds(SEEN_STEP) {
             self.seen.store(now, Ordering::Relaxed);
         }
@@ -135,11 +135,11 @@ impl Route {
     }
 
     /// Requests that run now, and the sum of their ages.
-    pub(crate) fn in_progress(&self, now: Instant) -> (u32, Duration) {
+    pub(crate) fn in_progress(&self, now: Duration) -> (u32, Duration) {
         self.running.ages(self.start_at(now))
     }
 
-    pub(crate) fn begin(&self, now: Instant) -> Start {
+    pub(crate) fn begin(&self, now: Duration) -> Start {
         let start = self.start_at(now);
         self.running.begin(start);
         start
@@ -201,14 +201,14 @@ impl Route {
     }
 
     /// Made up by clients, and not in use.
-    pub(crate) fn may_make_room(&self, now: Instant, unseen: Duration) -> bool {
+    pub(crate) fn may_make_room(&self, now: Duration, unseen: Duration) -> bool {
         self.origin == Origin::Path
             && self.inside.load(Ordering::Relaxed) == 0
             && self.held_back() == 0
-            && now.saturating_duration_since(self.last_seen()) >= unseen
+            && now.saturating_sub(self.last_seen()) >= unseen
     }
 
-    fn start_at(&self, now: Instant) -> Start {
-        Start::after(now.saturating_duration_since(self.epoch))
+    fn start_at(&self, now: Duration) -> Start {
+        Start::after(now.saturating_sub(self.epoch))
     }
 }

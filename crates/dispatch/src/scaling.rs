@@ -170,6 +170,7 @@ impl Scaler {
         let decision = self.order(seen, pool, count, cause);
         if decision.is_some() || pool.booting > 0 {
             self.creeps_at = seen.now.saturating_add(CREEP);
+            self.cpu.forget_idle_time();
         }
         decision
     }

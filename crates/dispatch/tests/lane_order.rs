@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// The moment at which the tests begin.
+const START: Duration = Duration::from_secs(1_000);
 
 /// What happens to a lane.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A lane beside the simplest thing that could be one: a list of numbers.
 struct Checked {
-    now: Instant,
+    now: Duration,
     lanes: Lanes,
     route: Arc<Route>,
     limit: usize,
@@ -52,7 +55,7 @@ struct Checked {
 
 impl Checked {
     fn new() -> Self {
-        let now = Instant::now();
+        let now = START;
         let route = Routes::new(now).lane(0, "checked");
         let lanes = Lanes::new(8, now);
         lanes.pin(&route, LaneLimit::Threads(2));
@@ -206,7 +209,7 @@ const LIMIT: u32 = 3;
 
 #[test]
 fn many_threads_never_hold_more_than_the_limit_and_never_hang() {
-    let now = Instant::now();
+    let now = START;
     let route = Routes::new(now).lane(0, "stressed");
     let lanes = Lanes::new(8, now);
     lanes.pin(&route, LaneLimit::Threads(LIMIT));
@@ -237,7 +240,7 @@ fn many_threads_never_hold_more_than_the_limit_and_never_hang() {
 
 #[test]
 fn a_route_that_turns_slow_and_fast_under_load_loses_nobody() {
-    let start = Instant::now();
+    let start = START;
     let routes = Routes::new(start);
     let (route, usual) = (routes.get(0, "/flips", start), routes.get(0, "/usual", start));
     let lanes = Lanes::new(2, start);

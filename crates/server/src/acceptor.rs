@@ -149,7 +149,7 @@ async fn watch_running(io: Rc<IoThread>, gate: Rc<Gate>) {
     loop {
         io.in_use().await;
         tokio::time::sleep(RUNNING_LOOK).await;
-        io.running(|place, since| place.started(gate.instant(since)));
+        io.running(|place, since| place.started(since));
         gate.tick();
     }
 }

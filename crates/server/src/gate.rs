@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Routes whose ids one I/O thread remembers; beyond that it begins anew.
 const REMEMBERED: usize = 2048;
@@ -24,8 +24,6 @@ pub(crate) struct Gate {
     ids: RefCell<FxHashMap<*const Route, (Arc<Route>, RouteId)>>,
     recorder: Recorder,
     bounds: GateBounds,
-    /// The same moment on both clocks.
-    epoch: (Instant, Duration),
 }
 
 /// What holds for every request.
@@ -54,8 +52,8 @@ pub(crate) struct Passage {
 #[derive(Clone, Copy)]
 enum Outcome {
     Waiting,
-    /// The status, and when the answer began.
-    Answered(u16, Duration),
+    /// The status, and when the answer began, if it did not end at once.
+    Answered(u16, Option<Duration>),
     /// Counted already, or not to be counted.
     Settled,
 }
@@ -74,7 +72,6 @@ impl Gate {
             ids: RefCell::default(),
             recorder: pools.registry.recorder(),
             bounds,
-            epoch: (Instant::now(), clock::now()),
             pools,
         })
     }
@@ -90,7 +87,7 @@ impl Gate {
         let arrival = clock::now();
         let route = match lane {
             Some(LaneChoice::Named(name)) => self.pools.routes.lane(pool as u16, name),
-            _ => self.routes.borrow_mut().get(pool as u16, path, self.instant(arrival)),
+            _ => self.routes.borrow_mut().get(pool as u16, path, arrival),
         };
         Rc::new(Passage {
             gate: Rc::clone(self),
@@ -107,13 +104,8 @@ impl Gate {
 
     /// Judges lanes anew where that is due.
     pub fn tick(&self) {
-        let now = Instant::now();
+        let now = clock::now();
         self.pools.iter().for_each(|pool| pool.lanes.tick(now));
-    }
-
-    /// A moment of [`clock`] as the policy has it.
-    pub fn instant(&self, moment: Duration) -> Instant {
-        self.epoch.0 + moment.saturating_sub(self.epoch.1)
     }
 
     fn id(&self, route: &Arc<Route>) -> RouteId {
@@ -158,7 +150,7 @@ impl Passage {
             elapsed: now.saturating_sub(self.arrival),
             service: self.route.mean_service_time(),
         };
-        match self.of_pool().admission.admit(self.gate.instant(now), queue, arrival) {
+        match self.of_pool().admission.admit(now, queue, arrival) {
             Verdict::Admit => Ok(()),
             Verdict::Shed { reason, retry_after } => Err(Shed { reason, retry_after }),
         }
@@ -166,7 +158,7 @@ impl Passage {
 
     /// Waits for a place among the threads, which only a request of a slow route has to.
     pub async fn enter(&self) -> Result<Place, Shed> {
-        let (lanes, now) = (&self.of_pool().lanes, self.gate.instant(self.arrival));
+        let (lanes, now) = (&self.of_pool().lanes, self.arrival);
         if self.has_no_lane {
             return Ok(lanes.let_past(&self.route, now));
         }
@@ -180,6 +172,9 @@ impl Passage {
 
     /// How much longer it may wait for a thread, and what becomes of it then.
     pub fn patience(&self) -> Option<(Duration, Shed)> {
+        if self.deadline.is_none() && self.gate.bounds.max_wait_time.is_none() {
+            return None;
+        }
         let waited = clock::now().saturating_sub(self.arrival);
         let bound = |limit: Option<Duration>, reason| Some((limit?.saturating_sub(waited), reason));
         let bounds =
@@ -194,9 +189,13 @@ impl Passage {
         self.timing.set(Some(timing));
     }
 
-    /// The answer's head is there.
+    /// The answer's head is there. Nothing happens to one that was [shed](Self::shed) or the like.
     pub fn answered(&self, status: u16) {
-        self.outcome.set(Outcome::Answered(status, clock::now()));
+        if matches!(self.outcome.get(), Outcome::Waiting) {
+            // A response that PHP has ended goes out as one.
+            let began = self.timing.get().is_none().then(clock::now);
+            self.outcome.set(Outcome::Answered(status, began));
+        }
     }
 
     /// It was turned away, or given up while it waited.
@@ -224,7 +223,7 @@ impl Passage {
         self.gate.pools.get(self.pool)
     }
 
-    fn record(&self, status: u16, began: Duration) {
+    fn record(&self, status: u16, began: Option<Duration>) {
         let timing = self.timing.get();
         let ended = clock::now();
         let since = |moment: Duration| moment.saturating_sub(self.arrival);
@@ -234,7 +233,7 @@ impl Passage {
             // A script that is still running when its client leaves has run up to now.
             execution: timing.map_or_else(|| since(ended), |timing| timing.execution),
             cpu: timing.and_then(|timing| timing.cpu),
-            first_byte: since(began),
+            first_byte: since(began.unwrap_or(ended)),
             total: since(ended),
             status,
             deadline: self.deadline,

@@ -7,6 +7,7 @@ use regent_dispatch::admission::{Admission, Bounds};
 use regent_dispatch::lanes::{LaneLimit, Lanes};
 use regent_dispatch::routes::Routes;
 use regent_metrics::{PoolId, Registry};
+use regent_wire::clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -29,8 +30,8 @@ pub(crate) struct Pool {
 
 impl Pools {
     pub fn new(plans: &[PoolPlan], php: &PhpGlobal) -> Arc<Self> {
-        let now = Instant::now();
-        let registry = Registry::new(now);
+        let now = clock::now();
+        let registry = Registry::new(Instant::now());
         let routes = Arc::new(Routes::new(now));
         let bounds = Bounds { max_queue: php.max_queue, max_wait: php.max_wait_time };
         let pools = plans.iter().enumerate().map(|(index, plan)| {

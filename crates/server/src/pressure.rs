@@ -12,9 +12,10 @@ pub(crate) struct Pressure {
 
 impl Pressure {
     /// I/O thread: after a request was queued. Cheap while the supervisor looks by itself.
+    ///
+    /// Pairs with `rest`: either this sees the mark, or the supervisor's last look sees the request. The fence that this
+    /// takes has been there since the push (`regent_wire`'s `Pool::wake_one`).
     pub fn note(&self, is_waiting: impl FnOnce() -> bool) {
-        // Pairs with `rest`: either this sees the mark, or the supervisor's last look sees the request.
-        fence(Ordering::SeqCst);
         if self.unwatched.load(Ordering::Relaxed)
             && is_waiting()
             && self.unwatched.swap(false, Ordering::Relaxed)

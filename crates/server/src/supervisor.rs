@@ -312,15 +312,17 @@ impl State {
     }
 
     async fn take_over(&mut self, draining: &mut Vec<Generation>) {
-        let Some(next) = self.replacement.take() else { return };
+        let Some(mut next) = self.replacement.take() else { return };
         self.switch_to(&next.backend).await;
         self.failures = 0;
-        if let Some(old) = self.current.replace(next) {
+        if let Some(old) = self.current.take() {
             self.growth.begin_generation(&old);
+            self.growth.carry_over(&old, &mut next);
             old.region().drain();
             old.kill_after(DRAIN_DEADLINE);
             draining.push(old);
         }
+        self.current = Some(next);
         tracing::info!("the new generation has taken over");
         let workers = self.worker_threads();
         self.answer_restarts(&Ok(workers));
@@ -365,8 +367,9 @@ impl State {
     async fn restart(&mut self) {
         let Some(dead) = self.current.take() else { return };
         self.growth.begin_generation(&dead);
-        if let Some(next) = self.replacement.take() {
+        if let Some(mut next) = self.replacement.take() {
             // It is on its way already.
+            self.growth.carry_over(&dead, &mut next);
             self.switch_to(&next.backend).await;
             self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
             self.current = Some(next);

@@ -1,7 +1,7 @@
 //! How fast a pool starts requests while some wait.
 
 use super::Queue;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A rate is taken over at least so long, ...
 const WINDOW_LEAST: Duration = Duration::from_millis(50);
@@ -23,20 +23,20 @@ pub(super) struct StartRate {
     by_thread: Option<f64>,
     window: Option<Window>,
     /// When requests were last seen waiting.
-    queued_at: Option<Instant>,
+    queued_at: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    begin: Instant,
+    begin: Duration,
     started: u64,
     threads: u32,
 }
 
 impl StartRate {
     /// An arrival sees requests waiting, and no thread idle. Returns [`StartRate::wait`].
-    pub fn look(&mut self, now: Instant, queue: Queue) -> Option<Duration> {
-        let forgotten = self.queued_at.is_some_and(|at| now.saturating_duration_since(at) > FORGET);
+    pub fn look(&mut self, now: Duration, queue: Queue) -> Option<Duration> {
+        let forgotten = self.queued_at.is_some_and(|at| now.saturating_sub(at) > FORGET);
         if self.window.is_none() && forgotten {
             self.by_thread = None;
         }
@@ -56,7 +56,7 @@ impl StartRate {
     }
 
     /// How long the requests that wait will take to start; `None` if nothing is known.
-    pub fn wait(&self, now: Instant, queue: Queue) -> Option<Duration> {
+    pub fn wait(&self, now: Duration, queue: Queue) -> Option<Duration> {
         // The pool boots: it will be fast when it is there, and to shed what comes meanwhile would help nobody.
         if queue.started == 0 {
             return None;
@@ -67,11 +67,11 @@ impl StartRate {
         Duration::try_from_secs_f64(queue.waiting as f64 / rate).ok()
     }
 
-    fn open(&mut self, now: Instant, queue: Queue) {
+    fn open(&mut self, now: Duration, queue: Queue) {
         self.window = Some(Window { begin: now, started: queue.started, threads: threads(queue) });
     }
 
-    fn close(&mut self, window: Window, now: Instant, queue: Queue) {
+    fn close(&mut self, window: Window, now: Duration, queue: Queue) {
         let age = window.age(now);
         let starts = queue.started - window.started;
         if age < WINDOW_LEAST || starts < ROUNDS * u64::from(window.threads) {
@@ -85,12 +85,12 @@ impl StartRate {
 }
 
 impl Window {
-    fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.begin)
+    fn age(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.begin)
     }
 
     /// `None` while it is too young to tell.
-    fn possible(&self, now: Instant, queue: Queue) -> Option<f64> {
+    fn possible(&self, now: Duration, queue: Queue) -> Option<f64> {
         let age = self.age(now).as_secs_f64();
         let starts = queue.started.saturating_sub(self.started) + u64::from(threads(queue));
         (age > 0.0).then(|| starts as f64 / age)

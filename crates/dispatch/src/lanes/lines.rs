@@ -10,11 +10,14 @@ use tokio::sync::oneshot;
 /// A line with fewer entries is not worth cleaning.
 const CLEAN_FROM: usize = 64;
 
+/// Threads that are kept for fast routes, at most, before it is known how many they need.
+const MOST_UNKNOWN: u32 = 4;
+
 /// How many places slow routes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     most: u32,
-    /// Each of them.
+    /// Each of them, when there are several.
     each: u32,
     /// All of them.
     together: u32,
@@ -48,7 +51,7 @@ impl Limits {
     /// With fast routes beside the slow ones, which have held so many threads on average.
     pub fn protecting(most: u32, fast_load: f64) -> Self {
         let needed = (fast_load + 2.0 * fast_load.sqrt()).ceil() as u32;
-        let reserve = needed.max(most / 4).max(1).min(most / 2);
+        let reserve = needed.max((most / 4).clamp(1, MOST_UNKNOWN)).min(most / 2);
         Self { most, each: (most / 2).max(1), together: (most - reserve).max(1) }
     }
 
@@ -121,7 +124,8 @@ impl Lines {
     }
 
     pub fn figures(&self) -> Vec<LaneFigures> {
-        self.lanes.iter().map(|lane| lane.figures(self.limits)).collect()
+        let slow = self.slow_inside();
+        self.lanes.iter().map(|lane| lane.figures(self.limits, slow)).collect()
     }
 
     fn add(&mut self, route: &Arc<Route>, pinned: Option<LaneLimit>) {
@@ -148,12 +152,15 @@ impl Lines {
 }
 
 impl Lane {
-    fn limit(&self, limits: Limits) -> u32 {
-        self.pinned.map_or(limits.each, |limit| limit.places(limits.most))
+    /// `slow`: places that all slow routes have.
+    fn limit(&self, limits: Limits, slow: u32) -> u32 {
+        let is_alone = slow <= self.route.inside();
+        let unpinned = if is_alone { limits.together } else { limits.each };
+        self.pinned.map_or(unpinned, |limit| limit.places(limits.most))
     }
 
     fn has_room(&self, limits: Limits, slow: u32) -> bool {
-        self.route.inside() < self.limit(limits) && (self.pinned.is_some() || slow < limits.together)
+        self.route.inside() < self.limit(limits, slow) && (self.pinned.is_some() || slow < limits.together)
     }
 
     fn append(&mut self, arrival: u64, shared: &Arc<Shared>) -> Turn {
@@ -179,10 +186,10 @@ impl Lane {
         Some(next.turn.send(Place::new(Arc::clone(&self.route), Arc::clone(shared))).err())
     }
 
-    fn figures(&self, limits: Limits) -> LaneFigures {
+    fn figures(&self, limits: Limits, slow: u32) -> LaneFigures {
         LaneFigures {
             route: Arc::clone(&self.route),
-            limit: self.limit(limits),
+            limit: self.limit(limits, slow),
             inside: self.route.inside(),
             waiting: self.route.held_back(),
         }
@@ -204,13 +211,14 @@ mod tests {
         assert_eq!(each_and_together(2), (1, 1));
         assert_eq!(each_and_together(3), (1, 2));
         assert_eq!(each_and_together(8), (4, 6));
-        assert_eq!(each_and_together(100), (50, 75));
+        assert_eq!(each_and_together(100), (50, 96));
     }
 
     #[test]
     fn what_the_fast_need_stays_for_them_up_to_half() {
         let together = |load| Limits::protecting(100, load).together;
-        assert_eq!(together(1.0), 75);
+        assert_eq!(together(1.0), 96);
+        assert_eq!(together(4.0), 92);
         assert_eq!(together(25.0), 100 - 35);
         assert_eq!(together(60.0), 50);
         assert_eq!(Limits::protecting(8, 0.94).together, 5);

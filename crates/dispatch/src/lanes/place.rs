@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The right of one request to be on the pool's queue and to run. Dropping it gives the place back, whatever became of
@@ -46,7 +46,7 @@ impl Place {
 
     /// A thread has taken the request from the queue. Tell it as soon as it is known: from then on the request counts
     /// as running, and only so a route that hangs is noticed before its requests end.
-    pub fn started(&self, now: Instant) {
+    pub fn started(&self, now: Duration) {
         if self.start.get().is_none() {
             self.start.set(Some(self.route.begin(now)));
         }

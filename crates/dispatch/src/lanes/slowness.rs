@@ -4,14 +4,15 @@
 //! have run so far: that is never too much, and shows a hang while it lasts.
 //!
 //! It is compared with the *typical* request of the pool: the median over requests, each counted with its route's
-//! mean. Not with the average of the others, for two reasons. One route that hangs for seconds lifts that average above
+//! mean. Those that wait count too: a hundred slow requests that come at once to two threads are what the pool is for
+//! now, though only two of them run. Not with the average of the others, for two reasons. One route that hangs for seconds lifts that average above
 //! all others, so that a second slow one would hide behind it. And where most requests are slow, slow is normal: a shop
 //! whose pages take 150 ms must not lose half of its threads to them because a health check takes one.
 
 use crate::estimate::Recorded;
 use crate::routes::Route;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Below this a request does not hold a thread long enough to hurt.
 const SLOW_LEAST: Duration = Duration::from_millis(50);
@@ -29,13 +30,13 @@ const FORGOTTEN: f64 = 0.01;
 /// The routes of a pool that are judged.
 #[derive(Debug)]
 pub(super) struct Watch {
-    judged: Instant,
+    judged: Duration,
     routes: Vec<Watched>,
     /// Used in one call only.
     times: Vec<Time>,
 }
 
-/// The requests of a route: what one takes, in seconds, and how many they are.
+/// The requests of a route: what one takes, in seconds, and how many they are, with those that wait.
 #[derive(Debug, Clone, Copy)]
 struct Time {
     mean: f64,
@@ -49,7 +50,7 @@ struct Watched {
     /// Requests of the last seconds, and the seconds that they took.
     count: f64,
     time: f64,
-    slow_until: Option<Instant>,
+    slow_until: Option<Duration>,
 }
 
 /// How a route has changed.
@@ -60,7 +61,7 @@ pub(super) enum Change {
 }
 
 impl Watch {
-    pub fn new(now: Instant) -> Self {
+    pub fn new(now: Duration) -> Self {
         Self { judged: now, routes: Vec::new(), times: Vec::new() }
     }
 
@@ -81,8 +82,8 @@ impl Watch {
 
     /// Looks at all routes, and tells of those that have become slow or fast. A route that the table no longer has
     /// becomes fast and is forgotten.
-    pub fn judge(&mut self, now: Instant, mut tell: impl FnMut(&Arc<Route>, Change)) {
-        let kept = (-now.saturating_duration_since(self.judged).as_secs_f64() / MEMORY.as_secs_f64()).exp();
+    pub fn judge(&mut self, now: Duration, mut tell: impl FnMut(&Arc<Route>, Change)) {
+        let kept = (-now.saturating_sub(self.judged).as_secs_f64() / MEMORY.as_secs_f64()).exp();
         self.judged = now;
         self.times.clear();
         self.times.extend(self.routes.iter_mut().filter_map(|watched| watched.time(now, kept)));
@@ -105,7 +106,7 @@ impl Watch {
 
 impl Watched {
     /// Takes in what was recorded since the last time, and lets what was before fade.
-    fn time(&mut self, now: Instant, kept: f64) -> Option<Time> {
+    fn time(&mut self, now: Duration, kept: f64) -> Option<Time> {
         let recorded = self.route.recorded();
         self.count = self.count * kept + (recorded.count - self.seen.count) as f64;
         self.time = self.time * kept + (recorded.total.saturating_sub(self.seen.total)).as_secs_f64();
@@ -113,13 +114,16 @@ impl Watched {
         self.with_running(now)
     }
 
-    fn with_running(&self, now: Instant) -> Option<Time> {
+    fn with_running(&self, now: Duration) -> Option<Time> {
         let (running, ages) = self.route.in_progress(now);
-        let requests = self.count + f64::from(running);
-        (requests > FORGOTTEN).then(|| Time { mean: (self.time + ages.as_secs_f64()) / requests, requests })
+        let known = self.count + f64::from(running);
+        (known > FORGOTTEN).then(|| Time {
+            mean: (self.time + ages.as_secs_f64()) / known,
+            requests: known + f64::from(self.route.waiting()),
+        })
     }
 
-    fn judge(&mut self, now: Instant, typical: f64) -> Option<Change> {
+    fn judge(&mut self, now: Duration, typical: f64) -> Option<Change> {
         let was_slow = self.slow_until.is_some();
         self.slow_until = self.slow_until(now, typical);
         match (was_slow, self.slow_until.is_some()) {
@@ -129,7 +133,7 @@ impl Watched {
         }
     }
 
-    fn slow_until(&self, now: Instant, typical: f64) -> Option<Instant> {
+    fn slow_until(&self, now: Duration, typical: f64) -> Option<Duration> {
         if self.route.is_retired() {
             return None;
         }
@@ -159,20 +163,22 @@ mod tests {
     use super::*;
     use crate::routes::Routes;
 
+    const START: Duration = Duration::from_secs(1_000);
+
     fn ms(value: u64) -> Duration {
         Duration::from_millis(value)
     }
 
     /// Routes of a pool, on a clock that the test moves.
     struct Pool {
-        now: Instant,
+        now: Duration,
         routes: Routes,
         watch: Watch,
     }
 
     impl Pool {
         fn new() -> Self {
-            let now = Instant::now();
+            let now = START;
             Self { now, routes: Routes::new(now), watch: Watch::new(now) }
         }
 

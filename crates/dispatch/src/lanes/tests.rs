@@ -4,8 +4,11 @@ use super::*;
 use crate::routes::Routes;
 use std::task::{Context, Poll, Waker};
 
+/// The moment at which the tests begin.
+const START: Duration = Duration::from_secs(1_000);
+
 struct Pool {
-    now: Instant,
+    now: Duration,
     routes: Routes,
     lanes: Lanes,
 }
@@ -16,7 +19,7 @@ fn ms(value: u64) -> Duration {
 
 impl Pool {
     fn new(most: u32) -> Self {
-        let now = Instant::now();
+        let now = START;
         Self { now, routes: Routes::new(now), lanes: Lanes::new(most, now) }
     }
 
@@ -91,14 +94,14 @@ fn a_fast_route_has_no_limit() {
 }
 
 #[test]
-fn a_slow_route_gets_half_of_the_pool() {
+fn a_slow_route_leaves_a_part_of_the_pool() {
     let pool = Pool::with_slow(8, "/slow");
-    let mut places = pool.fill("/slow", 4);
+    let mut places = pool.fill("/slow", 6);
     let mut turn = waits(pool.enter("/slow"));
     assert!(poll(&mut turn).is_none());
     assert_eq!((pool.lanes.waiting(), pool.route("/slow").held_back()), (1, 1));
     let [figures] = &pool.lanes.figures()[..] else { panic!("one lane") };
-    assert_eq!((figures.limit, figures.inside, figures.waiting), (4, 4, 1));
+    assert_eq!((figures.limit, figures.inside, figures.waiting), (6, 6, 1));
     places.pop();
     assert!(poll(&mut turn).is_some());
     drop(turn);
@@ -129,8 +132,8 @@ fn requests_that_were_let_in_before_count() {
     pool.pass(ms(50));
     let mut turn = waits(pool.enter("/hangs"));
     let mut places = places.into_iter();
-    places.by_ref().take(4).for_each(drop);
-    assert!(poll(&mut turn).is_none(), "four are still running");
+    places.by_ref().take(2).for_each(drop);
+    assert!(poll(&mut turn).is_none(), "six are still running");
     places.next();
     assert!(poll(&mut turn).is_some());
 }
@@ -138,35 +141,35 @@ fn requests_that_were_let_in_before_count() {
 #[test]
 fn without_fast_requests_slow_ones_have_the_pool_and_no_more() {
     let mut pool = Pool::with_slow(8, "/slow");
-    let mut places = pool.fill("/slow", 4);
+    let mut places = pool.fill("/slow", 6);
     let mut turns: Vec<_> = (0..6).map(|_| waits(pool.enter("/slow"))).collect();
     pool.pass(NO_FAST - ms(100));
     assert!(turns.iter_mut().all(|turn| poll(turn).is_none()));
     pool.pass(ms(200));
     let more: Vec<_> = turns.iter_mut().filter_map(poll).collect();
-    assert_eq!(more.len(), 4);
-    // One fast request, and they must go back to half.
+    assert_eq!(more.len(), 2);
+    // One fast request, and they must leave their part again.
     entered(pool.enter("/fast")).finished(ms(5));
     pool.pass(ms(20));
     drop(more);
-    assert!(turns[4..].iter_mut().all(|turn| poll(turn).is_none()));
+    assert!(turns[2..].iter_mut().all(|turn| poll(turn).is_none()));
     places.pop();
-    assert!(poll(&mut turns[4]).is_some());
+    assert!(poll(&mut turns[2]).is_some());
 }
 
 #[test]
 fn the_limit_follows_the_pool() {
     let pool = Pool::with_slow(8, "/slow");
-    let mut places = pool.fill("/slow", 4);
-    let mut turns: Vec<_> = (0..3).map(|_| waits(pool.enter("/slow"))).collect();
+    let mut places = pool.fill("/slow", 6);
+    let mut turns: Vec<_> = (0..4).map(|_| waits(pool.enter("/slow"))).collect();
     pool.lanes.set_most(12, pool.now);
     places.extend(turns.iter_mut().filter_map(poll));
-    assert_eq!(places.len(), 6);
+    assert_eq!(places.len(), 9);
     pool.lanes.set_most(2, pool.now);
-    (0..5).for_each(|_| drop(places.pop()));
-    assert!(poll(&mut turns[2]).is_none(), "one is inside still");
+    (0..8).for_each(|_| drop(places.pop()));
+    assert!(poll(&mut turns[3]).is_none(), "one is inside still");
     places.pop();
-    assert!(poll(&mut turns[2]).is_some());
+    assert!(poll(&mut turns[3]).is_some());
 }
 
 #[test]

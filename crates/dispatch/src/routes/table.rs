@@ -4,7 +4,7 @@ use super::name::OTHER;
 use super::{Origin, Route, RouteName};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Names that clients can make, over all pools. Each costs about 300 bytes here, and labels in the metrics.
 pub const MAX_ROUTES: usize = 512;
@@ -16,7 +16,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// All routes of the server, shared by its I/O threads. See [`RouteCache`](super::RouteCache) for fast look-ups.
 #[derive(Debug)]
 pub struct Routes {
-    epoch: Instant,
+    epoch: Duration,
     table: RwLock<Table>,
 }
 
@@ -25,18 +25,18 @@ struct Table {
     pools: Vec<HashMap<RouteName, Arc<Route>>>,
     /// Of those, names that come from paths.
     from_paths: usize,
-    swept: Instant,
+    swept: Duration,
 }
 
 impl Routes {
     /// `now`: what times of the routes count from.
-    pub fn new(now: Instant) -> Self {
+    pub fn new(now: Duration) -> Self {
         let table = Table { pools: Vec::new(), from_paths: 0, swept: now };
         Self { epoch: now, table: RwLock::new(table) }
     }
 
     /// The route of a request. `path` as in the request line, percent-encoded.
-    pub fn get(&self, pool: u16, path: &str, now: Instant) -> Arc<Route> {
+    pub fn get(&self, pool: u16, path: &str, now: Duration) -> Arc<Route> {
         let name = RouteName::of_path(path);
         let known = self.read().settled(pool, name.as_str(), now);
         let route = known.unwrap_or_else(|| self.write().find_or_add(pool, name, self.epoch, now));
@@ -65,7 +65,7 @@ impl Routes {
 
 impl Table {
     /// What can be said without a change of the table. A flood of new names gets its `other` here, side by side.
-    fn settled(&self, pool: u16, name: &str, now: Instant) -> Option<Arc<Route>> {
+    fn settled(&self, pool: u16, name: &str, now: Duration) -> Option<Arc<Route>> {
         let overflows = || if self.is_full() && !self.may_sweep(now) { self.find(pool, OTHER) } else { None };
         self.find(pool, name).or_else(overflows)
     }
@@ -74,7 +74,7 @@ impl Table {
         self.pools.get(usize::from(pool))?.get(name).cloned()
     }
 
-    fn find_or_add(&mut self, pool: u16, name: RouteName, epoch: Instant, now: Instant) -> Arc<Route> {
+    fn find_or_add(&mut self, pool: u16, name: RouteName, epoch: Duration, now: Duration) -> Arc<Route> {
         // Another thread may have been faster.
         if let Some(route) = self.find(pool, name.as_str()) {
             return route;
@@ -89,7 +89,7 @@ impl Table {
         self.add(Route::new(name, pool, Origin::Path, epoch))
     }
 
-    fn given(&mut self, pool: u16, name: RouteName, origin: Origin, epoch: Instant) -> Arc<Route> {
+    fn given(&mut self, pool: u16, name: RouteName, origin: Origin, epoch: Duration) -> Arc<Route> {
         self.find(pool, name.as_str()).unwrap_or_else(|| self.add(Route::new(name, pool, origin, epoch)))
     }
 
@@ -107,11 +107,11 @@ impl Table {
         self.from_paths >= MAX_ROUTES
     }
 
-    fn may_sweep(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.swept) >= SWEEP_INTERVAL
+    fn may_sweep(&self, now: Duration) -> bool {
+        now.saturating_sub(self.swept) >= SWEEP_INTERVAL
     }
 
-    fn make_room(&mut self, now: Instant) {
+    fn make_room(&mut self, now: Duration) {
         self.swept = now;
         for routes in &mut self.pools {
             let before = routes.len();
@@ -122,7 +122,7 @@ impl Table {
 }
 
 /// Threads that still hold a route that is not kept see that it is retired, and ask again.
-fn keep(route: &Route, now: Instant) -> bool {
+fn keep(route: &Route, now: Duration) -> bool {
     let keep = !route.may_make_room(now, UNSEEN);
     if !keep {
         route.retire();
@@ -134,7 +134,9 @@ fn keep(route: &Route, now: Instant) -> bool {
 mod tests {
     use super::*;
 
-    fn fill(routes: &Routes, now: Instant) {
+    const START: Duration = Duration::from_secs(1_000);
+
+    fn fill(routes: &Routes, now: Duration) {
         for number in 0..MAX_ROUTES {
             routes.get(0, &word(number), now);
         }
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_route_is_one_and_the_same_for_all_its_paths() {
-        let now = Instant::now();
+        let now = START;
         let routes = Routes::new(now);
         let first = routes.get(0, "/users/1", now);
         assert!(Arc::ptr_eq(&first, &routes.get(0, "/users/2?x=1", now)));
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_is_new_in_a_full_table_is_other() {
-        let now = Instant::now();
+        let now = START;
         let routes = Routes::new(now);
         fill(&routes, now);
         let other = routes.get(0, "/new", now);
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn names_that_nobody_asks_for_make_room() {
-        let now = Instant::now();
+        let now = START;
         let routes = Routes::new(now);
         fill(&routes, now);
         let lane = routes.lane(0, "reports");
@@ -194,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_names_sweeps_once_a_second() {
-        let now = Instant::now();
+        let now = START;
         let routes = Routes::new(now);
         fill(&routes, now);
         let later = now + Duration::from_millis(59_900);
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn many_threads_make_one_route() {
-        let now = Instant::now();
+        let now = START;
         let routes = Routes::new(now);
         let found: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| routes.get(0, "/a", now))).collect();

@@ -8,6 +8,8 @@ use std::time::Duration;
 const SHARE_WINDOW: Duration = Duration::from_millis(40);
 /// The idle time of the CPU is a mean over about this time: long enough to tell 5 % from none.
 const IDLE_WINDOW: Duration = Duration::from_millis(100);
+/// The share of one look in that mean, however long the pause before it was.
+const AT_MOST: f64 = 0.25;
 /// With less idle time than this share, the CPU is the limit.
 const IDLE: f64 = 0.04;
 /// With less idle time than this share, the CPU is full.
@@ -28,6 +30,8 @@ pub struct CpuMeter {
     /// Means over the idle window: idle CPUs, and runnable threads.
     idle: f64,
     crowd: f64,
+    /// As `idle`, but only over looks at which requests waited: what more threads could have used.
+    missed: f64,
     crowded_since: Option<Duration>,
 }
 
@@ -56,9 +60,14 @@ impl CpuMeter {
         (self.room * (self.busy + 1.0) / (self.runnable + 1.0)).round() as u32
     }
 
-    /// Whether one more thread would find the CPU idle at times.
+    /// Whether one more thread would find the CPU idle at times, though requests wait.
     pub fn has_idle_time(&self) -> bool {
-        self.idle > IDLE * self.cores
+        self.missed > IDLE * self.cores
+    }
+
+    /// The pool has changed: what was idle before says nothing of it.
+    pub fn forget_idle_time(&mut self) {
+        self.missed = 0.0;
     }
 
     /// Threads too many, if the CPU has been crowded for `time`.
@@ -82,6 +91,9 @@ impl CpuMeter {
         let idle = (self.room - runnable - f64::from(threads.booting_runnable)).max(0.0);
         self.idle += (idle - self.idle) * new;
         self.crowd += (runnable - self.crowd) * new;
+        if seen.waiting > 0 {
+            self.missed += (idle - self.missed) * new.min(AT_MOST);
+        }
         self.watch_crowd(seen.now);
     }
 
@@ -99,7 +111,7 @@ mod tests {
     fn seen(millis: u64, busy: u16, runnable: u16) -> Observation {
         Observation {
             now: Duration::from_millis(millis),
-            waiting: 0,
+            waiting: 1,
             oldest_wait: Duration::ZERO,
             started: 0,
             threads: Threads { busy, runnable, ..Threads::default() },
@@ -132,9 +144,23 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_what_no_runnable_thread_uses() {
+    fn idle_time_is_what_no_runnable_thread_uses_while_requests_wait() {
         assert!(after(&[(10, 3); 100]).has_idle_time());
         assert!(!after(&[(10, 4); 100]).has_idle_time());
+
+        let mut meter = CpuMeter::default();
+        for millis in 0..100 {
+            meter.sample(&Observation { waiting: 0, ..seen(millis, 0, 0) });
+        }
+        meter.sample(&seen(200, 10, 10));
+        assert!(!meter.has_idle_time());
+    }
+
+    #[test]
+    fn idle_time_from_before_the_pool_grew_does_not_count() {
+        let mut meter = after(&[(10, 3); 100]);
+        meter.forget_idle_time();
+        assert!(!meter.has_idle_time());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::pool::{Chance, Event, Job, Pool, p99};
 use regent_dispatch::admission::{Admission, Arrival, Bounds, Reason, Verdict};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(3);
 
@@ -17,7 +17,7 @@ fn s(value: f64) -> Duration {
 }
 
 struct Request {
-    epoch: Instant,
+    epoch: Duration,
     arrived: Duration,
     client: u64,
     /// Mean seconds in PHP when it starts at this second, and its part of that.
@@ -27,7 +27,7 @@ struct Request {
 }
 
 impl Job for Request {
-    fn start(&mut self, now: Instant) -> Duration {
+    fn start(&mut self, now: Duration) -> Duration {
         self.service = s((self.mean)((now - self.epoch).as_secs_f64()) * self.part);
         self.service
     }

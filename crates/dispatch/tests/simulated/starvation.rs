@@ -6,7 +6,7 @@ use regent_dispatch::routes::{Route, Routes};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const THREADS: u32 = 8;
 /// The pool looks at its lanes as often as autoscaling looks.
@@ -44,13 +44,13 @@ struct Load<'a> {
 
 struct Request {
     kind: usize,
-    arrived: Instant,
+    arrived: Duration,
     service: Duration,
     place: Place,
 }
 
 impl Job for Request {
-    fn start(&mut self, now: Instant) -> Duration {
+    fn start(&mut self, now: Duration) -> Duration {
         self.place.started(now);
         self.service
     }
@@ -63,7 +63,7 @@ struct Run<'a> {
     routes: Vec<Arc<Route>>,
     chance: Chance,
     /// Requests that wait for their lane: kind, arrival, turn.
-    held_back: Vec<(usize, Instant, Turn)>,
+    held_back: Vec<(usize, Duration, Turn)>,
     /// By kind.
     latencies: Vec<Vec<Duration>>,
 }
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         found.unwrap_or(last)
     }
 
-    fn push(&mut self, kind: usize, arrived: Instant, place: Place) {
+    fn push(&mut self, kind: usize, arrived: Duration, place: Place) {
         self.pool.push(Request { kind, arrived, service: self.load.kinds[kind].service, place });
     }
 

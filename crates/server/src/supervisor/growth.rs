@@ -74,6 +74,8 @@ struct Look {
     /// Kernel ids of the busy ones, and of the booting ones.
     busy: Vec<(u32, ThreadView)>,
     booting: Vec<u32>,
+    /// Boots of it have failed.
+    has_failed: bool,
     /// When the youngest thread that has been ready was ordered, and became ready.
     youngest: Option<(Duration, Duration)>,
 }
@@ -109,6 +111,15 @@ impl Growth {
         self.machine.read = None;
     }
 
+    /// Gives `next` the sizes of `old`, which may have changed since it was launched.
+    pub fn carry_over(&mut self, old: &Generation, next: &mut Generation) {
+        for (pool, size) in self.sizes(Some(old)).into_iter().enumerate() {
+            let has = next.roster.size(pool as u16);
+            self.start(next, pool, size.saturating_sub(has), clock::now());
+            self.retire(next, pool, has.saturating_sub(size));
+        }
+    }
+
     /// Looks at all pools and changes what the policy wants changed. Returns how long until the next look; `None`: when
     /// somebody calls, or after [`Growth::rest`].
     pub fn look(&mut self, generation: &mut Generation) -> Option<Duration> {
@@ -120,7 +131,7 @@ impl Growth {
         for (index, look) in looks.iter().enumerate() {
             self.shared.get(index).set_threads(u32::from(look.threads.idle + look.threads.busy));
             let pool = &mut self.pools[index];
-            if !pool.is_flexible() {
+            if !pool.is_flexible() || look.does_not_boot() {
                 continue;
             }
             pool.measure_boot(look);
@@ -216,7 +227,6 @@ impl Growth {
         if started > 0 {
             generation.start_threads(threads);
             self.pools[pool].measured = Some(now);
-            self.shared.registry.scaled(self.shared.get(pool).id, Direction::Up);
         }
         started
     }
@@ -235,9 +245,6 @@ impl Growth {
         generation.roster.retire(&threads);
         for &thread in &threads {
             generation.region().retire(usize::from(thread));
-        }
-        if !threads.is_empty() {
-            self.shared.registry.scaled(self.shared.get(pool).id, Direction::Down);
         }
         threads.len() as u16
     }
@@ -262,6 +269,8 @@ impl Growth {
         if self.events.len() == REMEMBERED {
             self.events.pop_front();
         }
+        let direction = if to > from { Direction::Up } else { Direction::Down };
+        self.shared.registry.scaled(self.shared.get(pool).id, direction);
         self.events.push_back(ScaleEvent { at: SystemTime::now(), pool, from, to, reason });
     }
 }
@@ -347,11 +356,21 @@ impl Machine {
 impl Look {
     fn at(generation: &Generation, pool: u16) -> Self {
         let mut look = Self::default();
-        let members = generation.roster.members(pool);
-        for member in members.filter(|member| member.stage == MemberStage::Ordered) {
-            look.add(&member, generation.region().thread_view(usize::from(member.index)));
+        for member in generation.roster.members(pool) {
+            match member.stage {
+                MemberStage::Ordered => {
+                    look.add(&member, generation.region().thread_view(usize::from(member.index)));
+                }
+                MemberStage::Retiring => {}
+                MemberStage::Failed => look.has_failed = true,
+            }
         }
         look
+    }
+
+    /// Whether the pool's script does not boot: more threads would fail as well.
+    fn does_not_boot(&self) -> bool {
+        self.has_failed && self.threads.idle + self.threads.busy == 0
     }
 
     fn add(&mut self, member: &Member, view: ThreadView) {
@@ -359,6 +378,7 @@ impl Look {
             ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
                 self.threads.booting += 1;
                 self.booting.push(view.tid);
+                self.has_failed |= view.restarts > 0;
             }
             ThreadState::Idle => self.threads.idle += 1,
             ThreadState::Busy => {

@@ -1,8 +1,8 @@
 //! What the supervisor is asked while it runs: by the admin API.
 
-use super::{State, stuck};
 use super::generation::Generation;
 use super::growth::ScaleEvent;
+use super::{State, stuck};
 use crate::roster::{Member, MemberStage};
 use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
