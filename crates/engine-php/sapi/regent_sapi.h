@@ -124,6 +124,7 @@ enum {
     REGENT_WORKER_ENDED = 2,         /* the worker script ended after it had handled requests: start it again */
     REGENT_WORKER_BOOT_FAILED = 3,   /* the worker script ended before it first asked for a request */
     REGENT_THREAD_FAILED = 4,        /* PHP could not set the thread up */
+    REGENT_WORKER_CRASHED = 5,       /* as REGENT_WORKER_ENDED, by a fatal error or with an exit status but 0 */
 };
 
 /*

@@ -131,7 +131,10 @@ static int reason_of_end(const regent_context *context)
     if (context->worker.stopping) {
         return REGENT_THREAD_STOPPED;
     }
-    return context->worker.asked ? REGENT_WORKER_ENDED : REGENT_WORKER_BOOT_FAILED;
+    if (!context->worker.asked) {
+        return REGENT_WORKER_BOOT_FAILED;
+    }
+    return EG(exit_status) == 0 ? REGENT_WORKER_ENDED : REGENT_WORKER_CRASHED;
 }
 
 /* ---- What is kept between requests, and what is not ------------------------------------------------------------------- */

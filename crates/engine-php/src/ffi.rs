@@ -89,6 +89,7 @@ pub enum ThreadEnd {
     Recycle,
     WorkerEnded,
     WorkerBootFailed,
+    WorkerCrashed,
     Failed,
 }
 
@@ -99,6 +100,7 @@ impl ThreadEnd {
             1 => Self::Recycle,
             2 => Self::WorkerEnded,
             3 => Self::WorkerBootFailed,
+            5 => Self::WorkerCrashed,
             _ => Self::Failed,
         }
     }

@@ -5,7 +5,7 @@ use crate::courtesy::Neighbours;
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::reporter::Reporter;
-use regent_wire::control::{Event, PoolStart, Start, ThreadStart, WorkerStart};
+use regent_wire::control::{Event, PoolStart, ScriptEnd, Start, ThreadStart, WorkerStart};
 use regent_wire::{Engine, EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -160,13 +160,19 @@ impl Runner {
         while !php.must_stop() {
             match php.run(&options) {
                 ThreadEnd::Stopped => return,
-                ThreadEnd::Recycle => failures = 0,
-                ThreadEnd::WorkerEnded => {
+                ThreadEnd::Recycle | ThreadEnd::WorkerEnded => {
                     failures = 0;
+                    self.report_end(ScriptEnd::Orderly);
+                    php.count_restart();
+                }
+                ThreadEnd::WorkerCrashed => {
+                    failures = 0;
+                    self.report_end(ScriptEnd::Crash);
                     php.count_restart();
                 }
                 ThreadEnd::WorkerBootFailed | ThreadEnd::Failed => {
                     failures += 1;
+                    self.report_end(ScriptEnd::Crash);
                     if self.gives_up(failures) {
                         return;
                     }
@@ -174,6 +180,12 @@ impl Runner {
                     wait_before_restart(&php, failures);
                 }
             }
+        }
+    }
+
+    fn report_end(&self, end: ScriptEnd) {
+        if self.pool.worker.is_some() {
+            self.reporter.send(&Event::WorkerEnded { worker: self.pool.name.clone(), end });
         }
     }
 

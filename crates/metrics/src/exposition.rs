@@ -5,7 +5,7 @@
 //! all agents that are compatible with it read both.
 
 use crate::figures::{PoolPhase, Reason, RoutePhase, STATUS_CLASSES};
-use crate::gauges::{Gauges, PoolGauges};
+use crate::gauges::{Gauges, LaneGauges, PoolGauges};
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
 use crate::snapshot::{CoarseSnapshot, Snapshot};
@@ -26,7 +26,8 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(deadlines(&reading));
     families.extend(phases(&reading));
     families.extend(state(&pools));
-    // There are no workers, or no pools at all.
+    families.extend(lanes(&reading, &gauges.lanes));
+    // There are no workers, no lanes, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
 }
@@ -241,6 +242,29 @@ fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
             by_pool(|(_, gauges)| seconds(gauges.oldest_wait)),
         ),
         counter("regent_scale_events_total", "Changes of the number of threads, however many each.", scaled),
+    ]
+}
+
+fn lanes(reading: &Reading, lanes: &[LaneGauges]) -> Vec<MetricFamily> {
+    let by_lane = |value: fn(&LaneGauges) -> u32| {
+        let series = lanes.iter().filter_map(|lane| {
+            let pool = reading.pools.iter().find(|pool| pool.id == lane.pool)?;
+            Some((labels(&[("pool", &pool.name), ("route", &lane.route)]), f64::from(value(lane))))
+        });
+        series.collect::<Vec<_>>()
+    };
+    vec![
+        gauge("regent_lane_limit", "Threads that a limited route may hold.", by_lane(|lane| lane.limit)),
+        gauge(
+            "regent_lane_inside",
+            "Requests of a limited route in the pool's queue or running.",
+            by_lane(|lane| lane.inside),
+        ),
+        gauge(
+            "regent_lane_waiting",
+            "Requests of a limited route that wait for their turn.",
+            by_lane(|lane| lane.waiting),
+        ),
     ]
 }
 

@@ -7,6 +7,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gauges {
     pub pools: Vec<PoolGauges>,
+    /// Routes that are limited at this moment.
+    pub lanes: Vec<LaneGauges>,
+}
+
+/// A lane: a route that may hold a part of the pool's threads only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneGauges {
+    pub pool: PoolId,
+    pub route: String,
+    /// Threads that it may hold.
+    pub limit: u32,
+    /// Its requests that are on the pool's queue, or running.
+    pub inside: u32,
+    /// Its requests that wait in the lane.
+    pub waiting: u32,
 }
 
 impl Gauges {

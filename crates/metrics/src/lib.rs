@@ -22,7 +22,7 @@ mod threads;
 
 pub use exposition::{CONTENT_TYPE, render};
 pub use figures::Reason;
-pub use gauges::{Gauges, PoolGauges, Threads};
+pub use gauges::{Gauges, LaneGauges, PoolGauges, Threads};
 pub use histogram::Histogram;
 pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId};
 pub use recorder::{Recorder, Request};

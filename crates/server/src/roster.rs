@@ -63,7 +63,12 @@ impl Roster {
 
     /// Threads of a pool that are there to stay.
     pub fn size(&self, pool: u16) -> u16 {
-        self.members(pool).filter(|member| member.stage == MemberStage::Ordered).count() as u16
+        self.count(pool, MemberStage::Ordered)
+    }
+
+    /// Threads of a pool that have ended by themselves.
+    pub fn failed(&self, pool: u16) -> u16 {
+        self.count(pool, MemberStage::Failed)
     }
 
     /// The threads of a pool, by number.
@@ -74,6 +79,10 @@ impl Roster {
             }
             _ => None,
         })
+    }
+
+    fn count(&self, pool: u16, stage: MemberStage) -> u16 {
+        self.members(pool).filter(|member| member.stage == stage).count() as u16
     }
 
     /// Notes that these threads were told to end.

@@ -13,7 +13,7 @@ use crate::pressure::Pressure;
 use crate::roster::Roster;
 use generation::{Blueprint, Generation, Note, What};
 use growth::Growth;
-use regent_wire::control::{Event, Opcache, Start};
+use regent_wire::control::{Event, Opcache, ScriptEnd, Start};
 use regent_wire::{Backend, Geometry, Region, RegionError, Scheduling, clock};
 use rustix::fd::OwnedFd;
 use std::io;
@@ -247,12 +247,22 @@ impl State {
             Event::RestartWanted { reason } if self.is_current(id) => self.replace(&reason),
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error, &mut []),
+            Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             event => {
                 log_event(&event);
                 if matches!(event, Event::WorkerFailed { .. }) && self.is_replacement(id) {
                     self.give_up_replacement();
                 }
             }
+        }
+    }
+
+    fn worker_ended(&self, worker: &str, end: ScriptEnd) {
+        let Some(pool) = self.recipe.plans.iter().position(|plan| plan.name == worker) else { return };
+        let (id, registry) = (self.recipe.pools.get(pool).id, &self.recipe.pools.registry);
+        match end {
+            ScriptEnd::Orderly => registry.worker_restarted(id),
+            ScriptEnd::Crash => registry.worker_crashed(id),
         }
     }
 
@@ -481,7 +491,7 @@ fn log_event(event: &Event) {
         Event::Log { level: 5 | 6, message } => tracing::info!(target: "php", "{message}"),
         Event::Log { message, .. } => tracing::debug!(target: "php", "{message}"),
         // These are acted upon.
-        Event::RestartWanted { .. } | Event::ThreadEnded { .. } => {}
+        Event::RestartWanted { .. } | Event::ThreadEnded { .. } | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(
                 worker,

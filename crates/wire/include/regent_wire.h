@@ -17,6 +17,7 @@
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
+ *   {"worker_ended":{"worker":"…","end":"orderly"|"crash"}}
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
  * When the socket closes the engine ends at once.
  *

@@ -80,10 +80,22 @@ pub enum Event {
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
     RestartWanted { reason: String },
+    /// A worker script has ended, and is about to be started again.
+    WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
     WorkerFailed { worker: String, failures: u32 },
     /// PHP cannot start; the engine ends.
     Failed { message: String },
+}
+
+/// How a worker script ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptEnd {
+    /// By itself, or because it had handled as many requests as it may.
+    Orderly,
+    /// By a fatal error, with an exit status that is not 0, or before it asked for a request.
+    Crash,
 }
 
 /// Whether scripts are cached.

@@ -270,7 +270,8 @@ static void *run_thread(void *argument)
         pthread_mutex_lock(&lock);
         printf("thread %d\n", reason);
         pthread_mutex_unlock(&lock);
-        bool again = reason == REGENT_THREAD_RECYCLE || reason == REGENT_WORKER_ENDED || reason == REGENT_WORKER_BOOT_FAILED;
+        bool again = reason == REGENT_THREAD_RECYCLE || reason == REGENT_WORKER_ENDED || reason == REGENT_WORKER_BOOT_FAILED ||
+                     reason == REGENT_WORKER_CRASHED;
         if (!again || starts >= the_scenario.restarts) {
             return NULL;
         }

@@ -1,6 +1,6 @@
 //! `max_execution_time`, `set_time_limit()`, and whom they must not hit.
 
-use crate::support::{Outcome, STOPPED, Scenario, WORKER_ENDED};
+use crate::support::{Outcome, STOPPED, Scenario, WORKER_CRASHED};
 
 fn times_exceeded(outcome: &Outcome) -> usize {
     let exceeded = |line: &str| line.contains("Maximum execution time of 1 second exceeded");
@@ -68,7 +68,7 @@ fn a_time_limit_holds_for_its_request() {
     assert_eq!(outcome.response(2).status, 500);
     assert!(outcome.logged("Maximum execution time of 1 second exceeded"));
     assert_eq!(outcome.response(3).body, "30");
-    assert_eq!(outcome.threads, [WORKER_ENDED, STOPPED]);
+    assert_eq!(outcome.threads, [WORKER_CRASHED, STOPPED]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The life of a worker script.
 
-use crate::support::{BOOT_FAILED, RECYCLE, STOPPED, Scenario, WORKER_ENDED};
+use crate::support::{BOOT_FAILED, RECYCLE, STOPPED, Scenario, WORKER_CRASHED, WORKER_ENDED};
 
 #[test]
 fn a_script_boots_once_and_handles_requests() {
@@ -47,7 +47,7 @@ fn exit_answers_and_restarts_the_script() {
     assert_eq!(outcome.response(1).body, "begun last words [boot shutdown][shutdown][destructor]");
     assert_eq!(outcome.response(2).body, "begun [destructor][shutdown]");
     assert!((0..3).all(|number| outcome.response(number).status == 200));
-    assert_eq!(outcome.threads, [WORKER_ENDED, WORKER_ENDED, STOPPED]);
+    assert_eq!(outcome.threads, [WORKER_CRASHED, WORKER_ENDED, STOPPED]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn an_uncaught_exception_is_500_and_restarts_the_script() {
     assert!(outcome.logged("Uncaught LogicException: nobody catches this"));
     assert!(outcome.logged("called while a request is handled"));
     assert_eq!(outcome.response(3).body, "begun [destructor][shutdown]");
-    assert_eq!(outcome.threads, [WORKER_ENDED, WORKER_ENDED, WORKER_ENDED, STOPPED]);
+    assert_eq!(outcome.threads, [WORKER_CRASHED, WORKER_CRASHED, WORKER_CRASHED, STOPPED]);
 }
 
 #[test]

@@ -168,7 +168,11 @@ fn the_first_scrape_has_all_series_with_zero() {
     }
     server.recorder.request(&request(&server, Duration::from_secs(1)));
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
-    assert_eq!(series(&first), series(&server.scrape()));
+    let scrape = server.scrape();
+    let mut later = series(&scrape);
+    // Lanes come and go.
+    later.retain(|series| !series.starts_with("regent_lane_"));
+    assert!(series(&first) == later, "{:?}", series(&first).symmetric_difference(&later));
 }
 
 /// Names with labels, without values.

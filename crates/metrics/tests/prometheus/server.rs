@@ -1,6 +1,6 @@
 //! A server that has two pools, and how its scrapes are read.
 
-use regent_metrics::{Gauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Threads, render};
+use regent_metrics::{Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Threads, render};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,7 +40,9 @@ impl Server {
             oldest_wait: Duration::from_millis(1500),
             ..PoolGauges::empty(self.worker)
         };
-        Gauges { pools: vec![classic, worker] }
+        let lane =
+            LaneGauges { pool: classic.pool, route: "/report".into(), limit: 4, inside: 4, waiting: 2 };
+        Gauges { pools: vec![classic, worker], lanes: vec![lane] }
     }
 
     pub fn scrape(&self) -> Scrape {

@@ -8,7 +8,7 @@ use regent_admin::{
     Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed, Statistics,
     ThreadCounts, Traffic,
 };
-use regent_metrics::{Gauges, Latency, PoolGauges, Report, RouteReport};
+use regent_metrics::{Gauges, LaneGauges, Latency, PoolGauges, Report, RouteReport};
 use regent_wire::ThreadState;
 use std::time::Duration;
 
@@ -54,7 +54,17 @@ pub(super) fn gauges(pools: &Pools, view: Option<&View>) -> Gauges {
             oldest_wait: view.oldest_wait,
         }
     });
-    Gauges { pools: gauges.collect() }
+    Gauges { pools: gauges.collect(), lanes: pools.iter().flat_map(lanes).collect() }
+}
+
+fn lanes(pool: &crate::pools::Pool) -> impl Iterator<Item = LaneGauges> {
+    pool.lanes.figures().into_iter().map(|lane| LaneGauges {
+        pool: pool.id,
+        route: lane.route.name().to_owned(),
+        limit: lane.limit,
+        inside: lane.inside,
+        waiting: lane.waiting,
+    })
 }
 
 pub(super) fn statistics(plans: &[PoolPlan], view: &View, report: &Report) -> Statistics {

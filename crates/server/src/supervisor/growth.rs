@@ -104,7 +104,7 @@ impl Growth {
     /// A generation with memory of its own takes over: its count of taken requests begins anew.
     pub fn begin_generation(&mut self, old: &Generation) {
         for (index, pool) in self.pools.iter_mut().enumerate() {
-            pool.taken_before += old.region().taken(index);
+            pool.taken_before = pool.taken_before.saturating_add(old.region().taken(index));
             pool.states = ThreadStates::default();
             pool.measured = None;
         }
@@ -156,27 +156,34 @@ impl Growth {
 
     /// By hand: adds so many threads, all of them or none.
     pub fn add(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, (u16, u16)> {
-        let size = generation.roster.size(pool as u16);
-        let most = self.pools[pool].plan.most;
+        let (has, size) = (generation.roster.size(pool as u16), self.wanted(generation, pool));
+        let (missing, most) = (size - has, self.pools[pool].plan.most);
         generation.roster.forget_failed(pool as u16);
-        let room = generation.roster.free().min(usize::from(most.saturating_sub(size)));
+        let free = generation.roster.free().saturating_sub(usize::from(missing));
+        let room = free.min(usize::from(most.saturating_sub(size)));
         if usize::from(count) > room {
             return Err((size, size + room as u16));
         }
-        self.start(generation, pool, count, clock::now());
+        self.start(generation, pool, missing + count, clock::now());
         self.set_by_hand(pool, size, size + count, "added by hand");
         Ok(size + count)
     }
 
     /// By hand: takes so many threads away, all of them or none; one stays.
     pub fn remove(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, u16> {
-        let size = generation.roster.size(pool as u16);
+        let (has, size) = (generation.roster.size(pool as u16), self.wanted(generation, pool));
         if count >= size {
             return Err(size);
         }
-        self.retire(generation, pool, count);
+        self.retire(generation, pool, has.saturating_sub(size - count));
         self.set_by_hand(pool, size, size - count, "removed by hand");
         Ok(size - count)
+    }
+
+    /// The size of a pool with the threads that it lacks of its least, because those that end have their places still.
+    fn wanted(&self, generation: &Generation, pool: usize) -> u16 {
+        let failed = generation.roster.failed(pool as u16);
+        generation.roster.size(pool as u16).max(self.pools[pool].least.saturating_sub(failed))
     }
 
     pub fn events(&self) -> impl Iterator<Item = &ScaleEvent> {
@@ -330,7 +337,7 @@ impl Machine {
             now,
             waiting: u32::try_from(region.waiting(index)).unwrap_or(u32::MAX),
             oldest_wait: oldest,
-            started: pool.taken_before + region.taken(index),
+            started: pool.taken_before.saturating_add(region.taken(index)),
             threads: look.threads,
             boot_time: pool.boot_time,
             cores: self.cores,
