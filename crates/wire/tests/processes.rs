@@ -65,6 +65,8 @@ struct Load {
     started: u64,
     answered: u64,
     lost: u64,
+    /// Their clients left, while they waited or ran.
+    left: u64,
 }
 
 impl Load {
@@ -76,6 +78,7 @@ impl Load {
             started: 0,
             answered: 0,
             lost: 0,
+            left: 0,
         }
     }
 
@@ -87,6 +90,27 @@ impl Load {
                 self.start();
             }
             self.serve_all();
+            if self.random.below(8) == 0 {
+                self.leave();
+            }
+        }
+    }
+
+    /// A client gives its request up, in whatever state that is.
+    fn leave(&mut self) {
+        let Some(token) = self.clients.keys().next().copied() else { return };
+        self.clients.remove(&token);
+        self.io.port.cancel(token);
+        self.left += 1;
+    }
+
+    /// The engine is killed, and the next one gets what waited.
+    fn replace_engine(&mut self, engine: Child) {
+        kill(engine);
+        let to = backend(SMALL);
+        let from = std::mem::replace(&mut self.io.backend, Arc::clone(&to));
+        for token in self.io.port.move_requests(&from, &to) {
+            self.serve(token);
         }
     }
 
@@ -98,7 +122,7 @@ impl Load {
             self.serve_all();
         }
         self.io.wait_until_empty();
-        assert_eq!(self.answered + self.lost, self.started);
+        assert_eq!(self.answered + self.lost + self.left, self.started);
     }
 
     fn start(&mut self) {
@@ -163,18 +187,30 @@ fn every_request_is_answered_lost_or_moved() {
         // Much of this the process needs to start.
         let time = load.random.below(30_000);
         load.run(Duration::from_micros(time));
-        kill(engine);
-        let to = backend(SMALL);
-        let from = std::mem::replace(&mut load.io.backend, Arc::clone(&to));
-        for token in load.io.port.move_requests(&from, &to) {
-            load.serve(token);
-        }
+        load.replace_engine(engine);
     }
+    finish_with_a_last_engine(load);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_one_of_ten_million_requests_is_answered_lost_or_given_up() {
+    let mut load = Load::new();
+    while load.started < 10_000_000 {
+        let engine = spawn(&load.io, 0..8);
+        let time = load.random.below(1_000_000);
+        load.run(Duration::from_micros(time));
+        load.replace_engine(engine);
+    }
+    finish_with_a_last_engine(load);
+}
+
+fn finish_with_a_last_engine(mut load: Load) {
     let mut engine = spawn(&load.io, 0..8);
     load.finish();
     load.io.backend.region().drain();
     assert!(engine.wait().unwrap().success());
-    println!("{} requests, {} lost", load.started, load.lost);
+    println!("{} requests, {} lost, {} given up", load.started, load.lost, load.left);
     assert!(load.answered > load.lost);
 }
 
