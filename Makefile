@@ -3,7 +3,6 @@
 # Everything that cargo builds needs the PHP that tools/build-php prints: recipes below pass it as PHP_CONFIG. The
 # first run builds it (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php.
 
-PORT ?= 8080
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -16,9 +15,8 @@ help: ## list the targets
 	@echo "Usage: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## build everything and serve the demo on 127.0.0.1:8080 (PORT=… for another port)
-	@printf '\n  The demo:  http://127.0.0.1:%s   (Ctrl-C stops it)\n\n' '$(PORT)'
-	@binary="$$(realpath '$(TARGET)/release/regent')"; cd examples/demo && PORT='$(PORT)' exec "$$binary" run --config Caddyfile
+run: build ## build everything and serve the demo with its dashboard (PORT=… and ADMIN_PORT=… choose where)
+	@PORT='$(PORT)' ADMIN_PORT='$(ADMIN_PORT)' exec tools/demo '$(TARGET)/release/regent'
 
 build: setup ## build the release binaries, regent and regent-php
 	@$(with_php) cargo build --release
@@ -32,7 +30,7 @@ test: build ## run all tests: units, models, the server from outside, applicatio
 test-fast: build ## run the tests that need neither network nor patience
 	@$(with_php) tools/test units server
 
-test-long: build ## run the long tests: gigabytes up and down
+test-long: build ## run the long tests: gigabytes up and down, a thousand rounds of the admin API
 	@$(with_php) tools/test long
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)

@@ -3,7 +3,7 @@
 use crate::http::Request;
 use crate::process::{self, Memory};
 use crate::wait::try_until;
-use crate::{Conn, DEADLINE, Response, until};
+use crate::{Admin, Conn, DEADLINE, Response, until};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -28,6 +28,7 @@ pub struct Setup {
     php_options: String,
     global_options: String,
     site: String,
+    admin: String,
     caddyfile: Option<String>,
     arguments: Option<Vec<String>>,
     environment: Vec<(String, String)>,
@@ -37,8 +38,15 @@ pub struct Setup {
 /// failing its log is printed.
 pub struct Server {
     process: ServerProcess,
-    address: SocketAddr,
+    ports: Ports,
     directory: TempDir,
+}
+
+/// Where a server listens, if its configuration asks for it.
+#[derive(Clone, Copy)]
+struct Ports {
+    site: SocketAddr,
+    admin: SocketAddr,
 }
 
 impl Default for Setup {
@@ -59,6 +67,7 @@ impl Setup {
             php_options: "num_threads 2".into(),
             global_options: String::new(),
             site: "php_server".into(),
+            admin: "off".into(),
             caddyfile: None,
             arguments: None,
             environment: Vec::new(),
@@ -89,7 +98,14 @@ impl Setup {
         self
     }
 
-    /// A whole Caddyfile instead. `ADDRESS`, `PORT`, `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
+    /// The arguments of the global option `admin`, instead of `off`. `ADMIN` is a free address, which
+    /// [`Server::admin`] is for.
+    pub fn admin(mut self, arguments: &str) -> Self {
+        self.admin = arguments.into();
+        self
+    }
+
+    /// A whole Caddyfile instead. `ADDRESS`, `ADMIN`, `PORT`, `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
     /// are filled in, here and in the other texts.
     pub fn caddyfile(mut self, text: &str) -> Self {
         self.caddyfile = Some(text.into());
@@ -102,7 +118,7 @@ impl Setup {
         self
     }
 
-    /// An environment variable of the server.
+    /// An environment variable of the server; its value is filled in.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.into(), value.into()));
         self
@@ -121,41 +137,42 @@ impl Setup {
     /// Starts the server and waits until it answers. A port that someone took meanwhile is replaced by another.
     pub fn start(self) -> Server {
         for _ in 0..3 {
-            let address = free_address();
-            let mut process = self.spawn(address);
-            if process.wait_until_ready(address) == Readiness::Ready {
-                return Server { process, address, directory: self.directory };
+            let ports = Ports { site: free_address(), admin: free_address() };
+            let mut process = self.spawn(ports);
+            if process.wait_until_ready(ports.site) == Readiness::Ready {
+                return Server { process, ports, directory: self.directory };
             }
         }
         panic!("no free port was found in three tries");
     }
 
-    fn spawn(&self, address: SocketAddr) -> ServerProcess {
+    fn spawn(&self, ports: Ports) -> ServerProcess {
         let file = self.directory().join("Caddyfile");
-        write_file(&file, self.config_text(address).as_bytes());
+        write_file(&file, self.config_text(ports).as_bytes());
         let mut command = regent_command(self.directory());
         match &self.arguments {
-            Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text, address))),
+            Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text, ports))),
             None => command.arg("run").arg("--config").arg(&file),
         };
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(self.environment.iter().map(|(name, value)| (name, self.fill_in(value, ports))));
         ServerProcess::start(command)
     }
 
-    fn config_text(&self, address: SocketAddr) -> String {
+    fn config_text(&self, ports: Ports) -> String {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
             format!(
-                "{{\n\tadmin off\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\t{}\n}}\n",
-                self.global_options, self.php_options, self.site
+                self.admin, self.global_options, self.php_options, self.site
             )
         });
-        self.fill_in(&text, address)
+        self.fill_in(&text, ports)
     }
 
-    fn fill_in(&self, text: &str, address: SocketAddr) -> String {
-        text.replace("ADDRESS", &address.to_string())
-            .replace("PORT", &address.port().to_string())
+    fn fill_in(&self, text: &str, ports: Ports) -> String {
+        text.replace("ADDRESS", &ports.site.to_string())
+            .replace("ADMIN", &ports.admin.to_string())
+            .replace("PORT", &ports.site.port().to_string())
             .replace("ROOT", &self.root().display().to_string())
             .replace("DIRECTORY", &self.directory().display().to_string())
     }
@@ -163,7 +180,12 @@ impl Setup {
 
 impl Server {
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.ports.site
+    }
+
+    /// The admin API of a server with [`Setup::admin`] `ADMIN`.
+    pub fn admin(&self) -> Admin {
+        Admin::new(self.ports.admin)
     }
 
     /// The site's root.
@@ -191,11 +213,18 @@ impl Server {
 
     /// A connection to the server.
     pub fn connect(&self) -> Conn {
-        Conn::open(self.address)
+        Conn::open(self.ports.site)
+    }
+
+    /// Asks for `target` on a new connection, from which the answer is to be read.
+    pub fn ask(&self, target: &str) -> Conn {
+        let mut conn = self.connect();
+        conn.send(format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.ports.site));
+        conn
     }
 
     pub fn request(&self, method: &str, target: &str) -> Request {
-        Request::new(self.address, method, target)
+        Request::new(self.ports.site, method, target)
     }
 
     pub fn get(&self, target: &str) -> Response {

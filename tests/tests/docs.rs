@@ -1,37 +1,164 @@
-//! What the documents show works as it stands there.
+//! What the documents show works as it stands there, and so does the demo.
 #![forbid(unsafe_code)]
 
+use regent_tests::{Setup, regent_command};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
-/// The blocks of one language in a page, in order.
-fn blocks(page: &Path, language: &str) -> Vec<String> {
-    let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-    let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+/// Its examples are parts of a configuration; the tests of `regent-config` are about those.
+const FRAGMENTS: &str = "docs/configuration.md";
+
+#[test]
+fn the_configurations_in_the_documents_are_valid() {
+    let mut found = 0;
+    for page in pages().iter().filter(|page| *page != FRAGMENTS) {
+        for configuration in blocks(page, "caddyfile") {
+            found += 1;
+            let directory = tempfile::tempdir().unwrap();
+            fs::create_dir(directory.path().join("public")).unwrap();
+            fs::write(directory.path().join("public/worker.php"), "<?php").unwrap();
+            fs::write(directory.path().join("Caddyfile"), &configuration).unwrap();
+            let output = validate(directory.path());
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{page}:\n{configuration}\n{errors}");
+        }
+    }
+    assert!(found >= 9, "only {found} configurations were found");
+}
+
+#[test]
+fn the_json_in_the_documents_is_json() {
+    let mut found = 0;
+    for page in pages() {
+        for text in blocks(&page, "json") {
+            found += 1;
+            let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
+            values.for_each(|value| drop(value.unwrap_or_else(|error| panic!("{page}: {error}\n{text}"))));
+        }
+    }
+    assert!(found >= 3, "only {found} answers were found");
+}
+
+#[test]
+fn links_between_the_documents_lead_somewhere() {
+    let mut found = 0;
+    for page in pages() {
+        for link in links(&read(&page)) {
+            found += 1;
+            assert!(leads_somewhere(&page, &link), "{page} links to {link}, which is not there");
+        }
+    }
+    assert!(found >= 40, "only {found} links were found");
+}
+
+#[test]
+fn every_page_is_linked_from_the_first() {
+    let links = links(&read("README.md"));
+    for page in pages().iter().filter(|page| *page != "README.md") {
+        assert!(links.iter().any(|link| link == page), "README.md does not link to {page}");
+    }
+}
+
+#[test]
+fn the_demo_shows_what_it_promises() {
+    let server = demo().start();
+    let page = server.get("/").expect(200).text().to_owned();
+    assert!(
+        page.contains("Threads as needed") && page.contains(r#"href="http://localhost:2019/""#),
+        "{page}"
+    );
+    for link in ["/assets/app.js", "/assets/style.css", "/worker/", "/api.php"] {
+        server.get(link).expect(200);
+    }
+    let burst = server.get("/playground.php?run=burst&count=20").expect(200).text().to_owned();
+    assert_eq!(burst.matches(r#""kind":"slow""#).count(), 20, "{burst}");
+    assert_eq!(burst.matches(r#""status":200"#).count(), 20, "{burst}");
+    server.stop();
 }
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-#[test]
-fn the_configurations_in_the_documents_are_valid() {
-    let mut found = 0;
-    for page in ["README.md", "docs/worker.md", "docs/operations.md", "docs/error-pages.md"] {
-        for configuration in blocks(&repository().join(page), "caddyfile") {
-            found += 1;
-            let directory = tempfile::tempdir().unwrap();
-            fs::create_dir(directory.path().join("public")).unwrap();
-            fs::write(directory.path().join("public/worker.php"), "<?php").unwrap();
-            fs::write(directory.path().join("Caddyfile"), &configuration).unwrap();
-            let output = regent_tests::regent_command(directory.path())
-                .args(["validate", "--config", "Caddyfile"])
-                .output()
-                .unwrap();
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{page}:\n{configuration}\n{errors}");
+/// Of the repository, relative to its top.
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(fs::read_dir(repository().join("docs")).unwrap().map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            format!("docs/{name}")
+        }))
+        .collect();
+    pages.sort();
+    pages
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// The blocks of one language in a page, in order.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = read(page);
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+}
+
+fn validate(directory: &Path) -> Output {
+    regent_command(directory).args(["validate", "--config", "Caddyfile"]).output().unwrap()
+}
+
+/// Targets of the links that lead into the repository.
+fn links(text: &str) -> Vec<String> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+fn leads_somewhere(page: &str, link: &str) -> bool {
+    let (path, heading) = link.split_once('#').map_or((link, None), |(path, heading)| (path, Some(heading)));
+    let page = repository().join(page);
+    let target = if path.is_empty() { page } else { page.parent().unwrap().join(path) };
+    match heading {
+        None => target.exists(),
+        Some(heading) => {
+            fs::read_to_string(target).is_ok_and(|text| headings(&text).any(|own| own == heading))
         }
     }
-    assert!(found >= 3, "only {found} configurations were found");
+}
+
+/// As a link names them.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    let titles = text.lines().filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#').trim()));
+    titles.map(|title| {
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    })
+}
+
+/// The demo, where it is in nobody's way: the port is the harness's, and the admin API is on a socket.
+fn demo() -> Setup {
+    const ADMIN: &str = "admin localhost:{$ADMIN_PORT:2019}";
+    let setup = Setup::new().arguments(&["run", "--config", "demo.caddyfile"]).env("PORT", "PORT");
+    let directory = setup.directory();
+    copy(&repository().join("examples/demo"), directory);
+    let configuration = read("examples/demo/Caddyfile");
+    assert!(configuration.contains(ADMIN), "{configuration}");
+    let elsewhere = format!("admin unix/{}", directory.join("admin.sock").display());
+    fs::write(directory.join("demo.caddyfile"), configuration.replace(ADMIN, &elsewhere)).unwrap();
+    setup
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).unwrap();
+        }
+    }
 }

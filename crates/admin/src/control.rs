@@ -71,10 +71,7 @@ pub enum Refusal {
     #[error("there is no pool `{0}` any more; `GET /regent/queue` lists those that there are")]
     UnknownPool(String),
     /// 409.
-    #[error(
-        "the pool has {threads} threads and may have {most}: add at most {}, or raise `max_threads` in the configuration",
-        most.saturating_sub(*threads)
-    )]
+    #[error("{}", too_many(*threads, *most))]
     TooMany { threads: u16, most: u16 },
     /// 409.
     #[error(
@@ -94,4 +91,16 @@ pub enum Readiness {
     Ready,
     /// The text says why not.
     NotReady(String),
+}
+
+fn too_many(threads: u16, most: u16) -> String {
+    match most.saturating_sub(threads) {
+        0 => format!(
+            "the pool has {threads} threads, as many as it may: raise `max_threads` in the configuration"
+        ),
+        more => format!(
+            "the pool has {threads} threads and may have {most}: add at most {more}, or raise `max_threads` in the \
+             configuration"
+        ),
+    }
 }

@@ -9,21 +9,24 @@
 //! - **Origin** and **Sec-Fetch-Site**. Browsers name the page's origin with every request that could change something,
 //!   and modern ones say with each how page and target are related. Allowed are the listener's own pages, what a person
 //!   typed into the address bar, and the configured origins. Another port of the same machine is another origin: a PHP
-//!   application on localhost:8080 must not drive the server.
+//!   application on localhost:8080 must not drive the server. A link to the dashboard is another matter: what a person
+//!   follows (`Sec-Fetch-Mode: navigate`) opens a page of its own, which the linking page cannot see into.
 //!
 //! Programs that are no browsers send neither, and pass. Through a Unix socket any host passes: no browser gets there.
 
 use crate::address::Address;
 use crate::failure::Failure;
 use crate::listener::Listeners;
-use http::HeaderMap;
 use http::header::{HOST, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::uri::Authority;
+use http::{HeaderMap, Method};
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// An origin that may use the API beside the listener's own (`admin { origins … }`): `admin.example`,
 /// `admin.example:8443` or `https://admin.example`. Requests may name its host, and pages of it may ask.
@@ -119,7 +122,7 @@ impl Guard {
         match single(&head.headers, &ORIGIN)? {
             // It says more than the other, to which a configured origin is cross-site.
             Some(origin) => self.check_origin(origin, host),
-            None => self.check_site(&head.headers),
+            None => self.check_site(head),
         }
     }
 
@@ -165,13 +168,21 @@ impl Guard {
     }
 
     /// `none` is the address bar.
-    fn check_site(&self, headers: &HeaderMap) -> Result<(), Failure> {
-        match (single(headers, &SEC_FETCH_SITE)?, self.access.origin_check) {
+    fn check_site(&self, head: &Parts) -> Result<(), Failure> {
+        match (single(&head.headers, &SEC_FETCH_SITE)?, self.access.origin_check) {
             (Some("same-origin" | "none"), _) | (None, OriginCheck::Browsers) => Ok(()),
+            (Some(_), OriginCheck::Browsers) if follows_a_link(head)? => Ok(()),
             (Some(site), _) => Err(Failure::Site(site.to_owned())),
             (None, OriginCheck::Everyone) => Err(Failure::NoOrigin),
         }
     }
+}
+
+/// Into a window of its own, not into a frame of the linking page. No GET changes anything here.
+fn follows_a_link(head: &Parts) -> Result<bool, Failure> {
+    let mode = single(&head.headers, &SEC_FETCH_MODE)?;
+    let destination = single(&head.headers, &SEC_FETCH_DEST)?;
+    Ok(head.method == Method::GET && mode == Some("navigate") && destination == Some("document"))
 }
 
 fn is_reached_by(listening: &[IpAddr], asked: IpAddr) -> bool {
@@ -305,6 +316,24 @@ mod tests {
         for site in ["cross-site", "same-site", ""] {
             assert_eq!(from(site), FORBIDDEN, "{site}");
         }
+    }
+
+    #[test]
+    fn a_link_on_another_page_may_be_followed_but_not_into_a_frame() {
+        let linked = |mode: &str, destination: &str| {
+            let site = "host: localhost:2019\nsec-fetch-site: cross-site";
+            asks(&local(), &format!("{site}\nsec-fetch-mode: {mode}\nsec-fetch-dest: {destination}"))
+        };
+        assert_eq!(linked("navigate", "document"), Ok(()));
+        for (mode, destination) in
+            [("navigate", "iframe"), ("no-cors", "script"), ("cors", "empty"), ("no-cors", "document")]
+        {
+            assert_eq!(linked(mode, destination), FORBIDDEN, "{mode} {destination}");
+        }
+        let form = Request::post("/stop").header(HOST, "localhost:2019").header(SEC_FETCH_SITE, "cross-site");
+        let form = form.header(SEC_FETCH_MODE, "navigate").header(SEC_FETCH_DEST, "document");
+        let (head, ()) = form.body(()).unwrap().into_parts();
+        assert!(local().check(&head).is_err());
     }
 
     #[test]

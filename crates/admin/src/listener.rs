@@ -129,6 +129,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     remove_stale(path)?;
     // Bound under a name of its own, and moved into place when its mode is right: at no time may others connect.
     let fresh = fresh_name(path);
+    remove_stale(&fresh)?;
     let socket = UnixListener::bind(&fresh)?;
     let file = SocketFile(fresh.clone());
     std::fs::set_permissions(&fresh, PermissionsExt::from_mode(SOCKET_MODE))?;

@@ -27,6 +27,8 @@ pub struct Pool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadCounts {
     pub starting: u32,
+    /// Their worker script failed; they wait before it is started again.
+    pub backoff: u32,
     pub idle: u32,
     pub busy: u32,
     pub stuck: u32,
@@ -47,7 +49,7 @@ pub struct Queue {
 impl ThreadCounts {
     /// All of them, those that are leaving too.
     pub fn total(&self) -> u32 {
-        self.starting + self.idle + self.busy + self.stuck + self.leaving
+        self.starting + self.backoff + self.idle + self.busy + self.stuck + self.leaving
     }
 }
 

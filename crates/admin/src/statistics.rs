@@ -58,7 +58,7 @@ pub struct Traffic {
     /// Answered later than the route's deadline.
     pub deadline_misses: u64,
     pub shed: Shed,
-    /// Time in the queue, of [`Self::requests`]; `None` for all three when there were none.
+    /// Time in the queue, of [`Self::requests`]. Each of the three is `None` when there were none, or when it is not known.
     pub queue: Option<Percentiles>,
     /// Time on a PHP thread.
     pub execution: Option<Percentiles>,

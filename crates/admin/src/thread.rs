@@ -32,6 +32,8 @@ pub struct Thread {
 pub enum Activity {
     /// Boots, and does not take requests yet.
     Starting,
+    /// Its worker script failed; it waits before it is started again.
+    Backoff,
     /// Waits for a request, for so long.
     Idle(Duration),
     Busy(Current),
@@ -80,7 +82,7 @@ pub struct ThreadState {
     pub memory_usage: u64,
     pub pool: String,
     pub worker: Option<String>,
-    /// `starting`, `idle`, `busy`, `stuck` or `leaving`.
+    /// `starting`, `backoff`, `idle`, `busy`, `stuck` or `leaving`.
     pub activity: String,
     /// How long the request has been running, by the server's clock; 0 without one.
     pub running_milliseconds: u64,
@@ -140,6 +142,7 @@ impl Activity {
     fn names(&self) -> (&'static str, &'static str) {
         match self {
             Self::Starting => ("booting", "starting"),
+            Self::Backoff => ("booting", "backoff"),
             Self::Idle(_) => ("ready", "idle"),
             Self::Busy(_) => ("ready", "busy"),
             Self::Stuck(_) => ("ready", "stuck"),
@@ -151,7 +154,7 @@ impl Activity {
         match self {
             Self::Busy(current) | Self::Stuck(current) => Some(current),
             Self::Leaving(current) => current,
-            Self::Starting | Self::Idle(_) => None,
+            Self::Starting | Self::Backoff | Self::Idle(_) => None,
         }
     }
 }

@@ -37,6 +37,9 @@ fn threads_are_added_and_removed() {
     let removed = site.call("DELETE", "/frankenphp/threads?worker=app&count=6").json();
     assert_eq!(removed, json!({ "pool": "app", "worker": WORKER, "removed": 6, "total": 1 }));
     assert_eq!(site.fake.state().threads, [3, 1]);
+    assert_eq!(site.call("PUT", "/regent/threads?count=5").status, 200);
+    let full = site.call("PUT", "/regent/threads").error();
+    assert_eq!(full, "the pool has 8 threads, as many as it may: raise `max_threads` in the configuration");
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn octane_probes_reloads_and_stops() {
     let site = Site::start();
     let probe = site.get("/config/apps/frankenphp");
     let worker = json!({ "name": "app", "file_name": WORKER, "num": 4, "max_threads": 8 });
-    assert_eq!(probe.json(), json!({ "num_threads": 6, "max_threads": 16, "workers": [worker] }));
+    assert_eq!(probe.json(), json!({ "num_threads": 6, "workers": [worker] }));
     // As Octane's ServerProcessInspector does it.
     let fields = [("Cache-Control", "must-revalidate"), ("Content-Type", "application/json")];
     let reload = site.send("PATCH", "/config/apps/frankenphp", &fields, &probe.body);

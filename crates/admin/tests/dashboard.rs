@@ -31,7 +31,7 @@ fn routes_scaling_and_plots_are_shown() {
     assert!(page.contains("opcache_reset()"), "{page}");
     let lines = page.matches("class=\"line ink-").count();
     let areas = page.matches("class=\"area ink-").count();
-    assert_eq!((lines, areas), (1 + 3 + 3 + 1 + 3, 5), "{page}");
+    assert_eq!((lines, areas), (1 + 3 + 3 + 1 + 3, 6), "{page}");
     assert!(page.contains("<p id=\"silence\" role=\"alert\" hidden=\"\">"), "{page}");
 }
 
@@ -67,6 +67,9 @@ fn pictures_are_left_where_they_are_asked_for() {
     }
 }
 
+/// Seconds, after which a browser that hangs is ended.
+const LONGEST_RUN: &str = "180";
+
 struct Browser(&'static str);
 
 /// Debian's name, and Ubuntu's.
@@ -94,7 +97,8 @@ impl Browser {
 
     fn run(&self, options: &[&str], site: &Site, path: &str) -> String {
         let profile = tempfile::tempdir().unwrap();
-        let output = Command::new(self.0)
+        let output = Command::new("timeout")
+            .args([LONGEST_RUN, self.0])
             .args([
                 "--headless",
                 "--no-sandbox",

@@ -1,7 +1,9 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use regent_admin::Address;
 use std::ffi::OsString;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 /// Regent: the PHP application server with a deadline.
@@ -18,6 +20,7 @@ Examples:
   regent php-server -r public -l :8080 -w worker.php,4     with a worker script on four threads
   regent run --config Caddyfile                            serve what a Caddyfile says
   regent validate --config Caddyfile                       only check it
+  regent top                                               watch a running server
   regent bench sweep                                       how many users at once, beside other servers";
 
 #[derive(Debug, Subcommand)]
@@ -32,6 +35,12 @@ pub enum Command {
     Adapt(Config),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
+    /// List, add or remove the PHP threads of a running server
+    Threads(Threads),
+    /// Start the workers of a running server anew
+    Workers(Workers),
+    /// Watch a running server: threads, queues, times, routes, scaling
+    Top(Top),
     /// Measure Regent beside other servers: `regent bench --help` says what there is
     #[command(disable_help_flag = true)]
     Bench(Bench),
@@ -69,6 +78,81 @@ pub struct Fmt {
     /// Write the result back
     #[arg(short = 'w', long)]
     pub overwrite: bool,
+}
+
+/// Which running server is meant.
+#[derive(Debug, Args)]
+pub struct Admin {
+    /// The admin listener of the server: HOST:PORT, or unix//PATH
+    #[arg(
+        long = "admin",
+        global = true,
+        value_name = "ADDRESS",
+        env = "REGENT_ADMIN",
+        default_value = "localhost:2019"
+    )]
+    pub address: Address,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = THREADS_EXAMPLES)]
+pub struct Threads {
+    #[command(flatten)]
+    pub admin: Admin,
+    /// Print what the admin API answers, as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub change: Option<ThreadsChange>,
+}
+
+const THREADS_EXAMPLES: &str = "\
+Examples:
+  regent threads                                           what each thread is at
+  regent threads add                                       one more for classic requests
+  regent threads add 4 --worker public/worker.php          four more for a worker, by its file or name
+  regent threads remove 2                                  two fewer; busy ones finish their request first
+  regent threads --admin unix//run/regent.sock             of another server";
+
+#[derive(Debug, Subcommand)]
+pub enum ThreadsChange {
+    /// Add threads: all of them or, if the limit would be passed, none
+    Add(Selection),
+    /// Remove threads: busy ones finish their request first, and one always stays
+    Remove(Selection),
+}
+
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// How many
+    #[arg(default_value = "1", value_name = "COUNT")]
+    pub count: NonZeroU16,
+    /// The worker, by its file or name [default: the threads of classic requests]
+    #[arg(short, long, value_name = "FILE")]
+    pub worker: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Workers {
+    #[command(flatten)]
+    pub admin: Admin,
+    #[command(subcommand)]
+    pub change: WorkersChange,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WorkersChange {
+    /// Start all workers anew, to load changed code; no request is lost or refused
+    Restart,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    #[command(flatten)]
+    pub admin: Admin,
+    /// Print the figures once, as text, and end
+    #[arg(long)]
+    pub once: bool,
 }
 
 #[derive(Debug, Args)]

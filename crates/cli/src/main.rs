@@ -1,6 +1,7 @@
 //! The `regent` program: reads what it is told, and calls the crates that do it.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod arguments;
 mod bench;
 mod configuration;
@@ -39,6 +40,9 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
         }
         Command::Fmt(options) => return format(&options),
+        Command::Threads(options) => admin::threads(&options)?,
+        Command::Workers(options) => admin::workers(&options)?,
+        Command::Top(options) => admin::top(&options)?,
         Command::Bench(options) => match bench::become_bench(&options.arguments)? {},
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }

@@ -71,8 +71,7 @@ fn announce(running: &Running) {
 
 /// As a browser on this machine reaches it.
 fn url(address: &SocketAddr) -> String {
-    let host =
-        if address.ip().is_unspecified() { "localhost".to_owned() } else { address.ip().to_string() };
+    let host = if address.ip().is_unspecified() { "localhost".to_owned() } else { address.ip().to_string() };
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     format!("http://{host}:{}", address.port())
 }

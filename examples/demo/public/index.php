@@ -20,6 +20,8 @@ $visits = $_SESSION['visits'];
 $since = $_SESSION['since'];
 session_write_close();
 
+$dashboard = 'http://localhost:'.($_SERVER['ADMIN_PORT'] ?? 2019).'/';
+
 header('Content-Type: text/html; charset=UTF-8');
 header('Cache-Control: no-store');
 ?>
@@ -39,10 +41,12 @@ header('Cache-Control: no-store');
   <a class="brand" href="/"><img src="/assets/regent.svg" alt="" width="30" height="30">Regent</a>
   <nav aria-label="Sections">
     <a href="#race">Speed</a>
+    <a href="#load">Load</a>
     <a href="#stream">Streaming</a>
     <a href="#upload">Uploads</a>
     <a href="#session">Session</a>
     <a href="#documents">Docs</a>
+    <a href="<?= html($dashboard) ?>" target="_blank" rel="noopener">Dashboard ↗</a>
   </nav>
 </header>
 
@@ -104,6 +108,37 @@ header('Cache-Control: no-store');
     </figure>
   </section>
 
+  <section class="card" id="load">
+    <div class="head">
+      <div>
+        <h2>Threads as needed</h2>
+        <p>Two threads for each core to begin with, and more when requests wait and the CPU has time. A PHP script of
+          this site sends the requests, since a browser opens six connections at most.</p>
+      </div>
+      <div class="actions"><a class="button" href="<?= html($dashboard) ?>" target="_blank" rel="noopener">Watch it in the dashboard ↗</a></div>
+    </div>
+    <div class="experiments">
+      <article>
+        <h3>A burst</h3>
+        <p>50 requests at once. Each waits for 200 ms, as for a database. One bar is one request.</p>
+        <svg class="plot" id="burst-chart" role="img" aria-label="When each request was sent and answered"></svg>
+        <p class="result" id="burst-result" role="status">Not sent yet.</p>
+        <div class="buttons"><button id="burst-run" type="button">Send 50 at once</button></div>
+      </article>
+      <article>
+        <h3>A route that hangs</h3>
+        <p>A fast request every 8 ms, one dot each: how long did it take? From the first second on, 80 requests beside
+          them that hang for 1.5 s, more than there may be threads.</p>
+        <svg class="plot" id="hang-chart" role="img" aria-label="How long fast requests took"></svg>
+        <p class="result" id="hang-result" role="status">Not sent yet.</p>
+        <div class="buttons">
+          <button type="button" data-run="hang">With lanes</button>
+          <button type="button" class="other" data-run="hang-without-lanes">Without lanes</button>
+        </div>
+      </article>
+    </div>
+  </section>
+
   <div class="pair">
     <section class="card" id="stream">
       <h2>Streaming</h2>
@@ -115,7 +150,7 @@ header('Cache-Control: no-store');
 
     <section class="card" id="upload">
       <h2>Uploads</h2>
-      <p>A body streams to PHP as it arrives: a gigabyte takes a few megabytes of memory. Here up to
+      <p>A body waits in memory or in a file until it is whole, so a slow client holds no thread. Here up to
         <?= html(ini_get('upload_max_filesize')) ?>.</p>
       <label class="drop" id="upload-drop">
         <input type="file" id="upload-file">
@@ -139,7 +174,11 @@ header('Cache-Control: no-store');
     <ul>
       <li><a href="/README.md">README</a><span>what Regent is, and two commands to try it</span></li>
       <li><a href="/ARCHITECTURE.md">Architecture</a><span>two processes, one queue, and the life of a request</span></li>
+      <li><a href="/docs/scaling.md">Scaling</a><span>how many threads there are, and why</span></li>
+      <li><a href="/docs/deadlines.md">Deadlines</a><span>what is promised, and what an overload looks like</span></li>
+      <li><a href="/docs/admin.md">Admin</a><span>dashboard, API and <code>regent top</code></span></li>
       <li><a href="/docs/configuration.md">Configuration</a><span>every directive of the Caddyfile</span></li>
+      <li><a href="/docs/frankenphp.md">From FrankenPHP</a><span>what is the same, and what is not</span></li>
       <li><a href="/CONTRIBUTING.md">Contributing</a><span>build it, test it, add a directive</span></li>
     </ul>
   </section>

@@ -33,7 +33,6 @@ pub(crate) fn application(pools: &[Pool]) -> Value {
     };
     json!({
         "num_threads": pools.iter().map(|pool| u32::from(pool.least)).sum::<u32>(),
-        "max_threads": pools.iter().map(|pool| u32::from(pool.most)).sum::<u32>(),
         "workers": pools.iter().filter_map(worker).collect::<Vec<_>>(),
     })
 }

@@ -6,7 +6,8 @@ import { Plot } from "./plot.js";
 const PERIOD = 1000;
 const PATIENCE = 3000;
 const MOST_THREADS = 200;
-const STATES = ["busy", "stuck", "starting", "leaving", "idle"];
+const MOST_MOMENTS = 300;
+const STATES = ["busy", "stuck", "backoff", "starting", "leaving", "idle"];
 
 const byId = (id) => document.getElementById(id);
 const shedOf = (traffic) => Object.values(traffic.shed).reduce((sum, count) => sum + count, 0);
@@ -29,8 +30,10 @@ const plots = {
   }),
 };
 
-// The pool that tiles and plots are of, and what they have seen: figures of all pools, so that another can be chosen.
+// The pool that tiles and plots are of; the last answer; and what the plots have seen: figures of all pools, so that
+// another can be chosen.
 let chosen = null;
+let last = null;
 let history = [];
 let answeredAt = Date.now();
 
@@ -54,7 +57,8 @@ async function ask(path) {
 function answered(statistics, list) {
   byId("silence").hidden = true;
   document.body.classList.remove("stale");
-  chosen ??= busiest(statistics.pools);
+  last = statistics;
+  if (!statistics.pools.some(({ name }) => name === chosen)) chosen = busiest(statistics.pools);
   showAbout(statistics);
   showPools(statistics.pools);
   record({ time: Date.now() / 1000, window: statistics.window_ms / 1000, pools: statistics.pools });
@@ -100,12 +104,13 @@ function choose(name) {
   chosen = name;
   Object.values(plots).forEach((plot) => plot.clear());
   history.forEach(plotMoment);
-  showPools(history.at(-1).pools);
+  showPools(last.pools);
+  showTiles(last);
 }
 
 function record(moment) {
   history.push(moment);
-  history = history.slice(-300);
+  history = history.slice(-MOST_MOMENTS);
   plotMoment(moment);
 }
 
@@ -141,8 +146,8 @@ function showTiles({ pools, window_ms }) {
     {
       name: "Threads busy",
       value: `${threads.busy + threads.stuck} of ${all}`,
-      title: `${least} to ${most} threads, ${threads.stuck} of them stuck`,
-      bad: threads.stuck > 0,
+      title: `${least} to ${most} threads; ${threads.stuck} are stuck, ${threads.backoff} wait after a failure`,
+      bad: threads.stuck + threads.backoff > 0,
     },
     events("Turned away", shedOf(pool), reasons.map(([reason, number]) => `${reason}: ${number}`).join(", ")),
     events("Too late", pool.deadline_misses),
@@ -167,7 +172,7 @@ function fillTiles(tiles) {
 
 // Those that need attention first.
 function showThreads({ ThreadDebugStates: threads, ReservedThreadCount: reserved }) {
-  const order = ["stuck", "busy", "leaving", "starting", "idle"];
+  const order = ["stuck", "backoff", "busy", "leaving", "starting", "idle"];
   const rank = ({ Activity }) => order.indexOf(Activity);
   threads.sort((a, b) => rank(a) - rank(b) || b.RunningMilliseconds - a.RunningMilliseconds || a.Index - b.Index);
   const left = threads.length - MOST_THREADS;

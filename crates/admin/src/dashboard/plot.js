@@ -58,7 +58,15 @@ export class Plot {
       shapes.push(shape("line", { class: "cursor", x1: x(shown.time), x2: x(shown.time), y1: TOP, y2: BOTTOM }));
     }
     this.svg.replaceChildren(...shapes);
-    this.values.forEach((value, index) => { value.textContent = this.text((shown ?? last)?.values[index]); });
+    this.showValues((shown ?? last)?.values ?? []);
+  }
+
+  // Of a stack, what is not there needs no room.
+  showValues(values) {
+    this.values.forEach((node, index) => {
+      node.textContent = this.text(values[index]);
+      node.parentNode.hidden = this.stacked && values[index] === 0;
+    });
   }
 
   text(value) {

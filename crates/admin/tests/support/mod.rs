@@ -163,7 +163,12 @@ impl Fake {
             Pool {
                 name: "app".into(),
                 worker: Some(WORKER.into()),
-                threads: ThreadCounts { starting: 1, stuck: 1, idle: worker - 2, ..ThreadCounts::default() },
+                threads: ThreadCounts {
+                    starting: 1,
+                    stuck: 1,
+                    idle: worker.saturating_sub(2),
+                    ..ThreadCounts::default()
+                },
                 least: 4,
                 most: MOST,
                 queued: 3,

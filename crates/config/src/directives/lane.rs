@@ -1,9 +1,9 @@
 //! `lane [MATCHER] NAME | off`: the lane of the requests to PHP that follow.
 //!
-//! Requests of one lane never hold more than its share of the threads while others wait. Without this directive the
-//! server finds slow routes by their times; a name puts routes together, `off` lifts the bound. What the bound of a lane
-//! is can be set in the global options; see `lanes.rs`. Of several in a block, only the first that matches is carried out,
-//! the most specific path first.
+//! A slow lane holds a part of the threads only, so that the others are for fast routes. Without this directive each
+//! route is a lane of its own; a name puts routes together, `off` lifts the bound. What the bound of a lane is can be set
+//! in the global options; see `lanes.rs`. Of several in a block, only the first that matches is carried out, the most
+//! specific path first.
 //!
 //! ```caddyfile
 //! lane /reports/* reports

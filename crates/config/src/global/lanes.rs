@@ -1,8 +1,8 @@
-//! `lane NAME { threads N | share N% }`, in `frankenphp`: the most threads that requests of a lane hold while others
-//! wait.
+//! `lane NAME { threads N | share N% }`, in `frankenphp`: the most threads that requests of a lane hold, at any time.
 //!
 //! A lane is a set of routes that share a bound, so that slow ones leave threads for fast ones; see
-//! `directives/lane.rs`. A lane that is not declared here has a bound that follows from what it takes.
+//! `directives/lane.rs`. A lane that is not declared here is bounded while it is slow. A share is a part of the threads
+//! that the pool may have, and one thread at least.
 //!
 //! ```caddyfile
 //! {

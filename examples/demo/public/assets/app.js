@@ -1,4 +1,4 @@
-// The demo's moving parts: the race of the two modes, the stream, the upload. No library, no build step.
+// The demo's moving parts: the race of the two modes, the load, the stream, the upload. No library, no build step.
 
 const byId = (id) => document.getElementById(id);
 
@@ -149,6 +149,127 @@ byId('race-run').addEventListener('click', race);
 addEventListener('resize', () => draw(lanes));
 draw(lanes);
 race();
+
+// --- Threads as needed -----------------------------------------------------------------------------------------
+
+const runs = document.querySelectorAll('#load button');
+const PLOT_HEIGHT = 190;
+
+/** Runs an experiment on the server; `seen` is told of each answer, and all of them are the result. */
+function experiment(query, seen) {
+  runs.forEach((button) => { button.disabled = true; });
+  return new Promise((resolve, reject) => {
+    const answers = [];
+    const source = new EventSource(`/playground.php?${query}`);
+    const end = (settle, value) => {
+      source.close();
+      runs.forEach((button) => { button.disabled = false; });
+      settle(value);
+    };
+    source.onmessage = (message) => {
+      answers.push(JSON.parse(message.data));
+      seen(answers);
+    };
+    source.addEventListener('end', () => end(resolve, answers));
+    source.onerror = () => end(reject, new Error('The experiment broke off.'));
+  });
+}
+
+/** A chart's frame: lines across with their labels, and the scales. Milliseconds on both axes. */
+function frame(chart, { across, up, left, ticks, lines }) {
+  const width = chart.clientWidth, top = 8, bottom = PLOT_HEIGHT - 24;
+  const x = (ms) => left + (ms / across) * (width - left - 4);
+  const y = (ms) => bottom - up(ms) * (bottom - top);
+  const parts = [`<line class="grid" x1="${left}" x2="${width}" y1="${bottom}" y2="${bottom}"/>`];
+  ticks.forEach((ms, index) => {
+    const anchor = index === 0 ? 'start' : index === ticks.length - 1 ? 'end' : 'middle';
+    parts.push(`<text x="${x(ms)}" y="${bottom + 18}" text-anchor="${anchor}">${ms < 1000 ? `${ms} ms` : `${ms / 1000} s`}</text>`);
+  });
+  lines.forEach((ms) => parts.push(
+    `<line class="grid" x1="${left}" x2="${width}" y1="${y(ms)}" y2="${y(ms)}"/>`,
+    `<text x="0" y="${y(ms) + 4}">${ms < 1000 ? `${ms} ms` : `${ms / 1000} s`}</text>`));
+  chart.setAttribute('viewBox', `0 0 ${width} ${PLOT_HEIGHT}`);
+  return { x, y, parts, top, bottom };
+}
+
+const BURST = 50;
+let burst = [];
+
+function drawBurst() {
+  const last = Math.max(400, ...burst.map((answer) => answer.at + answer.took));
+  const across = Math.ceil(last / 200) * 200;
+  const step = Math.ceil(across / 800) * 200;
+  const ticks = Array.from({ length: Math.floor(across / step) + 1 }, (_, index) => index * step);
+  const { x, parts, top, bottom } = frame(byId('burst-chart'), { across, up: () => 0, left: 0, ticks, lines: [] });
+  const height = (bottom - top) / BURST;
+  [...burst].sort((a, b) => (a.at + a.took) - (b.at + b.took)).forEach(({ at, took }, index) => parts.push(
+    `<rect class="request" x="${x(at).toFixed(1)}" y="${(top + index * height).toFixed(1)}" ` +
+    `width="${Math.max(1, x(at + took) - x(at)).toFixed(1)}" height="${Math.max(1, height - 0.8).toFixed(1)}">` +
+    `<title>${took.toFixed(0)} ms</title></rect>`));
+  byId('burst-chart').innerHTML = parts.join('');
+}
+
+async function runBurst() {
+  const result = byId('burst-result');
+  burst = [];
+  drawBurst();
+  result.textContent = 'Sent…';
+  try {
+    const answers = await experiment(`run=burst&count=${BURST}`, (some) => { burst = some; drawBurst(); });
+    const failed = answers.filter((answer) => answer.status !== 200).length;
+    const all = Math.max(...answers.map((answer) => answer.at + answer.took));
+    const threads = new Set(answers.map((answer) => answer.thread)).size;
+    result.textContent = `${answers.length - failed} of ${answers.length} answered, all within ${all.toFixed(0)} ms, on ${threads} threads.`;
+  } catch (error) {
+    result.textContent = error.message;
+  }
+}
+
+// When the first of the hanging requests is sent: see playground.php.
+const HANGING_FROM = 1000;
+const HANG_LANES = { hang: 'with lanes', 'hang-without-lanes': 'without lanes' };
+const hung = {};
+
+function drawHang() {
+  // Logarithmic: from half a millisecond to 4 s.
+  const up = (ms) => Math.min(1, Math.log10(Math.max(0.5, ms) / 0.5) / Math.log10(8000));
+  const settings = { across: 4000, up, left: 52, ticks: [0, 1000, 2000, 3000, 4000], lines: [1, 10, 100, 1000] };
+  const { x, y, parts } = frame(byId('hang-chart'), settings);
+  Object.keys(HANG_LANES).forEach((run) => (hung[run] ?? []).forEach(({ at, took }) => parts.push(
+    `<circle class="${run}" cx="${x(at).toFixed(1)}" cy="${y(took).toFixed(1)}" r="2.5"><title>${HANG_LANES[run]}: ${took.toFixed(1)} ms</title></circle>`)));
+  byId('hang-chart').innerHTML = parts.join('');
+}
+
+function sayHang() {
+  const time = (ms) => (ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(2)} s`);
+  byId('hang-result').replaceChildren(...Object.keys(HANG_LANES).filter((run) => hung[run]?.length).map((run) => {
+    const times = hung[run].filter((answer) => answer.at > HANGING_FROM).map((answer) => answer.took).sort((a, b) => a - b);
+    const line = document.createElement('span');
+    line.className = `key ${run}`;
+    line.textContent = `${HANG_LANES[run]}: half in ${time(percentile(times, 0.5))}, ` +
+      `90 % in ${time(percentile(times, 0.9))}, all in ${time(times.at(-1))}`;
+    return line;
+  }));
+}
+
+async function runHang(run) {
+  hung[run] = [];
+  byId('hang-result').textContent = 'Sent…';
+  drawHang();
+  const fast = (answers) => answers.filter((answer) => answer.kind === 'fast');
+  try {
+    await experiment(`run=${run}`, (answers) => { hung[run] = fast(answers); drawHang(); });
+    sayHang();
+  } catch (error) {
+    byId('hang-result').textContent = error.message;
+  }
+}
+
+byId('burst-run').addEventListener('click', runBurst);
+document.querySelectorAll('[data-run]').forEach((button) => button.addEventListener('click', () => runHang(button.dataset.run)));
+addEventListener('resize', () => { drawBurst(); drawHang(); });
+drawBurst();
+drawHang();
 
 // --- Streaming -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,13 @@
+//! Commands that talk to a running server through its admin listener.
+
+mod client;
+mod frame;
+mod keys;
+mod screen;
+mod table;
+mod threads;
+mod top;
+mod units;
+
+pub use threads::{threads, workers};
+pub use top::top;
