@@ -5,6 +5,7 @@ mod support;
 
 use regent_admin::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -217,7 +218,9 @@ impl Terminal {
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let path = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
-        let line = File::options().read(true).write(true).open(path).unwrap();
+        // A test must not come to hang on this terminal, were it without one.
+        let line =
+            File::from(open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap());
         tcsetwinsize(&line, Winsize { ws_row: 40, ws_col: 110, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         Self { controller: controller.into(), line, seen: String::new() }
     }
@@ -233,7 +236,7 @@ impl Terminal {
         while !self.seen.contains(text) {
             // It may be written to all the time.
             let in_time = started.elapsed() < DEADLINE && is_ready(&self.controller);
-            assert!(in_time, "no {text:?} in {:?}", self.seen);
+            assert!(in_time, "after {:?} no {text:?} in {:?}", started.elapsed(), self.seen);
             let length = self.controller.read(&mut buffer).unwrap();
             self.seen += &String::from_utf8_lossy(&buffer[..length]);
         }

@@ -16,6 +16,20 @@ impl Counter {
     }
 }
 
+/// The value that was set last.
+#[derive(Default)]
+pub(crate) struct Latest(AtomicU64);
+
+impl Latest {
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 /// The greatest value since it was last taken.
 #[derive(Default)]
 pub(crate) struct Greatest(AtomicU64);

@@ -1,7 +1,7 @@
 //! What one thread counts for a pool and for a route, and the sums over all threads.
 
 use crate::bounds::Sample;
-use crate::counter::{Counter, Greatest};
+use crate::counter::{Counter, Greatest, Latest};
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::snapshot::{CoarseSnapshot, Snapshot};
 use std::array;
@@ -99,6 +99,8 @@ pub(crate) struct RouteFigures {
     /// Answered requests that had a deadline, and those of them that missed it.
     pub promised: Counter,
     pub missed: Counter,
+    /// The deadline of the last request that had one, in ns; 0 without any.
+    pub deadline: Latest,
     /// The longest request since the last tick, in ns.
     pub worst: Greatest,
     fine: [Histogram; ROUTE_PHASES],
@@ -134,6 +136,7 @@ impl RouteFigures {
 
     pub fn add_to(&self, totals: &mut RouteTotals) {
         totals.counts += self.counts();
+        totals.deadline = totals.deadline.max(self.deadline.get());
         for (total, phase) in totals.fine.iter_mut().zip(&self.fine) {
             total.merge(&phase.snapshot());
         }
@@ -157,6 +160,8 @@ impl RouteFigures {
 #[derive(Clone, Default)]
 pub(crate) struct RouteTotals {
     pub counts: Counts,
+    /// In ns; 0: none.
+    pub deadline: u64,
     /// By [`RoutePhase`].
     pub fine: [Snapshot; ROUTE_PHASES],
     /// By [`PoolPhase`].

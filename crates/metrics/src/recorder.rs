@@ -55,6 +55,7 @@ impl Recorder {
         route.worst.raise(total.nanos);
         if let Some(deadline) = request.deadline {
             route.promised.add(1);
+            route.deadline.set(Sample::new(deadline).nanos);
             route.missed.add(u64::from(request.total > deadline));
         }
     }

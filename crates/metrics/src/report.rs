@@ -39,6 +39,8 @@ pub struct PoolReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RouteReport {
     pub name: String,
+    /// What was promised last.
+    pub deadline_seconds: Option<f64>,
     pub recent: Period<RouteLatencies>,
     pub since_start: Period<RouteLatencies>,
     pub last_minute: LastMinute,
@@ -165,6 +167,8 @@ impl From<&RouteReading> for RouteReport {
     fn from(route: &RouteReading) -> Self {
         Self {
             name: route.name.clone(),
+            deadline_seconds: (route.totals.deadline > 0)
+                .then(|| Duration::from_nanos(route.totals.deadline).as_secs_f64()),
             recent: Period::new(route.recent.counts, RouteLatencies::from(&route.recent.latencies)),
             since_start: Period::new(route.totals.counts, RouteLatencies::from(&route.totals.fine)),
             last_minute: LastMinute::new(route.recent.last_minute, route.recent.worst),

@@ -38,7 +38,7 @@ pub(crate) struct Streamed {
 pub(crate) struct Script {
     pub submitted: Submitted,
     /// What is left of the request body.
-    pub upload: Upload,
+    pub upload: Option<Box<Upload>>,
     pub origin: Origin,
     pub passage: Rc<Passage>,
 }
@@ -139,7 +139,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
     let end = loop {
         let frame = poll_fn(|context| {
             // A client that breaks off its upload has left, or will see that it was not read to its end.
-            let _ = upload.poll_pump(context, &submitted);
+            let _ = upload.as_mut().map(|upload| upload.poll_pump(context, &submitted));
             submitted.poll_frame(context)
         });
         match frame.await {

@@ -9,6 +9,7 @@ use regent_metrics::{Recorder, Request, RouteId};
 use regent_wire::{Timing, clock};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(crate) struct Passage {
     route: Arc<Route>,
     id: RouteId,
     arrival: Duration,
+    /// When its body was there too: from then on it waits.
+    ready: Cell<Duration>,
     deadline: Option<Duration>,
     has_no_lane: bool,
     timing: Cell<Option<Timing>>,
@@ -56,6 +59,12 @@ enum Outcome {
     Answered(u16, Option<Duration>),
     /// Counted already, or not to be counted.
     Settled,
+}
+
+/// What becomes of a request that asks for a place.
+pub(crate) enum Entering {
+    Entered(Place),
+    Waiting(Pin<Box<dyn Future<Output = Result<Place, Shed>>>>),
 }
 
 /// Why a request does not reach PHP, and when it may be tried again.
@@ -95,6 +104,7 @@ impl Gate {
             id: self.id(&route),
             route,
             arrival,
+            ready: Cell::new(arrival),
             deadline: deadline.or(self.bounds.deadline),
             has_no_lane: matches!(lane, Some(LaneChoice::Off)),
             timing: Cell::new(None),
@@ -128,9 +138,14 @@ impl Gate {
 }
 
 impl Passage {
-    /// When its head had come, by [`clock`].
-    pub fn arrival(&self) -> Duration {
-        self.arrival
+    /// Its body is there too, as far as it has to be.
+    pub fn complete(&self) {
+        self.ready.set(clock::now());
+    }
+
+    /// Since when it waits for a thread, by [`clock`].
+    pub fn ready(&self) -> Duration {
+        self.ready.get()
     }
 
     pub fn pool(&self) -> usize {
@@ -156,18 +171,22 @@ impl Passage {
         }
     }
 
-    /// Waits for a place among the threads, which only a request of a slow route has to.
-    pub async fn enter(&self) -> Result<Place, Shed> {
-        let (lanes, now) = (&self.of_pool().lanes, self.arrival);
+    /// Asks for a place among the threads, for which only a request of a slow route has to wait.
+    pub fn enter(&self) -> Entering {
+        let (lanes, now) = (&self.of_pool().lanes, self.ready.get());
         if self.has_no_lane {
-            return Ok(lanes.let_past(&self.route, now));
+            return Entering::Entered(lanes.let_past(&self.route, now));
         }
         let turn = match lanes.enter(&self.route, now) {
-            Entry::Enter(place) => return Ok(place),
+            Entry::Enter(place) => return Entering::Entered(place),
             Entry::Wait(turn) => turn,
         };
-        let Some((left, shed)) = self.patience() else { return Ok(turn.await) };
-        tokio::time::timeout(left, turn).await.map_err(|_| shed)
+        match self.patience() {
+            None => Entering::Waiting(Box::pin(async { Ok(turn.await) })),
+            Some((left, shed)) => Entering::Waiting(Box::pin(async move {
+                tokio::time::timeout(left, turn).await.map_err(|_| shed)
+            })),
+        }
     }
 
     /// How much longer it may wait for a thread, and what becomes of it then.
@@ -175,10 +194,14 @@ impl Passage {
         if self.deadline.is_none() && self.gate.bounds.max_wait_time.is_none() {
             return None;
         }
-        let waited = clock::now().saturating_sub(self.arrival);
-        let bound = |limit: Option<Duration>, reason| Some((limit?.saturating_sub(waited), reason));
-        let bounds =
-            [bound(self.gate.bounds.max_wait_time, Reason::WaitTime), bound(self.deadline, Reason::Deadline)];
+        let now = clock::now();
+        let bound = |limit: Option<Duration>, since: Duration, reason| {
+            Some((limit?.saturating_sub(now.saturating_sub(since)), reason))
+        };
+        let bounds = [
+            bound(self.gate.bounds.max_wait_time, self.ready.get(), Reason::WaitTime),
+            bound(self.deadline, self.arrival, Reason::Deadline),
+        ];
         let (left, reason) = bounds.into_iter().flatten().min_by_key(|(left, _)| *left)?;
         Some((left, Shed { reason, retry_after: Duration::from_secs(1) }))
     }

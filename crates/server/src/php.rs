@@ -1,7 +1,7 @@
 //! A request's way through PHP: its body in, its answer out.
 
 use crate::answer::{Answer, Script, Streamed, plain};
-use crate::gate::{Gate, Passage, Shed};
+use crate::gate::{Entering, Gate, Passage, Shed};
 use crate::io_thread::{IoThread, Refused, Submitted};
 use crate::response::{Collected, ResponseHeader};
 use crate::spool::Spools;
@@ -90,13 +90,22 @@ impl PhpGateway {
             silence: target.request_body_timeout.unwrap_or(self.limits.read_body),
             size: exchange.max_body_size.or(self.limits.max_body_size),
         };
-        let mut upload = Upload::new(body, limits, Rc::clone(received)).map_err(Failure::Upload)?;
-        let ring = self.io.request_capacity();
-        let read_ahead = upload.read_ahead(target.request_buffering, ring, &self.spools);
-        read_ahead.await.map_err(Failure::Upload)?;
-        let place = passage.enter().await.map_err(Failure::Shed)?;
+        let mut upload = Upload::of(body, limits, received).map_err(Failure::Upload)?;
+        if let Some(upload) = &mut upload {
+            // Boxed, as all that few requests need: what every request carries is little and stays in the cache.
+            let ring = self.io.request_capacity();
+            let read_ahead = Box::pin(upload.read_ahead(target.request_buffering, ring, &self.spools));
+            read_ahead.await.map_err(Failure::Upload)?;
+            passage.complete();
+        }
+        let place = match passage.enter() {
+            Entering::Entered(place) => place,
+            Entering::Waiting(turn) => turn.await.map_err(Failure::Shed)?,
+        };
         passage.admit(|| self.io.queue(passage.pool())).map_err(Failure::Shed)?;
-        let (prefix, length) = (upload.take_prefix(), upload.length());
+        let (prefix, length) = upload
+            .as_mut()
+            .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
         let head = |head: &mut _| self.variables.write(head, exchange, target, peer, length);
         let submitted = self.io.acquire(length, head)?;
         queue(&submitted, &prefix, place, passage)?;
@@ -111,7 +120,7 @@ impl PhpGateway {
         &self,
         collected: Collected,
         submitted: Submitted,
-        upload: Upload,
+        upload: Option<Box<Upload>>,
         passage: &Rc<Passage>,
         origin: impl FnOnce() -> Origin,
     ) -> Result<Response<Answer>, Failure> {
@@ -139,13 +148,13 @@ impl PhpGateway {
     async fn first_frames(
         &self,
         submitted: &Submitted,
-        upload: &mut Upload,
+        upload: &mut Option<Box<Upload>>,
         collected: &mut Collected,
         exchange: &Exchange,
         target: &PhpTarget,
     ) -> Result<(), Failure> {
         poll_fn(|context| {
-            if let Err(status) = upload.poll_pump(context, submitted) {
+            if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
                 return Poll::Ready(Err(Failure::Upload(status)));
             }
             loop {
@@ -212,7 +221,7 @@ fn queue(submitted: &Submitted, prefix: &Prefix, place: Place, passage: &Passage
     if prefix.complete {
         submitted.end_body(BodyState::Complete).map_err(damaged)?;
     }
-    submitted.submit(passage.pool(), passage.arrival())
+    submitted.submit(passage.pool(), passage.ready())
 }
 
 /// Gives up when the request has not left the queue in time.
@@ -222,7 +231,7 @@ async fn within(
     mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
 ) -> Result<(), Failure> {
     let Some((left, shed)) = passage.patience() else { return first.await };
-    match tokio::time::timeout(left, first.as_mut()).await {
+    match Box::pin(tokio::time::timeout(left, first.as_mut())).await {
         Ok(result) => result,
         Err(_) if submitted.is_queued() => Err(Failure::Shed(shed)),
         Err(_) => first.await,

@@ -164,7 +164,7 @@ mod tests {
         let (mut roster, region) = (Roster::new(2), region());
         order(&mut roster, 1, 2);
         roster.ended(1, &region);
-        assert_eq!((roster.size(1), roster.free()), (1, 0));
+        assert_eq!((roster.size(1), roster.failed(1), roster.free()), (1, 1, 0));
         roster.forget_failed(1);
         assert_eq!(order(&mut roster, 1, 2), [1]);
     }

@@ -39,6 +39,8 @@ const BOOT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Why a generation was started after the death of another.
 const DIED: &str = "the last engine died";
+/// Why one is started beside another that serves.
+const RESTART: &str = "the workers are to be restarted";
 
 /// What an engine is started with, each time.
 pub(crate) struct Recipe {
@@ -141,6 +143,8 @@ struct State {
     replacement: Option<Generation>,
     /// Who waits for the replacement to serve, or to fail.
     restarts: Vec<oneshot::Sender<Result<u32, Refused>>>,
+    /// Who asked when the replacement was on its way, which may have loaded code that is old by now.
+    later_restarts: Vec<oneshot::Sender<Result<u32, Refused>>>,
     /// Engines in a row that did not live long.
     failures: u32,
 }
@@ -155,6 +159,7 @@ impl State {
             current: None,
             replacement: None,
             restarts: Vec::new(),
+            later_restarts: Vec::new(),
             failures: 0,
         }
     }
@@ -349,6 +354,10 @@ impl State {
         for waiting in self.restarts.drain(..) {
             // Who asked has gone otherwise.
             let _ = waiting.send(answer.clone());
+        }
+        if !self.later_restarts.is_empty() {
+            self.restarts = std::mem::take(&mut self.later_restarts);
+            self.replace(RESTART);
         }
     }
 

@@ -40,6 +40,11 @@ pub(crate) struct Prefix {
     pub complete: bool,
 }
 
+impl Prefix {
+    /// Of a request without a body.
+    pub const EMPTY: Self = Self { bytes: Bytes::new(), complete: true };
+}
+
 /// A body that is being read.
 pub(crate) struct Upload {
     body: Incoming,
@@ -73,30 +78,37 @@ enum State {
 }
 
 impl Upload {
-    /// `received` counts the bytes. An error is the status to answer with; the request then never reaches PHP.
-    pub fn new(body: Incoming, limits: BodyLimits, received: Rc<Cell<u64>>) -> Result<Self, StatusCode> {
+    /// `None`: there is no body. `received` counts the bytes. An error is the status to answer with; the request then
+    /// never reaches PHP.
+    pub fn of(
+        body: Incoming,
+        limits: BodyLimits,
+        received: &Rc<Cell<u64>>,
+    ) -> Result<Option<Box<Self>>, StatusCode> {
+        if body.is_end_stream() {
+            return Ok(None);
+        }
         let hint = body.size_hint();
         if limits.size.is_some_and(|limit| hint.lower() > limit) {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        let state = if body.is_end_stream() { State::Done } else { State::Reading };
-        Ok(Self {
+        Ok(Some(Box::new(Self {
             announced: hint.exact(),
             body,
             limits,
-            received,
-            prefix: Prefix { bytes: Bytes::new(), complete: state == State::Done },
+            received: Rc::clone(received),
+            prefix: Prefix { bytes: Bytes::new(), complete: false },
             pending: Bytes::new(),
             ahead: Ahead::default(),
-            state,
+            state: State::Reading,
             silence: None,
-        })
+        })))
     }
 
     /// Reads what the request has to wait for: of a body that is buffered, all of it, or as much as the spool holds.
     /// `ring`: bytes that go into the ring and need no spool.
     ///
-    /// Errors as in [`Upload::new`]. That of a disk which fails is 507 (RFC 4918 §11.5), to tell it from the 503 of a
+    /// Errors as in [`Upload::of`]. That of a disk which fails is 507 (RFC 4918 §11.5), to tell it from the 503 of a
     /// server that is busy: a proxy would try that again elsewhere, and an operator look for load.
     pub async fn read_ahead(
         &mut self,
@@ -104,7 +116,7 @@ impl Upload {
         ring: usize,
         spools: &Arc<Spools>,
     ) -> Result<(), StatusCode> {
-        if self.state == State::Done || buffering == RequestBuffering::Streaming {
+        if buffering == RequestBuffering::Streaming {
             return Ok(());
         }
         self.read_prefix(ring).await?;

@@ -395,9 +395,9 @@ impl<G> Port<G> {
     /// What a request of this port asks for, of which an engine says that it runs it ([`crate::ThreadView::token`]).
     pub fn request_line(&self, token: Token) -> Option<RequestLine> {
         let record = self.record_of(token)?;
-        let head = record.backend().region().head(token.slot as usize, record.head_len);
-        // The engine can change it while it is read, but not its copy.
-        RequestLine::of(Head::parse(&head.to_vec())?)
+        // The engine can change the original while it is read.
+        let copy = record.backend().region().head(token.slot as usize, record.head_len).to_vec();
+        RequestLine::of(Head::parse(&copy)?)
     }
 
     fn guard_of(&self, token: Token) -> Option<&G> {

@@ -190,7 +190,7 @@ fn two_ports_move_their_own_requests() {
     let geometry = Geometry { io_threads: 2, ..SMALL };
     let from = backend(geometry);
     let to = backend(geometry);
-    let mut ports = [0, 1].map(|io| Port::new(io, 64));
+    let mut ports = [0, 1].map(|io| Port::<()>::new(io, 64));
     let tokens = ports.each_mut().map(|port| {
         let token = port.acquire(&from, &head("x", Some(0))).unwrap().unwrap();
         port.submit(token, 1, regent_wire::clock::now()).unwrap();

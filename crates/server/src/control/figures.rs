@@ -93,8 +93,8 @@ fn pool(plan: &PoolPlan, view: &PoolView) -> Pool {
         name: plan.name.clone(),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         threads: counts(view),
-        least: view.least,
-        most: view.most,
+        least: plan.least,
+        most: plan.most,
         queued: u32::try_from(view.waiting).unwrap_or(u32::MAX),
         oldest_wait: view.oldest_wait,
     }
@@ -108,7 +108,8 @@ fn counts(pool: &PoolView) -> ThreadCounts {
             (MemberStage::Ordered, ThreadState::Idle) => &mut counts.idle,
             (MemberStage::Ordered, ThreadState::Busy) if thread.is_stuck => &mut counts.stuck,
             (MemberStage::Ordered, ThreadState::Busy) => &mut counts.busy,
-            (MemberStage::Ordered, _) => &mut counts.starting,
+            (MemberStage::Ordered, ThreadState::Backoff) => &mut counts.backoff,
+            (MemberStage::Ordered, ThreadState::Absent | ThreadState::Booting) => &mut counts.starting,
         };
         *count += 1;
     }
@@ -134,7 +135,7 @@ fn route_statistics(pool: &str, route: &RouteReport) -> RouteStatistics {
     RouteStatistics {
         route: route.name.clone(),
         pool: pool.to_owned(),
-        deadline: None,
+        deadline: route.deadline_seconds.map(Duration::from_secs_f64),
         traffic: Traffic {
             requests: recent.requests,
             errors: recent.answers.server_error + recent.lost,

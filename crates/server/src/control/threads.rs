@@ -53,7 +53,8 @@ fn activity(listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Act
         (MemberStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
         (MemberStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
         (MemberStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),
-        (MemberStage::Ordered, _) => Activity::Starting,
+        (MemberStage::Ordered, ThreadState::Backoff) => Activity::Backoff,
+        (MemberStage::Ordered, ThreadState::Absent | ThreadState::Booting) => Activity::Starting,
     }
 }
 

@@ -190,11 +190,6 @@ impl Growth {
         self.events.iter()
     }
 
-    /// Threads that a pool has at least, and that it may have.
-    pub fn limits(&self, pool: usize) -> (u16, u16) {
-        (self.pools[pool].least, self.pools[pool].plan.most)
-    }
-
     fn looks(&mut self, generation: &Generation, now: Duration) -> Vec<Look> {
         let mut looks: Vec<Look> =
             (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();

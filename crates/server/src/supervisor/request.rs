@@ -2,7 +2,7 @@
 
 use super::generation::Generation;
 use super::growth::ScaleEvent;
-use super::{State, stuck};
+use super::{RESTART, State, stuck};
 use crate::roster::{Member, MemberStage};
 use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
@@ -52,8 +52,6 @@ pub(crate) struct View {
 pub(crate) struct PoolView {
     /// Without those that are leaving.
     pub size: u16,
-    pub least: u16,
-    pub most: u16,
     pub waiting: u64,
     pub oldest_wait: Duration,
     pub threads: Vec<ThreadListing>,
@@ -127,8 +125,11 @@ impl State {
         if self.recipe.plans.iter().all(|pool| pool.worker.is_none()) {
             return drop(answer.send(Ok(0)));
         }
+        if self.replacement.is_some() {
+            return self.later_restarts.push(answer);
+        }
         self.restarts.push(answer);
-        self.replace("the workers are to be restarted");
+        self.replace(RESTART);
     }
 
     fn view(&self, draining: &[Generation]) -> View {
@@ -144,13 +145,10 @@ impl State {
 
     fn pool_view(&self, pool: usize) -> PoolView {
         let now = clock::now();
-        let (least, most) = self.growth.limits(pool);
         let region = self.current.as_ref().map(Generation::region);
         let oldest = region.and_then(|region| region.oldest(pool));
         PoolView {
             size: self.current.as_ref().map_or(0, |current| current.roster.size(pool as u16)),
-            least,
-            most,
             waiting: region.map_or(0, |region| region.waiting(pool)),
             oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
