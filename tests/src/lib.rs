@@ -12,7 +12,9 @@
 //! is a failed test. Waiting is always for an event, with a deadline ([`until`]); no test sleeps for a guessed time.
 #![forbid(unsafe_code)]
 
+mod admin;
 pub mod apps;
+mod gate;
 mod http;
 mod load;
 pub mod process;
@@ -20,6 +22,8 @@ mod server;
 
 mod wait;
 
+pub use admin::{Admin, Thread};
+pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};
 pub use server::{Server, Setup, regent_command};

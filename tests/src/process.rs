@@ -60,6 +60,31 @@ pub fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
+/// The threads of `pid`; none when it has gone.
+pub fn thread_count(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+/// The TCP ports that `pid` itself listens on, by number, from `/proc/net/tcp` and `tcp6`.
+pub fn listening_ports(pid: u32) -> Vec<u16> {
+    const LISTEN: &str = "0A";
+    let sockets = sockets_of(pid);
+    let mut ports = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let table = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        ports.extend(table.lines().filter_map(|line| {
+            // As below.
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields.as_slice() else { return None };
+            let port = u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()?;
+            sockets.contains(&format!("socket:[{inode}]")).then_some(port)
+        }));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
 /// Whether a server on this machine has accepted the connection from `client` to `server` and read all that was sent,
 /// from `/proc/net/tcp` and `tcp6` (proc_net_tcp in the kernel's documentation).
 pub fn has_read_all(server: SocketAddr, client: SocketAddr) -> bool {
@@ -88,6 +113,15 @@ pub fn has_read_all(server: SocketAddr, client: SocketAddr) -> bool {
 pub fn signal(pid: u32, signal: Signal) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid is a positive number");
     kill_process(pid, signal).is_ok()
+}
+
+/// The sockets that a process has open, as its descriptors name them.
+fn sockets_of(pid: u32) -> Vec<String> {
+    fs::read_dir(format!("/proc/{pid}/fd"))
+        .expect("the process is alive and ours")
+        .filter_map(|entry| Some(fs::read_link(entry.ok()?.path()).ok()?.to_string_lossy().into_owned()))
+        .filter(|target| target.starts_with("socket:"))
+        .collect()
 }
 
 fn tcp_table_form(address: SocketAddrV4) -> String {

@@ -137,7 +137,7 @@ impl Server {
                 region.idle(0);
                 region.waiting(0);
                 region.thread_state(3);
-                region.thread_view(3).requests;
+                region.thread_view(3);
                 self.tokens.iter().for_each(|token| {
                     self.port.is_queued(*token);
                 });
