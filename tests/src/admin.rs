@@ -61,10 +61,10 @@ impl Admin {
         found.unwrap_or_else(|| panic!("no pool `{name}` in {queue}")).clone()
     }
 
-    /// Threads of a pool that are there to stay: starting, idle, busy and stuck ones.
+    /// Threads of a pool that are there to stay: starting, failing, idle, busy and stuck ones.
     pub fn size(&self, pool: &str) -> u64 {
         let threads = &self.pool(pool)["threads"];
-        ["starting", "idle", "busy", "stuck"].iter().map(|state| number(&threads[state])).sum()
+        ["starting", "backoff", "idle", "busy", "stuck"].iter().map(|state| number(&threads[state])).sum()
     }
 
     /// Waits until a pool has so many threads, none of which is starting or leaving.

@@ -119,6 +119,9 @@ fn the_list_of_threads_shows_what_a_busy_one_is_at() {
     drop(visitor);
     assert_eq!(conn.response().expect(200).text(), "done");
     until("both are idle", || server.admin().busy_threads().is_empty().then_some(()));
+    let list = server.admin().get("/frankenphp/threads").expect(200).json();
+    let used = |thread: &Value| thread["MemoryUsage"].as_u64() > Some(100_000);
+    assert!(list["ThreadDebugStates"].as_array().expect("a list").iter().any(used), "{list}");
     server.stop();
 }
 

@@ -351,3 +351,19 @@ fn a_thousand_waiting_requests_are_each_started_once() {
     assert_eq!(started, stayed);
     server.stop();
 }
+
+#[test]
+fn clients_that_have_left_take_no_room_in_the_queue() {
+    let (server, gate) = site("num_threads 1\n\t\tmax_queue 2", "");
+    let admin = server.admin();
+    let held = hold_a_thread(&server, &gate);
+    let leaving = [server.ask("/"), server.ask("/")];
+    admin.wait_for_queue("classic", 2);
+    drop(leaving);
+    wait_for_leavers(admin, "/", 2);
+    let mut conn = server.ask("/");
+    admin.wait_for_queue("classic", 1);
+    let_go(held);
+    assert_eq!(conn.response().expect(200).text(), "ok");
+    server.stop();
+}

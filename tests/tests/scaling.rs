@@ -404,3 +404,28 @@ fn a_worker_that_has_failed_for_good_is_not_started_again_by_scaling() {
     }
     server.stop();
 }
+
+#[test]
+fn threads_do_not_come_and_go_while_nothing_happens() {
+    let setup = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 3\n\t\tmax_threads 20\n\t\tmax_idle_time 200ms\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tname app\n\t\t\tnum 2\n\t\t}")
+        .file("index.php", format!("<?php usleep(20000); while (frankenphp_handle_request(function () {{ {STOP_AT_GATE} }})) {{ }}"));
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let conns: Vec<_> = (0..8).map(|n| server.ask(&format!("/?{n}"))).collect();
+    let visitors = gate.wait_for(8);
+    let admin = server.admin();
+    until("all are stuck", || (admin.pool("app")["threads"]["stuck"] == 8).then_some(()));
+    let before = admin.scale_events().len();
+    let reach = admin.threads().iter().map(|t| t.running_milliseconds).max().unwrap() + 2000;
+    until("2 s", || admin.threads().iter().any(|t| t.running_milliseconds > reach).then_some(()));
+    let after = admin.scale_events().len();
+    assert!(
+        after <= before + 8,
+        "{before} {after} {:?}",
+        admin.scale_events().iter().map(|e| e["reason"].to_string()).collect::<Vec<_>>()
+    );
+    drop((visitors, conns));
+    server.stop();
+}

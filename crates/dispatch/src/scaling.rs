@@ -210,7 +210,7 @@ impl Scaler {
         if observed < self.idle_limit() || seen.waiting > 0 || pool.booting > 0 {
             return None;
         }
-        let kept = self.peak.highest() + self.margin();
+        let kept = self.peak.highest() + self.margin(seen);
         let surplus = pool.capacity.saturating_sub(kept).min(pool.total.saturating_sub(self.least()));
         // Where stalls were seen, a few threads more or less would only come and go by turns.
         if self.stalled_lately(seen.now) && surplus <= kept / 4 {
@@ -232,8 +232,10 @@ impl Scaler {
 
     /// What is kept beyond the highest need that was seen, so that a pool under steady load does not shrink and grow by
     /// turns: a number of independent requests varies by its root.
-    fn margin(&self) -> u32 {
+    fn margin(&self, seen: &Observation) -> u32 {
         match self.peak.highest() {
+            // As many as `reserve` would add at once.
+            0 if seen.boot_time >= SLOW_BOOT && self.stalled_lately(seen.now) => spare(0),
             0 => 0,
             highest => spare(highest).max(1 + highest.isqrt()),
         }

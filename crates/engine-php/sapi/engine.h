@@ -41,6 +41,7 @@ typedef struct regent_response {
     bool ended;
     bool client_gone;
     bool truncated;
+    uint64_t memory; /* bytes that the script had at its end, if it has ended; PHP has freed them by the end of the response */
 } regent_response;
 
 /* The time limit of what a thread runs (time_limit.c), in nanoseconds of CLOCK_MONOTONIC. */

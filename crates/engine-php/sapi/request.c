@@ -151,6 +151,7 @@ static bool died_of_fatal_error(void)
 void regent_request_module_shutdown(regent_context *context)
 {
     regent_response *response = &context->response;
+    response->memory = zend_memory_usage(false);
     if (SG(headers_sent) && response->status != 500 && !PG(display_errors) && died_of_fatal_error()) {
         response->truncated = true; /* it died too late for a 500 */
     }

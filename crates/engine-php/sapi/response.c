@@ -41,6 +41,7 @@ void regent_response_begin(regent_response *response)
     response->ended = false;
     response->client_gone = false;
     response->truncated = false;
+    response->memory = 0;
 }
 
 void regent_response_end(regent_context *context)
@@ -173,7 +174,7 @@ static bool send_part(regent_context *context, const char *body, size_t size, bo
 {
     regent_response *response = &context->response;
     regent_emit part = {.body = body, .body_len = size, .end = end, .truncated = end && response->truncated,
-                        .memory = end ? zend_memory_usage(false) : 0};
+                        .memory = response->memory != 0 ? response->memory : zend_memory_usage(false)};
     if (response->head_pending) {
         part.has_head = 1;
         part.status = response->status;

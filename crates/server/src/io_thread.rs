@@ -98,7 +98,7 @@ impl IoThread {
     pub fn queue(&self, pool: usize) -> (u64, u64, usize) {
         let backend = self.current();
         let region = backend.region();
-        (region.waiting(pool), region.taken(pool), region.idle(pool))
+        (backend.waiting(pool), region.taken(pool), region.idle(pool))
     }
 
     /// Calls `visit` for each request that a thread is running, and since when it does.
@@ -170,7 +170,7 @@ impl IoThread {
     /// Whether a request waits in the pool and no thread is about to take it.
     fn is_waiting(&self, pool: usize) -> bool {
         let current = self.current();
-        current.region().waiting(pool) > 0 && current.region().idle(pool) == 0
+        current.waiting(pool) > 0 && current.region().idle(pool) == 0
     }
 
     fn current(&self) -> Arc<Backend> {

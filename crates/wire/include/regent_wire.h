@@ -44,7 +44,8 @@
  * RETURN THE WAKE:  pool.waking -= 1 if it is not 0, by compare_exchange (seq_cst); fence(seq_cst).
  *
  * CLAIM: slot.state from regent_wire_state(generation, QUEUED, 0) to regent_wire_state(generation, RUNNING, thread),
- * by compare_exchange (acq_rel). If it fails the request was withdrawn: take the next token.
+ * by compare_exchange (acq_rel). If it fails the request was withdrawn: add 1 to pool.void_tokens (relaxed), and take
+ * the next token.
  *
  * READ THE BODY. `read` is the thread's own count, 0 at the claim.
  *   1  b = slot.body_state (acquire); available = slot.request_tail (acquire) - read.
@@ -108,7 +109,8 @@ struct regent_wire_pool {
     _Atomic uint64_t tail; /* tokens pushed; written by the server */
     uint64_t pad0[7];
     _Atomic uint64_t head; /* tokens taken; written by engine threads */
-    uint64_t pad1[7];
+    _Atomic uint64_t void_tokens; /* of those, tokens of withdrawn requests; written by engine threads */
+    uint64_t pad1[6];
     _Atomic uint32_t waking;     /* wakes in flight */
     _Atomic uint32_t wake_limit; /* most of them; written by the server */
     _Atomic uint32_t next_idle;

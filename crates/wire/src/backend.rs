@@ -4,7 +4,7 @@ use crate::fifo::PushError;
 use crate::port::SubmitError;
 use crate::region::Region;
 use crate::slot::Token;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The memory of one engine, with the producers' counts, which the engine cannot reach.
@@ -12,12 +12,27 @@ pub struct Backend {
     region: Region,
     /// For each pool the tokens pushed so far.
     tails: Vec<Mutex<u64>>,
+    /// For each pool the requests that were withdrawn after they had been pushed.
+    withdrawn: Vec<AtomicU64>,
 }
 
 impl Backend {
     pub fn new(region: Region) -> Self {
         let tails = (0..region.geometry().pools).map(|_| Mutex::new(0)).collect();
-        Self { region, tails }
+        let withdrawn = (0..region.geometry().pools).map(|_| AtomicU64::new(0)).collect();
+        Self { region, tails, withdrawn }
+    }
+
+    /// Requests that wait in a pool. The tokens of those that were withdrawn stay in its FIFO until they are taken; they
+    /// do not count.
+    pub fn waiting(&self, pool: usize) -> u64 {
+        let taken = self.region.pool(pool).control.void_tokens.load(Ordering::Relaxed);
+        let void = self.withdrawn[pool].load(Ordering::Relaxed).saturating_sub(taken);
+        self.region.waiting(pool).saturating_sub(void)
+    }
+
+    pub(crate) fn count_withdrawn(&self, pool: usize) {
+        self.withdrawn[pool].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn region(&self) -> &Region {

@@ -43,7 +43,7 @@ fn structures(mut out: String) -> String {
     );
     offsets!(out, Header, "regent_wire_header", request_capacity, response_capacity, draining);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
-    offsets!(out, PoolControl, "regent_wire_pool", spin, idle);
+    offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
     offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory);
     offsets!(out, IoControl, "regent_wire_io", parked, summary);

@@ -272,6 +272,7 @@ impl EngineThread {
             if StateWord(&slot.state).claim(token.generation, self.index) {
                 return Some(token);
             }
+            pool.control.void_tokens.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -76,7 +76,9 @@ pub(crate) struct PoolControl {
     pub tail: AtomicU64,
     pad0: [u64; 7],
     pub head: AtomicU64,
-    pad1: [u64; 7],
+    /// Tokens taken whose requests had been withdrawn. Engine.
+    pub void_tokens: AtomicU64,
+    pad1: [u64; 6],
     /// Wakes in flight.
     pub waking: AtomicU32,
     /// Most wakes in flight; written by the server.

@@ -317,6 +317,7 @@ impl<G> Port<G> {
         let backend = Arc::clone(self.record(token).backend());
         let slot = backend.region().slot(index);
         if StateWord(&slot.state).withdraw(token.generation) {
+            backend.count_withdrawn(self.record(token).pool as usize);
             self.put_back(token.slot);
             return Cancelled::Withdrawn;
         }

@@ -168,6 +168,7 @@ static bool claim(struct thread *me) {
         me->read = me->written = 0;
         if (atomic_compare_exchange_strong(&me->slot->state, &queued, running))
             return true;
+        atomic_fetch_add(&me->pool->void_tokens, 1);
     }
     return false;
 }

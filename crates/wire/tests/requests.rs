@@ -415,6 +415,22 @@ fn a_guard_lives_until_the_engine_has_let_go_of_the_request() {
 }
 
 #[test]
+fn withdrawn_requests_do_not_count_as_waiting() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let tokens = ["a", "b", "c"].map(|name| io.submit(&head(name, Some(0)), 0));
+    assert_eq!(io.backend.waiting(0), 3);
+    assert_eq!(io.port.cancel(tokens[0]), Cancelled::Withdrawn);
+    assert_eq!(io.port.cancel(tokens[2]), Cancelled::Withdrawn);
+    assert_eq!((io.backend.waiting(0), io.backend.region().waiting(0)), (1, 3));
+    let thread = start(&engine, 0, 0, echo);
+    io.finish(tokens[1], b"").unwrap();
+    engine.region().drain();
+    assert_eq!(thread.join().unwrap(), ["b"]);
+    assert_eq!((io.backend.waiting(0), io.backend.region().waiting(0)), (0, 0));
+}
+
+#[test]
 fn requests_start_in_the_order_of_their_arrival() {
     for scheduling in [Scheduling::Spread, Scheduling::Pack] {
         let mut io = Io::new(SMALL);

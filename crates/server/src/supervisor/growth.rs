@@ -292,7 +292,7 @@ impl PoolGrowth {
     }
 
     fn is_flexible(&self) -> bool {
-        self.plan.most > self.plan.least || self.least != self.plan.least
+        self.plan.most > self.plan.least
     }
 
     /// Of the last threads that were ordered: the first of them that is ready tells.
@@ -327,11 +327,13 @@ impl Machine {
         runnable_elsewhere: u16,
     ) -> Observation {
         let region = generation.region();
-        let oldest = region.oldest(index).map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        let waiting = generation.backend.waiting(index);
+        // What only clients that have left wait for is nobody's wait.
+        let oldest = region.oldest(index).filter(|_| waiting > 0);
         Observation {
             now,
-            waiting: u32::try_from(region.waiting(index)).unwrap_or(u32::MAX),
-            oldest_wait: oldest,
+            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             started: pool.taken_before.saturating_add(region.taken(index)),
             threads: look.threads,
             boot_time: pool.boot_time,

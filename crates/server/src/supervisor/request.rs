@@ -149,7 +149,7 @@ impl State {
         let oldest = region.and_then(|region| region.oldest(pool));
         PoolView {
             size: self.current.as_ref().map_or(0, |current| current.roster.size(pool as u16)),
-            waiting: region.map_or(0, |region| region.waiting(pool)),
+            waiting: self.current.as_ref().map_or(0, |current| current.backend.waiting(pool)),
             oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
         }
