@@ -107,6 +107,16 @@ impl Roster {
         }
     }
 
+    /// Notes that a thread could not be started, for want of something that others may give back. Its pool, if it had
+    /// one.
+    pub fn not_started(&mut self, index: u16) -> Option<u16> {
+        let place = self.places.get_mut(usize::from(index))?;
+        match std::mem::replace(place, Place::Free) {
+            Place::Free => None,
+            Place::Taken { pool, .. } => Some(pool),
+        }
+    }
+
     /// Makes the numbers of a pool's failed threads free, so that they can be tried again.
     pub fn forget_failed(&mut self, pool: u16) {
         for place in &mut self.places {
@@ -167,6 +177,14 @@ mod tests {
         assert_eq!((roster.size(1), roster.failed(1), roster.free()), (1, 1, 0));
         roster.forget_failed(1);
         assert_eq!(order(&mut roster, 1, 2), [1]);
+    }
+
+    #[test]
+    fn a_thread_that_could_not_be_started_leaves_its_number() {
+        let mut roster = Roster::new(2);
+        order(&mut roster, 1, 2);
+        assert_eq!(roster.not_started(1), Some(1));
+        assert_eq!((roster.size(1), roster.free(), roster.not_started(1)), (1, 1, None));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl State {
     ) {
         let mut draining: Vec<Generation> = Vec::new();
         let pressure = Arc::clone(&self.recipe.pressure);
-        let mut wait = self.look();
+        let mut next_look = self.look();
         loop {
             tokio::select! {
                 biased;
@@ -188,16 +188,22 @@ impl State {
                 }
                 Some(request) = requests.recv() => {
                     self.answer(request, &draining);
-                    wait = self.look();
+                    next_look = self.look();
                 }
-                () = pressure.called(), if self.growth.is_possible() => wait = self.look(),
-                () = tokio::time::sleep(wait), if self.growth.is_possible() => wait = self.look(),
+                () = pressure.called(), if self.growth.is_possible() => next_look = self.look(),
+                () = tokio::time::sleep_until(next_look.into()), if self.growth.is_possible() => {
+                    next_look = self.look();
+                }
             }
         }
     }
 
-    /// Scales the pools; returns how long until the next look, if nobody calls before.
-    fn look(&mut self) -> Duration {
+    /// Scales the pools; returns when to look again, if nobody calls before.
+    fn look(&mut self) -> Instant {
+        Instant::now() + self.scale()
+    }
+
+    fn scale(&mut self) -> Duration {
         let pressure = &self.recipe.pressure;
         let (growth, Some(current)) = (&mut self.growth, &mut self.current) else {
             return LAST_BACKOFF;
@@ -272,13 +278,21 @@ impl State {
     }
 
     fn thread_ended(&mut self, id: u64, index: u16, error: Option<String>, draining: &mut [Generation]) {
-        if let Some(error) = error {
+        if let Some(error) = &error {
             tracing::error!(error, "a PHP thread could not be started");
         }
         let alive = self.current.iter_mut().chain(&mut self.replacement).chain(draining);
         if let Some(generation) = alive.into_iter().find(|generation| generation.id == id) {
             let backend = Arc::clone(&generation.backend);
-            generation.roster.ended(index, backend.region());
+            match error {
+                None => generation.roster.ended(index, backend.region()),
+                Some(_) => {
+                    if let Some(pool) = generation.roster.not_started(index) {
+                        backend.region().reuse(usize::from(index));
+                        self.growth.pause(usize::from(pool));
+                    }
+                }
+            }
         }
     }
 

@@ -20,6 +20,8 @@ const LONGEST_LOOK: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_millis(100);
 /// How long a reading of the machine's limits and memory is good for.
 const MACHINE_READING: Duration = Duration::from_millis(250);
+/// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
+const PAUSE: Duration = Duration::from_secs(5);
 /// Changes that are remembered for lists.
 const REMEMBERED: usize = 256;
 
@@ -56,6 +58,8 @@ struct PoolGrowth {
     boot_time: Duration,
     /// When the threads were ordered whose boot is being measured.
     measured: Option<Duration>,
+    /// No threads are added before.
+    paused_until: Duration,
 }
 
 /// The machine, read now and then.
@@ -148,6 +152,11 @@ impl Growth {
         pressed.then_some(self.look_after)
     }
 
+    /// A thread of the pool could not be started.
+    pub fn pause(&mut self, pool: usize) {
+        self.pools[pool].paused_until = clock::now() + PAUSE;
+    }
+
     /// The time between two looks while nobody waits.
     pub fn rest(&mut self) -> Duration {
         self.look_after = SHORTEST_LOOK;
@@ -195,7 +204,6 @@ impl Growth {
             (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
         let Some(pid) = generation.pid else { return looks };
         for (pool, look) in self.pools.iter_mut().zip(&mut looks) {
-            // A look at threads of which none can be added or taken away is for nothing.
             look.sample(&mut pool.states, pid, now);
         }
         looks
@@ -210,6 +218,7 @@ impl Growth {
     ) -> bool {
         match decision {
             Decision::Keep => false,
+            Decision::Add { .. } if now < self.pools[pool].paused_until => false,
             Decision::Add { count, reason } => {
                 let started = self.start(generation, pool, count, now);
                 self.note(pool, &reason, started);
@@ -288,6 +297,7 @@ impl PoolGrowth {
             taken_before: 0,
             boot_time: Duration::ZERO,
             measured: None,
+            paused_until: Duration::ZERO,
         }
     }
 
