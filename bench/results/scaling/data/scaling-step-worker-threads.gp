@@ -10,4 +10,5 @@ set grid
 set samples 200
 set key above
 plot 'scaling-step-worker-threads-pool-default.dat' using 1:2 with steps linewidth 2 linecolor rgb '#332288' dashtype (10,3,2,3) title 'default', \
+     'scaling-step-worker-threads-pool-scaling.dat' using 1:2 with steps linewidth 2 linecolor rgb '#6e6e14' dashtype (10,3,2,3) title 'scaling', \
      'scaling-step-worker-threads-pool-ideal.dat' using 1:2 with steps linewidth 2 linecolor rgb '#882255' dashtype (10,3,2,3,2,3) title 'ideal'

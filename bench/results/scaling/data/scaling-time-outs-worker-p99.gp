@@ -10,4 +10,5 @@ set grid
 set samples 200
 set key above
 plot 'scaling-time-outs-worker-p99-pool-default.dat' using 1:2 with lines linecolor rgb '#332288' title 'default', \
+     'scaling-time-outs-worker-p99-pool-scaling.dat' using 1:2 with lines linecolor rgb '#6e6e14' title 'scaling', \
      'scaling-time-outs-worker-p99-pool-ideal.dat' using 1:2 with lines linecolor rgb '#882255' title 'ideal'

@@ -1,0 +1,14 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'scaling-external-API-classic-p99.png'
+set title 'external API: Regent classic: p99 of each tenth of a second'
+set xlabel 'time (s)'
+set ylabel 'p99 latency (ms)'
+set xrange [0:*]
+set logscale y
+set grid
+set samples 200
+set key above
+plot 'scaling-external-API-classic-p99-pool-default.dat' using 1:2 with lines linecolor rgb '#332288' title 'default', \
+     'scaling-external-API-classic-p99-pool-scaling.dat' using 1:2 with lines linecolor rgb '#6e6e14' title 'scaling', \
+     'scaling-external-API-classic-p99-pool-ideal.dat' using 1:2 with lines linecolor rgb '#882255' title 'ideal'

@@ -1,0 +1,14 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'scaling-time-outs-classic-threads.png'
+set title 'time-outs: Regent classic: threads over time'
+set xlabel 'time (s)'
+set ylabel 'PHP threads'
+set xrange [0:*]
+set yrange [0:*]
+set grid
+set samples 200
+set key above
+plot 'scaling-time-outs-classic-threads-pool-default.dat' using 1:2 with steps linewidth 2 linecolor rgb '#332288' dashtype (10,3,2,3) title 'default', \
+     'scaling-time-outs-classic-threads-pool-scaling.dat' using 1:2 with steps linewidth 2 linecolor rgb '#6e6e14' dashtype (10,3,2,3) title 'scaling', \
+     'scaling-time-outs-classic-threads-pool-ideal.dat' using 1:2 with steps linewidth 2 linecolor rgb '#882255' dashtype (10,3,2,3,2,3) title 'ideal'
