@@ -421,6 +421,7 @@ fn it_is_not_ready_without_a_thread_of_a_worker() {
         .file("classic.php", "<?php echo 'classic';")
         .start();
     server.wait_for_log("the worker script failed too often");
+    server.admin().wait_for_size("classic", 1);
     let answer = server.admin().get("/regent/ready").expect(503);
     assert!(reason(&answer).contains("`broken`"), "{}", reason(&answer));
     server.admin().get("/regent/live").expect(200);
