@@ -302,6 +302,29 @@ fn a_lane_of_one_thread_has_one_thread() {
 }
 
 #[test]
+fn a_lane_takes_no_more_than_max_queue() {
+    let (server, gate) = site(
+        "num_threads 4\n\t\tmax_queue 2\n\t\tlane reports {\n\t\t\tthreads 1\n\t\t}",
+        "lane /gated.php reports",
+    );
+    let admin = server.admin();
+    let mut running = server.ask("/gated.php");
+    let visitor = gate.next();
+    let waiting: Vec<_> = (0..2).map(|_| server.ask("/gated.php")).collect();
+    until("two wait in the lane", || (admin.metric("regent_lane_waiting", &[]) == 2.0).then_some(()));
+    is_turned_away(server.get("/gated.php"));
+    assert_eq!(admin.metric("regent_shed_total", &[("reason", "queue_full")]), 1.0);
+    assert_eq!(server.get("/").expect(200).text(), "ok", "other routes have threads and room");
+    drop(visitor);
+    running.response().expect(200);
+    for mut conn in waiting {
+        drop(gate.next());
+        conn.response().expect(200);
+    }
+    server.stop();
+}
+
+#[test]
 fn requests_start_in_the_order_in_which_they_came() {
     const REQUESTS: usize = 100;
     let (server, gate) = site("num_threads 1", "");

@@ -10,7 +10,7 @@ use crate::spool::Spools;
 use crate::variables::Peer;
 use regent_handlers::Sites;
 use regent_http::{Drain, Settings};
-use regent_wire::{Backend, RequestLine, Token};
+use regent_wire::{Backend, RequestLine, Token, clock};
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::io;
@@ -149,7 +149,9 @@ async fn watch_running(io: Rc<IoThread>, gate: Rc<Gate>) {
     loop {
         io.in_use().await;
         tokio::time::sleep(RUNNING_LOOK).await;
-        io.running(|place, since| place.started(since));
+        let now = clock::now();
+        // An engine can say anything; nothing starts later than now.
+        io.running(|place, since| place.started(since.min(now)));
         gate.tick();
     }
 }

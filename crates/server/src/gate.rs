@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Routes whose ids one I/O thread remembers; beyond that it begins anew.
 const REMEMBERED: usize = 2048;
 
+/// `Retry-After` where no estimate says more.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// One I/O thread's door to all pools.
 pub(crate) struct Gate {
     pools: Arc<Pools>,
@@ -181,6 +184,11 @@ impl Passage {
             Entry::Enter(place) => return Entering::Entered(place),
             Entry::Wait(turn) => turn,
         };
+        // A lane is a queue too.
+        if self.gate.bounds.max_queue.is_some_and(|most| lanes.waiting() > most as usize) {
+            let shed = Shed { reason: Reason::QueueFull, retry_after: RETRY_AFTER };
+            return Entering::Waiting(Box::pin(std::future::ready(Err(shed))));
+        }
         match self.patience() {
             None => Entering::Waiting(Box::pin(async { Ok(turn.await) })),
             Some((left, shed)) => Entering::Waiting(Box::pin(async move {
@@ -203,7 +211,7 @@ impl Passage {
             bound(self.deadline, self.arrival, Reason::Deadline),
         ];
         let (left, reason) = bounds.into_iter().flatten().min_by_key(|(left, _)| *left)?;
-        Some((left, Shed { reason, retry_after: Duration::from_secs(1) }))
+        Some((left, Shed { reason, retry_after: RETRY_AFTER }))
     }
 
     /// PHP has ended the response.

@@ -46,7 +46,10 @@ impl Routes {
 
     /// The route of a lane that the configuration names; such routes always have room.
     pub fn lane(&self, pool: u16, name: &str) -> Arc<Route> {
-        self.write().given(pool, RouteName::of_lane(name), Origin::Configuration, self.epoch)
+        let name = RouteName::of_lane(name);
+        // Known from its second request on: those must not take turns at the table.
+        let known = self.read().find(pool, name.as_str());
+        known.unwrap_or_else(|| self.write().given(pool, name, Origin::Configuration, self.epoch))
     }
 
     /// Every route there is now, in no particular order.
