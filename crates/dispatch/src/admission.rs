@@ -62,7 +62,7 @@ pub struct Queue {
 /// What counts of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrival {
-    /// Its promise: from the first byte of the head to the last byte of the answer.
+    /// Its promise: from the complete head to the last byte of the answer.
     pub deadline: Option<Duration>,
     /// What has passed of that.
     pub elapsed: Duration,

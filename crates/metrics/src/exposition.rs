@@ -190,14 +190,14 @@ fn phases(reading: &Reading) -> Vec<MetricFamily> {
         histograms("regent_queue_wait_seconds", "Time in the queue of a pool.", &fine(queue_wait)),
         histograms(
             "regent_time_to_first_byte_seconds",
-            "From the first byte of a request's head to the first byte of its answer.",
+            "From the moment a request's head is there to the first byte of its answer.",
             &coarse(first_byte),
         ),
         histograms("regent_execution_seconds", "Time on a PHP thread.", &coarse(execution)),
         histograms("regent_cpu_seconds", "CPU time of a sample of the requests.", &coarse(cpu)),
         histograms(
             "regent_request_duration_seconds",
-            "From the first byte of a request's head to the last byte of its answer.",
+            "From the moment a request's head is there to the last byte of its answer.",
             &fine(total),
         ),
     ]

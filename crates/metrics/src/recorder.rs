@@ -34,9 +34,9 @@ pub struct Request {
     pub execution: Duration,
     /// CPU time of the PHP thread; `None` if it was not measured, as of most.
     pub cpu: Option<Duration>,
-    /// From the first byte of its head to the first byte of the answer.
+    /// From the moment its head is there to the first byte of the answer.
     pub first_byte: Duration,
-    /// From the first byte of its head to the last byte of the answer.
+    /// From the moment its head is there to the last byte of the answer.
     pub total: Duration,
     pub status: u16,
     /// `None`: nothing was promised.

@@ -95,7 +95,7 @@ pub struct Deadlines {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LastMinute {
-    /// The longest request, from the first byte of its head to the last byte of the answer.
+    /// The longest request, from the moment its head is there to the last byte of the answer.
     pub worst: f64,
     pub deadlines: Deadlines,
 }

@@ -88,7 +88,7 @@ pub struct PhpGlobal {
     pub max_wait_time: Option<Duration>,
     /// Requests that may wait for a thread, in each pool; more are answered with 503. `None`: no bound.
     pub max_queue: Option<u32>,
-    /// Soft real-time limit of requests whose route has none of its own, from the first byte of the head to the last
+    /// Soft real-time limit of requests whose route has none of its own, from the complete head to the last
     /// byte of the answer. `None`: no limit.
     pub deadline: Option<Duration>,
     pub scheduling: Scheduling,
