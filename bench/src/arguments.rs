@@ -30,6 +30,7 @@ Examples:
   regent-bench sweep --full --rounds 5               as in the original: 101 points, 100,000 requests each
   regent-bench fixed --servers classic,worker,fpm    the tail at fixed connections, of these servers
   regent-bench scaling --servers classic,worker      half an hour: six scenarios and a step, three rounds
+  regent-bench scaling --scenarios step,time-outs    only these of them
   regent-bench load http://127.0.0.1:8080/ -c 100    only the load generator";
 
 #[derive(Debug, Subcommand)]
@@ -71,6 +72,10 @@ pub struct SuiteOptions {
     /// The original sizes instead of the short form; the sweep alone then takes hours
     #[arg(long)]
     full: bool,
+
+    /// Of the autoscaling scenarios only these [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub scenarios: Vec<String>,
 
     /// Measure everything anew, also what an interrupted run has measured
     #[arg(long)]

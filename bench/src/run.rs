@@ -63,6 +63,7 @@ fn run(suite: Suite, ground: &Ground, options: &SuiteOptions, length: Length) ->
         contenders: options.contenders(&suite.contenders(), &ground.externals),
         length,
         rounds: options.rounds(length),
+        scenarios: options.scenarios.clone(),
     };
     let circumstances = Circumstances {
         suite: suite.name().to_owned(),

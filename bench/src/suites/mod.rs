@@ -103,6 +103,8 @@ pub struct Selection {
     pub contenders: Vec<Contender>,
     pub length: Length,
     pub rounds: u32,
+    /// Names of scenarios; empty: all.
+    pub scenarios: Vec<String>,
 }
 
 /// A B C D in odd rounds, D C B A in even ones: whatever drifts hits all servers alike.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::burst::grown;
 use super::tables::{
@@ -147,10 +147,7 @@ fn timing_out(scale: f64) -> Vec<Request> {
 }
 
 pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
-    let scenarios: &[Scenario] = match selection.length {
-        Length::Tour => &SCENARIOS[6..],
-        _ => &SCENARIOS,
-    };
+    let scenarios = chosen(selection)?;
     let scale = match selection.length {
         Length::Tour | Length::Short => 0.2,
         Length::Full => 1.0,
@@ -160,7 +157,7 @@ pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
     bench.announce(&selection.contenders.iter().flat_map(expected).collect::<Vec<_>>());
     let mut ways = Vec::new();
     for contender in &selection.contenders {
-        for scenario in scenarios {
+        for scenario in &scenarios {
             ways.push(Way::find(bench, contender, scenario, scale)?);
         }
     }
@@ -171,6 +168,20 @@ pub fn run(bench: &mut Bench, selection: &Selection) -> Result<Page> {
         done.push((way, measurements));
     }
     Ok(page(bench, selection, scale, &done))
+}
+
+/// The scenarios that were asked for by name; without names all, but in the tour the step alone.
+fn chosen(selection: &Selection) -> Result<Vec<&'static Scenario>> {
+    if selection.scenarios.is_empty() {
+        let skipped = if selection.length == Length::Tour { SCENARIOS.len() - 1 } else { 0 };
+        return Ok(SCENARIOS.iter().skip(skipped).collect());
+    }
+    let by_name = |name: &String| SCENARIOS.iter().find(|scenario| scenario.name == name);
+    let known = || SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ");
+    let found = selection.scenarios.iter().map(|name| {
+        by_name(name).with_context(|| format!("there is no scenario `{name}`; there are: {}", known()))
+    });
+    found.collect()
 }
 
 /// One server in one scenario, with the pool of each mode.

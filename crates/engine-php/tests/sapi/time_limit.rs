@@ -29,6 +29,15 @@ fn the_configured_limit_ends_a_script_that_sleeps() {
 }
 
 #[test]
+fn the_time_limit_is_never_early() {
+    let outcome = Scenario::classic().get("time_limit_is_not_early.php", "").repeat(3).run();
+    let lasted = |line: &str| line.strip_prefix("ended after ")?.strip_suffix(" ns")?.parse::<u64>().ok();
+    let times: Vec<u64> = outcome.log.iter().filter_map(|(_, line)| lasted(line)).collect();
+    assert_eq!(times.len(), 3, "{}", outcome.text);
+    assert!(times.iter().all(|time| *time >= 1_000_000_000), "{times:?}");
+}
+
+#[test]
 fn a_script_may_move_its_limit() {
     let outcome = Scenario::classic()
         .ini("max_execution_time=1")
