@@ -45,10 +45,11 @@ typedef struct regent_string {
     size_t size;
 } regent_string;
 
-/* What functions return. Handlers and init return REGENT_OK or REGENT_ERROR. */
+/* What functions return. Init returns REGENT_OK or REGENT_ERROR, and so do handlers, or what a function has returned. */
 typedef enum regent_status {
     REGENT_OK = 0,
-    /* A handler that returns it is answered with 500, unless its answer has begun: then the answer breaks off. */
+    /* A handler that returns it, or anything else that is not named here, is answered with 500, unless its answer has
+     * begun: then the answer breaks off. */
     REGENT_ERROR = -1,
     /* The client has gone, or the server has given the request up: nothing that is written is sent. */
     REGENT_GONE = -2,
@@ -58,7 +59,8 @@ typedef enum regent_status {
     REGENT_INVALID = -4,
     /* There is no such thing. */
     REGENT_MISSING = -5,
-    /* The client sent something else than what was asked for. regent_api.refuse answers with the reason. */
+    /* The client sent something else than what was asked for. A handler that returns it is answered with 400 and the
+     * reason, unless its answer has begun. */
     REGENT_BAD_REQUEST = -6
 } regent_status;
 
@@ -108,7 +110,8 @@ typedef struct regent_module_info {
     const regent_dependency *dependencies;
     size_t dependency_count;
     /* Called once for each service that uses the module, in the order of dependencies. `state`: what cleanup is given.
-     * After api->fail(), or when it returns something else than REGENT_OK, no module is served. */
+     * After api->fail(), after a route that cannot be added, or when it returns something else than REGENT_OK, no module
+     * is served, and the cleanup of this one is not called. */
     int (*init)(const regent_api *api, regent_instance *instance, void **state);
     /* Called after the last handler has returned, in the reverse order. May be NULL. Not called after a crash. */
     void (*cleanup)(const regent_api *api, regent_instance *instance, void *state);
@@ -178,7 +181,7 @@ struct regent_api {
     int (*fail)(regent_instance *instance, regent_string reason);
     /* Offers `interface` (a struct of functions, valid until cleanup) to modules that depend on this one. */
     int (*offer)(regent_instance *instance, regent_string name, uint32_t version, const void *interface);
-    /* What a module that was loaded earlier offers by this name and version; NULL if none does. */
+    /* What a module that this one depends on, directly or not, offers by this name and version; NULL if none does. */
     const void *(*find)(regent_instance *instance, regent_string name, uint32_t version);
 
     /* ---- at any time until cleanup has returned, on any thread ---- */
@@ -211,7 +214,8 @@ struct regent_api {
     ptrdiff_t (*read_body)(regent_request *request, void *buffer, size_t size);
     /* A value of the body, which is read and parsed at the first call (at most 8 MiB), by its JSON pointer (RFC 6901):
      * "" is the whole, "/user/name" a member. REGENT_MISSING: no such value. REGENT_BAD_REQUEST: the body is not JSON;
-     * see `reason`. Set value->size before. After it, read_body finds the end. */
+     * see `reason`. REGENT_TOO_LATE: read_body has been called. Set value->size before. After it, read_body finds the
+     * end. */
     int (*json)(regent_request *request, regent_string pointer, regent_json *value);
     /* Why the last call on this request returned REGENT_BAD_REQUEST, in words for the client. */
     regent_string (*reason)(regent_request *request);
@@ -222,18 +226,20 @@ struct regent_api {
 
     /* 200 to 599. 200 unless it is called. */
     int (*set_status)(regent_request *request, unsigned status);
-    /* In the place of earlier fields of that name. Content-Length is checked against what is written. */
+    /* In the place of earlier fields of that name. Fields of the connection (Connection, Transfer-Encoding …) are the
+     * server's: REGENT_INVALID, as for names and values that are not HTTP and for more than 24 KiB of them. Content-Length
+     * is checked against what is written: more is REGENT_INVALID, less is an error as of a handler that fails. */
     int (*set_header)(regent_request *request, regent_string name, regent_string value);
     /* Beside earlier fields of that name. */
     int (*add_header)(regent_request *request, regent_string name, regent_string value);
     /* Appends to the body. It is sent when 32 KiB have come together, at a flush, and when the handler returns. Waits
-     * while the client is slow and the spool is full. */
+     * while the client is slow and the spool is full. Answers to HEAD, and with status 204 or 304, are sent without it. */
     int (*write)(regent_request *request, const void *data, size_t size);
     int (*flush)(regent_request *request);
     /* A field behind the body, for clients that said `TE: trailers`; dropped for others. */
     int (*add_trailer)(regent_request *request, regent_string name, regent_string value);
     /* Answers with an error as a problem document (RFC 9457, application/problem+json) instead of anything that was
-     * set before. 400 to 599. */
+     * set before. 400 to 599. Fields can be set behind it, a body cannot be written. */
     int (*refuse)(regent_request *request, unsigned status, regent_string reason);
 };
 

@@ -12,7 +12,7 @@ use crate::record::Earlier;
 use crate::statistics::{ROUNDS_TO_PUBLISH, distinct};
 use crate::suites::Length;
 
-/// Measures Regent beside other PHP servers, on this machine and in one run. Without a command: a tour of all suites
+/// Measures Regent beside other PHP servers and compiled code, on this machine and in one run. Without a command: a tour of all suites
 /// in under 15 minutes.
 #[derive(Debug, Parser)]
 #[command(name = "regent-bench", version, after_help = EXAMPLES)]
@@ -28,6 +28,7 @@ Examples:
   regent-bench                                       the tour
   regent-bench sweep                                 1 to 10,000 users at once, short form
   regent-bench sweep --full --rounds 5               as in the original: 101 points, 100,000 requests each
+  regent-bench sweep --servers native,worker,classic compiled code against PHP, on one server
   regent-bench fixed --servers classic,worker,fpm    the tail at fixed connections, of these servers
   regent-bench scaling --servers classic,worker      half an hour: six scenarios and a step, three rounds
   regent-bench scaling --scenarios step,time-outs    only these of them
@@ -60,8 +61,9 @@ pub enum Command {
 /// What the suites have in common.
 #[derive(Clone, Debug, Args)]
 pub struct SuiteOptions {
-    /// Servers, in the order in which the odd rounds measure them; `:default` behind a name means its distribution's
-    /// own settings [default: what the suite is about]
+    /// Servers, in the order in which the odd rounds measure them: classic, worker, native, native-inline, respond,
+    /// fpm, fpm-kept, apache, or the identity of a description; `:default` behind a name means its distribution's own
+    /// settings [default: what the suite is about]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     servers: Vec<Contender>,
 
@@ -143,8 +145,8 @@ pub fn regent_binary(given: Option<&std::path::Path>) -> Result<PathBuf> {
     };
     if !path.is_file() {
         bail!(
-            "{} does not exist; build it (cargo build --release), name another with --regent, or leave classic and \
-             worker out of --servers",
+            "{} does not exist; build it (cargo build --release), name another with --regent, or leave \
+             Regent's servers out of --servers",
             path.display()
         );
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::interrupt::Interrupt;
-use crate::peers::programs::{find, mod_php, php_fpm};
+use crate::peers::programs::{COMPILER, COMPILER_PACKAGE, find, mod_php, php_fpm};
 use crate::peers::{Contender, ServerKind};
 
 /// Debian's veto on starting services: invoke-rc.d and deb-systemd-invoke ask this program, and 101 means no.
@@ -62,6 +62,9 @@ fn missing_packages(servers: &[Contender]) -> Vec<&'static str> {
     };
     let built_in: Vec<ServerKind> = servers.iter().filter_map(Contender::built_in).collect();
     need("wrk", find("wrk").is_some());
+    if built_in.iter().any(|server| server.is_native()) {
+        need(COMPILER_PACKAGE, find(COMPILER).is_some());
+    }
     if built_in.iter().any(|server| server.is_fpm()) {
         need("nginx", find("nginx").is_some());
         need("php-fpm", php_fpm().is_some());

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -12,7 +13,7 @@ use crate::bench::{Bench, Ground};
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Machine};
 use crate::packages;
-use crate::peers::Contender;
+use crate::peers::{Contender, External};
 use crate::record::{Circumstances, Store};
 use crate::report;
 use crate::report::page::Page;
@@ -25,11 +26,19 @@ pub fn suites(suites: &[Suite], options: &SuiteOptions, length: Length) -> Resul
     let mut pages = Vec::with_capacity(suites.len());
     for &suite in suites {
         eprintln!("\n{}", suite.title());
-        let page = run(suite, &ground, options, length)?;
+        let (contenders, others) = contenders(suite, options, &ground.externals);
+        for contender in others {
+            eprintln!("{contender} has not all that is asked for here, and is left out");
+        }
+        if contenders.is_empty() {
+            continue;
+        }
+        let page = run(suite, &ground, options, Selection::new(contenders, options, length))?;
         report::write_page(&page, &options.out.join(suite.name()))?;
         println!("{}", report::text(&page));
         pages.push(page);
     }
+    ensure!(!pages.is_empty(), "no server is left: choose others with --servers");
     let report = match suites {
         [suite] => options.out.join(suite.name()).join(format!("{}.html", suite.name())),
         _ => report::write_index(&pages, &options.out)?,
@@ -44,7 +53,7 @@ fn prepare(suites: &[Suite], options: &SuiteOptions) -> Result<Ground> {
         Interrupt::install().context("the handlers of SIGINT and SIGTERM could not be installed")?;
     let externals = options.externals()?;
     let contenders: Vec<Contender> =
-        suites.iter().flat_map(|suite| options.contenders(&suite.contenders(), &externals)).collect();
+        suites.iter().flat_map(|suite| contenders(*suite, options, &externals).0).collect();
     machine::raise_descriptor_limit(0)?;
     packages::install_missing(&contenders, &interrupt)?;
     let machine = Machine::describe();
@@ -58,13 +67,17 @@ fn prepare(suites: &[Suite], options: &SuiteOptions) -> Result<Ground> {
     })
 }
 
-fn run(suite: Suite, ground: &Ground, options: &SuiteOptions, length: Length) -> Result<Page> {
-    let selection = Selection {
-        contenders: options.contenders(&suite.contenders(), &ground.externals),
-        length,
-        rounds: options.rounds(length),
-        scenarios: options.scenarios.clone(),
-    };
+/// The chosen servers: those that have what the suite asks for, and the others.
+fn contenders(
+    suite: Suite,
+    options: &SuiteOptions,
+    externals: &[External],
+) -> (Vec<Contender>, Vec<Contender>) {
+    let chosen = options.contenders(&suite.contenders(), externals);
+    chosen.into_iter().partition(|contender| suite.scripts().iter().all(|script| contender.has(*script)))
+}
+
+fn run(suite: Suite, ground: &Ground, options: &SuiteOptions, selection: Selection) -> Result<Page> {
     let circumstances = Circumstances {
         suite: suite.name().to_owned(),
         bench: format!("regent-bench {}", env!("CARGO_PKG_VERSION")),
@@ -78,10 +91,11 @@ fn run(suite: Suite, ground: &Ground, options: &SuiteOptions, length: Length) ->
     suite.run(&mut Bench::new(ground, store), &selection)
 }
 
-/// When the programs of Regent were built: the later one.
+/// When the programs of Regent were built: the latest one.
 fn built(regent: &Path) -> Result<String> {
     let time = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let server = time(regent).with_context(|| regent.display().to_string())?;
-    let engine = time(&regent.with_file_name("regent-php")).unwrap_or(server);
-    Ok(OffsetDateTime::from(server.max(engine)).format(&Rfc3339)?)
+    let engines = ["regent-php", "regent-native"].map(|engine| time(&regent.with_file_name(engine)));
+    let latest = engines.into_iter().flatten().fold(server, SystemTime::max);
+    Ok(OffsetDateTime::from(latest).format(&Rfc3339)?)
 }

@@ -17,6 +17,7 @@ pub mod apps;
 mod gate;
 mod http;
 mod load;
+pub mod native;
 pub mod process;
 mod server;
 

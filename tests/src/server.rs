@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// The file name of the engine's program.
+/// The file names of the engines' programs.
 const ENGINE: &str = "regent-php";
+const NATIVE_ENGINE: &str = "regent-native";
 /// A file of every site, which is asked for until the server answers: no script of the test is to see that.
 const READY_FILE: &str = "is-it-ready.txt";
 
@@ -265,9 +266,14 @@ impl Server {
         })
     }
 
-    /// The pids of all live engines.
+    /// The pids of all live engines for PHP.
     pub fn engines(&self) -> Vec<u32> {
         process::children_running(self.pid(), ENGINE)
+    }
+
+    /// The pids of all live engines for native modules.
+    pub fn native_engines(&self) -> Vec<u32> {
+        process::children_running(self.pid(), NATIVE_ENGINE)
     }
 
     /// Memory of the server and of its engine.
@@ -299,12 +305,12 @@ impl Server {
 
     /// Stops the server as an operator does, with SIGTERM, and checks that it ends well and leaves no engine.
     pub fn stop(mut self) {
-        let engines = self.engines();
+        let engines = all_engines(self.pid());
         self.signal(Signal::TERM);
         let status = self.wait();
         assert!(status.success(), "the server ended with {status}");
-        for engine in engines {
-            until("the engine has ended too", || (!process::runs(engine, ENGINE)).then_some(()));
+        for (engine, program) in engines {
+            until("the engine has ended too", || (!process::runs(engine, program)).then_some(()));
         }
     }
 }
@@ -389,11 +395,11 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            let engines = process::children_running(self.child.id(), ENGINE);
+            let engines = all_engines(self.child.id());
             // Errors are of a process that has just ended, which is as good.
             let _ = self.child.kill();
             let _ = self.child.wait();
-            for engine in engines.into_iter().filter(|pid| process::runs(*pid, ENGINE)) {
+            for (engine, _) in engines.into_iter().filter(|(pid, program)| process::runs(*pid, program)) {
                 process::signal(engine, Signal::KILL);
             }
         }
@@ -401,6 +407,12 @@ impl Drop for ServerProcess {
             eprintln!("--- the server's log ---\n{}--- its end ---", self.log());
         }
     }
+}
+
+/// All live engines of a server, with their programs.
+fn all_engines(server: u32) -> Vec<(u32, &'static str)> {
+    let of = |program| process::children_running(server, program).into_iter().map(move |pid| (pid, program));
+    [ENGINE, NATIVE_ENGINE].into_iter().flat_map(of).collect()
 }
 
 fn read_all(mut conn: Conn) -> String {
@@ -444,16 +456,20 @@ fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REGENT_BIN") {
         return path.into();
     }
-    // target/PROFILE/deps/this-program
-    let program = std::env::current_exe().expect("this program has a path");
-    let target = program.ancestors().nth(3).expect("tests run from the target directory");
-    let binary = target.join("release/regent");
+    let binary = target_directory().join("release/regent");
     assert!(
         binary.is_file(),
         "there is no {}: run `make build` first, or set REGENT_BIN to the server to be tested",
         binary.display()
     );
     binary
+}
+
+/// Where cargo builds these tests.
+pub(crate) fn target_directory() -> PathBuf {
+    // target/PROFILE/deps/this-program
+    let program = std::env::current_exe().expect("this program has a path");
+    program.ancestors().nth(3).expect("tests run from the target directory").to_owned()
 }
 
 fn write_file(path: &Path, content: &[u8]) {

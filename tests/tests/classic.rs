@@ -230,12 +230,35 @@ fn flushed_output_arrives_while_the_script_runs() {
 }
 
 #[test]
-fn an_informational_status_leaves_the_answer_alone() {
-    let script = "<?php header('Link: </style.css>; rel=preload'); headers_send(103); echo 'body ', http_response_code();";
+fn early_hints_arrive_while_the_script_runs() {
+    let script = "<?php header('Link: </style.css>; rel=preload'); headers_send(103); \
+                  while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } \
+                  header('Link: </last.css>; rel=preload'); echo 'body ', http_response_code();";
     let server = Setup::new().file("index.php", script).start();
-    let answer = server.get("/").expect(200);
-    assert_eq!(answer.text(), "body 200");
-    assert_eq!(answer.header("link"), Some("</style.css>; rel=preload"));
+    let mut conn = server.connect();
+    conn.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    let hints = conn.head().unwrap().expect("the connection is open");
+    assert_eq!((hints.status, hints.reason.as_str()), (103, "Early Hints"));
+    assert_eq!(hints.header("link"), Some("</style.css>; rel=preload"));
+    server.write("go", "now");
+    let answer = conn.response().expect(200);
+    assert_eq!(
+        (answer.text().as_str(), answer.header("link")),
+        ("body 200", Some("</last.css>; rel=preload"))
+    );
+    server.stop();
+}
+
+#[test]
+fn early_hints_are_not_for_http_1_0() {
+    let script =
+        "<?php header('Link: </style.css>; rel=preload'); headers_send(103); usleep(20000); echo 'body';";
+    let server = Setup::new().file("index.php", script).start();
+    let mut conn = server.connect();
+    conn.send("GET / HTTP/1.0\r\nHost: x\r\n\r\n");
+    let answer = conn.response().expect(200);
+    assert_eq!((answer.text().as_str(), answer.header("link")), ("body", Some("</style.css>; rel=preload")));
+    assert!(answer.informational.is_empty());
     server.stop();
 }
 

@@ -74,6 +74,18 @@ fn requests_that_wait_survive_the_death_of_the_engine() {
 }
 
 #[test]
+fn an_engine_that_was_stopped_is_replaced() {
+    let server = Setup::new().file("index.php", "<?php echo 'ok';").start();
+    server.get("/").expect(200);
+    let stopped = server.engine();
+    assert!(signal(stopped, Signal::STOP));
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    assert_ne!(server.engine(), stopped);
+    server.wait_for_log("its process was stopped");
+    server.stop();
+}
+
+#[test]
 fn an_answer_that_had_begun_is_visibly_cut_short() {
     let server = Setup::new()
         .file("index.php", "<?php echo 'begun'; ob_flush(); flush(); while (true) { usleep(10000); }")

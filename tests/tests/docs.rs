@@ -18,6 +18,8 @@ fn the_configurations_in_the_documents_are_valid() {
             let directory = tempfile::tempdir().unwrap();
             fs::create_dir(directory.path().join("public")).unwrap();
             fs::write(directory.path().join("public/worker.php"), "<?php").unwrap();
+            libraries(&configuration)
+                .for_each(|library| fs::write(directory.path().join(library), "").unwrap());
             fs::write(directory.path().join("Caddyfile"), &configuration).unwrap();
             let output = validate(directory.path());
             let errors = String::from_utf8_lossy(&output.stderr);
@@ -106,13 +108,19 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }
 
+/// Of the native modules that a configuration names.
+fn libraries(configuration: &str) -> impl Iterator<Item = &str> {
+    configuration.split_whitespace().filter(|word| word.ends_with(".so"))
+}
+
 fn validate(directory: &Path) -> Output {
     regent_command(directory).args(["validate", "--config", "Caddyfile"]).output().unwrap()
 }
 
-/// Targets of the links that lead into the repository.
+/// Targets of the links that lead into the repository. Blocks of code have none, whatever their brackets look like.
 fn links(text: &str) -> Vec<String> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let prose: String = text.split("```").step_by(2).collect();
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 

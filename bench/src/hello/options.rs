@@ -28,10 +28,15 @@ pub struct Options {
     pub duration: Duration,
 
     /// Servers, in the order in which the odd rounds measure them
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "classic,worker,fpm,apache")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "respond,native,classic,worker,fpm,apache"
+    )]
     servers: Vec<ServerKind>,
 
-    /// PHP threads of Regent and children of php-fpm
+    /// Threads of Regent's PHP or native module, and children of php-fpm
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub threads: u16,
 
@@ -84,7 +89,7 @@ mod tests {
         let options = Options::parse_from(["regent-bench"]);
         assert_eq!(options.connections(), [1, 10, 100, 500]);
         assert_eq!((options.rounds, options.duration), (5, Duration::from_secs(3)));
-        assert_eq!(options.servers().len(), 4);
+        assert_eq!(options.servers().len(), 6);
         assert_eq!(options.most_connections(), 500);
     }
 

@@ -86,8 +86,8 @@ impl Demand {
     /// Processes of a fixed pool.
     ///
     /// Prefork holds one for each keep-alive connection. With a connection for each request the pool's number is the
-    /// best: of 4 to 545 processes on two cores, 4 and 8 served 27,000 to 28,000 requests a second from 50 to 1,000
-    /// users, 64 served 20,000 to 24,000, 150 served 15,000 to 18,000 and 545 served 10,000 to 13,000.
+    /// best, as more processes only take each other's time: on two cores and with 50 to 500 users, the distribution's 5
+    /// to 10 served 24,000 to 25,000 requests a second, and 545 served 9,000 to 10,000 (bench/results/sweep).
     fn fixed(self, number: u16) -> u32 {
         match self.connections {
             Connections::PerRequest => u32::from(number),

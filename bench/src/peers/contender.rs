@@ -7,6 +7,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::site::Script;
+
 /// One server of a comparison: `classic`, `fpm:default`, `frankenphp-worker` …
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Contender {
@@ -29,6 +31,12 @@ pub enum ServerKind {
     Classic,
     /// Regent, a worker script that handles requests in a loop
     Worker,
+    /// Regent, a native module in C++ that is compiled for the run, in its engine
+    Native,
+    /// The same module in the server itself, on its I/O threads
+    NativeInline,
+    /// Regent without PHP: its own `respond`, the floor of what the server, the machine and the load can do
+    Respond,
     /// The distribution's nginx and php-fpm over a Unix socket
     Fpm,
     /// The same with connections that nginx keeps to php-fpm: more throughput, but starving clients
@@ -56,6 +64,11 @@ impl Contender {
             Kind::BuiltIn(kind) => Some(kind),
             Kind::External(_) => None,
         }
+    }
+
+    /// Whether it can be asked for this script. What an external server has is known when it is started.
+    pub fn has(&self, script: Script) -> bool {
+        self.built_in().is_none_or(|kind| kind.has(script))
     }
 
     /// What names this contender on the command line: unique, and the same in every run.
@@ -127,17 +140,38 @@ impl<'de> Deserialize<'de> for Contender {
 
 impl ServerKind {
     pub fn is_regent(self) -> bool {
-        matches!(self, Self::Classic | Self::Worker)
+        match self {
+            Self::Classic | Self::Worker | Self::Native | Self::NativeInline | Self::Respond => true,
+            Self::Fpm | Self::FpmKept | Self::Apache => false,
+        }
+    }
+
+    /// Whether it is the module that a C++ compiler makes.
+    pub fn is_native(self) -> bool {
+        matches!(self, Self::Native | Self::NativeInline)
+    }
+
+    /// Whether it has this script, or what does the same.
+    pub fn has(self, script: Script) -> bool {
+        match self {
+            Self::Native | Self::NativeInline => matches!(script, Script::Hello | Script::Sleep),
+            Self::Respond => script == Script::Hello,
+            _ => true,
+        }
     }
 
     pub fn is_fpm(self) -> bool {
         matches!(self, Self::Fpm | Self::FpmKept)
     }
 
-    fn identity(self) -> &'static str {
+    /// On the command line, in names of files, and in the palette.
+    pub fn identity(self) -> &'static str {
         match self {
             Self::Classic => "classic",
             Self::Worker => "worker",
+            Self::Native => "native",
+            Self::NativeInline => "native-inline",
+            Self::Respond => "respond",
             Self::Fpm => "fpm",
             Self::FpmKept => "fpm-kept",
             Self::Apache => "apache",
@@ -150,6 +184,9 @@ impl fmt::Display for ServerKind {
         f.pad(match self {
             Self::Classic => "Regent classic",
             Self::Worker => "Regent worker",
+            Self::Native => "Regent native",
+            Self::NativeInline => "Regent native, inline",
+            Self::Respond => "Regent without PHP",
             Self::Fpm => "nginx + php-fpm",
             Self::FpmKept => "nginx + php-fpm, kept",
             Self::Apache => "Apache + mod_php",
@@ -168,7 +205,9 @@ mod tests {
 
     #[test]
     fn an_identity_is_read_as_what_it_came_from() {
-        for text in ["classic", "worker", "fpm", "fpm-kept:default", "apache:default", "frankenphp-worker"] {
+        for text in
+            ["classic", "native-inline", "fpm", "fpm-kept:default", "apache:default", "frankenphp-worker"]
+        {
             assert_eq!(parse(text).identity(), text);
         }
         assert_eq!(parse("fpm"), Contender::from(ServerKind::Fpm));

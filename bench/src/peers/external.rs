@@ -149,6 +149,7 @@ impl External {
             external.addresses
         );
         ensure!(!external.pools.is_empty(), "pools: at least one of \"fixed\" and \"scaling\" is needed");
+        ensure!(external.paths.info.is_some(), "paths: info is missing");
         if let Some(name) = external.files.keys().find(|name| name.contains('/')) {
             bail!("files: {name:?} is a path, but must be the name of a file in the server's directory");
         }
@@ -292,7 +293,10 @@ static = "/static"
     fn a_described_server_is_started_checked_and_ended() {
         let (mut server, _site) = start_toy(TOY, Pool::Fixed(3)).expect("python3 is installed");
         let description = server.describe();
-        assert_eq!((description.label.as_str(), description.php.php.as_str()), ("Toy", "3 of 3"));
+        assert_eq!(
+            (description.label.as_str(), description.php.map(|php| php.php)),
+            ("Toy", Some("3 of 3".to_owned()))
+        );
         assert!(description.software[0].starts_with("Python 3"), "{:?}", description.software);
         assert!(server.check().expect("it still runs") > 128);
         assert_eq!(server.addresses(4).len(), 2);
@@ -335,6 +339,7 @@ static = "/static"
             ("addresses = 2", "adresses = 2", "adresses"),
             ("identity = \"toy\"", "identity = \"Toy!\"", "identity"),
             ("hello = \"/\"", "", "hello"),
+            ("info = \"/info\"", "", "info"),
             ("pools = [\"fixed\"]", "pools = []", "pools"),
             ("\"server.py\"", "\"../server.py\"", "files"),
         ] {

@@ -5,6 +5,7 @@ mod apache;
 mod contender;
 mod external;
 mod fpm;
+mod module;
 pub mod programs;
 mod regent;
 mod server;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::contender::{Contender, Kind, ServerKind, Tuning};
 pub use self::external::External;
 use self::fpm::Upstream;
+use self::regent::{Mode, Place};
 #[cfg(test)]
 pub use self::server::PhpInfo;
 pub use self::server::{Description, Server};
@@ -59,7 +61,7 @@ pub struct Plan<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Threads or processes that run PHP.
+/// Threads or processes that run PHP, or a native module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pool {
@@ -70,8 +72,15 @@ pub enum Pool {
 /// Starts a server and checks that it is the right one, with the right settings and the right answer of every script.
 pub fn start(contender: &Contender, plan: &Plan) -> Result<Server> {
     let parts = match &contender.kind {
-        Kind::BuiltIn(ServerKind::Classic) => regent::start(regent::Mode::Classic, contender.tuning, plan),
-        Kind::BuiltIn(ServerKind::Worker) => regent::start(regent::Mode::Worker, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Classic) => regent::start(Mode::Classic, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Worker) => regent::start(Mode::Worker, contender.tuning, plan),
+        Kind::BuiltIn(ServerKind::Native) => {
+            regent::start(Mode::Native(Place::Engine), contender.tuning, plan)
+        }
+        Kind::BuiltIn(ServerKind::NativeInline) => {
+            regent::start(Mode::Native(Place::Inline), contender.tuning, plan)
+        }
+        Kind::BuiltIn(ServerKind::Respond) => regent::start(Mode::Respond, contender.tuning, plan),
         Kind::BuiltIn(ServerKind::Fpm) => fpm::start(Upstream::Fresh, contender.tuning, plan),
         Kind::BuiltIn(ServerKind::FpmKept) => fpm::start(Upstream::Kept, contender.tuning, plan),
         Kind::BuiltIn(ServerKind::Apache) => apache::start(contender.tuning, plan),
@@ -130,7 +139,7 @@ struct Parts {
     /// It listens on this many loopback addresses.
     addresses: u8,
     paths: Paths,
-    /// The last one runs PHP; the one in front of it comes first.
+    /// The last one runs PHP or the module; the one in front of it comes first.
     daemons: Vec<Daemon>,
     php_threads: Option<PhpThreads>,
     banner: Option<String>,
@@ -144,7 +153,8 @@ struct Parts {
 #[serde(deny_unknown_fields)]
 struct Paths {
     hello: String,
-    info: String,
+    /// Only a server without PHP has none.
+    info: Option<String>,
     sleep: Option<String>,
     slow: Option<String>,
     large: Option<String>,
@@ -166,6 +176,11 @@ impl Paths {
         }
     }
 
+    /// Of a server that has nothing but 128 periods.
+    fn hello_alone(path: String) -> Self {
+        Self { hello: path, info: None, sleep: None, slow: None, large: None, upload: None, files: None }
+    }
+
     /// Those of the site's own scripts.
     fn classic() -> Self {
         use crate::site::{
@@ -173,7 +188,7 @@ impl Paths {
         };
         Self {
             hello: HELLO_PATH.to_owned(),
-            info: INFO_PATH.to_owned(),
+            info: Some(INFO_PATH.to_owned()),
             sleep: Some(SLEEP_PATH.to_owned()),
             slow: Some(SLOW_PATH.to_owned()),
             large: Some(LARGE_PATH.to_owned()),

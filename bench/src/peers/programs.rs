@@ -8,6 +8,10 @@ use std::process::Command;
 /// Debian's directory of Apache modules.
 pub const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
 
+/// What compiles a native module, and Debian's package of it.
+pub const COMPILER: &str = "c++";
+pub const COMPILER_PACKAGE: &str = "g++";
+
 /// A program or module of one PHP version, such as `php-fpm8.2` or `libphp8.2.so`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhpProgram {

@@ -16,7 +16,7 @@ use crate::supervise::Daemon;
 pub struct Server {
     contender: Contender,
     label: String,
-    php: PhpInfo,
+    php: Option<PhpInfo>,
     hello_bytes: u64,
     parts: Parts,
 }
@@ -29,7 +29,8 @@ pub struct Description {
     pub label: String,
     /// Name and version of each program.
     pub software: Vec<String>,
-    pub php: PhpInfo,
+    /// `None` of a server that answers without PHP.
+    pub php: Option<PhpInfo>,
     /// Of an answer of the hello script, on the wire.
     pub answer_bytes: u64,
     pub configuration: Vec<ConfigurationFile>,
@@ -47,7 +48,7 @@ pub struct PhpInfo {
 }
 
 impl Server {
-    /// Checks the programs that were started, their PHP, and the answer of every script.
+    /// Checks the programs that were started, their PHP if they have one, and the answer of every script.
     pub(super) fn inspect(contender: Contender, label: String, mut parts: Parts) -> Result<Self> {
         let (php, hello_bytes) =
             inspect(&mut parts).with_context(|| format!("{label} is not as intended"))?;
@@ -119,7 +120,7 @@ impl Server {
     }
 }
 
-fn inspect(parts: &mut Parts) -> Result<(PhpInfo, u64)> {
+fn inspect(parts: &mut Parts) -> Result<(Option<PhpInfo>, u64)> {
     let php = match ask_php(parts) {
         Ok(php) => php,
         // A program that has ended meanwhile says more than the connection that it refused.
@@ -169,8 +170,8 @@ fn check_script(parts: &Parts, script: Script) -> Result<u64> {
     Ok(answer.wire_bytes)
 }
 
-fn ask_php(parts: &Parts) -> Result<PhpInfo> {
-    let path = &parts.paths.info;
+fn ask_php(parts: &Parts) -> Result<Option<PhpInfo>> {
+    let Some(path) = &parts.paths.info else { return Ok(None) };
     let answer = probe::get(addresses(parts.port, 1)[0], path)?;
     let info: PhpInfo = serde_json::from_str(&answer.body)
         .with_context(|| format!("{path} answers {}: {}", answer.status, start_of(&answer.body)))?;
@@ -178,7 +179,7 @@ fn ask_php(parts: &Parts) -> Result<PhpInfo> {
     ensure!(!info.jit, "its JIT is on, which no other server of this run has");
     match &parts.sapi {
         Some(sapi) if info.sapi != *sapi => bail!("its PHP is {:?} instead of {sapi:?}", info.sapi),
-        _ => Ok(info),
+        _ => Ok(Some(info)),
     }
 }
 

@@ -35,6 +35,7 @@ use crate::machine::Machine;
 use crate::peers::{Description, ServerKind};
 use crate::site::PHP_SETTINGS;
 use crate::statistics::{ROUNDS_TO_PUBLISH, Spread, distinct};
+use crate::suites::FLOOR;
 
 /// Everything that one run found out.
 #[derive(Debug, Serialize)]
@@ -163,9 +164,7 @@ fn promised(goals: &[Goal]) -> Section {
 
 fn measured_servers(servers: &[Description]) -> Section {
     let row = |server: &Description| {
-        let safety = if server.php.thread_safe { "thread-safe" } else { "not thread-safe" };
-        let php = format!("{}, {safety}", server.php.php);
-        vec![server.server.to_string(), server.software.join("; "), php]
+        vec![server.server.to_string(), server.software.join("; "), php_version(server)]
     };
     let configurations = servers.iter().flat_map(|server| {
         let named = move |name: &str| format!("{}: {name}", server.server);
@@ -182,6 +181,14 @@ fn measured_servers(servers: &[Description]) -> Section {
         figures: Vec::new(),
         notes: Vec::new(),
         attachments: configurations.collect(),
+    }
+}
+
+fn php_version(server: &Description) -> String {
+    match &server.php {
+        Some(php) if php.thread_safe => format!("{}, thread-safe", php.php),
+        Some(php) => format!("{}, not thread-safe", php.php),
+        None => "–".to_owned(),
     }
 }
 
@@ -205,7 +212,7 @@ fn p99(rows: &[Row]) -> Figure {
 fn figure(name: &str, title: &str, rows: &[Row], value: impl Fn(&Row) -> Spread, y: Axis) -> Figure {
     let series = |server: ServerKind| Series {
         label: server.to_string(),
-        identity: identity(server).to_owned(),
+        identity: server.identity().to_owned(),
         style: Style::Line,
         points: rows
             .iter()
@@ -215,7 +222,7 @@ fn figure(name: &str, title: &str, rows: &[Row], value: impl Fn(&Row) -> Spread,
     };
     Figure {
         name: name.to_owned(),
-        title: format!("{title}: 128-byte answer by PHP, keep-alive"),
+        title: format!("{title}: 128-byte answer, keep-alive"),
         x: measure("connections", "", Scale::Logarithmic),
         y,
         series: distinct(rows.iter().map(|row| row.server)).into_iter().map(series).collect(),
@@ -225,17 +232,6 @@ fn figure(name: &str, title: &str, rows: &[Row], value: impl Fn(&Row) -> Spread,
 
 fn measure(label: &str, unit: &str, scale: Scale) -> Axis {
     Axis { label: label.to_owned(), unit: unit.to_owned(), scale }
-}
-
-/// Its name in the palette.
-fn identity(server: ServerKind) -> &'static str {
-    match server {
-        ServerKind::Classic => "classic",
-        ServerKind::Worker => "worker",
-        ServerKind::Fpm => "fpm",
-        ServerKind::FpmKept => "fpm-kept",
-        ServerKind::Apache => "apache",
-    }
 }
 
 fn left(heading: &str) -> Column {
@@ -254,9 +250,9 @@ fn notes(results: &Results) -> Vec<String> {
              medians over the rounds, in parentheses the smallest and the largest."
         ),
         format!(
-            "Regent with {threads} PHP threads (worker: and one more for classic requests, idle), php-fpm with \
-             {threads} static children, Apache with a process for each connection; opcache on and JIT off \
-             everywhere, with the same settings."
+            "Regent with {threads} PHP threads (worker: and one more for classic requests, idle) or as many of a \
+             native module, php-fpm with {threads} static children, Apache with a process for each connection; opcache \
+             on and JIT off everywhere, with the same settings."
         ),
         "× php-fpm: the throughput's ratio to that of the same round; \"no difference\" where the spreads overlap."
             .to_owned(),
@@ -270,10 +266,14 @@ fn notes(results: &Results) -> Vec<String> {
              loop would have seen during long ones."
         ),
     ];
+    if results.summary.iter().any(|row| row.server == ServerKind::Respond) {
+        notes.push(FLOOR.to_owned());
+    }
     if rounds < ROUNDS_TO_PUBLISH {
         notes.push(format!("Fewer than {ROUNDS_TO_PUBLISH} rounds: no figure of this run may be published."));
     }
-    if results.servers.windows(2).any(|pair| pair[0].php.php != pair[1].php.php) {
+    let versions = results.servers.iter().filter_map(|server| server.php.as_ref()).map(|php| &php.php);
+    if distinct(versions).len() > 1 {
         notes
             .push("Not all servers answer with the same version of PHP: see the list of servers.".to_owned());
     }
@@ -343,14 +343,14 @@ mod tests {
             samples.push(Sample::made_up(ServerKind::Worker, 100, round, 100_000.0 + noise, 1.5));
             samples.push(Sample::made_up(ServerKind::Fpm, 100, round, 25_000.0 + noise, 5.6));
         }
-        let php = PhpInfo {
+        let php = Some(PhpInfo {
             php: "8.2.0".to_owned(),
             sapi: "fpm-fcgi".to_owned(),
             thread_safe: false,
             opcache: true,
             jit: false,
             validate_timestamps: true,
-        };
+        });
         let fpm = Description {
             server: ServerKind::Fpm.into(),
             label: ServerKind::Fpm.to_string(),

@@ -5,18 +5,18 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::tables::{
-    cell, doubts, introduction, median, number, percentile, points, section, select, servers,
+    FLOOR, cell, doubts, introduction, median, number, percentile, points, section, select, servers,
     servers_section, spread, table, text,
 };
 use super::{Length, Selection, Suite, in_turn};
 use crate::bench::{Bench, Case, LoadSpec, Request, Setup};
 use crate::generator::plan::{Connections, Limit};
-use crate::peers::Pool;
+use crate::peers::{Pool, ServerKind};
 use crate::record::Measurement;
 use crate::report::format;
 use crate::report::page::Page;
 
-/// PHP threads and connections.
+/// Threads of the pool and connections.
 const POINTS: [(u16, u32); 6] = [(8, 500), (1, 10), (2, 10), (2, 100), (4, 10), (4, 100)];
 
 const MOST_CONNECTIONS: u32 = 500;
@@ -90,6 +90,9 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
          law: what tells servers apart, beside the throughput."
             .to_owned(),
     ];
+    if all.iter().any(|m| m.server == ServerKind::Respond.identity()) {
+        figures.notes.push(FLOOR.to_owned());
+    }
     figures.notes.extend(doubts(all));
     Page {
         name: Suite::Fixed.name().to_owned(),
@@ -98,7 +101,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
             bench,
             selection.rounds,
             "How far is the tail from the mean when all threads are busy? A closed loop over keep-alive connections, \
-             128 bytes made by PHP; as many PHP threads (php-fpm: children) as the table says.",
+             128 bytes; as many threads of PHP or of the native module (php-fpm: children) as the table says.",
         ),
         sections: vec![figures, servers_section(bench)],
     }

@@ -10,11 +10,15 @@ pub mod scaling;
 pub mod sweep;
 mod tables;
 
+pub use self::tables::FLOOR;
+
 use anyhow::Result;
 
+use crate::arguments::SuiteOptions;
 use crate::bench::Bench;
 use crate::peers::Contender;
 use crate::report::page::Page;
+use crate::site::{Script, StaticFile};
 
 /// A question, and how it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +65,25 @@ impl Suite {
     /// The servers that are measured unless others are chosen.
     pub fn contenders(self) -> Vec<Contender> {
         let names: &[&str] = match self {
-            Self::Sweep => &["classic", "worker", "fpm", "apache", "fpm:default", "apache:default"],
-            Self::Fixed | Self::Overload | Self::Isolation | Self::Scaling | Self::Burst => {
-                &["classic", "worker", "fpm"]
-            }
+            Self::Sweep => &["native", "classic", "worker", "fpm", "apache", "fpm:default", "apache:default"],
+            Self::Fixed => &["respond", "native", "classic", "worker", "fpm"],
+            Self::Overload | Self::Isolation | Self::Scaling | Self::Burst => &["classic", "worker", "fpm"],
             Self::Files => &["classic", "fpm", "apache"],
         };
         names
             .iter()
             .map(|name| name.parse().expect("invariant: it names a server that is built in"))
             .collect()
+    }
+
+    /// What it asks of a server: one that lacks any of it cannot be measured.
+    pub fn scripts(self) -> &'static [Script] {
+        match self {
+            Self::Sweep | Self::Fixed => &[Script::Hello],
+            Self::Scaling | Self::Burst | Self::Overload => &[Script::Sleep],
+            Self::Isolation => &[Script::Sleep, Script::Slow],
+            Self::Files => &[Script::Static(StaticFile::Small), Script::Large, Script::Upload],
+        }
     }
 
     pub fn run(self, bench: &mut Bench, selection: &Selection) -> Result<Page> {
@@ -107,6 +120,12 @@ pub struct Selection {
     pub scenarios: Vec<String>,
 }
 
+impl Selection {
+    pub fn new(contenders: Vec<Contender>, options: &SuiteOptions, length: Length) -> Self {
+        Self { contenders, length, rounds: options.rounds(length), scenarios: options.scenarios.clone() }
+    }
+}
+
 /// A B C D in odd rounds, D C B A in even ones: whatever drifts hits all servers alike.
 pub fn in_turn<T>(items: &[T], round: u32) -> Vec<&T> {
     if round % 2 == 1 { items.iter().collect() } else { items.iter().rev().collect() }
@@ -120,5 +139,14 @@ mod tests {
     fn the_order_turns_with_each_round() {
         assert_eq!(in_turn(&[1, 2, 3], 1), [&1, &2, &3]);
         assert_eq!(in_turn(&[1, 2, 3], 2), [&3, &2, &1]);
+    }
+
+    #[test]
+    fn every_suite_can_measure_the_servers_that_it_is_about() {
+        for suite in Suite::ALL {
+            for contender in suite.contenders() {
+                assert!(suite.scripts().iter().all(|script| contender.has(*script)), "{contender}");
+            }
+        }
     }
 }

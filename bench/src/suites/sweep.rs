@@ -15,11 +15,11 @@ use crate::generator::plan::{Connections, Limit};
 use crate::peers::{Contender, Pool};
 use crate::record::Measurement;
 use crate::report::format;
-use crate::report::page::{Figure, Page, Scale, Section, Series, Style};
+use crate::report::page::{Figure, Page, Scale, Section, Style, Table};
 
 /// A stricter limit beside that of 3 s.
 const STRICT_LIMIT: Duration = Duration::from_millis(100);
-/// PHP threads or children of every server that has a fixed number.
+/// Threads, children or processes of every server that has a fixed number.
 const THREADS: u16 = 8;
 /// Users of one generator process; descriptors and a core bound it.
 const USERS_OF_A_PROCESS: u32 = 10_000;
@@ -91,6 +91,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
     figures.tables.push(rows(all));
     figures.notes = notes(all);
     let mut sections = vec![curves];
+    sections.extend(compiled_against_php(all));
     sections.extend(servers(all).iter().map(|(identity, label)| as_in_the_original(all, identity, label)));
     sections.extend([figures, servers_section(bench)]);
     Page {
@@ -99,8 +100,9 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
         introduction: introduction(
             bench,
             selection.rounds,
-            "How many users at once can a PHP server answer within 3 s? A closed loop of users, each request over a \
-             connection of its own (no keep-alive), for 128 bytes made by PHP.",
+            "How many users at once can a server answer within 3 s? A closed loop of users, each request over a \
+             connection of its own (no keep-alive), for 128 bytes: made by PHP, by compiled code (Regent native), or \
+             by the server itself (Regent without PHP).",
         ),
         sections,
     }
@@ -145,23 +147,73 @@ fn miss_rate(measurement: &Measurement, limit: Duration) -> f64 {
     measurement.outcome.misses(limit) as f64 / requests as f64
 }
 
+/// The comparison that the original benchmark draws, by one server: its handlers are compiled, and what they are
+/// measured against is PHP. `None` unless there are both.
+fn compiled_against_php(all: &[Measurement]) -> Option<Section> {
+    let measured = |names: &[&str]| -> Vec<(String, String)> {
+        servers(all).into_iter().filter(|(identity, _)| names.contains(&identity.as_str())).collect()
+    };
+    let (compiled, php) = (measured(&COMPILED), measured(&PHP));
+    if compiled.is_empty() || php.is_empty() {
+        return None;
+    }
+    let of_both = |figure: Figure| {
+        let is_shown = |identity: &str| COMPILED.contains(&identity) || PHP.contains(&identity);
+        only(figure, "compiled-against-php", "Compiled code against PHP", is_shown)
+    };
+    let mut section = section("Compiled code against PHP, on one server");
+    section.figures = vec![of_both(throughput(all)), of_both(mean(all)), of_both(latency(all, 0.99))];
+    section.tables.push(advantage(all, &compiled, &php));
+    Some(section)
+}
+
+const COMPILED: [&str; 2] = ["native", "native-inline"];
+const PHP: [&str; 2] = ["classic", "worker"];
+
+/// How many times the throughput of PHP compiled code has, at each point.
+fn advantage(all: &[Measurement], compiled: &[(String, String)], php: &[(String, String)]) -> Table {
+    let versus = php.iter().map(|(_, label)| number(&format!("× {label}")));
+    let columns = [number("users"), text("server"), number("req/s")].into_iter().chain(versus).collect();
+    let mut rows = Vec::new();
+    for point in points(all) {
+        for (identity, label) in compiled {
+            let own = select(all, &point, identity);
+            let throughput = cell(spread(&own, |m| Some(m.outcome.throughput())), format::count);
+            let mut row = vec![point.clone(), label.clone(), throughput];
+            row.extend(
+                php.iter().map(|(php, _)| ratio(&own, &select(all, &point, php), |m| m.outcome.throughput())),
+            );
+            rows.push(row);
+        }
+    }
+    table("Throughput, and its ratio to that of PHP in the same rounds", columns, rows)
+}
+
 /// The two plots of the original benchmark, for one server: red crosses and a Bézier trend.
 fn as_in_the_original(all: &[Measurement], identity: &str, label: &str) -> Section {
-    let own = |figure: Figure| {
-        let series: Vec<Series> =
-            figure.series.iter().filter(|series| series.identity == identity).cloned().collect();
-        let name = format!("{}-{}", figure.name, identity.replace(':', "-"));
-        Figure { name, title: format!("{label}: {}", figure.title), series, ..figure }
-    };
+    let own = |figure| only(figure, &identity.replace(':', "-"), label, |server| server == identity);
     let mut section = section(label);
-    let y = axis("mean latency", "ms", Scale::Linear);
-    let mean = figure("sweep-mean", "Mean latency over concurrency", users_axis(), y);
-    let mean = over_points(all, mean, Style::Trend, |m| m.outcome.latencies().mean_ms());
-    section.figures = vec![own(throughput(all)), own(mean)];
+    section.figures = vec![own(throughput(all)), own(mean(all))];
     section
 }
 
-fn rows(all: &[Measurement]) -> crate::report::page::Table {
+fn mean(all: &[Measurement]) -> Figure {
+    let y = axis("mean latency", "ms", Scale::Linear);
+    let empty = figure("sweep-mean", "Mean latency over concurrency", users_axis(), y);
+    over_points(all, empty, Style::Trend, |m| m.outcome.latencies().mean_ms())
+}
+
+/// A figure with only some of its servers.
+fn only(figure: Figure, name: &str, label: &str, is_shown: impl Fn(&str) -> bool) -> Figure {
+    Figure {
+        name: format!("{}-{name}", figure.name),
+        title: format!("{label}: {}", figure.title),
+        series: figure.series.into_iter().filter(|series| is_shown(&series.identity)).collect(),
+        ..figure
+    }
+}
+
+fn rows(all: &[Measurement]) -> Table {
     let columns = vec![
         number("users"),
         text("server"),
@@ -213,13 +265,13 @@ fn percent(value: f64) -> String {
 fn notes(all: &[Measurement]) -> Vec<String> {
     let mut notes = vec![
         format!(
-            "Regent and php-fpm with {THREADS} PHP threads or children. Latency is from the call of connect to the \
+            "Regent with {THREADS} threads of PHP or of the native module, php-fpm with as many children. Latency is from the call of connect to the \
              end of the answer; a request without a right answer within 3 s is a miss (given up after 9 s)."
         ),
-        "Servers with default settings have those of their distribution: listen backlogs of 511, few processes. \
-         Apache has 545 processes otherwise, as keep-alive connections need; without them the distribution's few are \
-         faster, as long as its listen queue does not overflow."
-            .to_owned(),
+        format!(
+            "Apache has {THREADS} processes, the best for a connection for each request. Servers with default settings \
+             have those of their distribution: listen backlogs of 511, and of Apache 5 to 150 processes."
+        ),
         "The loop is closed: the mean latency is concurrency ÷ throughput, whatever the server; the tail is what \
          tells servers apart."
             .to_owned(),

@@ -10,6 +10,11 @@ use crate::statistics::{ROUNDS_TO_PUBLISH, Spread, distinct};
 /// Latest sending of an open loop, at the 99th percentile: a later generator has measured itself.
 const LARGEST_LAG_MS: f64 = 1.0;
 
+/// What the rows of `respond` are for.
+pub const FLOOR: &str = "Regent without PHP answers the same bytes by its own respond, on the thread of the connection: \
+                         its p99 ÷ mean is what the load generator, the machine and the server have of a tail with \
+                         nothing behind them, and the part of the others' that is not their pools'.";
+
 /// The measurements of one server at one point, over the rounds.
 pub fn select<'m>(all: &'m [Measurement], point: &str, server: &str) -> Vec<&'m Measurement> {
     all.iter().filter(|m| m.point == point && m.server == server).collect()
@@ -192,12 +197,14 @@ fn without_ports(text: &str) -> String {
 }
 
 fn server_row(server: &Description) -> Vec<String> {
-    let safety = if server.php.thread_safe { "thread-safe" } else { "not thread-safe" };
-    vec![
-        server.label.clone(),
-        server.software.join("; "),
-        format!("{} ({}), {safety}", server.php.php, server.php.sapi),
-    ]
+    let php = server.php.as_ref().map_or_else(
+        || "–".to_owned(),
+        |php| {
+            let safety = if php.thread_safe { "thread-safe" } else { "not thread-safe" };
+            format!("{} ({}), {safety}", php.php, php.sapi)
+        },
+    );
+    vec![server.label.clone(), server.software.join("; "), php]
 }
 
 /// What makes a measurement doubtful, one line each; empty for a sound one.

@@ -35,7 +35,11 @@ pub(crate) async fn answer(
         Call::RemoveThreads => changes::remove(control, query).await,
         Call::RestartWorkers => {
             query::none(query)?;
-            changes::restart(control).await
+            changes::restart_workers(control).await
+        }
+        Call::RestartNative => {
+            query::none(query)?;
+            changes::restart_native(control).await
         }
         Call::Queue => Ok(ok(&Queue::of(control.pools().await?))),
         Call::Statistics => Ok(ok(&control.statistics().await?)),

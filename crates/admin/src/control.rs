@@ -13,10 +13,11 @@ use std::sync::Arc;
 /// The futures run on the listener's runtime and must not block it. A change goes on when the client that asked for it
 /// hangs up: its future is polled to the end. A question's is dropped.
 pub trait Control: Send + Sync + 'static {
-    /// All PHP threads, in the order of their indices.
+    /// All threads: PHP's, in the order of their indices, then those of native modules.
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>>;
 
-    /// All pools: first the one of classic requests, then those of the workers in the order of the configuration.
+    /// All pools: first the one of classic requests, then those of the workers and those of the native services, each in the
+    /// order of the configuration.
     fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>>;
 
     /// Adds threads to the pool with this [`Pool::name`]: all of them or, with an error, none. Ready when it is decided;
@@ -31,7 +32,10 @@ pub trait Control: Send + Sync + 'static {
     /// the old ones may still be running.
     fn restart_workers(&self) -> BoxFuture<'_, Result<Restarted, Refusal>>;
 
-    /// Whether a request that came now would be served by PHP.
+    /// Loads all native modules anew, without a request being lost or refused. Ready when the new ones serve; requests of the
+    /// old ones may still be running. Modules that cannot be loaded are refused, and the old ones go on.
+    fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>>;
+    /// Whether a request that came now would be served.
     fn readiness(&self) -> BoxFuture<'_, Readiness>;
 
     /// The metrics in the text format of Prometheus, version 0.0.4.
@@ -60,7 +64,7 @@ pub struct Change {
 /// What was restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restarted {
-    /// Threads that run worker scripts; 0 when there are none.
+    /// Threads that run worker scripts, or native modules; 0 when there are none.
     pub restarted: u32,
 }
 
@@ -85,7 +89,7 @@ pub enum Refusal {
     Unavailable(String),
 }
 
-/// Whether requests are served by PHP.
+/// Whether requests are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,

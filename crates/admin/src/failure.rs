@@ -40,7 +40,7 @@ pub(crate) enum Failure {
     RepeatedParameter(&'static str),
     #[error("`count={0}` is no number of threads; give one from 1 to 65535")]
     Count(String),
-    #[error("no worker has the file or name `{name}`; {known}")]
+    #[error("no worker or native service has the file or name `{name}`; {known}")]
     UnknownWorker { name: String, known: String },
     #[error("there are no classic threads; name a worker with `worker=FILE`")]
     NoClassicPool,

@@ -1,13 +1,12 @@
 //! The admin listener's sockets.
 
 use crate::address::Address;
+use regent_http::SocketFile;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
 
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 128;
@@ -28,10 +27,6 @@ pub(crate) enum Listener {
     Unix(UnixListener, SocketFile),
 }
 
-/// Removes the file at the end.
-#[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
-
 /// Why the admin listener cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("the admin listener cannot listen on {address}: {cause}{}", hint(.cause))]
@@ -49,7 +44,8 @@ pub struct BindError {
 pub fn bind(address: &Address) -> Result<Listeners, BindError> {
     let sockets = match address {
         Address::Tcp { host, port } => bind_tcp(host, *port),
-        Address::Unix(path) => bind_unix(path).map(|socket| vec![socket]),
+        Address::Unix(path) => regent_http::listen_unix(path, SOCKET_MODE)
+            .map(|(listener, file)| vec![Listener::Unix(listener, file)]),
     };
     match sockets {
         Ok(sockets) => Ok(Listeners { address: address.clone(), sockets }),
@@ -65,13 +61,6 @@ impl Listeners {
             Listener::Unix(..) => None,
         };
         self.sockets.iter().filter_map(tcp).collect()
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Gone already: what was wanted.
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -125,44 +114,6 @@ fn lacks_ipv6(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT))
 }
 
-fn bind_unix(path: &Path) -> io::Result<Listener> {
-    remove_stale(path)?;
-    // Bound under a name of its own, and moved into place when its mode is right: at no time may others connect.
-    let fresh = fresh_name(path);
-    remove_stale(&fresh)?;
-    let socket = UnixListener::bind(&fresh)?;
-    let file = SocketFile(fresh.clone());
-    std::fs::set_permissions(&fresh, PermissionsExt::from_mode(SOCKET_MODE))?;
-    socket.set_nonblocking(true)?;
-    std::fs::rename(&fresh, path)?;
-    // From here on there is nothing under that name to remove.
-    drop(file);
-    Ok(Listener::Unix(socket, SocketFile(path.to_owned())))
-}
-
-fn fresh_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    name.into()
-}
-
-/// Removes a socket that nobody listens on; anything else in the way is an error.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let file_type = match std::fs::symlink_metadata(path) {
-        Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if !file_type.is_socket() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists, and is no socket"));
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
-        Err(error) => Err(error),
-    }
-}
-
 fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
@@ -177,6 +128,8 @@ fn hint(cause: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
 
     fn tcp(text: &str) -> Result<Listeners, BindError> {
         bind(&text.parse().unwrap())
@@ -217,24 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("admin.sock");
-        // The standard library's listener leaves its file behind, as a killed server does.
-        drop(UnixListener::bind(&path).unwrap());
-        let _live = bind(&Address::Unix(path.clone())).unwrap();
-        let error = bind(&Address::Unix(path.clone())).unwrap_err();
-        assert_eq!(error.cause.kind(), io::ErrorKind::AddrInUse);
-        UnixStream::connect(&path).unwrap();
-    }
-
-    #[test]
-    fn a_file_in_the_way_is_kept() {
+    fn a_file_in_the_way_is_to_be_removed_by_hand() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("precious");
         std::fs::write(&path, "data").unwrap();
-        let error = bind(&Address::Unix(path.clone())).unwrap_err();
+        let error = bind(&Address::Unix(path)).unwrap_err();
         assert!(error.to_string().contains("is no socket; remove it"), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "data");
     }
 }

@@ -4,12 +4,22 @@ use crate::milliseconds;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Threads that take requests from one queue: those of classic requests, or those of one worker script.
+/// What runs requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    Php,
+    /// Compiled modules.
+    Native,
+}
+
+/// Threads that take requests from one queue: those of classic requests, of one worker script, or of one native service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Unique among the pools; the worker's name, or `classic`.
+    /// Unique among the pools; the name of the worker or of the service, or `classic`.
     pub name: String,
-    /// The worker's script, absolute; `None` for classic requests.
+    pub engine: Engine,
+    /// The worker's script, absolute; `None` for classic requests and native services.
     pub worker: Option<String>,
     pub threads: ThreadCounts,
     /// Threads that it has at least, as configured (`num`).

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 /// `worker=FILE&count=N`
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// A worker's file or name; `None`: the pool of classic requests.
+    /// A worker's file or name, or a native service's name; `None`: the pool of classic requests.
     pub worker: Option<String>,
     pub count: NonZeroU16,
 }

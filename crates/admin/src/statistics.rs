@@ -1,7 +1,7 @@
 //! Figures of the last seconds.
 
 use crate::milliseconds;
-use crate::pool::Pool;
+use crate::pool::{Engine, Pool};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub struct Statistics {
     pub routes: Vec<RouteStatistics>,
     /// Newest first; some hundred at most.
     pub scale_events: Vec<ScaleEvent>,
-    /// Engines that run, newest first.
+    /// Engines that run: PHP's, newest first, then those of native modules.
     pub generations: Vec<Generation>,
 }
 
@@ -44,29 +44,44 @@ pub struct RouteStatistics {
     /// The promise that misses are counted against (`deadline`); `None`: there is none.
     #[serde(with = "milliseconds::optional", rename = "deadline_ms")]
     pub deadline: Option<Duration>,
+    /// `None`: it may have as many threads as there are.
+    pub lane: Option<Lane>,
     #[serde(flatten)]
     pub traffic: Traffic,
+}
+
+/// The bounds of a route that is slow, or whose lane is pinned, at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Threads that it may hold.
+    pub limit: u32,
+    /// Its requests that are in the pool's queue or running.
+    pub inside: u32,
+    /// Its requests that wait for their turn.
+    pub waiting: u32,
 }
 
 /// Requests that ended within [`Statistics::window`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Answered by PHP, those with errors among them.
+    /// Answered by an engine, those with errors among them.
     pub requests: u64,
-    /// Answered 5xx by PHP, or not answered because of it (502, 504). Shed ones are apart.
+    /// Answered 5xx by an engine, or not answered because of it (502, 504). Shed ones are apart.
     pub errors: u64,
     /// Answered later than the route's deadline.
     pub deadline_misses: u64,
     pub shed: Shed,
-    /// Time in the queue, of [`Self::requests`]. Each of the three is `None` when there were none, or when it is not known.
+    /// Time in the queue, of [`Self::requests`]. Each of the four is `None` when there were none.
     pub queue: Option<Percentiles>,
-    /// Time on a PHP thread.
+    /// Time on a thread.
     pub execution: Option<Percentiles>,
-    /// From the head's arrival to the answer's end.
+    /// CPU time of those of which it was measured: about one in 16.
+    pub cpu: Option<Percentiles>,
+    /// From the first byte of the head to the last byte of the answer.
     pub total: Option<Percentiles>,
 }
 
-/// Requests that were turned away without PHP, by reason.
+/// Requests that were turned away without an engine, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shed {
     pub queue_full: u64,
@@ -74,8 +89,8 @@ pub struct Shed {
     pub wait_time: u64,
     /// Could not have met the route's deadline.
     pub deadline: u64,
-    /// The server was stopping.
-    pub draining: u64,
+    /// As many requests as `max_connections` allows were with the service.
+    pub max_connections: u64,
     /// Their clients hung up while they waited.
     pub client_gone: u64,
 }
@@ -110,7 +125,8 @@ pub struct ScaleEvent {
 /// One run of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
-    /// Counts from 1.
+    pub engine: Engine,
+    /// Counts from 1, for each kind of engine.
     pub number: u64,
     #[serde(with = "milliseconds::unix", rename = "started_at_unix_ms")]
     pub started_at: SystemTime,
@@ -120,6 +136,6 @@ pub struct Generation {
 
 impl Shed {
     pub fn total(&self) -> u64 {
-        self.queue_full + self.wait_time + self.deadline + self.draining + self.client_gone
+        self.queue_full + self.wait_time + self.deadline + self.max_connections + self.client_gone
     }
 }

@@ -1,6 +1,7 @@
 //! PHP threads, and the form in which FrankenPHP lists them.
 
 use crate::milliseconds::since_1970;
+use crate::pool::Engine;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -12,18 +13,20 @@ pub struct Threads {
     pub reserved: u32,
 }
 
-/// A PHP thread, or a process of an engine that has no threads.
+/// A thread of an engine, or a process of one that has no threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
+    /// Its number in its engine.
     pub index: u32,
+    pub engine: Engine,
     /// [`crate::Pool::name`]
     pub pool: String,
-    /// The worker's script, absolute; `None` for classic requests.
+    /// The worker's script, absolute; `None` for classic requests and native services.
     pub worker: Option<String>,
     pub activity: Activity,
     /// Requests that it has served.
     pub requests: u64,
-    /// Bytes that PHP has allocated in it.
+    /// Bytes that PHP has allocated in it; 0 where nobody counts them.
     pub memory: u64,
 }
 
@@ -60,12 +63,13 @@ pub struct ThreadList {
     pub reserved_thread_count: u32,
 }
 
-/// A thread as FrankenPHP lists it (its `docs/metrics.md`, from 1.12.1 on), and what Regent adds: the last four fields.
+/// A thread as FrankenPHP lists it (its `docs/metrics.md`, from 1.12.1 on), and what Regent adds: the last five fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ThreadState {
     pub index: u32,
-    /// `Regular PHP Thread`, or `Worker PHP Thread - ` and the script: dashboards cut it at that.
+    /// `Regular PHP Thread`, `Worker PHP Thread - ` and the script (dashboards cut it at that), or `Native Thread - ` and
+    /// the service.
     pub name: String,
     /// `booting`, `ready` (busy or not) or `shutting down`.
     pub state: String,
@@ -80,6 +84,7 @@ pub struct ThreadState {
     pub request_count: u64,
     /// Bytes.
     pub memory_usage: u64,
+    pub engine: Engine,
     pub pool: String,
     pub worker: Option<String>,
     /// `starting`, `backoff`, `idle`, `busy`, `stuck` or `leaving`.
@@ -100,9 +105,10 @@ impl ThreadList {
 
 impl Thread {
     fn state(self, now: SystemTime) -> ThreadState {
-        let name = match &self.worker {
-            Some(file) => format!("Worker PHP Thread - {file}"),
-            None => "Regular PHP Thread".to_owned(),
+        let name = match (self.engine, &self.worker) {
+            (Engine::Native, _) => format!("Native Thread - {}", self.pool),
+            (Engine::Php, Some(file)) => format!("Worker PHP Thread - {file}"),
+            (Engine::Php, None) => "Regular PHP Thread".to_owned(),
         };
         let (state, activity) = self.activity.names();
         let (is_waiting, waiting) = match self.activity {
@@ -126,6 +132,7 @@ impl Thread {
             request_started_at: started_at.map_or(0, since_1970),
             request_count: self.requests,
             memory_usage: self.memory,
+            engine: self.engine,
             pool: self.pool,
             worker: self.worker,
             activity: activity.to_owned(),
@@ -169,6 +176,7 @@ mod tests {
     fn state(worker: Option<&str>, activity: Activity) -> ThreadState {
         let thread = Thread {
             index: 3,
+            engine: Engine::Php,
             pool: "classic".into(),
             worker: worker.map(Into::into),
             activity,
@@ -191,7 +199,7 @@ mod tests {
             "IsWaiting": false, "IsBusy": true, "WaitingSinceMilliseconds": 0,
             "CurrentURI": "/slow?a=1", "CurrentMethod": "GET", "RequestStartedAt": STARTED,
             "RequestCount": 42, "MemoryUsage": 2_097_152,
-            "Pool": "classic", "Worker": "/app/worker.php", "Activity": "busy", "RunningMilliseconds": 1_500,
+            "Engine": "php", "Pool": "classic", "Worker": "/app/worker.php", "Activity": "busy", "RunningMilliseconds": 1_500,
         });
         assert_eq!(json, expected);
     }

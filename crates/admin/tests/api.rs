@@ -16,15 +16,19 @@ use tokio::sync::Notify;
 fn threads_are_listed_as_frankenphp_lists_them() {
     let site = Site::start();
     let list = site.get("/frankenphp/threads").json();
-    assert_eq!(list["ReservedThreadCount"], 10);
+    assert_eq!(list["ReservedThreadCount"], 16);
     let threads = list["ThreadDebugStates"].as_array().unwrap();
-    assert_eq!(threads.len(), 6);
+    assert_eq!(threads.len(), 8);
     assert_eq!(threads[0]["Name"], "Regular PHP Thread");
     assert_eq!(threads[0]["CurrentURI"], HOSTILE_URI);
     assert_eq!(threads[0]["IsBusy"], true);
     assert_eq!(threads[2]["Name"], format!("Worker PHP Thread - {WORKER}"));
+    assert_eq!(
+        (&threads[6]["Name"], &threads[6]["Engine"]),
+        (&json!("Native Thread - hello"), &json!("native"))
+    );
     assert_eq!(threads[2]["WaitingSinceMilliseconds"], 1_234);
-    assert_eq!(site.get("/regent/threads").json()["ReservedThreadCount"], 10);
+    assert_eq!(site.get("/regent/threads").json()["ReservedThreadCount"], 16);
 }
 
 #[test]
@@ -36,7 +40,9 @@ fn threads_are_added_and_removed() {
     assert_eq!(added, json!({ "pool": "app", "worker": WORKER, "added": 3, "total": 7 }));
     let removed = site.call("DELETE", "/frankenphp/threads?worker=app&count=6").json();
     assert_eq!(removed, json!({ "pool": "app", "worker": WORKER, "removed": 6, "total": 1 }));
-    assert_eq!(site.fake.state().threads, [3, 1]);
+    assert_eq!(site.fake.state().threads, [3, 1, 2]);
+    let added = site.call("PUT", "/regent/threads?worker=hello&count=2").json();
+    assert_eq!(added, json!({ "pool": "hello", "worker": null, "added": 2, "total": 4 }));
     assert_eq!(site.call("PUT", "/regent/threads?count=5").status, 200);
     let full = site.call("PUT", "/regent/threads").error();
     assert_eq!(full, "the pool has 8 threads, as many as it may: raise `max_threads` in the configuration");
@@ -56,6 +62,7 @@ fn bad_input_is_refused_and_changes_nothing() {
         ("cuont=1", 400, "there are `worker` and `count`"),
         ("worker=/no/such.php", 404, WORKER),
         ("worker=", 404, WORKER),
+        ("worker=no", 404, "`hello`"),
         ("worker=classic", 404, WORKER),
         ("worker=app&count=8", 409, "the pool has 4 threads"),
         ("count=65535", 409, "the pool has 2 threads"),
@@ -66,7 +73,7 @@ fn bad_input_is_refused_and_changes_nothing() {
             assert!(answer.error().contains(hint), "{method} {query}: {answer:?}");
         }
     }
-    assert_eq!(site.fake.state().threads, [2, 4]);
+    assert_eq!(site.fake.state().threads, [2, 4, 2]);
 }
 
 #[test]
@@ -85,6 +92,7 @@ fn a_server_that_cannot_says_why() {
         ("GET", "/regent/threads"),
         ("PUT", "/regent/threads"),
         ("POST", "/regent/workers/restart"),
+        ("POST", "/regent/native/restart"),
         ("GET", "/regent/queue"),
     ] {
         let answer = site.call(method, target);
@@ -105,7 +113,7 @@ fn a_change_goes_on_when_its_client_has_gone() {
     site.get("/regent/live");
     site.fake.release();
     wait_for(&site.fake.made);
-    assert_eq!(site.fake.state().threads, [3, 4]);
+    assert_eq!(site.fake.state().threads, [3, 4, 2]);
 }
 
 #[test]
@@ -124,6 +132,15 @@ fn workers_are_restarted() {
     assert_eq!(site.call("POST", "/frankenphp/workers/restart").json(), json!({ "restarted": 4 }));
     assert_eq!(site.call("POST", "/regent/workers/restart?now=1").status, 400);
     assert_eq!(site.fake.state().restarts, 1);
+}
+
+#[test]
+fn native_modules_are_restarted_apart_from_workers() {
+    let site = Site::start();
+    assert_eq!(site.call("POST", "/regent/native/restart").json(), json!({ "restarted": 2 }));
+    assert_eq!(site.call("POST", "/regent/native/restart?now=1").status, 400);
+    let state = site.fake.state();
+    assert_eq!((state.native_restarts, state.restarts), (1, 0));
 }
 
 #[test]

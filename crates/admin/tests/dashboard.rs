@@ -17,7 +17,8 @@ fn threads_are_shown_and_a_hostile_uri_is_text() {
     assert!(page.contains(&format!("GET {}", escaped(HOSTILE_URI))), "{page}");
     assert!(!page.contains("<img"), "a request's URI became markup: {page}");
     assert!(page.contains("POST /reports/yearly?format=pdf"), "{page}");
-    assert_eq!(page.matches("state-idle").count(), 3, "{page}");
+    assert_eq!(page.matches("state-idle").count(), 5, "{page}");
+    assert!(page.contains(">hello</td>") && page.contains(">PHP</td>"), "{page}");
     assert!(page.contains(">stuck</td>") && page.contains("1 min 15 s"), "{page}");
 }
 
@@ -28,6 +29,7 @@ fn routes_scaling_and_plots_are_shown() {
     let page = browser.dump(&site, "/regent/");
     assert!(page.contains("queue head waited 3.2 ms, 96 % blocked") && page.contains("10 → 26"), "{page}");
     assert!(page.contains(&escaped("/<b>bold</b>")) && !page.contains("<b>bold"), "{page}");
+    assert!(page.contains("12 of 12, 7 wait") && page.contains(">On the CPU</th>"), "{page}");
     assert!(page.contains("opcache_reset()"), "{page}");
     let lines = page.matches("class=\"line ink-").count();
     let areas = page.matches("class=\"area ink-").count();

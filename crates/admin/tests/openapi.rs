@@ -126,7 +126,7 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
             meets(Server::Refusing),
             meets(Server::Panicking),
         ],
-        ("post", "/{prefix}/workers/restart") => {
+        ("post", "/{prefix}/workers/restart" | "/{prefix}/native/restart") => {
             vec![Case::default(), meets(Server::Refusing), meets(Server::Panicking)]
         }
         ("patch", "/config/apps/frankenphp") => vec![

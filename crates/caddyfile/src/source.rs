@@ -95,6 +95,11 @@ impl Span {
         &self.source.name
     }
 
+    /// The directory of the file; of a text that is none, what its relative imports start from.
+    pub fn directory(&self) -> &Path {
+        &self.source.directory
+    }
+
     /// From 1.
     pub fn line(&self) -> usize {
         self.source.line_index(self.offset) + 1

@@ -9,5 +9,5 @@ mod threads;
 mod top;
 mod units;
 
-pub use threads::{threads, workers};
+pub use threads::{native, threads, workers};
 pub use top::top;

@@ -35,10 +35,12 @@ pub enum Command {
     Adapt(Config),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
-    /// List, add or remove the PHP threads of a running server
+    /// List, add or remove the threads of a running server
     Threads(Threads),
     /// Start the workers of a running server anew
     Workers(Workers),
+    /// Load the native modules of a running server anew
+    Native(Native),
     /// Watch a running server: threads, queues, times, routes, scaling
     Top(Top),
     /// Measure Regent beside other servers: `regent bench --help` says what there is
@@ -63,7 +65,7 @@ pub struct PhpServer {
     /// The directory to serve [default: the current one, or its `public` if there is one]
     #[arg(short, long, value_name = "DIRECTORY")]
     pub root: Option<PathBuf>,
-    /// Where to listen: :PORT, or HOST:PORT
+    /// Where to listen: :PORT, HOST:PORT, or unix//PATH, with the mode of the file unix//PATH|0660
     #[arg(short, long, value_name = "ADDRESS", default_value = ":80")]
     pub listen: String,
     /// A worker script, and how many threads run it; may be given several times
@@ -111,6 +113,7 @@ Examples:
   regent threads                                           what each thread is at
   regent threads add                                       one more for classic requests
   regent threads add 4 --worker public/worker.php          four more for a worker, by its file or name
+  regent threads add 2 --service hello                     two more for a native service
   regent threads remove 2                                  two fewer; busy ones finish their request first
   regent threads --admin unix//run/regent.sock             of another server";
 
@@ -127,8 +130,8 @@ pub struct Selection {
     /// How many
     #[arg(default_value = "1", value_name = "COUNT")]
     pub count: NonZeroU16,
-    /// The worker, by its file or name [default: the threads of classic requests]
-    #[arg(short, long, value_name = "FILE")]
+    /// The worker, by its file or name, or the native service by its name [default: the threads of classic requests]
+    #[arg(short, long, visible_alias = "service", value_name = "FILE")]
     pub worker: Option<String>,
 }
 
@@ -143,6 +146,20 @@ pub struct Workers {
 #[derive(Debug, Subcommand)]
 pub enum WorkersChange {
     /// Start all workers anew, to load changed code; no request is lost or refused
+    Restart,
+}
+
+#[derive(Debug, Args)]
+pub struct Native {
+    #[command(flatten)]
+    pub admin: Admin,
+    #[command(subcommand)]
+    pub change: NativeChange,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NativeChange {
+    /// Load all modules anew; no request is lost or refused, and modules that cannot be loaded leave the old ones serving
     Restart,
 }
 

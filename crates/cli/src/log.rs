@@ -4,8 +4,10 @@ use anyhow::{Context, Result};
 use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -16,29 +18,65 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+/// The server's log, where it is written.
+#[derive(Clone)]
+pub struct Log(Arc<Mutex<Output>>);
+
 /// Sends the log where the configuration says. Once.
-pub fn start(config: &LogConfig) -> Result<()> {
-    let writer = Output::open(&config.output)?;
-    let terminal = writer.is_terminal();
+pub fn start(config: &LogConfig) -> Result<Log> {
+    let output = Output::open(&config.output)?;
+    let terminal = output.is_terminal();
     let shape = match config.format {
         LogFormat::Json => Shape::Json,
         LogFormat::Console => Shape::Console,
         LogFormat::Auto if terminal => Shape::Console,
         LogFormat::Auto => Shape::Json,
     };
+    let log = Log(Arc::new(Mutex::new(output)));
+    let writer = log.clone();
     tracing_subscriber::fmt()
         .with_max_level(level(config.level))
-        .with_writer(std::sync::Mutex::new(writer))
+        .with_writer(move || writer.clone())
         .event_format(Lines { shape, colour: if terminal { Colour::On } else { Colour::Off } })
         .init();
-    Ok(())
+    Ok(log)
+}
+
+impl Log {
+    /// Opens its file again, after a rotation has renamed it; until that succeeds, lines go to the old one.
+    pub fn reopen(&self) {
+        let result = self.output().reopen();
+        if let Err(error) = result {
+            tracing::error!("cannot open the server's log again; the old file is kept: {error:#}");
+        }
+    }
+
+    fn output(&self) -> MutexGuard<'_, Output> {
+        // Nobody panics while it writes; and if so, a line is torn.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output().write(bytes)
+    }
+
+    /// Not to be torn by the lines of other threads.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output().write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output().flush()
+    }
 }
 
 /// Where lines go.
 enum Output {
     Stderr(io::Stderr),
     Stdout(io::Stdout),
-    File(std::fs::File),
+    File { path: PathBuf, file: File },
     Discard,
 }
 
@@ -66,21 +104,22 @@ impl Output {
             LogOutput::Stderr => Self::Stderr(io::stderr()),
             LogOutput::Stdout => Self::Stdout(io::stdout()),
             LogOutput::Discard => Self::Discard,
-            LogOutput::File(path) => Self::File(
-                OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .open(path)
-                    .with_context(|| format!("opening the log file {}", path.display()))?,
-            ),
+            LogOutput::File(path) => Self::File { path: path.clone(), file: open(path)? },
         })
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        if let Self::File { path, file } = self {
+            *file = open(path)?;
+        }
+        Ok(())
     }
 
     fn is_terminal(&self) -> bool {
         match self {
             Self::Stderr(stream) => stream.is_terminal(),
             Self::Stdout(stream) => stream.is_terminal(),
-            Self::File(_) | Self::Discard => false,
+            Self::File { .. } | Self::Discard => false,
         }
     }
 }
@@ -90,7 +129,7 @@ impl Write for Output {
         match self {
             Self::Stderr(stream) => stream.write(bytes),
             Self::Stdout(stream) => stream.write(bytes),
-            Self::File(file) => file.write(bytes),
+            Self::File { file, .. } => file.write(bytes),
             Self::Discard => Ok(bytes.len()),
         }
     }
@@ -99,10 +138,15 @@ impl Write for Output {
         match self {
             Self::Stderr(stream) => stream.flush(),
             Self::Stdout(stream) => stream.flush(),
-            Self::File(file) => file.flush(),
+            Self::File { file, .. } => file.flush(),
             Self::Discard => Ok(()),
         }
     }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.with_context(|| format!("opening the log file {}", path.display()))
 }
 
 impl<S, N> FormatEvent<S, N> for Lines

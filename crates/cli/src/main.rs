@@ -42,6 +42,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Fmt(options) => return format(&options),
         Command::Threads(options) => admin::threads(&options)?,
         Command::Workers(options) => admin::workers(&options)?,
+        Command::Native(options) => admin::native(&options)?,
         Command::Top(options) => admin::top(&options)?,
         Command::Bench(options) => match bench::become_bench(&options.arguments)? {},
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),

@@ -1,30 +1,28 @@
 //! Runs a server until it is told to stop.
 
-use crate::log;
+use crate::log::{self, Log};
 use anyhow::{Context, Result};
-use regent_config::Config;
-use regent_server::{Options, Running};
+use regent_config::{Config, Listen};
+use regent_server::{AccessLogs, EngineKind, Options, Running};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Names the engine's program when it is not beside this one.
-const ENGINE_VARIABLE: &str = "REGENT_ENGINE";
-const ENGINE_PROGRAM: &str = "regent-php";
-
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
 pub fn serve(config: Config) -> Result<()> {
-    log::start(&config.global.log)?;
+    let log = log::start(&config.global.log)?;
     raise_descriptor_limit();
-    let options = Options { engine: engine_program()? };
+    let options = Options { php: program(EngineKind::Php)?, native: program(EngineKind::Native)? };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut stops = Stops::new()?;
+        let rotations = Rotations::new()?;
         let running = tokio::select! {
             running = regent_server::start(config, options) => running?,
             () = stops.next() => return Ok(()),
         };
         announce(&running);
+        tokio::spawn(follow(rotations, log, running.access_logs()));
         tokio::select! {
             () = stops.next() => {}
             () = running.stop_wanted() => tracing::info!("the admin API was asked to stop the server"),
@@ -60,9 +58,45 @@ impl Stops {
     }
 }
 
+/// The signals that say that log files have been renamed: what nginx and php-fpm take for it, and the one that nearly
+/// every other daemon does. So a terminal that hangs up does not end the server either.
+struct Rotations {
+    user: Signal,
+    hangup: Signal,
+}
+
+impl Rotations {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            user: signal(SignalKind::user_defined1()).context("handling SIGUSR1")?,
+            hangup: signal(SignalKind::hangup()).context("handling SIGHUP")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.user.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+/// Opens the log files again after each rotation.
+async fn follow(mut rotations: Rotations, log: Log, access_logs: AccessLogs) {
+    loop {
+        rotations.next().await;
+        log.reopen();
+        access_logs.reopen();
+        tracing::info!("opening the log files again");
+    }
+}
+
 fn announce(running: &Running) {
     for address in running.addresses() {
-        tracing::info!(address = %address, "serving {}", url(address));
+        match address {
+            Listen::Tcp(address) => tracing::info!(address = %address, "serving {}", url(address)),
+            Listen::Unix(socket) => tracing::info!("serving the Unix socket {}", socket.path.display()),
+        }
     }
     if let Some(address) = running.admin_addresses().first() {
         tracing::info!(address = %address, "the dashboard and the admin API are at {}", url(address));
@@ -86,10 +120,11 @@ fn raise_descriptor_limit() {
     }
 }
 
-fn engine_program() -> Result<PathBuf> {
-    if let Some(named) = std::env::var_os(ENGINE_VARIABLE) {
+/// Beside this program, unless the environment names another.
+fn program(engine: EngineKind) -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os(engine.variable()) {
         return Ok(named.into());
     }
     let own = std::env::current_exe().context("finding this program's own path")?;
-    Ok(own.with_file_name(ENGINE_PROGRAM))
+    Ok(own.with_file_name(engine.program()))
 }

@@ -55,7 +55,8 @@ fn threads_are_listed() {
         lines[6],
         "5  app      stuck     1 min 15 s      45  2.0 MiB  POST /reports/yearly?format=pdf"
     );
-    assert_eq!(lines[7], "6 threads; 10 more may be started");
+    assert_eq!(lines[8], "1  hello    idle          7.0 ms       9  0.0 MiB");
+    assert_eq!(lines[9], "8 threads; 16 more may be started");
 }
 
 #[test]
@@ -71,7 +72,8 @@ fn threads_are_added_and_removed() {
     assert_eq!(text(&site, &["threads", "add"]), "the pool classic has 3 threads now\n");
     assert_eq!(text(&site, &["threads", "add", "4", "--worker", WORKER]), "the pool app has 8 threads now\n");
     assert_eq!(text(&site, &["threads", "remove", "2"]), "the pool classic has 1 thread now\n");
-    assert_eq!(site.fake.state().threads, [1, 8]);
+    assert_eq!(site.fake.state().threads, [1, 8, 2]);
+    assert_eq!(text(&site, &["threads", "add", "--service", "hello"]), "the pool hello has 3 threads now\n");
     let changed = text(&site, &["threads", "--admin", &site.address.to_string(), "add", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&changed).unwrap()["total"], 2);
 }
@@ -86,7 +88,7 @@ fn a_refusal_is_said() {
     }
     site.fake.state().refusal = Some(Refusal::Unavailable("PHP \x1b[2J is starting".into()));
     assert_eq!(error(&site, &["workers", "restart"]), "regent: PHP \u{fffd}[2J is starting\n");
-    assert_eq!(site.fake.state().threads, [2, 4]);
+    assert_eq!(site.fake.state().threads, [2, 4, 2]);
 }
 
 #[test]
@@ -94,6 +96,15 @@ fn workers_are_restarted() {
     let site = Site::start();
     assert_eq!(text(&site, &["workers", "restart"]), "4 worker threads have started anew\n");
     assert_eq!(site.fake.state().restarts, 1);
+}
+
+#[test]
+fn native_modules_are_loaded_anew() {
+    let site = Site::start();
+    let said = "the native modules were loaded anew; 2 threads run them\n";
+    assert_eq!(text(&site, &["native", "restart"]), said);
+    let state = site.fake.state();
+    assert_eq!((state.native_restarts, state.restarts), (1, 0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::environment::Environment;
 use crate::model::Template;
+use crate::native::Natives;
 use crate::order::Order;
 use crate::problems::{Warning, error};
 use crate::template;
@@ -14,14 +15,22 @@ pub(crate) struct Context<'a> {
     pub warnings: Vec<Warning>,
     pub order: Order,
     pub workers: Workers,
+    pub native: Natives,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
 
 impl<'a> Context<'a> {
     pub fn new(environment: &'a Environment, hidden: Vec<Template>) -> Self {
-        let (order, workers) = (Order::default(), Workers::default());
-        Self { environment, errors: Vec::new(), warnings: Vec::new(), order, workers, hidden }
+        Self {
+            environment,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            order: Order::default(),
+            workers: Workers::default(),
+            native: Natives::default(),
+            hidden,
+        }
     }
 
     /// The value, or `None` with its error noted, so that parsing goes on and finds the next one.

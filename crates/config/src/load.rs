@@ -3,9 +3,11 @@
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::global::{self, finish_threads};
-use crate::model::{Config, Template};
+use crate::model::{Config, Listen, Template};
+use crate::native;
 use crate::problems::Warning;
 use crate::sites;
+use crate::unix_socket;
 use regent_caddyfile::{Error, Errors, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +46,7 @@ pub struct WorkerArgument {
 
 /// The configuration of `regent php-server`: one site for every host, served from `root`.
 ///
-/// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT` or `unix//PATH`. Relative worker files
+/// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT`, `unix/PATH` or `unix/PATH|MODE`. Relative worker files
 /// start from the working directory, as `root` does. There is no admin API, as in FrankenPHP.
 pub fn php_server_config(
     root: &Path,
@@ -52,12 +54,7 @@ pub fn php_server_config(
     workers: &[WorkerArgument],
     environment: &Environment,
 ) -> Result<Loaded, Errors> {
-    let listen = global::listen(listen).ok_or_else(|| {
-        let message = format!(
-            "`{listen}` is no address to listen on; write `:8080`, `127.0.0.1:8080` or `unix//run/php.sock`"
-        );
-        Error::without_span(message)
-    })?;
+    let listen = address_of(listen, environment).map_err(Error::without_span)?;
     let text = php_server_caddyfile(root, workers, environment)?;
     let mut loaded = parse("command line", &text, Path::new(""), environment)?;
     for server in &mut loaded.config.servers {
@@ -80,10 +77,12 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     let mut options = global::parse(&mut cx, &parsed.file.global);
     let servers = sites::parse(&mut cx, &options, &parsed.file.sites);
     finish_threads(&mut cx, &mut options);
+    native::finish_names(&mut cx);
     if !cx.errors.is_empty() {
         return Err(in_order(cx.errors, &parsed.sources));
     }
     options.global.php.workers = cx.workers.into_vec();
+    options.global.native = cx.native.into_global();
     if servers.is_empty() {
         cx.warnings
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });
@@ -106,6 +105,17 @@ fn in_order(mut errors: Vec<Error>, sources: &[Arc<Source>]) -> Errors {
 fn glob_of(path: &Path) -> Template {
     let escape = |c: char| if matches!(c, '*' | '?' | '[' | '\\') { vec!['\\', c] } else { vec![c] };
     Template::text(path.to_string_lossy().chars().flat_map(escape).collect::<String>())
+}
+
+fn address_of(text: &str, environment: &Environment) -> Result<Listen, String> {
+    if let Some(socket) = text.strip_prefix(unix_socket::PREFIX) {
+        return unix_socket::parse(socket, environment).map(Listen::Unix);
+    }
+    global::listen(text).map(Listen::Tcp).ok_or_else(|| {
+        format!(
+            "`{text}` is no address to listen on; write `:8080`, `127.0.0.1:8080` or `unix//run/php.sock`"
+        )
+    })
 }
 
 fn php_server_caddyfile(
@@ -135,7 +145,7 @@ fn quoted(path: &Path) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Handler, Listen};
+    use crate::model::Handler;
     use std::collections::BTreeMap;
 
     fn environment(directory: &Path) -> Environment {

@@ -3,8 +3,10 @@
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
 mod global;
+mod native;
 
 pub use global::*;
+pub use native::*;
 
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -29,10 +31,21 @@ pub enum LaneChoice {
 }
 
 /// An address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub enum Listen {
     Tcp(SocketAddr),
-    Unix(#[serde(serialize_with = "as_text")] PathBuf),
+    Unix(UnixSocket),
+}
+
+/// A Unix socket to listen on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct UnixSocket {
+    /// Absolute.
+    #[serde(serialize_with = "as_text")]
+    pub path: PathBuf,
+    /// Permissions of the file, up to 0777: who may write may connect. Default: 0200.
+    #[serde(serialize_with = "as_octal")]
+    pub mode: u32,
 }
 
 /// Everything that one listening address serves.
@@ -154,6 +167,7 @@ pub enum Handler {
     FileServer(FileServer),
     Php(Php),
     PhpServer(PhpServer),
+    Native(Native),
     /// `handle`, `handle_path`, `route`: a list of its own.
     Subroute(Vec<Route>),
 }
@@ -223,10 +237,18 @@ pub struct Php {
     /// Default: `.php`.
     pub split_path: Vec<String>,
     pub resolve_root_symlink: bool,
-    pub env: Vec<(String, Template)>,
     /// Workers of this block (with its inherited global ones): served by one when the script is its file or its
     /// `match` fits.
     pub workers: Vec<WorkerRef>,
+    #[serde(flatten)]
+    pub delivery: Delivery,
+}
+
+/// How a request is handed to a thread of an engine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Delivery {
+    /// Variables of the request, beside those that every request has.
+    pub env: Vec<(String, Template)>,
     /// Longest silence within a request body for this route.
     pub request_body_timeout: Option<Duration>,
     pub request_buffering: RequestBuffering,
@@ -236,13 +258,13 @@ pub struct Php {
     pub lane: Option<LaneChoice>,
 }
 
-/// When a PHP thread gets a request that has a body.
+/// When a thread gets a request that has a body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum RequestBuffering {
     /// When the body is complete, in memory or in a file, so that no slow client holds a thread.
     #[default]
     Complete,
-    /// At once; the script reads the body as it comes.
+    /// At once; the script or handler reads the body as it comes.
     Streaming,
 }
 
@@ -354,12 +376,8 @@ impl Default for Php {
             root: None,
             split_path: vec![".php".into()],
             resolve_root_symlink: true,
-            env: Vec::new(),
             workers: Vec::new(),
-            request_body_timeout: None,
-            request_buffering: RequestBuffering::default(),
-            deadline: None,
-            lane: None,
+            delivery: Delivery::default(),
         }
     }
 }
@@ -367,4 +385,8 @@ impl Default for Php {
 /// For people to read: what is not Unicode in a path is replaced, where serde's own way is to fail.
 fn as_text<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+fn as_octal<S: serde::Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{mode:04o}"))
 }

@@ -3,18 +3,31 @@
 use crate::address::{self, Address};
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::{bind, handle_errors, log};
+use crate::directives::bind::{self, Interface};
+use crate::directives::{handle_errors, log};
 use crate::global::GlobalOptions;
 use crate::matchers::Scope;
-use crate::model::{Listen, LogConfig, Server, Site};
+use crate::model::{Listen, LogConfig, Server, Site, UnixSocket};
 use crate::problems::error;
 use crate::routes::{self, Sorting};
-use regent_caddyfile::{Line, SiteBlock};
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use regent_caddyfile::{Error, Line, SiteBlock, Token};
+use std::collections::HashMap;
+use std::path::PathBuf;
 
-/// Where each address was first written.
-type Taken = BTreeMap<Address, String>;
+/// One way to a site: where it listens, and for which host; `None`: any.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Door {
+    listen: Listen,
+    host: Option<String>,
+}
+
+/// What has been written of all sites so far, and where.
+#[derive(Default)]
+struct Taken {
+    doors: HashMap<Door, String>,
+    /// By path.
+    sockets: HashMap<PathBuf, (u32, String)>,
+}
 
 /// The lines of a site block, by what becomes of them.
 #[derive(Default)]
@@ -27,25 +40,22 @@ struct Lines<'a> {
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[SiteBlock]) -> Vec<Server> {
-    let mut servers: Vec<(SocketAddr, Server)> = Vec::new();
-    let mut taken = Taken::new();
+    let mut servers: Vec<Server> = Vec::new();
+    let mut taken = Taken::default();
     for block in blocks {
-        let addresses = addresses(cx, options, block, &mut taken);
         let lines = Lines::of(block);
+        let interfaces = interfaces(cx, &lines.binds, &mut taken);
+        let doors = doors(cx, options, block, &interfaces, &mut taken);
         let site = site(cx, &lines);
-        let interfaces = interfaces(cx, &lines.binds);
-        for (port, hosts) in by_port(addresses) {
-            for interface in &interfaces {
-                let listen = SocketAddr::new(*interface, port);
-                let site = Site { hosts: hosts.clone(), ..site.clone() };
-                match servers.iter_mut().find(|(other, _)| *other == listen) {
-                    Some((_, server)) => server.sites.push(site),
-                    None => servers.push((listen, Server { listen: Listen::Tcp(listen), sites: vec![site] })),
-                }
+        for (listen, hosts) in by_listen(doors) {
+            let site = Site { hosts, ..site.clone() };
+            match servers.iter_mut().find(|server| server.listen == listen) {
+                Some(server) => server.sites.push(site),
+                None => servers.push(Server { listen, sites: vec![site] }),
             }
         }
     }
-    servers.into_iter().map(|(_, server)| sorted(server)).collect()
+    servers.into_iter().map(sorted).collect()
 }
 
 impl<'a> Lines<'a> {
@@ -76,49 +86,74 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
     }
 }
 
-fn addresses(
+/// The ways to the site of a block, each of which no other has.
+fn doors(
     cx: &mut Context<'_>,
     options: &GlobalOptions,
     block: &SiteBlock,
+    interfaces: &[Interface],
     taken: &mut Taken,
-) -> Vec<Address> {
-    let mut addresses = Vec::new();
+) -> Vec<Door> {
+    let mut doors: Vec<Door> = Vec::new();
     for token in &block.addresses {
         let address = address::parse(cx, options, token);
-        let Some(address) = cx.check(address) else { continue };
-        if let Some(first) = taken.get(&address) {
-            cx.errors.push(error(
-                token,
-                format!("`{}` is the address of another site already ({first})", token.text),
-            ));
+        let Some(Address { port, host }) = cx.check(address) else { continue };
+        let door = |interface: &Interface| Door { listen: interface.with_port(port), host: host.clone() };
+        // Addresses that differ in the port only are the same on a Unix socket.
+        let is_new = |door: &Door| matches!(door.listen, Listen::Tcp(_)) || !doors.contains(door);
+        let found: Vec<_> = interfaces.iter().map(door).filter(is_new).collect();
+        if let Some(first) = found.iter().find_map(|door| taken.doors.get(door)) {
+            let message = format!("`{}` is the address of another site already ({first})", token.text);
+            cx.errors.push(error(token, message));
             continue;
         }
-        taken.insert(address.clone(), token.span.to_string());
-        addresses.push(address);
+        taken.doors.extend(found.iter().map(|door| (door.clone(), token.span.to_string())));
+        doors.extend(found);
     }
-    addresses
+    doors
 }
 
-/// The hosts on each port, in the order of the file; no hosts if one of the addresses is for any.
-fn by_port(addresses: Vec<Address>) -> Vec<(u16, Vec<String>)> {
-    let mut ports: Vec<(u16, Vec<Option<String>>)> = Vec::new();
-    for Address { port, host } in addresses {
-        match ports.iter_mut().find(|(other, _)| *other == port) {
+/// The hosts at each place, in the order of the file; no hosts if one of the doors is for any.
+fn by_listen(doors: Vec<Door>) -> Vec<(Listen, Vec<String>)> {
+    let mut places: Vec<(Listen, Vec<Option<String>>)> = Vec::new();
+    for Door { listen, host } in doors {
+        match places.iter_mut().find(|(other, _)| *other == listen) {
             Some((_, hosts)) => hosts.push(host),
-            None => ports.push((port, vec![host])),
+            None => places.push((listen, vec![host])),
         }
     }
     let all = |hosts: Vec<Option<String>>| hosts.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default();
-    ports.into_iter().map(|(port, hosts)| (port, all(hosts))).collect()
+    places.into_iter().map(|(listen, hosts)| (listen, all(hosts))).collect()
 }
 
 /// Where a site listens: the addresses of its `bind`s.
-fn interfaces(cx: &mut Context<'_>, binds: &[&Line]) -> Vec<IpAddr> {
+fn interfaces(cx: &mut Context<'_>, binds: &[&Line], taken: &mut Taken) -> Vec<Interface> {
     if binds.is_empty() {
-        return vec![bind::ANY];
+        return vec![Interface::ANY];
     }
-    let bound = binds.iter().map(|line| bind::addresses(&Call::new(line)));
-    bound.filter_map(|addresses| cx.check(addresses)).flatten().collect()
+    let mut interfaces = Vec::new();
+    for line in binds {
+        let bound = bind::interfaces(cx, &Call::new(line));
+        for (token, interface) in cx.check(bound).unwrap_or_default() {
+            cx.check(taken.check_mode(token, &interface));
+            interfaces.push(interface);
+        }
+    }
+    interfaces
+}
+
+impl Taken {
+    /// A socket has one file, and so one mode, whatever the number of sites behind it.
+    fn check_mode(&mut self, token: &Token, interface: &Interface) -> Result<(), Error> {
+        let Interface::Unix(UnixSocket { path, mode }) = interface else { return Ok(()) };
+        let place = || (*mode, token.span.to_string());
+        let (first_mode, first) = self.sockets.entry(path.clone()).or_insert_with(place);
+        if first_mode == mode {
+            return Ok(());
+        }
+        let path = path.display();
+        Err(error(token, format!("{path} has the mode {first_mode:04o} already ({first}), not {mode:04o}")))
+    }
 }
 
 /// As Caddy sorts them: sites for any host last, before them those with a wildcard; otherwise the one with the longest
@@ -153,5 +188,22 @@ mod tests {
     fn an_address_belongs_to_one_site() {
         let errors = file_errors(":80 {\n}\nhttp:// {\n}");
         assert_eq!(errors, ["`http://` is the address of another site already (Caddyfile:1:1)"]);
+        assert_eq!(file_errors(":80 {\nbind 127.0.0.1\n}\n:80 {\nbind 127.0.0.2\n}"), [""; 0]);
+        let errors = file_errors(":80 {\nbind 127.0.0.1 ::1\n}\n:80 {\nbind ::1\n}");
+        assert_eq!(errors, ["`:80` is the address of another site already (Caddyfile:1:1)"]);
+    }
+
+    #[test]
+    fn a_port_tells_no_sites_of_a_unix_socket_apart() {
+        assert_eq!(file_errors(":80 {\nbind unix//a\n}\n:80 {\nbind unix//b\n}"), [""; 0]);
+        assert_eq!(file_errors(":80, :81 {\nbind unix//a\n}"), [""; 0]);
+        let errors = file_errors(":80 {\nbind unix//a\n}\n:81 {\nbind unix//a\n}");
+        assert_eq!(errors, ["`:81` is the address of another site already (Caddyfile:1:1)"]);
+    }
+
+    #[test]
+    fn a_unix_socket_has_one_mode() {
+        let errors = file_errors("http://a {\nbind unix//a|0660\n}\nhttp://b {\nbind unix//a\n}");
+        assert_eq!(errors, ["/a has the mode 0660 already (Caddyfile:2:6), not 0200"]);
     }
 }

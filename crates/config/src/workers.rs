@@ -69,7 +69,7 @@ impl Workers {
     }
 
     /// Whether `name` is taken.
-    fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.workers.iter().any(|worker| worker.name == name)
     }
 

@@ -1,6 +1,6 @@
 //! Caddyfile in, configuration or messages out: every `golden/*.caddyfile` has its result beside it.
 //!
-//! Lines at the top of a file such as `# env NAME=value` set environment variables. To accept changed results, run with
+//! Lines at the top of a file such as `# env NAME=value` set environment variables; `APP` is the working directory. To accept changed results, run with
 //! `INSTA_UPDATE=always`.
 
 use regent_config::{Environment, Errors, Loaded, parse, to_json};
@@ -9,13 +9,19 @@ use std::fs;
 use std::path::Path;
 
 const DIRECTORY: &str = "tests/golden";
-const SCRIPTS: &[&str] = &["public/index.php", "public/worker.php", "public/frankenphp-worker.php"];
+const FILES: &[&str] = &[
+    "public/index.php",
+    "public/worker.php",
+    "public/frankenphp-worker.php",
+    "modules/libhello.so",
+    "modules/libdb.so.2",
+];
 
 #[test]
 fn golden_files() {
     let app = tempfile::tempdir().unwrap();
-    fs::create_dir(app.path().join("public")).unwrap();
-    SCRIPTS.iter().for_each(|script| fs::write(app.path().join(script), "<?php\n").unwrap());
+    ["public", "modules"].iter().for_each(|name| fs::create_dir(app.path().join(name)).unwrap());
+    FILES.iter().for_each(|file| fs::write(app.path().join(file), "").unwrap());
 
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("golden");
@@ -24,7 +30,9 @@ fn golden_files() {
     settings.bind(|| {
         for name in names() {
             let text = fs::read_to_string(format!("{DIRECTORY}/{name}.caddyfile")).unwrap();
-            let environment = Environment { variables: variables(&text), current_dir: app.path().to_owned() };
+            let mut variables = variables(&text);
+            variables.insert("APP".into(), app.path().to_str().unwrap().into());
+            let environment = Environment { variables, current_dir: app.path().to_owned() };
             let result = show(parse("Caddyfile", &text, Path::new(DIRECTORY), &environment));
             insta::assert_snapshot!(name.as_str(), portable(&result, app.path()));
         }

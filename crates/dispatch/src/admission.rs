@@ -62,7 +62,7 @@ pub struct Queue {
 /// What counts of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrival {
-    /// Its promise: from the complete head to the last byte of the answer.
+    /// Its promise: from the first byte of its head to the last byte of the answer.
     pub deadline: Option<Duration>,
     /// What has passed of that.
     pub elapsed: Duration,
@@ -88,7 +88,7 @@ pub enum Reason {
     QueueFull,
     WaitTime,
     Deadline,
-    Draining,
+    Connections,
     ClientGone,
 }
 
@@ -212,7 +212,7 @@ fn shed(reason: Reason, excess: Duration) -> Verdict {
 
 impl Reason {
     pub const ALL: [Self; 5] =
-        [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Draining, Self::ClientGone];
+        [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Connections, Self::ClientGone];
 
     /// As in metrics and logs.
     pub fn label(self) -> &'static str {
@@ -220,7 +220,7 @@ impl Reason {
             Self::QueueFull => "queue_full",
             Self::WaitTime => "wait_time",
             Self::Deadline => "deadline",
-            Self::Draining => "draining",
+            Self::Connections => "max_connections",
             Self::ClientGone => "client_gone",
         }
     }
@@ -232,7 +232,7 @@ impl fmt::Display for Reason {
             Self::QueueFull => "as many requests wait as max_queue allows",
             Self::WaitTime => "it would have to wait longer than max_wait_time",
             Self::Deadline => "it could not be answered by its deadline",
-            Self::Draining => "the server is stopping",
+            Self::Connections => "as many requests as it may have at once",
             Self::ClientGone => "its client has left",
         })
     }

@@ -18,6 +18,10 @@
 //! Among several lanes with waiting requests, the one that has the fewest places is next, and then the one whose
 //! request came first.
 //!
+//! # In which order
+//! The requests of a lane reach the pool's queue in the order of arrival, also those of different I/O threads: the next
+//! one gets its place when the one before it is [on the queue](Place::queued). Only those that had to wait pay for that.
+//!
 //! # By configuration
 //! - `lane NAME`: a route by that name ([`Routes::lane`](crate::routes::Routes::lane)), judged as others are.
 //! - `lane NAME { threads N | share P% }`: [pinned](Lanes::pin), that is, always limited, slow or not, to exactly that.
@@ -234,13 +238,12 @@ impl Shared {
     fn review(self: &Arc<Self>, now: Duration) {
         let mut state = self.state();
         let State { watch, lines } = &mut *state;
-        let mut returned = Vec::new();
         watch.judge(now, |route, change| match change {
             Change::Slow => lines.open(route),
-            Change::Fast => returned.extend(lines.close(route, self)),
+            Change::Fast => lines.close(route),
         });
         lines.set_limits(self.limits(now, watch.fast_load()));
-        returned.extend(lines.advance(self));
+        let returned = lines.advance(self);
         drop(state);
         drop(returned);
     }
@@ -248,6 +251,11 @@ impl Shared {
     /// A place of a limited route was given back.
     fn advance(self: &Arc<Self>) {
         self.change(|_| ());
+    }
+
+    /// The first of a line is on the pool's queue, or has gone.
+    fn moved(self: &Arc<Self>, route: &Arc<Route>) {
+        self.change(|State { lines, .. }| lines.moved(route));
     }
 
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {

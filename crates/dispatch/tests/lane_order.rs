@@ -49,6 +49,8 @@ struct Checked {
     line: VecDeque<u64>,
     /// Let in by the model, not ended.
     inside: Vec<u64>,
+    /// The last of these that had to wait, until it is on the pool's queue: nobody follows before.
+    moving: Option<u64>,
     turns: Vec<(u64, Turn)>,
     places: Vec<(u64, Place)>,
 }
@@ -67,6 +69,7 @@ impl Checked {
             arrived: 0,
             line: VecDeque::new(),
             inside: Vec::new(),
+            moving: None,
             turns: Vec::new(),
             places: Vec::new(),
         }
@@ -87,7 +90,10 @@ impl Checked {
     fn arrive(&mut self) {
         let number = self.arrived;
         self.arrived += 1;
-        self.line.push_back(number);
+        match self.has_room() && self.line.is_empty() {
+            true => self.inside.push(number),
+            false => self.line.push_back(number),
+        }
         match self.lanes.enter(&self.route, self.now) {
             Entry::Enter(place) => self.places.push((number, place)),
             Entry::Wait(turn) => self.turns.push((number, turn)),
@@ -98,6 +104,7 @@ impl Checked {
         let (number, turn) = self.turns.swap_remove(index);
         self.line.retain(|waiting| *waiting != number);
         self.inside.retain(|inside| *inside != number);
+        self.moved(number);
         drop(turn);
     }
 
@@ -111,7 +118,12 @@ impl Checked {
         self.turns.rotate_left(from);
         for (number, mut turn) in std::mem::take(&mut self.turns) {
             match Pin::new(&mut turn).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(place) => self.places.push((number, place)),
+                Poll::Ready(place) => {
+                    place.queued();
+                    self.places.push((number, place));
+                    self.moved(number);
+                    self.advance();
+                }
                 Poll::Pending => self.turns.push((number, turn)),
             }
         }
@@ -123,10 +135,18 @@ impl Checked {
     }
 
     fn advance(&mut self) {
-        while self.inside.len() < self.limit {
-            let Some(next) = self.line.pop_front() else { return };
-            self.inside.push(next);
+        if self.has_room() {
+            self.moving = self.line.pop_front();
+            self.inside.extend(self.moving);
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.moving.is_none() && self.inside.len() < self.limit
+    }
+
+    fn moved(&mut self, number: u64) {
+        self.moving = self.moving.filter(|moving| *moving != number);
     }
 
     /// Those who have places are those who should.
@@ -140,9 +160,16 @@ impl Checked {
         assert_eq!(self.route.waiting() as usize, self.line.len() + self.inside.len());
     }
 
+    /// Each that has its place lets the next one go.
     fn look_at_all(&mut self) {
-        if !self.turns.is_empty() {
-            self.look(0);
+        loop {
+            let waiting = self.turns.len();
+            if waiting > 0 {
+                self.look(0);
+            }
+            if self.turns.len() == waiting {
+                return;
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 /*
- * What differs between the PHP versions that we support (8.2 to 8.5). No other file tests PHP_VERSION_ID.
+ * What differs between the PHP versions that we support (8.2 to 8.6). No other file tests PHP_VERSION_ID.
  */
 #ifndef REGENT_COMPAT_H
 #define REGENT_COMPAT_H
@@ -33,6 +33,16 @@
 #define REGENT_OPCACHE_HAS_RESTART_HOOK 0
 #else
 #define REGENT_OPCACHE_HAS_RESTART_HOOK 1
+#endif
+
+/* The number of a setting that PHP or an extension has registered, now; INI_INT() and INI_BOOL() are gone since 8.6. */
+#define regent_ini_long(name) zend_ini_long((name), sizeof(name) - 1, 0)
+
+/* The setting output_handler, or NULL; a zend_string since 8.6. */
+#if PHP_VERSION_ID < 80600
+#define regent_output_handler() ((const char *)PG(output_handler))
+#else
+#define regent_output_handler() (PG(output_handler) != NULL ? ZSTR_VAL(PG(output_handler)) : NULL)
 #endif
 
 #endif

@@ -148,8 +148,8 @@ static int find_lock_file(void)
 
 void regent_opcache_after_startup(void)
 {
-    enabled = zend_get_extension("Zend OPcache") != NULL && INI_BOOL("opcache.enable");
-    if (!enabled || INI_BOOL("opcache.file_cache_only")) {
+    enabled = zend_get_extension("Zend OPcache") != NULL && regent_ini_long("opcache.enable") != 0;
+    if (!enabled || regent_ini_long("opcache.file_cache_only") != 0) {
         return;
     }
     int lock_file = find_lock_file();

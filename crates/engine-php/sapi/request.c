@@ -225,7 +225,7 @@ void regent_run_script(regent_context *context, const char *filename)
     /* We change the directory ourselves: PHP would also go back, which php_request_shutdown() does for nothing. */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     /* php_execute_script() begins the time anew where reading the request had a limit of its own. */
-    regent_time_limit_begin(context, PG(max_input_time) == -1 ? EG(timeout_seconds) : INI_INT("max_execution_time"));
+    regent_time_limit_begin(context, PG(max_input_time) == -1 ? EG(timeout_seconds) : regent_ini_long("max_execution_time"));
     zend_first_try
     {
         CG(skip_shebang) = 1;

@@ -160,7 +160,10 @@ static void note_deadline(regent_context *context, int64_t deadline)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* A limit may end a tick late, never early. A forked child has no watch; PHP has made it a timer of its own (pcntl_fork()). The bound is that of PHP's timer. */
+/*
+ * A limit may end a tick late, never early. A forked child has no watch; PHP has made it a timer of its own
+ * (pcntl_fork()). The bound is that of PHP's timer.
+ */
 void regent_time_limit_begin(regent_context *context, zend_long seconds)
 {
     if (seconds > 0 && seconds <= 999999999 && !regent_in_forked_child()) {

@@ -267,9 +267,10 @@ static void begin_time_limit(regent_context *context)
 /* As php_request_startup() does it. */
 static void start_output_buffering(void)
 {
-    if (PG(output_handler) != NULL && PG(output_handler)[0] != '\0') {
+    const char *name = regent_output_handler();
+    if (name != NULL && *name != '\0') {
         zval handler;
-        ZVAL_STRING(&handler, PG(output_handler));
+        ZVAL_STRING(&handler, name);
         php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
         zval_ptr_dtor(&handler);
     } else if (PG(output_buffering)) {

@@ -1,15 +1,12 @@
 //! The callbacks that PHP's side calls: leaves that read and write our structs and the shared memory, and never call
 //! Zend (laws 2 to 5).
 
-use crate::courtesy::{Courtesy, Neighbours};
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
-use crate::reporter::Reporter;
-use crate::threads::count_ready;
 use regent_wire::control::Event;
+use regent_wire::host::{Courtesy, Neighbours, Readiness, Reporter};
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 /// Variables that PHP also wants in its `request_info`.
@@ -48,19 +45,12 @@ pub struct PhpThread {
     number: String,
     running: bool,
     courtesy: Courtesy,
-    /// Until the first request is asked for.
-    not_ready: Option<Arc<AtomicUsize>>,
-    reporter: Arc<Reporter>,
+    readiness: Readiness,
 }
 
 impl PhpThread {
     /// Of the calling thread.
-    pub fn new(
-        wire: EngineThread,
-        neighbours: Arc<Neighbours>,
-        not_ready: Option<Arc<AtomicUsize>>,
-        reporter: Arc<Reporter>,
-    ) -> Self {
+    pub fn new(wire: EngineThread, neighbours: Arc<Neighbours>, readiness: Readiness) -> Self {
         let number = format!("{}\0", wire.index());
         Self {
             wire,
@@ -68,8 +58,7 @@ impl PhpThread {
             number,
             running: false,
             courtesy: Courtesy::new(neighbours),
-            not_ready,
-            reporter,
+            readiness,
         }
     }
 
@@ -97,9 +86,7 @@ impl PhpThread {
     }
 
     fn next(&mut self, out: &mut Request) -> bool {
-        if let Some(not_ready) = self.not_ready.take() {
-            count_ready(&not_ready, &self.reporter);
-        }
+        self.readiness.announce();
         self.end_request();
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };

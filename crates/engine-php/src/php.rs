@@ -2,9 +2,9 @@
 
 use crate::ffi::{self, Str};
 use crate::host;
-use crate::reporter::Reporter;
 use anyhow::{Result, bail};
 use regent_wire::control::{Opcache, Start};
+use regent_wire::host::Reporter;
 use regent_wire::names::WELL_KNOWN;
 use std::ffi::{CStr, CString, c_int};
 use std::fmt::Write;

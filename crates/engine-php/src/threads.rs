@@ -1,145 +1,59 @@
-//! PHP threads: started side by side, at the beginning and whenever the server orders more, each running its pool's script
-//! again and again until it is told to end.
+//! What PHP threads do: each runs its pool's script again and again until it is told to end.
 
-use crate::courtesy::Neighbours;
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
-use crate::reporter::Reporter;
-use regent_wire::control::{Event, PoolStart, ScriptEnd, Start, ThreadStart, WorkerStart};
-use regent_wire::{Engine, EngineThread, ThreadState};
+use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
+use regent_wire::host::{Neighbours, Readiness, Reporter, Work};
+use regent_wire::{EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// PHP's recursion and deep destructors need a real stack; only what is touched costs memory.
-const STACK: usize = 16 * 1024 * 1024;
 /// Wait before a worker script that failed to boot is started again: doubled from the first to the last.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
-/// How often the engine looks whether it is to drain, while it has no thread.
-const DRAIN_LOOK: Duration = Duration::from_millis(100);
 /// How often a waiting thread looks whether it must end.
 const BACKOFF_STEP: Duration = Duration::from_millis(20);
 
-/// The threads of this engine.
-pub struct Threads {
-    engine: Arc<Engine>,
+/// The pools of this engine.
+pub struct Scripts {
     pools: Vec<PoolStart>,
     reporter: Arc<Reporter>,
     neighbours: Arc<Neighbours>,
-    /// Threads of the beginning that have not asked for a request yet.
-    not_ready: Arc<AtomicUsize>,
-    running: Mutex<usize>,
-    ended: Condvar,
 }
 
-impl Threads {
-    /// Starts the first threads.
-    pub fn start(engine: Arc<Engine>, start: Start, reporter: Arc<Reporter>) -> Arc<Self> {
-        let threads = Arc::new(Self {
-            engine,
-            pools: start.pools,
-            reporter,
-            neighbours: Neighbours::new(),
-            not_ready: Arc::new(AtomicUsize::new(start.threads.len())),
-            running: Mutex::new(0),
-            ended: Condvar::new(),
-        });
-        for thread in start.threads {
-            threads.spawn(thread, Some(Arc::clone(&threads.not_ready)));
-        }
-        threads
-    }
-
-    /// Starts more threads.
-    pub fn add(self: &Arc<Self>, threads: Vec<ThreadStart>) {
-        for thread in threads {
-            self.spawn(thread, None);
-        }
-    }
-
-    /// Returns when the engine was told to drain and all threads have ended.
-    pub fn wait(&self) {
-        let mut running = self.count();
-        while *running > 0 || !self.engine.region().is_draining() {
-            // Nobody tells a process without threads that it is to drain.
-            running = self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    fn spawn(self: &Arc<Self>, thread: ThreadStart, not_ready: Option<Arc<AtomicUsize>>) {
-        let Some(pool) = self.pools.get(usize::from(thread.pool)).cloned() else { return };
-        let builder = thread::Builder::new().name(thread_name(&pool, thread.index)).stack_size(STACK);
-        let runner = Runner {
-            pool,
-            reporter: Arc::clone(&self.reporter),
-            neighbours: Arc::clone(&self.neighbours),
-            not_ready,
-        };
-        *self.count() += 1;
-        let threads = Arc::clone(self);
-        let spawned = builder.spawn(move || {
-            // Dropped when the thread ends, also by a panic, which the hook has logged.
-            let _running = Running { threads: &threads, index: thread.index };
-            let wire = EngineThread::new(
-                Arc::clone(&threads.engine),
-                usize::from(thread.index),
-                usize::from(thread.pool),
-            );
-            runner.run(wire);
-        });
-        if let Err(error) = spawned {
-            self.one_less(thread.index, Some(error.to_string()));
-        }
-    }
-
-    fn one_less(&self, index: u16, error: Option<String>) {
-        self.reporter.send(&Event::ThreadEnded { index, error });
-        *self.count() -= 1;
-        self.ended.notify_all();
-    }
-
-    /// A thread that panics while it counts leaves a number.
-    fn count(&self) -> MutexGuard<'_, usize> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+impl Scripts {
+    pub fn new(pools: Vec<PoolStart>, reporter: &Arc<Reporter>) -> Self {
+        Self { pools, reporter: Arc::clone(reporter), neighbours: Neighbours::new() }
     }
 }
 
-/// A thread that has not ended.
-struct Running<'a> {
-    threads: &'a Threads,
-    index: u16,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        give_memory_back();
-        self.threads.one_less(self.index, None);
+impl Work for Scripts {
+    fn name(&self, pool: u16) -> Option<&str> {
+        let pool = self.pools.get(usize::from(pool))?;
+        Some(match pool.worker {
+            Some(_) => pool.name.rsplit('/').next().unwrap_or("worker"),
+            None => "php",
+        })
     }
-}
 
-/// The allocator keeps what a thread has freed for later ones, which may never come.
-fn give_memory_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: law 5 is not touched: no pointer is passed; the allocator locks what it looks at.
-    unsafe {
-        libc::malloc_trim(0);
+    fn run(&self, thread: EngineThread, readiness: Readiness) {
+        let Some(pool) = self.pools.get(thread.pool()) else { return };
+        let php = PhpThread::new(thread, Arc::clone(&self.neighbours), readiness);
+        Runner { pool, reporter: &self.reporter }.run(php);
     }
 }
 
 /// What one thread needs.
-struct Runner {
-    pool: PoolStart,
-    reporter: Arc<Reporter>,
-    neighbours: Arc<Neighbours>,
-    not_ready: Option<Arc<AtomicUsize>>,
+struct Runner<'a> {
+    pool: &'a PoolStart,
+    reporter: &'a Reporter,
 }
 
-impl Runner {
-    fn run(self, wire: EngineThread) {
+impl Runner<'_> {
+    fn run(self, mut php: PhpThread) {
         let script = self.pool.worker.as_ref().map(worker_script);
         let environment = self.pool.worker.as_ref().map(worker_environment).unwrap_or_default();
         let variables: Vec<Var> =
@@ -150,12 +64,6 @@ impl Runner {
             n_worker_env: variables.len(),
             max_requests: self.pool.max_requests,
         };
-        let mut php = PhpThread::new(
-            wire,
-            Arc::clone(&self.neighbours),
-            self.not_ready.clone(),
-            Arc::clone(&self.reporter),
-        );
         let mut failures = 0;
         while !php.must_stop() {
             match php.run(&options) {
@@ -224,20 +132,4 @@ fn worker_environment(worker: &WorkerStart) -> Vec<(String, String)> {
         .map(|(name, value)| (name.to_owned(), value))
         .chain(worker.env.iter().cloned())
         .collect()
-}
-
-/// As the kernel shows it: at most 15 bytes, with the number at the end.
-fn thread_name(pool: &PoolStart, number: u16) -> String {
-    let number = format!("-{number}");
-    let base = if pool.worker.is_some() { pool.name.rsplit('/').next().unwrap_or("worker") } else { "php" };
-    let mut name: String = base.chars().filter(|c| c.is_ascii_graphic()).take(15 - number.len()).collect();
-    name.push_str(&number);
-    name
-}
-
-/// Counts a thread that has asked for its first request.
-pub fn count_ready(not_ready: &AtomicUsize, reporter: &Reporter) {
-    if not_ready.fetch_sub(1, Ordering::AcqRel) == 1 {
-        reporter.send(&Event::Ready);
-    }
 }

@@ -8,7 +8,7 @@ use crate::root::{self, Root};
 use crate::url_path::{self, BadRequest};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Response, StatusCode, Uri, Version, request};
-use regent_config::{LaneChoice, RequestBuffering, WorkerId};
+use regent_config::{LaneChoice, NativeId, RequestBuffering, WorkerId};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -61,6 +61,8 @@ pub enum Action {
     Respond(Response<Body>),
     /// Run PHP, and send what it answers.
     Php(PhpTarget),
+    /// Run a native module's handler, and send what it answers.
+    Native(NativeTarget),
 }
 
 /// Where a request goes in PHP.
@@ -68,19 +70,35 @@ pub enum Action {
 pub struct PhpTarget {
     /// `None`: the classic pool.
     pub worker: Option<WorkerId>,
-    pub env: Vec<(String, String)>,
-    pub request_body_timeout: Option<Duration>,
-    pub request_buffering: RequestBuffering,
-    /// Soft real-time limit of the route, if it has one.
-    pub deadline: Option<Duration>,
-    /// What the configuration says of the lane, if anything.
-    pub lane: Option<Arc<LaneChoice>>,
+    pub delivery: Delivery,
     /// Document root, script name and path info, one behind the other.
     path: Vec<u8>,
     root_len: usize,
     script_end: usize,
     /// Where the script is, if not at root and name: a worker's file.
     file: Option<Vec<u8>>,
+}
+
+/// Where a request goes among the native modules. The module sees the path as it stands after rewrites,
+/// [`Exchange::path`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeTarget {
+    pub service: NativeId,
+    pub delivery: Delivery,
+}
+
+/// How a request is handed to a thread of an engine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delivery {
+    /// Variables of the request, beside those that every request has.
+    pub env: Vec<(String, String)>,
+    /// Longest silence within the request's body, if the route has a limit of its own.
+    pub request_body_timeout: Option<Duration>,
+    pub request_buffering: RequestBuffering,
+    /// Soft real-time limit of the route, if it has one.
+    pub deadline: Option<Duration>,
+    /// What the configuration says of the lane, if anything.
+    pub lane: Option<Arc<LaneChoice>>,
 }
 
 /// Groups of a regular expression that matched.
@@ -373,18 +391,7 @@ impl PhpTarget {
         let script_end = script.len();
         let mut path = script;
         path.extend_from_slice(path_info);
-        Self {
-            worker,
-            env: Vec::new(),
-            request_body_timeout: None,
-            request_buffering: RequestBuffering::default(),
-            deadline: None,
-            lane: None,
-            path,
-            root_len,
-            script_end,
-            file: None,
-        }
+        Self { worker, delivery: Delivery::default(), path, root_len, script_end, file: None }
     }
 
     /// Runs this file instead of the one that root and name say.

@@ -37,7 +37,7 @@ impl Failure {
 
     /// Puts status and fields on an error page. A script that says nothing of a status has answered 200.
     pub(crate) fn mark(&self, origin: Origin, status: &mut StatusCode, headers: &mut HeaderMap) {
-        if origin == Origin::Php && *status == StatusCode::OK {
+        if origin == Origin::Engine && *status == StatusCode::OK {
             *status = self.status;
         }
         for (name, value) in &self.fields {

@@ -4,7 +4,7 @@ use regent_config::LogOutput;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,6 +22,8 @@ pub(crate) struct LogWriter {
     /// `None` once it is being dropped.
     queue: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
+    /// Set when the queue had no room for [`Message::Reopen`].
+    reopen: Arc<AtomicBool>,
     /// Is disconnected when the thread has ended. Locked by nobody: a receiver alone could not be shared.
     ended: Mutex<Receiver<()>>,
 }
@@ -48,6 +50,7 @@ struct Writer {
     queue: Receiver<Message>,
     sink: Sink,
     dropped: Arc<AtomicU64>,
+    reopen: Arc<AtomicBool>,
     state: State,
     /// Whether what was written last ended in the middle of a line.
     torn: bool,
@@ -83,10 +86,13 @@ impl LogWriter {
         }
     }
 
-    /// Opens the file again, after a rotation has renamed it. Lines that came before still go to the old one.
+    /// Opens the file again, after a rotation has renamed it. Lines that came before still go to the old one, unless so
+    /// many wait that the queue is full.
     pub(crate) fn reopen(&self) {
-        if let Some(queue) = &self.queue {
-            // A full queue means that the disk is far behind; the next signal will do.
+        let Some(queue) = &self.queue else { return };
+        if let Err(TrySendError::Full(_)) = queue.try_send(Message::Reopen) {
+            self.reopen.store(true, Ordering::Relaxed);
+            // The writer looks at that after each batch; should it have caught up meanwhile, this wakes it.
             let _ = queue.try_send(Message::Reopen);
         }
     }
@@ -94,11 +100,17 @@ impl LogWriter {
     fn spawn(sink: Sink, capacity: usize) -> io::Result<Self> {
         let (queue, receiver) = sync_channel(capacity);
         let (end, ended) = channel();
-        let dropped = Arc::new(AtomicU64::new(0));
-        let writer =
-            Writer { queue: receiver, sink, dropped: dropped.clone(), state: State::Healthy, torn: false };
+        let (dropped, reopen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let writer = Writer {
+            queue: receiver,
+            sink,
+            dropped: dropped.clone(),
+            reopen: reopen.clone(),
+            state: State::Healthy,
+            torn: false,
+        };
         thread::Builder::new().name("access-log".into()).spawn(move || writer.run(end))?;
-        Ok(Self { queue: Some(queue), dropped, ended: Mutex::new(ended) })
+        Ok(Self { queue: Some(queue), dropped, reopen, ended: Mutex::new(ended) })
     }
 }
 
@@ -136,6 +148,9 @@ impl Writer {
             }
             self.report_dropped(&mut batch);
             self.flush(&mut batch, lines);
+            if self.reopen.swap(false, Ordering::Relaxed) {
+                self.reopen();
+            }
         }
     }
 
@@ -195,8 +210,8 @@ impl Writer {
     }
 
     fn reopen(&mut self) {
-        if let Sink::File { path, file } = &mut self.sink {
-            match open(path) {
+        match &mut self.sink {
+            Sink::File { path, file } => match open(path) {
                 Ok(new) => {
                     *file = new;
                     self.torn = false;
@@ -204,7 +219,10 @@ impl Writer {
                 Err(error) => {
                     tracing::error!(%error, path = %path.display(), "cannot open the access log again; the old file is kept")
                 }
-            }
+            },
+            Sink::Stdout | Sink::Stderr => {}
+            #[cfg(test)]
+            Sink::Other(writer) => writer.flush().expect("a test's sink takes it"),
         }
     }
 }
@@ -246,7 +264,7 @@ mod tests {
     use super::*;
 
     /// A sink that waits for leave before each write: to take so many bytes, or to fail. When nobody gives leave any
-    /// more, it takes everything.
+    /// more, it takes everything. That it is opened again shows as a line.
     struct Gate {
         leave: Receiver<io::Result<usize>>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -260,6 +278,7 @@ mod tests {
         }
 
         fn flush(&mut self) -> io::Result<()> {
+            self.written.lock().unwrap().extend_from_slice(b"reopened\n");
             Ok(())
         }
     }
@@ -304,6 +323,19 @@ mod tests {
         drop(writer);
         assert_eq!(std::fs::read_to_string(rotated).unwrap(), "before\n");
         assert_eq!(std::fs::read_to_string(path).unwrap(), "after\n");
+    }
+
+    #[test]
+    fn a_rotation_is_noticed_however_many_lines_wait() {
+        let (writer, leave, written) = gated(1);
+        writer.write(b"held\n".to_vec());
+        leave.send(Ok(2)).unwrap();
+        // Now the writer waits in the middle of that line, and this one fills the queue.
+        writer.write(b"waiting\n".to_vec());
+        writer.reopen();
+        drop(leave);
+        drop(writer);
+        assert_eq!(text(&written), "held\nreopened\nwaiting\n");
     }
 
     #[test]

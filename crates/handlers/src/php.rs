@@ -1,5 +1,6 @@
 //! `php`: what reaches it goes to PHP.
 
+use crate::delivery::DeliveryRules;
 use crate::error::BuildError;
 use crate::exchange::{Action, Exchange, PhpTarget};
 use crate::file_stat;
@@ -8,25 +9,19 @@ use crate::path_pattern::PathPattern;
 use crate::root::{self, Root, RootSource};
 use crate::route::Flow;
 use crate::script::Split;
-use crate::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, LaneChoice, RequestBuffering, WorkerId};
+use regent_config::{self as config, WorkerId};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A compiled `php` directive, and the part that `php_server` shares with it.
 pub(crate) struct Php {
     root: RootSource,
     resolve_root_symlink: bool,
     split: Split,
-    env: Vec<(String, Text)>,
     workers: Workers,
-    request_body_timeout: Option<Duration>,
-    request_buffering: RequestBuffering,
-    deadline: Option<Duration>,
-    lane: Option<Arc<LaneChoice>>,
+    delivery: DeliveryRules,
     known: KnownScripts,
 }
 
@@ -66,12 +61,8 @@ impl Php {
             root: RootSource::compile(php.root.as_ref())?,
             resolve_root_symlink: php.resolve_root_symlink,
             split: Split::new(&php.split_path),
-            env: php.env.iter().map(|(name, value)| (name.clone(), Text::compile(value))).collect(),
             workers: Workers::compile(&php.workers, workers)?,
-            request_body_timeout: php.request_body_timeout,
-            request_buffering: php.request_buffering,
-            deadline: php.deadline,
-            lane: php.lane.clone().map(Arc::new),
+            delivery: DeliveryRules::compile(&php.delivery),
             known: KnownScripts::default(),
         })
     }
@@ -164,15 +155,7 @@ impl Php {
     }
 
     fn complete(&self, exchange: &Exchange, mut target: PhpTarget) -> Flow {
-        target.env = self
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.render_str(exchange).into_owned()))
-            .collect();
-        target.request_body_timeout = self.request_body_timeout;
-        target.request_buffering = self.request_buffering;
-        target.deadline = self.deadline.or(exchange.deadline());
-        target.lane = self.lane.as_ref().or(exchange.lane()).cloned();
+        target.delivery = self.delivery.of(exchange);
         Flow::Answer(Action::Php(target))
     }
 }

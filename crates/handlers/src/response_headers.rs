@@ -48,7 +48,8 @@ enum Names {
 pub(crate) enum Origin {
     /// One of our handlers: it would not have set what `header` had set already.
     Regent,
-    Php,
+    /// PHP or a native module.
+    Engine,
 }
 
 impl HeaderOps {
@@ -287,7 +288,7 @@ mod tests {
                 vec!["x-a: <h>", "x-b: php"],
             ),
         ] {
-            assert_eq!(finished(&[&ops], Origin::Php, &answer), want, "{ops:?}");
+            assert_eq!(finished(&[&ops], Origin::Engine, &answer), want, "{ops:?}");
         }
     }
 
@@ -295,7 +296,7 @@ mod tests {
     fn a_field_that_may_be_there_once_stays_single() {
         let set = [op(HeaderOpKind::Set, "Content-Type", "a/b", false)];
         let answer = [("content-type", "text/html")];
-        assert_eq!(finished(&[&set], Origin::Php, &answer), ["content-type: text/html"]);
+        assert_eq!(finished(&[&set], Origin::Engine, &answer), ["content-type: text/html"]);
         assert_eq!(finished(&[&set], Origin::Regent, &answer), ["content-type: a/b"]);
     }
 
@@ -303,8 +304,8 @@ mod tests {
     fn the_last_directive_is_applied_first() {
         let delete = [op(HeaderOpKind::Delete, "X-A", "", true)];
         let set = [op(HeaderOpKind::Set, "X-A", "1", true)];
-        assert_eq!(finished(&[&delete, &set], Origin::Php, &[]), [""; 0]);
-        assert_eq!(finished(&[&set, &delete], Origin::Php, &[]), ["x-a: 1"]);
+        assert_eq!(finished(&[&delete, &set], Origin::Engine, &[]), [""; 0]);
+        assert_eq!(finished(&[&set, &delete], Origin::Engine, &[]), ["x-a: 1"]);
     }
 
     #[test]

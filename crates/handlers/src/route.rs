@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::file_cache::FileCache;
 use crate::file_server::FileServer;
 use crate::matcher::{self, Matcher};
+use crate::native::Native;
 use crate::php::{Php, WorkerFiles};
 use crate::php_server::PhpServer;
 use crate::response_headers::{HeaderOps, Origin};
@@ -43,6 +44,7 @@ enum Handler {
     FileServer(FileServer),
     Php(Php),
     PhpServer(Box<PhpServer>),
+    Native(Native),
     Subroute(Routes),
 }
 
@@ -134,6 +136,7 @@ impl Handler {
             config::Handler::PhpServer(server) => {
                 Self::PhpServer(Box::new(PhpServer::compile(server, context)?))
             }
+            config::Handler::Native(native) => Self::Native(Native::compile(native)),
             config::Handler::Subroute(routes) => Self::Subroute(Routes::compile(routes, context)?),
         })
     }
@@ -164,8 +167,9 @@ impl Handler {
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),
             Self::Lane(lane) => exchange.set_lane(lane),
             Self::FileServer(server) => return server.handle(exchange),
-            Self::Php(php) => return to_php(php.handle(exchange), exchange),
-            Self::PhpServer(server) => return to_php(server.handle(exchange), exchange),
+            Self::Php(php) => return to_engine(php.handle(exchange), exchange),
+            Self::PhpServer(server) => return to_engine(server.handle(exchange), exchange),
+            Self::Native(native) => return to_engine(native.handle(exchange), exchange),
             Self::Subroute(routes) => return routes.run(exchange),
         }
         Flow::Next
@@ -192,9 +196,9 @@ fn set_vars(vars: &[(String, Text)], exchange: &mut Exchange) -> Flow {
     Flow::Next
 }
 
-fn to_php(flow: Flow, exchange: &mut Exchange) -> Flow {
-    if matches!(flow, Flow::Answer(Action::Php(_))) {
-        exchange.set_origin(Origin::Php);
+fn to_engine(flow: Flow, exchange: &mut Exchange) -> Flow {
+    if matches!(flow, Flow::Answer(Action::Php(_) | Action::Native(_))) {
+        exchange.set_origin(Origin::Engine);
     }
     flow
 }

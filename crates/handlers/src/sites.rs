@@ -78,14 +78,14 @@ impl Sites {
     pub fn route(&self, exchange: &mut Exchange) -> Action {
         match self.answer(exchange) {
             Action::Respond(response) => Action::Respond(without_body_for_head(exchange, response)),
-            php @ Action::Php(_) => php,
+            to_engine @ (Action::Php(_) | Action::Native(_)) => to_engine,
         }
     }
 
-    /// The page that the site has for an error which came up behind its routes: PHP could not answer. `fields` are those
+    /// The page that the site has for an error which came up behind its routes: an engine could not answer. `fields` are those
     /// that the answer must have in any case, such as `Retry-After`.
     ///
-    /// `None` if there is no such page, if it would take PHP again, or if the request is at an error page already.
+    /// `None` if there is no such page, if it would take an engine again, or if the request is at an error page already.
     pub fn error_page(
         &self,
         exchange: &mut Exchange,
@@ -96,7 +96,7 @@ impl Sites {
         let header_ops = exchange.header_ops().len();
         match site.error_page(exchange, Failure { fields, ..Failure::new(status) }) {
             Some(Action::Respond(response)) => Some(without_body_for_head(exchange, response)),
-            Some(Action::Php(_)) => {
+            Some(Action::Php(_) | Action::Native(_)) => {
                 exchange.truncate_header_ops(header_ops);
                 exchange.set_origin(Origin::Regent);
                 None

@@ -166,7 +166,10 @@ fn a_script_may_be_the_page_of_an_error_that_is_not_php_s() {
     let script = vec![
         always(Handler::Rewrite(Rewrite::To(Template::text("/oops.php")))),
         always(Handler::Php(Php {
-            env: vec![("ERROR".into(), Template(vec![err("status_code")]))],
+            delivery: Delivery {
+                env: vec![("ERROR".into(), Template(vec![err("status_code")]))],
+                ..Delivery::default()
+            },
             ..Php::default()
         })),
     ];
@@ -175,7 +178,7 @@ fn a_script_may_be_the_page_of_an_error_that_is_not_php_s() {
         let mut exchange = exchange("GET", "/none", &[]);
         let Action::Php(target) = sites.route(&mut exchange) else { panic!("no script was chosen") };
         assert_eq!(target.script_name(), b"/oops.php");
-        assert_eq!(target.env, [("ERROR".to_owned(), "404".to_owned())]);
+        assert_eq!(target.delivery.env, [("ERROR".to_owned(), "404".to_owned())]);
         let mut status = StatusCode::from_u16(answered).unwrap();
         exchange.finish(&mut status, &mut HeaderMap::new());
         assert_eq!(status, want);

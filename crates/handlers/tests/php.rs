@@ -158,13 +158,13 @@ fn worker_scripts_go_to_their_worker() {
         WorkerRef { id: WorkerId(0), matches: Vec::new() },
         WorkerRef { id: WorkerId(1), matches: vec![Template::text("/api/*")] },
     ];
-    server.php.env = vec![("APP".into(), Template(vec![placeholder("http.request.host")]))];
+    server.php.delivery.env = vec![("APP".into(), Template(vec![placeholder("http.request.host")]))];
     let sites = site_with(vec![root(dir.path()), always(Handler::PhpServer(server))], &workers);
 
     let front = php(&sites, "/no/such/page");
     assert_eq!((front.worker, parts(&front)), (Some(WorkerId(0)), ("/index.php", "")));
     assert_eq!(front.script_filename(), base.join("index.php"));
-    assert_eq!(front.env, [("APP".to_owned(), String::new())]);
+    assert_eq!(front.delivery.env, [("APP".to_owned(), String::new())]);
 
     let direct = php(&sites, "/index.php/info");
     assert_eq!((direct.worker, parts(&direct)), (Some(WorkerId(0)), ("/index.php", "/info")));
@@ -271,12 +271,17 @@ fn a_block_says_more_of_deadline_and_lane_than_the_routes_before_it() {
             always(Handler::Php(block)),
         ];
         let target = php(&site(routes), "/hello.php");
-        (target.deadline, target.lane.as_deref().cloned())
+        (target.delivery.deadline, target.delivery.lane.as_deref().cloned())
     };
     assert_eq!(before(Php::default()), (Some(Duration::from_secs(2)), Some(named("slow"))));
-    let block = Php { deadline: Some(Duration::from_secs(1)), lane: Some(LaneChoice::Off), ..Php::default() };
+    let delivery = Delivery {
+        deadline: Some(Duration::from_secs(1)),
+        lane: Some(LaneChoice::Off),
+        ..Delivery::default()
+    };
+    let block = Php { delivery, ..Php::default() };
     assert_eq!(before(block), (Some(Duration::from_secs(1)), Some(LaneChoice::Off)));
-    let nothing = php(&serving(dir.path(), php_server()), "/hello.php");
+    let nothing = php(&serving(dir.path(), php_server()), "/hello.php").delivery;
     assert_eq!((nothing.deadline, nothing.lane), (None, None));
 }
 

@@ -4,7 +4,7 @@
 
 use nix::time::ClockId;
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) struct Moment(Duration);
 pub(crate) struct Activity {
     phase: Cell<Phase>,
     since: Cell<Moment>,
+    /// When the first bytes came of a head that did not come whole.
+    head_begun: Cell<Option<Instant>>,
     /// Since when the client has taken nothing of what there is to send.
     blocked_since: Cell<Option<Moment>>,
     /// The last answer closes the connection, whatever the client is still sending.
@@ -55,8 +57,17 @@ impl Activity {
         Self {
             phase: Cell::new(Phase::Idle),
             since: Cell::new(Moment::now()),
+            head_begun: Cell::new(None),
             blocked_since: Cell::new(None),
             cut_off: Cell::new(false),
+        }
+    }
+
+    /// More is wanted from the client.
+    pub fn reading(&self) {
+        // What came of the head is not all of it. Most heads come whole, and cost no look at the exact clock.
+        if self.phase.get() == Phase::Head && self.head_begun.get().is_none() {
+            self.head_begun.set(Some(Instant::now()));
         }
     }
 
@@ -67,9 +78,11 @@ impl Activity {
         }
     }
 
-    /// A request's head is complete.
-    pub fn request_started(&self) {
+    /// A request's head is complete. Returns how long it took to come, from its first byte: nothing if it came whole.
+    /// (Of a head that began in the same packet as the request before ended, the later bytes count.)
+    pub fn request_started(&self) -> Duration {
         self.phase.set(Phase::Busy);
+        self.head_begun.take().map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
     /// The answer's last byte was handed to the connection.
@@ -164,6 +177,33 @@ mod tests {
         activity.received();
         assert_eq!(activity.since.get(), since);
         assert_eq!(activity.check(&PATIENCE, after(11)), Err(Expired::Stalled));
+    }
+
+    #[test]
+    fn a_head_that_comes_whole_takes_no_time() {
+        let activity = Activity::new();
+        activity.reading();
+        activity.received();
+        assert_eq!(activity.request_started(), Duration::ZERO);
+        activity.reading();
+        activity.received();
+        activity.request_ended();
+        activity.reading();
+        activity.received();
+        assert_eq!(activity.request_started(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_head_in_parts_takes_from_the_first_to_the_last() {
+        let activity = Activity::new();
+        activity.received();
+        activity.reading();
+        let begun = activity.head_begun.get().expect("it is not whole");
+        activity.received();
+        activity.reading();
+        assert_eq!(activity.head_begun.get(), Some(begun));
+        let most = begun.elapsed();
+        assert!(activity.request_started() >= most && activity.head_begun.get().is_none());
     }
 
     #[test]

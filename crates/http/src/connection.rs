@@ -2,6 +2,7 @@
 
 use crate::activity::{Activity, Expired, Moment, Patience};
 use crate::drain::Drain;
+use crate::interim::Interim;
 use crate::watched::{WatchedAnswer, WatchedSocket};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -37,26 +38,31 @@ pub struct Settings {
 /// Serves a connection to its end: until the client closes it, a limit is reached, or, once `drain` has begun, the
 /// running request has been answered.
 ///
+/// `service` is also told how long the request's head took to come, from its first byte to its last; zero if it came
+/// whole. While it makes an answer, others can be sent through `interim`, which is this connection's alone.
+///
 /// An error is one of the client's making (a broken request, a reset) and has been answered if it can be.
 pub async fn serve<S, F, R, B>(
     socket: S,
     settings: &Settings,
     drain: &Drain,
+    interim: Rc<Interim>,
     service: F,
 ) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Fn(Request<Incoming>) -> R,
+    F: Fn(Request<Incoming>, Duration) -> R,
     R: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Rc::new(Activity::new());
-    let socket = WatchedSocket::new(socket, Rc::clone(&activity));
+    let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim));
     let for_service = Rc::clone(&activity);
     let service = service_fn(move |request| {
-        for_service.request_started();
-        WatchedAnswer { answer: service(request), activity: Rc::clone(&for_service) }
+        let head_time = for_service.request_started();
+        let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
+        WatchedAnswer { answer: service(request, head_time), activity, interim }
     });
     let connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
@@ -96,7 +102,9 @@ async fn expiry(activity: &Activity, settings: &Settings) -> Expired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderMap, StatusCode};
     use http_body_util::Full;
+    use std::cell::RefCell;
     use std::future::{Ready, ready};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -107,7 +115,7 @@ mod tests {
         max_header_size: 8 * 1024,
     };
 
-    fn hello(_: Request<Incoming>) -> Ready<Response<Full<Bytes>>> {
+    fn hello(_: Request<Incoming>, _: Duration) -> Ready<Response<Full<Bytes>>> {
         ready(Response::new(Full::from("hello")))
     }
 
@@ -117,8 +125,10 @@ mod tests {
         let started = tokio::time::Instant::now();
         client.write_all(request).await.unwrap();
         let (drain, mut answer) = (Drain::default(), Vec::new());
-        let (served, _) =
-            tokio::join!(serve(server, &SETTINGS, &drain, hello), client.read_to_end(&mut answer));
+        let (served, _) = tokio::join!(
+            serve(server, &SETTINGS, &drain, Rc::default(), hello),
+            client.read_to_end(&mut answer)
+        );
         let _ = served;
         (String::from_utf8(answer).unwrap(), started.elapsed())
     }
@@ -130,6 +140,88 @@ mod tests {
         )
         .await;
         assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_service_hears_how_long_a_head_took() {
+        let (mut client, server) = tokio::io::duplex(64 * 1024);
+        let (drain, head_times) = (Drain::default(), RefCell::new(Vec::new()));
+        let service = |request, head_time| {
+            head_times.borrow_mut().push(head_time);
+            hello(request, head_time)
+        };
+        let client = async {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            assert!(client.read(&mut [0; 1024]).await.unwrap() > 0);
+            client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            client.write_all(b"Host: a\r\nConnection: close\r\n\r\n").await.unwrap();
+            client.read_to_end(&mut Vec::new()).await.unwrap();
+        };
+        let (served, ()) = tokio::join!(serve(server, &SETTINGS, &drain, Rc::default(), service), client);
+        served.unwrap();
+        let [whole, parts] = head_times.borrow()[..] else { panic!("two requests") };
+        assert!(whole.is_zero() && !parts.is_zero(), "{whole:?} {parts:?}");
+    }
+
+    /// What a client gets that sends these bytes, over a socket that takes so many bytes at once, of a service that sends
+    /// hints and then waits as told before it answers.
+    async fn hinted<W: Future<Output = ()>>(request: &str, socket: usize, wait: impl Fn() -> W) -> String {
+        let (client, server) = tokio::io::duplex(socket);
+        let (mut reader, mut writer) = tokio::io::split(client);
+        let interim = Rc::new(Interim::default());
+        let service = |request: Request<Incoming>, _| {
+            let waited = wait();
+            let answer = Response::new(Full::from(request.uri().path().to_owned()));
+            let interim = Rc::clone(&interim);
+            Box::pin(async move {
+                interim.send(request.version(), StatusCode::EARLY_HINTS, &HeaderMap::new());
+                waited.await;
+                answer
+            })
+        };
+        let mut answers = String::new();
+        let drain = Drain::default();
+        let (served, sent, read) = tokio::join!(
+            serve(server, &SETTINGS, &drain, Rc::clone(&interim), service),
+            writer.write_all(request.as_bytes()),
+            reader.read_to_string(&mut answers),
+        );
+        served.unwrap();
+        sent.and(read).unwrap();
+        answers
+    }
+
+    /// The status lines, each with the body of the answer before it.
+    fn outline(answers: &str) -> Vec<&str> {
+        answers.split("\r\n").filter(|line| line.contains("HTTP/1.1 ") || line.starts_with('/')).collect()
+    }
+
+    const TWO: &str =
+        "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interim_answer_comes_before_its_final_one() {
+        const HINT: &str = "HTTP/1.1 103 Early Hints";
+        const NEXT_HINT: &str = "/aHTTP/1.1 103 Early Hints";
+        const FINAL: &str = "HTTP/1.1 200 OK";
+        for socket in [1, 7, 64 * 1024] {
+            let answers = hinted(TWO, socket, || tokio::time::sleep(Duration::from_millis(5))).await;
+            assert_eq!(outline(&answers), [HINT, FINAL, NEXT_HINT, FINAL, "/b"], "{answers}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interim_answer_that_comes_with_the_final_one_is_not_sent() {
+        let answers = hinted(TWO, 64 * 1024, || ready(())).await;
+        assert!(!answers.contains("103") && answers.ends_with("/b"), "{answers}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interim_answer_is_not_for_http_1_0() {
+        let request = "GET /a HTTP/1.0\r\nHost: a\r\n\r\n";
+        let answers = hinted(request, 64 * 1024, || tokio::time::sleep(Duration::from_millis(5))).await;
+        assert!(answers.starts_with("HTTP/1.0 200 OK") && answers.ends_with("/a"), "{answers}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -151,7 +243,7 @@ mod tests {
             client.read_to_end(&mut answer).await.unwrap();
             first
         };
-        let (served, first) = tokio::join!(serve(server, &SETTINGS, &drain, hello), client);
+        let (served, first) = tokio::join!(serve(server, &SETTINGS, &drain, Rc::default(), hello), client);
         served.unwrap();
         assert!(first > 0 && answer.is_empty());
     }
@@ -159,18 +251,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_drain_lets_a_running_request_end() {
         let (mut client, server) = tokio::io::duplex(64 * 1024);
-        let drain = Drain::default();
+        let drain = &Drain::default();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
-        let service = |request| {
-            Box::pin(async {
+        let service = |request, head_time| {
+            Box::pin(async move {
                 drain.begin();
                 tokio::time::sleep(Duration::from_secs(5)).await;
-                hello(request).await
+                hello(request, head_time).await
             })
         };
-        let (served, _) =
-            tokio::join!(serve(server, &SETTINGS, &drain, service), client.read_to_end(&mut answer));
+        let (served, _) = tokio::join!(
+            serve(server, &SETTINGS, drain, Rc::default(), service),
+            client.read_to_end(&mut answer)
+        );
         served.unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert!(

@@ -6,9 +6,13 @@
 mod activity;
 mod connection;
 mod drain;
+mod interim;
 mod listener;
+mod unix_socket;
 mod watched;
 
 pub use connection::{Settings, serve};
 pub use drain::Drain;
+pub use interim::Interim;
 pub use listener::listen;
+pub use unix_socket::{SocketFile, listen_unix};

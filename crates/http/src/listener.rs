@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 /// Connections that the kernel holds for a socket until they are accepted. The default of most servers, 511, refuses
 /// or delays clients from a thousand simultaneous ones on; the kernel caps this at `net.core.somaxconn`, by default
 /// 4096.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// Sockets that share an address (`SO_REUSEPORT`). Each has a backlog of its own, and the kernel spreads connections
 /// over them by a hash, so that together they hold a burst of tens of thousands, of which a single one would drop most:

@@ -1,6 +1,7 @@
 //! A socket, an answer and its body that report to the connection's [`Activity`].
 
 use crate::activity::Activity;
+use crate::interim::Interim;
 use bytes::Bytes;
 use http::{Response, header};
 use http_body::{Body, Frame, SizeHint};
@@ -28,6 +29,7 @@ const LINGER_BYTES: usize = 1024 * 1024;
 pub(crate) struct WatchedSocket<S> {
     socket: S,
     activity: Rc<Activity>,
+    interim: Rc<Interim>,
     linger: Option<Linger>,
 }
 
@@ -41,6 +43,7 @@ struct Linger {
 pub(crate) struct WatchedAnswer<R> {
     pub answer: R,
     pub activity: Rc<Activity>,
+    pub interim: Rc<Interim>,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
@@ -55,6 +58,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.activity.reading();
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.socket).poll_read(context, buffer);
         if buffer.filled().len() > before {
@@ -70,6 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_begun_interim(context))?;
         let result = Pin::new(&mut self.socket).poll_write(context, bytes);
         self.noticed(result)
     }
@@ -79,6 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_begun_interim(context))?;
         let result = Pin::new(&mut self.socket).poll_write_vectored(context, parts);
         self.noticed(result)
     }
@@ -87,7 +93,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         self.socket.is_write_vectored()
     }
 
+    /// hyper flushes the socket after each poll of the service, and only when all that it had to write is written: what
+    /// is sent here stands between two answers.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.interim.is_empty() {
+            ready!(self.poll_interim(context))?;
+        }
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
@@ -105,16 +116,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 }
 
 impl<S> WatchedSocket<S> {
-    pub fn new(socket: S, activity: Rc<Activity>) -> Self {
-        Self { socket, activity, linger: None }
+    pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>) -> Self {
+        Self { socket, activity, interim, linger: None }
     }
 
-    fn noticed(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn noticed<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match result {
             Poll::Pending => self.activity.write_blocked(),
             Poll::Ready(_) => self.activity.written(),
         }
         result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> WatchedSocket<S> {
+    fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = self.interim.poll_write(&mut self.socket, context);
+        self.noticed(result)
+    }
+
+    /// Nothing may come between two parts of an interim answer.
+    fn poll_begun_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.interim.has_begun() {
+            true => self.poll_interim(context),
+            false => Poll::Ready(Ok(())),
+        }
     }
 }
 
@@ -145,6 +171,7 @@ impl<R: Future<Output = Response<B>> + Unpin, B> Future for WatchedAnswer<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.answer).poll(context));
+        self.interim.supersede();
         if answer.headers().contains_key(header::CONNECTION) {
             self.activity.answered_with_close();
         }
@@ -188,7 +215,7 @@ mod tests {
     fn watched() -> (WatchedSocket<DuplexStream>, Rc<Activity>, DuplexStream) {
         let (client, server) = tokio::io::duplex(1024);
         let activity = Rc::new(Activity::new());
-        (WatchedSocket::new(server, Rc::clone(&activity)), activity, client)
+        (WatchedSocket::new(server, Rc::clone(&activity), Rc::default()), activity, client)
     }
 
     /// Whether the client sees the end of the stream, after what comes before it.

@@ -6,6 +6,7 @@
 
 use crate::figures::{PoolPhase, Reason, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{Gauges, LaneGauges, PoolGauges};
+use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
 use crate::snapshot::{CoarseSnapshot, Snapshot};
@@ -60,8 +61,10 @@ fn process(reading: &Reading) -> Vec<MetricFamily> {
 /// FrankenPHP's names, types and labels, but for the type of `frankenphp_total_threads`: there it is a counter that
 /// nothing changes after the start; here it follows the scaling, and so it is a gauge.
 fn frankenphp(pools: &[ObservedPool]) -> Vec<MetricFamily> {
-    let classic = || pools.iter().filter(|(pool, _)| pool.worker.is_none()).map(|(_, gauges)| gauges);
-    let total = pools.iter().map(|(_, gauges)| u64::from(gauges.threads.total())).sum::<u64>();
+    let of = |is_meant: fn(&Serves) -> bool| pools.iter().filter(move |(pool, _)| is_meant(&pool.serves));
+    let classic = || of(|serves| *serves == Serves::Classic).map(|(_, gauges)| gauges);
+    let php = of(|serves| *serves != Serves::Service);
+    let total = php.map(|(_, gauges)| u64::from(gauges.threads.total())).sum::<u64>();
     // There, a thread of a worker is busy as long as its script runs, whether it has a request or not.
     let at_rest =
         classic().map(|gauges| u64::from(gauges.threads.total() - gauges.threads.busy)).sum::<u64>();
@@ -78,7 +81,7 @@ fn frankenphp(pools: &[ObservedPool]) -> Vec<MetricFamily> {
 
 fn frankenphp_workers(pools: &[ObservedPool]) -> Vec<MetricFamily> {
     let by_worker = |value: fn(&ObservedPool) -> f64| {
-        let workers = pools.iter().filter(|(pool, _)| pool.worker.is_some());
+        let workers = pools.iter().filter(|(pool, _)| pool.serves.worker().is_some());
         workers.map(|pool| (labels(&[("worker", &pool.0.name)]), value(pool))).collect::<Vec<_>>()
     };
     vec![
@@ -125,8 +128,8 @@ fn frankenphp_workers(pools: &[ObservedPool]) -> Vec<MetricFamily> {
     ]
 }
 
-fn execution(pool: &PoolReading) -> &Snapshot {
-    &pool.totals[PoolPhase::Execution as usize]
+fn execution(pool: &PoolReading) -> Snapshot {
+    pool.total(RoutePhase::Execution)
 }
 
 /// What became of requests.
@@ -144,8 +147,16 @@ fn requests(reading: &Reading) -> Vec<MetricFamily> {
     });
     let lost = by_route(reading, |route| route.totals.counts.lost as f64);
     vec![
-        counter("regent_requests_total", "Requests that PHP answered, by class of the status.", answers),
-        counter("regent_shed_total", "Requests that were refused or given up without PHP, by reason.", shed),
+        counter(
+            "regent_requests_total",
+            "Requests that an engine answered, by class of the status.",
+            answers,
+        ),
+        counter(
+            "regent_shed_total",
+            "Requests that were refused or given up without an engine, by reason.",
+            shed,
+        ),
         counter("regent_lost_total", "Requests whose engine died while they ran.", lost),
     ]
 }
@@ -184,21 +195,23 @@ fn phases(reading: &Reading) -> Vec<MetricFamily> {
     };
     let fine = |phase| move |route: &RouteReading| route.totals.fine[phase as usize].coarse();
     let coarse = |phase| move |route: &RouteReading| route.totals.coarse[phase as usize].clone();
-    let (queue_wait, total) = (RoutePhase::QueueWait, RoutePhase::Total);
-    let (first_byte, execution, cpu) = (PoolPhase::FirstByte, PoolPhase::Execution, PoolPhase::Cpu);
     vec![
-        histograms("regent_queue_wait_seconds", "Time in the queue of a pool.", &fine(queue_wait)),
+        histograms("regent_queue_wait_seconds", "Time in the queue of a pool.", &fine(RoutePhase::QueueWait)),
         histograms(
             "regent_time_to_first_byte_seconds",
-            "From the moment a request's head is there to the first byte of its answer.",
-            &coarse(first_byte),
+            "From the first byte of a request's head to the first byte of its answer.",
+            &coarse(PoolPhase::FirstByte),
         ),
-        histograms("regent_execution_seconds", "Time on a PHP thread.", &coarse(execution)),
-        histograms("regent_cpu_seconds", "CPU time of a sample of the requests.", &coarse(cpu)),
+        histograms(
+            "regent_execution_seconds",
+            "Time on a thread of an engine.",
+            &fine(RoutePhase::Execution),
+        ),
+        histograms("regent_cpu_seconds", "CPU time of a sample of the requests.", &fine(RoutePhase::Cpu)),
         histograms(
             "regent_request_duration_seconds",
-            "From the moment a request's head is there to the last byte of its answer.",
-            &fine(total),
+            "From the first byte of a request's head to the last byte of its answer.",
+            &fine(RoutePhase::Total),
         ),
     ]
 }
@@ -225,7 +238,7 @@ fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
         vec![("up", pool.events.scaled_up as f64), ("down", pool.events.scaled_down as f64)]
     });
     vec![
-        gauge("regent_threads", "PHP threads, by state.", threads),
+        gauge("regent_threads", "Threads of engines, by state.", threads),
         gauge(
             "regent_threads_stuck",
             "Busy threads far beyond their route's service time and off the CPU.",

@@ -51,7 +51,7 @@ impl PoolGauges {
 /// The threads of a pool; each is in one state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// PHP or the worker script starts.
+    /// PHP or the worker script starts, or the thread does.
     pub booting: u32,
     pub idle: u32,
     /// Stuck ones too.

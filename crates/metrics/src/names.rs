@@ -48,6 +48,26 @@ impl RouteId {
     }
 }
 
+/// Whom a pool serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Serves {
+    /// Classic requests to PHP.
+    Classic,
+    /// Requests to a worker, whose script this is.
+    Worker(PathBuf),
+    /// Requests to a native service.
+    Service,
+}
+
+impl Serves {
+    pub(crate) fn worker(&self) -> Option<&Path> {
+        match self {
+            Self::Worker(file) => Some(file),
+            Self::Classic | Self::Service => None,
+        }
+    }
+}
+
 /// Names are added and never removed: a series that ends is worse than one that stays.
 #[derive(Default)]
 pub(crate) struct Names {
@@ -59,24 +79,24 @@ pub(crate) struct Names {
 pub(crate) struct Pool {
     pub id: PoolId,
     pub name: String,
-    pub worker: Option<PathBuf>,
+    pub serves: Serves,
     /// In the order in which they came; `other` is the first.
     pub routes: Vec<(RouteId, String)>,
 }
 
 impl Names {
-    pub fn pool(&mut self, name: &str, worker: Option<&Path>) -> PoolId {
+    pub fn pool(&mut self, name: &str, serves: Serves) -> PoolId {
         let name = clipped(name);
         if let Some(pool) = self.pools.iter_mut().find(|pool| pool.name == name) {
-            pool.worker = worker.map(Path::to_owned);
+            pool.serves = serves;
             return pool.id;
         }
         if self.pools.len() >= MAX_POOLS - 1 && name != OTHER {
-            return self.pool(OTHER, None);
+            return self.pool(OTHER, Serves::Classic);
         }
         let id = PoolId(self.pools.len() as u16);
         let routes = vec![(id.other(), OTHER.to_owned())];
-        self.pools.push(Pool { id, name, worker: worker.map(Path::to_owned), routes });
+        self.pools.push(Pool { id, name, serves, routes });
         id
     }
 
@@ -119,9 +139,11 @@ mod tests {
     #[test]
     fn a_name_has_one_id() {
         let mut names = Names::default();
-        let (classic, worker) =
-            (names.pool("classic", None), names.pool("api", Some(Path::new("/app/api.php"))));
-        assert_eq!(names.pool("classic", None), classic);
+        let (classic, worker) = (
+            names.pool("classic", Serves::Classic),
+            names.pool("api", Serves::Worker("/app/api.php".into())),
+        );
+        assert_eq!(names.pool("classic", Serves::Classic), classic);
         assert_ne!(names.route(classic, "/"), names.route(worker, "/"));
         assert_eq!(names.route(worker, "/"), names.route(worker, "/"));
     }
@@ -129,7 +151,7 @@ mod tests {
     #[test]
     fn routes_beyond_the_bound_are_others_of_their_pool() {
         let mut names = Names::default();
-        let (a, b) = (names.pool("a", None), names.pool("b", None));
+        let (a, b) = (names.pool("a", Serves::Classic), names.pool("b", Serves::Service));
         let routes: HashSet<_> = (0..MAX_ROUTES).map(|n| names.route(a, &n.to_string()).slot()).collect();
         assert_eq!(routes.len(), MAX_ROUTES);
         assert_eq!((names.route(a, "more"), names.route(b, "more")), (a.other(), b.other()));
@@ -140,7 +162,8 @@ mod tests {
     #[test]
     fn pools_beyond_the_bound_are_one() {
         let mut names = Names::default();
-        let pools: Vec<_> = (0..MAX_POOLS + 10).map(|n| names.pool(&n.to_string(), None)).collect();
+        let pools: Vec<_> =
+            (0..MAX_POOLS + 10).map(|n| names.pool(&n.to_string(), Serves::Service)).collect();
         assert_eq!(pools.iter().collect::<HashSet<_>>().len(), MAX_POOLS);
         assert_eq!(pools[MAX_POOLS - 1], pools[MAX_POOLS + 9]);
         assert!(pools[MAX_POOLS + 9].other().slot() < ROUTE_SLOTS);
@@ -149,7 +172,7 @@ mod tests {
     #[test]
     fn other_is_other() {
         let mut names = Names::default();
-        let pool = names.pool("classic", None);
+        let pool = names.pool("classic", Serves::Classic);
         assert_eq!(names.route(pool, OTHER), pool.other());
     }
 

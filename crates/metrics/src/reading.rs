@@ -2,9 +2,8 @@
 
 use crate::figures::{Counts, POOL_PHASES, RoutePhase, RouteTotals};
 use crate::history::RecentRoute;
-use crate::names::PoolId;
+use crate::names::{PoolId, Serves};
 use crate::snapshot::Snapshot;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 pub(crate) struct Reading {
@@ -19,7 +18,7 @@ pub(crate) struct Reading {
 pub(crate) struct PoolReading {
     pub id: PoolId,
     pub name: String,
-    pub worker: Option<PathBuf>,
+    pub serves: Serves,
     pub events: PoolEvents,
     /// By [`PoolPhase`](crate::figures::PoolPhase), as `recent`.
     pub totals: [Snapshot; POOL_PHASES],

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One for each I/O thread, from [`Registry::recorder`](crate::Registry::recorder). It can go to a thread but not be
-/// shared by several, so that its counters need no locked instructions. Every request that PHP was meant to answer ends
+/// shared by several, so that its counters need no locked instructions. Every request to an engine ends
 /// in exactly one call of [`request`](Self::request), [`shed`](Self::shed) or [`lost`](Self::lost).
 ///
 /// The first call for a pool or a route allocates its counters; the others allocate nothing, and lock nothing.
@@ -24,19 +24,19 @@ pub struct Recorder {
     one_thread: PhantomData<Cell<()>>,
 }
 
-/// A request that PHP answered.
+/// A request that an engine answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     pub route: RouteId,
-    /// From its entry into the queue until a PHP thread took it.
+    /// From its entry into the queue until a thread took it.
     pub queue_wait: Duration,
-    /// From then until PHP had done with it.
+    /// From then until the engine had done with it.
     pub execution: Duration,
-    /// CPU time of the PHP thread; `None` if it was not measured, as of most.
+    /// CPU time of the thread; `None` if it was not measured, as of most.
     pub cpu: Option<Duration>,
-    /// From the moment its head is there to the first byte of the answer.
+    /// From the first byte of its head to the first byte of the answer.
     pub first_byte: Duration,
-    /// From the moment its head is there to the last byte of the answer.
+    /// From the first byte of its head to the last byte of the answer.
     pub total: Duration,
     pub status: u16,
     /// `None`: nothing was promised.
@@ -73,15 +73,12 @@ impl Recorder {
     /// Returns the total.
     fn measure(&self, request: &Request, route: &RouteFigures) -> Sample {
         let pool = self.figures.pool(request.route.pool());
-        let of_both = |phase, duration| {
-            let sample = Sample::new(duration);
-            pool.add(phase, sample);
-            route.add_coarsely(phase, sample);
-        };
-        of_both(PoolPhase::FirstByte, request.first_byte);
-        of_both(PoolPhase::Execution, request.execution);
+        let first_byte = Sample::new(request.first_byte);
+        pool.add(PoolPhase::FirstByte, first_byte);
+        route.add_coarsely(PoolPhase::FirstByte, first_byte);
+        route.add(RoutePhase::Execution, Sample::new(request.execution));
         if let Some(cpu) = request.cpu {
-            of_both(PoolPhase::Cpu, cpu);
+            route.add(RoutePhase::Cpu, Sample::new(cpu));
         }
         let total = Sample::new(request.total);
         route.add(RoutePhase::QueueWait, Sample::new(request.queue_wait));

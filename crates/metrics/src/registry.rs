@@ -1,13 +1,12 @@
 //! The names, all recorders, and the events that no request causes.
 
 use crate::history::History;
-use crate::names::{Names, Pool, PoolId, RouteId};
+use crate::names::{Names, Pool, PoolId, RouteId, Serves};
 use crate::reading::{PoolEvents, PoolReading, Reading, RouteReading};
 use crate::recorder::Recorder;
 use crate::report::Report;
 use crate::threads::AllThreads;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -47,10 +46,10 @@ impl Registry {
         }
     }
 
-    /// A pool, which is new or was registered under this name before. `worker` is the worker's script, `None` for a
-    /// classic pool. FrankenPHP's metrics show the name as the label `worker`.
-    pub fn pool(&self, name: &str, worker: Option<&Path>) -> PoolId {
-        hold(&self.names).pool(name, worker)
+    /// A pool, which is new or was registered under this name before. FrankenPHP's metrics show the name of a worker's
+    /// pool as the label `worker`.
+    pub fn pool(&self, name: &str, serves: Serves) -> PoolId {
+        hold(&self.names).pool(name, serves)
     }
 
     /// A route of a pool, which is new or was registered under this name before. Not for every request: it locks.
@@ -134,7 +133,7 @@ fn read_pool(pool: Pool, threads: &AllThreads, history: &History, events: &Event
     PoolReading {
         id: pool.id,
         name: pool.name,
-        worker: pool.worker,
+        serves: pool.serves,
         events: events.pools.get(&pool.id).copied().unwrap_or_default(),
         totals: threads.pool(pool.id),
         recent: history.pool(pool.id),

@@ -22,7 +22,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PoolReport {
     pub name: String,
-    /// The worker's script; `None` for a classic pool.
+    /// The worker's script; `None` for a classic pool and for a native service.
     pub worker: Option<String>,
     pub recent: Period<PoolLatencies>,
     pub since_start: Period<PoolLatencies>,
@@ -79,7 +79,7 @@ pub struct Shed {
     pub queue_full: u64,
     pub wait_time: u64,
     pub deadline: u64,
-    pub draining: u64,
+    pub max_connections: u64,
     pub client_gone: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct Deadlines {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LastMinute {
-    /// The longest request, from the moment its head is there to the last byte of the answer.
+    /// The longest request, from the first byte of its head to the last byte of the answer.
     pub worst: f64,
     pub deadlines: Deadlines,
 }
@@ -113,6 +113,9 @@ pub struct PoolLatencies {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RouteLatencies {
     pub queue_wait: Latency,
+    pub execution: Latency,
+    /// Of those requests of which it was measured.
+    pub cpu: Latency,
     pub total: Latency,
 }
 
@@ -144,7 +147,7 @@ impl From<&PoolReading> for PoolReport {
     fn from(pool: &PoolReading) -> Self {
         Self {
             name: pool.name.clone(),
-            worker: pool.worker.as_ref().map(|file| file.display().to_string()),
+            worker: pool.serves.worker().map(|file| file.display().to_string()),
             recent: Period::new(
                 pool.sum(|route| route.recent.counts),
                 PoolLatencies::new(&pool.recent, |phase| pool.recent(phase)),
@@ -179,11 +182,11 @@ impl From<&RouteReading> for RouteReport {
 impl<L> Period<L> {
     fn new(counts: Counts, latencies: L) -> Self {
         let [success, redirection, client_error, server_error, other] = counts.answers;
-        let [queue_full, wait_time, deadline, draining, client_gone] = counts.shed;
+        let [queue_full, wait_time, deadline, max_connections, client_gone] = counts.shed;
         Self {
             requests: counts.answered(),
             answers: Answers { success, redirection, client_error, server_error, other },
-            shed: Shed { queue_full, wait_time, deadline, draining, client_gone },
+            shed: Shed { queue_full, wait_time, deadline, max_connections, client_gone },
             lost: counts.lost,
             deadlines: Deadlines::from(counts),
             latencies,
@@ -208,8 +211,8 @@ impl PoolLatencies {
         Self {
             queue_wait: Latency::from(&of_routes(RoutePhase::QueueWait)),
             first_byte: Latency::from(&of_pool[PoolPhase::FirstByte as usize]),
-            execution: Latency::from(&of_pool[PoolPhase::Execution as usize]),
-            cpu: Latency::from(&of_pool[PoolPhase::Cpu as usize]),
+            execution: Latency::from(&of_routes(RoutePhase::Execution)),
+            cpu: Latency::from(&of_routes(RoutePhase::Cpu)),
             total: Latency::from(&of_routes(RoutePhase::Total)),
         }
     }
@@ -219,6 +222,8 @@ impl From<&[Snapshot; ROUTE_PHASES]> for RouteLatencies {
     fn from(phases: &[Snapshot; ROUTE_PHASES]) -> Self {
         Self {
             queue_wait: Latency::from(&phases[RoutePhase::QueueWait as usize]),
+            execution: Latency::from(&phases[RoutePhase::Execution as usize]),
+            cpu: Latency::from(&phases[RoutePhase::Cpu as usize]),
             total: Latency::from(&phases[RoutePhase::Total as usize]),
         }
     }

@@ -1,7 +1,8 @@
 //! What was recorded is what a report says.
 
-use regent_metrics::{Direction, PoolId, PoolReport, Reason, Recorder, Registry, Report, Request, RouteId};
-use std::path::Path;
+use regent_metrics::{
+    Direction, PoolId, PoolReport, Reason, Recorder, Registry, Report, Request, RouteId, Serves,
+};
 use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
@@ -19,7 +20,7 @@ impl Server {
         let began = Instant::now();
         let registry = Registry::new(began);
         let recorder = registry.recorder();
-        let pool = registry.pool("api", Some(Path::new("/app/api.php")));
+        let pool = registry.pool("api", Serves::Worker("/app/api.php".into()));
         let route = registry.route(pool, "/users");
         Self { began, registry, recorder, pool, route }
     }
@@ -107,7 +108,7 @@ fn what_is_shed_or_lost_is_no_answer() {
     let shed = pool.shed;
     assert_eq!((pool.requests, pool.lost, pool.latencies.total.count), (0, 1, 0));
     assert_eq!(
-        [shed.queue_full, shed.wait_time, shed.deadline, shed.draining, shed.client_gone],
+        [shed.queue_full, shed.wait_time, shed.deadline, shed.max_connections, shed.client_gone],
         [1, 2, 3, 4, 5]
     );
 }
@@ -198,7 +199,7 @@ fn the_worst_case_is_that_of_the_last_minute() {
 #[test]
 fn events_are_counted_by_pool() {
     let server = Server::new();
-    let (registry, classic) = (&server.registry, server.registry.pool("classic", None));
+    let (registry, classic) = (&server.registry, server.registry.pool("classic", Serves::Classic));
     registry.generation_started();
     registry.engine_died();
     registry.generation_started();

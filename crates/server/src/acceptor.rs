@@ -1,24 +1,26 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
 use crate::gate::{Gate, GateBounds};
-use crate::io_thread::{self, IoThread};
-use crate::php::{PhpGateway, PhpLimits};
+use crate::gateway::Gateway;
+use crate::kind::EngineKind;
+use crate::link::{self, Link, LinkCommand, LinkStart};
+use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
-use crate::pressure::Pressure;
 use crate::service::{Ends, Service};
+use crate::sockets::{Detached, Listener, Listeners, Stream};
 use crate::spool::Spools;
+use crate::upload::BodyLimits;
 use crate::variables::Peer;
 use regent_handlers::Sites;
-use regent_http::{Drain, Settings};
-use regent_wire::{Backend, RequestLine, Token, clock};
-use rustix::fd::OwnedFd;
+use regent_http::{Drain, Interim, Settings};
+use regent_wire::clock;
 use std::cell::Cell;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
@@ -31,23 +33,21 @@ const RUNNING_LOOK: Duration = Duration::from_millis(20);
 /// What an I/O thread is told.
 pub(crate) enum Command {
     /// A connection that another thread accepted.
-    Serve(Accepted<TcpStream>),
-    /// New requests go to this engine; the sender is told when it is so.
-    Switch(Arc<Backend>, oneshot::Sender<()>),
-    /// This engine is dead; another one is current.
-    Bury(Arc<Backend>),
-    /// What are these requests of the engine? Those of other I/O threads are passed over.
-    Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
+    Serve(Detached, Arrival),
+    /// For the link to the engines of this kind.
+    Link(EngineKind, LinkCommand),
+    /// Native handlers that run in the server come from these modules now; those before are given back.
+    Inline(Arc<Inlined>, oneshot::Sender<Arc<Inlined>>),
 }
 
-/// A new connection.
-pub(crate) struct Accepted<S> {
-    pub stream: S,
-    /// The client.
-    pub remote: SocketAddr,
-    /// This end; `None`: one of the machine's addresses, which the system has to be asked for.
+/// How a connection came here.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// The client; `None` on a Unix socket.
+    pub remote: Option<SocketAddr>,
+    /// This end; `None`: the connection has to be asked for it.
     pub local: Option<SocketAddr>,
-    /// The number of the listener that it came to.
+    /// The number of the listening address.
     pub listener: usize,
 }
 
@@ -62,27 +62,39 @@ pub(crate) enum Stage {
 /// Everything that an I/O thread starts with.
 pub(crate) struct IoStart {
     pub index: usize,
-    pub slots: usize,
-    pub backend: Arc<Backend>,
-    pub doorbell: Arc<OwnedFd>,
+    pub php: EngineAccess,
+    /// `None`: there are no native services.
+    pub native: Option<NativeAccess>,
     pub sites: Vec<Arc<Sites>>,
     pub settings: Settings,
-    pub limits: PhpLimits,
+    pub limits: BodyLimits,
     pub bounds: GateBounds,
-    pub pools: Arc<Pools>,
     pub spools: Arc<Spools>,
-    pub pressure: Arc<Pressure>,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
     /// The first thread accepts, and deals connections out to all.
     pub accept: Option<Dealer>,
 }
 
+/// What the way to the engines of one kind takes.
+pub(crate) struct EngineAccess {
+    pub link: LinkStart,
+    pub pools: Arc<Pools>,
+}
+
+/// What the way to native services takes.
+pub(crate) struct NativeAccess {
+    pub engine: EngineAccess,
+    /// Names of the services, by their ids.
+    pub services: Vec<String>,
+    pub inlined: Arc<Inlined>,
+}
+
 /// Accepts connections and deals them out in turn. (Were each I/O thread to accept from sockets of its own, a hash
 /// would choose the thread, and spread few connections unevenly.)
 pub(crate) struct Dealer {
-    /// By listener: the sockets that share its address.
-    pub listeners: Vec<Vec<TcpListener>>,
+    /// By listening address.
+    pub listeners: Vec<Listeners>,
     /// All I/O threads, this one first.
     pub threads: Vec<mpsc::UnboundedSender<Command>>,
 }
@@ -98,27 +110,26 @@ struct Connections {
 pub(crate) fn run(start: IoStart) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(io_thread::before_park)
-        .on_thread_unpark(io_thread::after_unpark)
+        .on_thread_park(link::before_park)
+        .on_thread_unpark(link::after_unpark)
         .build_local(tokio::runtime::LocalOptions::default())?;
     let result = runtime.block_on(serve(start));
-    io_thread::unhook();
+    link::unhook();
     result
 }
 
 async fn serve(start: IoStart) -> io::Result<()> {
-    let io =
-        IoThread::new(start.index, start.slots, start.backend, start.pressure, start.doorbell.try_clone()?)?;
-    io.hook();
-    let gate = Gate::new(start.pools, start.bounds);
-    spawn_local(watch_running(Rc::clone(&io), Rc::clone(&gate)));
-    let php = Rc::new(PhpGateway::new(Rc::clone(&io), gate, start.limits, start.spools));
+    let gateway = |access: EngineAccess| open(access, start.bounds, start.limits, &start.spools);
+    let php = Rc::new(gateway(start.php)?);
+    let native = match start.native {
+        Some(NativeAccess { engine, services, inlined }) => {
+            Some(Rc::new(NativeGateway::new(gateway(engine)?, services, inlined)))
+        }
+        None => None,
+    };
     let max_header_size = start.settings.max_header_size;
-    let services: Vec<_> = start
-        .sites
-        .into_iter()
-        .map(|sites| Rc::new(Service { max_header_size, sites, php: Rc::clone(&php) }))
-        .collect();
+    let service = |sites| Service { max_header_size, sites, php: Rc::clone(&php), native: native.clone() };
+    let services = start.sites.into_iter().map(|sites| Rc::new(service(sites))).collect();
     let front = Rc::new(Front {
         services,
         settings: start.settings,
@@ -128,11 +139,24 @@ async fn serve(start: IoStart) -> io::Result<()> {
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
     }
-    spawn_local(obey(start.commands, Rc::clone(&io), Rc::clone(&front)));
+    spawn_local(obey(start.commands, Rc::clone(&front), php, native));
     drained(start.stage).await;
     front.drain.begin();
     front.connections.none_left().await;
     Ok(())
+}
+
+/// Opens the way to the engines of one kind.
+fn open(
+    access: EngineAccess,
+    bounds: GateBounds,
+    limits: BodyLimits,
+    spools: &Arc<Spools>,
+) -> io::Result<Gateway> {
+    let link = Link::open(access.link)?;
+    let gate = Gate::new(access.pools, bounds);
+    spawn_local(watch_running(Rc::clone(&link), Rc::clone(&gate)));
+    Ok(Gateway::new(link, gate, limits, Arc::clone(spools)))
 }
 
 /// What all connections of a thread share.
@@ -145,64 +169,70 @@ struct Front {
 }
 
 /// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
-async fn watch_running(io: Rc<IoThread>, gate: Rc<Gate>) {
+async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
     loop {
-        io.in_use().await;
+        link.in_use().await;
         tokio::time::sleep(RUNNING_LOOK).await;
         let now = clock::now();
         // An engine can say anything; nothing starts later than now.
-        io.running(|place, since| place.started(since.min(now)));
+        link.running(|place, since| place.started(since.min(now)));
         gate.tick();
     }
 }
 
-async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, io: Rc<IoThread>, front: Rc<Front>) {
+async fn obey(
+    mut commands: mpsc::UnboundedReceiver<Command>,
+    front: Rc<Front>,
+    php: Rc<Gateway>,
+    native: Option<Rc<NativeGateway>>,
+) {
     while let Some(command) = commands.recv().await {
-        match command {
-            Command::Serve(accepted) => front.serve(accepted),
-            Command::Switch(next, done) => {
-                io.switch(next);
-                // The supervisor has gone otherwise.
-                let _ = done.send(());
+        match (command, &native) {
+            (Command::Serve(stream, arrival), _) => front.take_over(stream, arrival),
+            (Command::Link(EngineKind::Php, command), _) => php.link().obey(command),
+            (Command::Link(EngineKind::Native, command), Some(native)) => native.link().obey(command),
+            (Command::Inline(inlined, old), Some(native)) => {
+                // Who asked has gone otherwise.
+                let _ = old.send(native.replace_inlined(inlined));
             }
-            Command::Bury(dead) => io.bury(&dead),
-            // Who asked has gone otherwise.
-            Command::Describe(backend, tokens, answer) => drop(answer.send(io.describe(&backend, &tokens))),
+            // Nobody supervises what there is not.
+            (Command::Link(EngineKind::Native, _) | Command::Inline(..), None) => {}
         }
     }
 }
 
 impl Front {
     fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
-        let next = Rc::new(AtomicUsize::new(0));
-        let threads = Rc::new(dealer.threads);
-        let numbered = dealer.listeners.into_iter().enumerate();
-        for (number, listener) in numbered.flat_map(|(n, sockets)| sockets.into_iter().map(move |s| (n, s))) {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let (front, next, threads) = (Rc::clone(self), Rc::clone(&next), Rc::clone(&threads));
-            spawn_local(async move {
-                let local = specific_address(&listener);
-                let accept = front.accept_from(&listener, |stream, remote| {
-                    let thread = next.fetch_add(1, Ordering::Relaxed) % threads.len();
-                    deal(&front, &threads, thread, Accepted { stream, remote, local, listener: number });
-                });
-                tokio::select! {
-                    () = accept => {}
-                    () = front.drain.begun() => {}
+        let deal = Rc::new(Deal { threads: dealer.threads, next: Cell::new(0) });
+        for (number, listeners) in dealer.listeners.into_iter().enumerate() {
+            match listeners {
+                Listeners::Tcp(sockets) => {
+                    for socket in sockets {
+                        self.accept_from(TcpListener::from_std(socket)?, number, &deal);
+                    }
                 }
-            });
+                Listeners::Unix(socket) => self.accept_from(UnixListener::from_std(socket)?, number, &deal),
+            }
         }
         Ok(())
     }
 
-    async fn accept_from(
-        &self,
-        listener: &tokio::net::TcpListener,
-        deal: impl Fn(tokio::net::TcpStream, SocketAddr),
-    ) {
+    /// Accepts until the server drains.
+    fn accept_from(self: &Rc<Self>, listener: impl Listener + 'static, number: usize, deal: &Rc<Deal>) {
+        let (front, deal) = (Rc::clone(self), Rc::clone(deal));
+        spawn_local(async move {
+            tokio::select! {
+                () = front.deal_out(&listener, number, &deal) => {}
+                () = front.drain.begun() => {}
+            }
+        });
+    }
+
+    async fn deal_out(self: &Rc<Self>, listener: &impl Listener, number: usize, deal: &Deal) {
+        let local = listener.specific_address();
         loop {
-            match listener.accept().await {
-                Ok((stream, remote)) => deal(stream, remote),
+            match listener.next().await {
+                Ok((stream, remote)) => deal.out(self, stream, Arrival { remote, local, listener: number }),
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -213,24 +243,26 @@ impl Front {
         }
     }
 
-    fn serve(self: &Rc<Self>, accepted: Accepted<TcpStream>) {
-        let Accepted { stream, remote, local, listener } = accepted;
-        match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => self.serve_async(Accepted { stream, remote, local, listener }),
-            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+    fn take_over(self: &Rc<Self>, stream: Detached, arrival: Arrival) {
+        let result = match stream {
+            Detached::Tcp(stream) => TcpStream::from_std(stream).map(|stream| self.serve(stream, arrival)),
+            Detached::Unix(stream) => UnixStream::from_std(stream).map(|stream| self.serve(stream, arrival)),
+        };
+        if let Err(error) = result {
+            tracing::warn!(%error, "a connection could not be taken over");
         }
     }
 
-    fn serve_async(self: &Rc<Self>, accepted: Accepted<tokio::net::TcpStream>) {
-        let Accepted { stream, remote, local, listener } = accepted;
-        let (remote, local) = (Some(remote), local.or_else(|| stream.local_addr().ok()));
-        let ends = Rc::new(Ends { remote, local, peer: Peer::new(remote, local) });
-        let service = Rc::clone(&self.services[listener]);
+    fn serve(self: &Rc<Self>, stream: impl Stream, arrival: Arrival) {
+        let (remote, local) = (arrival.remote, arrival.local.or_else(|| stream.local()));
+        let (peer, interim) = (Peer::new(remote, local), Rc::new(Interim::default()));
+        let ends = Rc::new(Ends { remote, local, peer, interim: Rc::clone(&interim) });
+        let service = Rc::clone(&self.services[arrival.listener]);
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
         spawn_local(async move {
-            let answer = |request| service.answer(request, &ends);
-            let served = regent_http::serve(stream, &front.settings, &front.drain, answer).await;
+            let answer = |request, head_time| service.answer(request, head_time, &ends);
+            let served = regent_http::serve(stream, &front.settings, &front.drain, interim, answer).await;
             if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended with an error");
             }
@@ -239,29 +271,27 @@ impl Front {
     }
 }
 
-fn deal(
-    front: &Rc<Front>,
-    threads: &[mpsc::UnboundedSender<Command>],
-    thread: usize,
-    accepted: Accepted<tokio::net::TcpStream>,
-) {
-    if thread == 0 {
-        front.serve_async(accepted);
-        return;
-    }
-    let Accepted { stream, remote, local, listener } = accepted;
-    match stream.into_std() {
-        // A thread that has ended drops the connection, as the server is about to.
-        Ok(stream) => {
-            drop(threads[thread].send(Command::Serve(Accepted { stream, remote, local, listener })))
-        }
-        Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
-    }
+/// Deals connections out to all I/O threads.
+struct Deal {
+    /// This one first.
+    threads: Vec<mpsc::UnboundedSender<Command>>,
+    /// The thread whose turn it is.
+    next: Cell<usize>,
 }
 
-/// The address of all its connections, unless it listens on all of the machine's.
-fn specific_address(listener: &tokio::net::TcpListener) -> Option<SocketAddr> {
-    listener.local_addr().ok().filter(|address| !address.ip().is_unspecified())
+impl Deal {
+    fn out(&self, front: &Rc<Front>, stream: impl Stream, arrival: Arrival) {
+        let thread = self.next.replace((self.next.get() + 1) % self.threads.len());
+        if thread == 0 {
+            front.serve(stream, arrival);
+            return;
+        }
+        match stream.detach() {
+            // A thread that has ended drops the connection, as the server is about to.
+            Ok(stream) => drop(self.threads[thread].send(Command::Serve(stream, arrival))),
+            Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
+        }
+    }
 }
 
 impl Connections {
@@ -281,17 +311,4 @@ impl Connections {
 async fn drained(mut stage: watch::Receiver<Stage>) {
     // The sender goes only after everything else.
     let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn only_a_specific_address_is_that_of_every_connection() {
-        let specific = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        assert_eq!(specific_address(&specific), specific.local_addr().ok());
-        let wildcard = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
-        assert_eq!(specific_address(&wildcard), None);
-    }
 }

@@ -1,21 +1,23 @@
-//! The body of an answer: a file or a text, a whole answer of PHP, or one that is still being written.
+//! The body of an answer: a file or a text, a whole answer of an engine, or one that is still being written.
 
+use crate::engine_log::Origin;
 use crate::gate::Passage;
-use crate::io_thread::Submitted;
-use crate::php::Origin;
+use crate::link::Submitted;
+use crate::response::trailers;
 use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use regent_wire::{self as wire, Completion};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// Bytes: a quarter of a response ring.
 const SMALL_PART: usize = 16 * 1024;
@@ -24,14 +26,26 @@ const SMALL_PART: usize = 16 * 1024;
 pub(crate) enum Answer {
     Static(regent_handlers::Body),
     Whole(Option<Bytes>),
+    Trailed(Box<Trailed>),
     Streamed(Streamed),
 }
+
+/// A whole answer with fields behind its body; what was sent of it is gone.
+pub(crate) struct Trailed {
+    body: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+/// Where the fields behind the body are put when they come.
+pub(crate) type TrailerSlot = Rc<Cell<Option<Box<HeaderMap>>>>;
 
 /// An answer that a script is still writing. Dropped before its end, it cancels the script.
 pub(crate) struct Streamed {
     reader: SpoolReader,
     /// Takes what the script writes. Aborted with the answer.
     pump: Option<tokio::task::JoinHandle<()>>,
+    /// `None`: the client was told of none.
+    trailers: Option<TrailerSlot>,
 }
 
 /// A script whose answer has begun.
@@ -41,18 +55,28 @@ pub(crate) struct Script {
     pub upload: Option<Box<Upload>>,
     pub origin: Origin,
     pub passage: Rc<Passage>,
+    pub trailers: Option<TrailerSlot>,
 }
 
 impl Answer {
     /// A whole answer.
-    pub fn whole(mut chunks: VecDeque<Bytes>) -> Self {
-        if chunks.len() < 2 {
-            return Self::Whole(chunks.pop_front());
-        }
-        let mut all = BytesMut::with_capacity(chunks.iter().map(Bytes::len).sum());
-        chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
-        Self::Whole(Some(all.freeze()))
+    pub fn whole(chunks: VecDeque<Bytes>) -> Self {
+        Self::Whole(joined(chunks))
     }
+
+    /// A whole answer, and the fields behind its body.
+    pub fn trailed(chunks: VecDeque<Bytes>, trailers: HeaderMap) -> Self {
+        Self::Trailed(Box::new(Trailed { body: joined(chunks), trailers: Some(trailers) }))
+    }
+}
+
+fn joined(mut chunks: VecDeque<Bytes>) -> Option<Bytes> {
+    if chunks.len() < 2 {
+        return chunks.pop_front();
+    }
+    let mut all = BytesMut::with_capacity(chunks.iter().map(Bytes::len).sum());
+    chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
+    Some(all.freeze())
 }
 
 /// Marks an answer of the server's own, so that a site's error page may take its place.
@@ -84,9 +108,8 @@ impl Body for Answer {
         match self.get_mut() {
             Self::Static(body) => Pin::new(body).poll_frame(context),
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Streamed(streamed) => {
-                streamed.reader.poll_chunk(context).map(|chunk| chunk.map(|c| c.map(Frame::data)))
-            }
+            Self::Trailed(trailed) => Poll::Ready(trailed.next_frame().map(Ok)),
+            Self::Streamed(streamed) => streamed.poll_frame(context),
         }
     }
 
@@ -94,7 +117,7 @@ impl Body for Answer {
         match self {
             Self::Static(body) => body.is_end_stream(),
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Streamed(_) => false,
+            Self::Trailed(_) | Self::Streamed(_) => false,
         }
     }
 
@@ -102,8 +125,16 @@ impl Body for Answer {
         match self {
             Self::Static(body) => body.size_hint(),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Streamed(_) => SizeHint::default(),
+            // Of a known size no trailers could be sent.
+            Self::Trailed(_) | Self::Streamed(_) => SizeHint::default(),
         }
+    }
+}
+
+impl Trailed {
+    fn next_frame(&mut self) -> Option<Frame<Bytes>> {
+        let body = self.body.take().map(Frame::data);
+        body.or_else(|| self.trailers.take().map(Frame::trailers))
     }
 }
 
@@ -112,15 +143,27 @@ impl Streamed {
     /// read of the answer.
     pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script) -> Self {
         let (writer, reader) = spool(spools, begun);
+        let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));
-        Self { reader, pump: Some(pump) }
+        Self { reader, pump: Some(pump), trailers }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
     pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> Self {
         let (writer, reader) = spool(spools, chunks);
         writer.end(Err(broken()));
-        Self { reader, pump: None }
+        Self { reader, pump: None, trailers: None }
+    }
+
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let chunk = ready!(self.reader.poll_chunk(context));
+        Poll::Ready(match chunk {
+            Some(chunk) => Some(chunk.map(Frame::data)),
+            None => {
+                let trailers = self.trailers.take().and_then(|slot| slot.take());
+                trailers.map(|trailers| Ok(Frame::trailers(*trailers)))
+            }
+        })
     }
 }
 
@@ -135,7 +178,7 @@ impl Drop for Streamed {
 
 /// Moves the answer into the spool at the script's speed, and the request body to the script.
 async fn pump(writer: SpoolWriter, script: Script) {
-    let Script { submitted, mut upload, origin, passage } = script;
+    let Script { submitted, mut upload, origin, passage, trailers: slot } = script;
     let end = loop {
         let frame = poll_fn(|context| {
             // A client that breaks off its upload has left, or will see that it was not read to its end.
@@ -154,6 +197,9 @@ async fn pump(writer: SpoolWriter, script: Script) {
             Ok(wire::Frame::End(end)) => {
                 end.timing.into_iter().for_each(|timing| passage.executed(timing));
                 break if end.completion == Completion::Complete { Ok(()) } else { Err(broken()) };
+            }
+            Ok(wire::Frame::Trailers(frame)) => {
+                slot.iter().for_each(|slot| slot.set(Some(trailers(frame.fields()))));
             }
             // A second head cannot be sent.
             Ok(wire::Frame::Head(_) | wire::Frame::Informational(_)) => {}

@@ -1,12 +1,12 @@
 //! The way of a request into its pool, and what is measured of it.
 
-use crate::pools::{Pool, Pools};
+use crate::pools::{Permit, Pool, Pools};
 use regent_config::LaneChoice;
 use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
 use regent_dispatch::lanes::{Entry, Place};
 use regent_dispatch::routes::{Route, RouteCache};
 use regent_metrics::{Recorder, Request, RouteId};
-use regent_wire::{Timing, clock};
+use regent_wire::{MAX_SLOTS_PER_IO, Timing, clock};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -17,10 +17,13 @@ use std::time::Duration;
 /// Routes whose ids one I/O thread remembers; beyond that it begins anew.
 const REMEMBERED: usize = 2048;
 
+/// Requests that wait in the lanes of a pool at most without `max_queue`: as many as one I/O thread can have on queues.
+const MOST_IN_LANES: usize = MAX_SLOTS_PER_IO;
+
 /// `Retry-After` where no estimate says more.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// One I/O thread's door to all pools.
+/// One I/O thread's door to the pools of one kind of engine.
 pub(crate) struct Gate {
     pools: Arc<Pools>,
     routes: RefCell<RouteCache>,
@@ -46,11 +49,13 @@ pub(crate) struct Passage {
     pool: usize,
     route: Arc<Route>,
     id: RouteId,
+    /// The first byte of its head.
     arrival: Duration,
-    /// When its body was there too: from then on it waits.
+    /// When all of its head and its body was there: from then on it waits.
     ready: Cell<Duration>,
     deadline: Option<Duration>,
     has_no_lane: bool,
+    permit: Permit,
     timing: Cell<Option<Timing>>,
     outcome: Cell<Outcome>,
 }
@@ -70,7 +75,7 @@ pub(crate) enum Entering {
     Waiting(Pin<Box<dyn Future<Output = Result<Place, Shed>>>>),
 }
 
-/// Why a request does not reach PHP, and when it may be tried again.
+/// Why a request does not reach its engine, and when it may be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shed {
     pub reason: Reason,
@@ -88,28 +93,31 @@ impl Gate {
         })
     }
 
-    /// A request has come for a pool. `path` as in the request line.
+    /// A request has come for a pool. `path` as in the request line; `head_time`: from the first byte of its head to the
+    /// last.
     pub fn arrive(
         self: &Rc<Self>,
         pool: usize,
         path: &str,
         lane: Option<&LaneChoice>,
         deadline: Option<Duration>,
+        head_time: Duration,
     ) -> Rc<Passage> {
-        let arrival = clock::now();
+        let now = clock::now();
         let route = match lane {
             Some(LaneChoice::Named(name)) => self.pools.routes.lane(pool as u16, name),
-            _ => self.routes.borrow_mut().get(pool as u16, path, arrival),
+            _ => self.routes.borrow_mut().get(pool as u16, path, now),
         };
         Rc::new(Passage {
             gate: Rc::clone(self),
             pool,
             id: self.id(&route),
             route,
-            arrival,
-            ready: Cell::new(arrival),
+            arrival: now.saturating_sub(head_time),
+            ready: Cell::new(now),
             deadline: deadline.or(self.bounds.deadline),
             has_no_lane: matches!(lane, Some(LaneChoice::Off)),
+            permit: self.pools.get(pool).permit(),
             timing: Cell::new(None),
             outcome: Cell::new(Outcome::Waiting),
         })
@@ -155,6 +163,14 @@ impl Passage {
         self.pool
     }
 
+    /// Whether it is one of the requests that its pool may have at once.
+    pub fn is_permitted(&self) -> Result<(), Shed> {
+        match self.permit {
+            Permit::Unbounded | Permit::Counted(_) => Ok(()),
+            Permit::Refused => Err(Shed { reason: Reason::Connections, retry_after: RETRY_AFTER }),
+        }
+    }
+
     /// Whether it may join the queue. `look` tells waiting, taken so far, and idle threads.
     pub fn admit(&self, look: impl FnOnce() -> (u64, u64, usize)) -> Result<(), Shed> {
         if self.deadline.is_none() && !self.gate.has_bounds() {
@@ -185,7 +201,8 @@ impl Passage {
             Entry::Wait(turn) => turn,
         };
         // A lane is a queue too.
-        if self.gate.bounds.max_queue.is_some_and(|most| lanes.waiting() > most as usize) {
+        let most = self.gate.bounds.max_queue.map_or(MOST_IN_LANES, |most| most as usize);
+        if lanes.waiting() > most {
             let shed = Shed { reason: Reason::QueueFull, retry_after: RETRY_AFTER };
             return Entering::Waiting(Box::pin(std::future::ready(Err(shed))));
         }
@@ -208,13 +225,21 @@ impl Passage {
         };
         let bounds = [
             bound(self.gate.bounds.max_wait_time, self.ready.get(), Reason::WaitTime),
-            bound(self.deadline, self.arrival, Reason::Deadline),
+            bound(self.deadline, self.counts_from(), Reason::Deadline),
         ];
         let (left, reason) = bounds.into_iter().flatten().min_by_key(|(left, _)| *left)?;
         Some((left, Shed { reason, retry_after: RETRY_AFTER }))
     }
 
-    /// PHP has ended the response.
+    /// From when on its deadline bounds its wait: as a rule its arrival. A client that needed all of that time to send
+    /// the request is late whatever happens here; to turn it away would only mean that it never gets an answer.
+    fn counts_from(&self) -> Duration {
+        let ready = self.ready.get();
+        let is_late = self.deadline.is_some_and(|deadline| ready.saturating_sub(self.arrival) >= deadline);
+        if is_late { ready } else { self.arrival }
+    }
+
+    /// The engine has ended the response.
     pub fn executed(&self, timing: Timing) {
         self.route.record(timing.execution);
         self.timing.set(Some(timing));
@@ -223,7 +248,7 @@ impl Passage {
     /// The answer's head is there. Nothing happens to one that was [shed](Self::shed) or the like.
     pub fn answered(&self, status: u16) {
         if matches!(self.outcome.get(), Outcome::Waiting) {
-            // A response that PHP has ended goes out as one.
+            // A response that the engine has ended goes out as one.
             let began = self.timing.get().is_none().then(clock::now);
             self.outcome.set(Outcome::Answered(status, began));
         }
@@ -239,7 +264,7 @@ impl Passage {
         self.settle(|recorder| recorder.lost(self.id));
     }
 
-    /// It never was for PHP: its body was refused.
+    /// It never was for an engine: its body was refused.
     pub fn refused(&self) {
         self.settle(|_| ());
     }
@@ -262,7 +287,8 @@ impl Passage {
             route: self.id,
             queue_wait: timing.map_or(Duration::ZERO, |timing| timing.waited),
             // A script that is still running when its client leaves has run up to now.
-            execution: timing.map_or_else(|| since(ended), |timing| timing.execution),
+            execution: timing
+                .map_or_else(|| ended.saturating_sub(self.ready.get()), |timing| timing.execution),
             cpu: timing.and_then(|timing| timing.cpu),
             first_byte: since(began.unwrap_or(ended)),
             total: since(ended),
@@ -287,7 +313,88 @@ fn metric(reason: Reason) -> regent_metrics::Reason {
         Reason::QueueFull => regent_metrics::Reason::QueueFull,
         Reason::WaitTime => regent_metrics::Reason::WaitTime,
         Reason::Deadline => regent_metrics::Reason::Deadline,
-        Reason::Draining => regent_metrics::Reason::Draining,
+        Reason::Connections => regent_metrics::Reason::Connections,
         Reason::ClientGone => regent_metrics::Reason::ClientGone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::EngineKind;
+    use crate::plan::PoolPlan;
+    use regent_config::{Lane, LaneBound, PhpGlobal};
+    use regent_metrics::Registry;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Instant;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A pool with a lane of one thread.
+    fn gate(max_queue: Option<u32>) -> Rc<Gate> {
+        let lane = Lane { name: "reports".into(), bound: LaneBound::Threads(1) };
+        let rules = PhpGlobal { lanes: vec![lane], max_queue, ..PhpGlobal::default() };
+        let plan = PoolPlan {
+            name: "classic".into(),
+            kind: EngineKind::Php,
+            worker: None,
+            least: 4,
+            most: 4,
+            max_connections: None,
+        };
+        let pools = Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &rules);
+        Gate::new(pools, GateBounds { max_wait_time: None, max_queue, deadline: None })
+    }
+
+    /// What becomes of so many requests of the lane that come after one that has its place.
+    fn refused_of(gate: &Rc<Gate>, requests: usize) -> usize {
+        let lane = LaneChoice::Named("reports".into());
+        let arrive = || gate.arrive(0, "/", Some(&lane), None, Duration::ZERO);
+        let first = arrive();
+        let Entering::Entered(_place) = first.enter() else { panic!("nobody is there") };
+        let passages: Vec<_> = (0..requests).map(|_| arrive()).collect();
+        let mut turns: Vec<_> = passages
+            .iter()
+            .map(|passage| match passage.enter() {
+                Entering::Waiting(turn) => turn,
+                Entering::Entered(_) => panic!("the lane has one place"),
+            })
+            .collect();
+        let mut context = Context::from_waker(Waker::noop());
+        let refused = |turn: &mut Pin<Box<dyn Future<Output = Result<Place, Shed>>>>| {
+            let Poll::Ready(Err(shed)) = turn.as_mut().poll(&mut context) else { return false };
+            assert_eq!(shed.reason, Reason::QueueFull);
+            true
+        };
+        turns.iter_mut().map(refused).filter(|refused| *refused).count()
+    }
+
+    #[test]
+    fn lanes_hold_no_more_than_max_queue() {
+        assert_eq!(refused_of(&gate(Some(3)), 5), 2);
+    }
+
+    #[test]
+    fn lanes_are_bounded_without_configuration_too() {
+        assert_eq!(refused_of(&gate(None), MOST_IN_LANES + 3), 3);
+    }
+
+    /// How much longer a request may wait whose head took so long.
+    fn patience(head_time: Duration) -> Duration {
+        let passage = gate(None).arrive(0, "/", None, Some(10 * SECOND), head_time);
+        let (left, shed) = passage.patience().expect("it has a deadline");
+        assert_eq!(shed.reason, Reason::Deadline);
+        left
+    }
+
+    #[test]
+    fn a_deadline_counts_from_the_first_byte_of_the_head() {
+        assert!(patience(Duration::ZERO) > 7 * SECOND);
+        assert!(patience(4 * SECOND) <= 6 * SECOND);
+    }
+
+    #[test]
+    fn who_has_used_up_its_deadline_itself_waits_as_others_do() {
+        assert!(patience(20 * SECOND) > 7 * SECOND);
     }
 }

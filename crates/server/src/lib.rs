@@ -1,19 +1,22 @@
 //! The server: everything put together.
 //!
-//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), the
-//! engine's process and its replacements ([`supervisor`]), and the way of a request between them ([`service`],
-//! [`php`]).
+//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), for each kind
+//! of engine a [`stack`] with its process and the replacements of that ([`supervisor`]), and the way of a request between
+//! them ([`service`], [`gateway`]).
 #![forbid(unsafe_code)]
 
 mod acceptor;
 mod admin;
 mod answer;
 mod control;
+mod engine_log;
 mod gate;
-mod io_thread;
+mod gateway;
+mod kind;
+mod link;
 mod logged;
 mod machine;
-mod php;
+mod native;
 mod plan;
 mod pools;
 mod pressure;
@@ -21,41 +24,49 @@ mod process;
 mod response;
 mod roster;
 mod service;
+mod sockets;
 mod spool;
+mod stack;
 mod supervisor;
+mod target;
 mod upload;
 mod variables;
 
-use acceptor::{Dealer, IoStart, Stage};
+use acceptor::{Dealer, EngineAccess, IoStart, NativeAccess, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
+use futures_util::future::{join_all, try_join_all};
+use link::LinkHandles;
+use native::Renewal;
 use plan::Plan;
-use pools::Pools;
-use pressure::Pressure;
-use regent_config::{Config, Listen, Server};
+use regent_config::{Config, Listen, Server, UnixSocket};
 use regent_handlers::{BuildError, Sites};
-use regent_wire::RegionError;
-use rustix::event::EventfdFlags;
-use rustix::fd::OwnedFd;
+use regent_http::SocketFile;
+use regent_metrics::Registry;
+use sockets::Listeners;
 use spool::Spools;
+use stack::Stack;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use supervisor::{Recipe, Supervisor};
+use supervisor::Supervisor;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 pub use admin::AdminError;
+pub use kind::EngineKind;
 pub use spool::SpoolError;
 pub use supervisor::EngineError;
 
 /// What does not come from the configuration.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The engine's program.
-    pub engine: PathBuf,
+    /// The program of the engine for PHP.
+    pub php: PathBuf,
+    /// The program of the engine for native modules.
+    pub native: PathBuf,
 }
 
 /// Why the server could not be started.
@@ -63,19 +74,21 @@ pub struct Options {
 pub enum StartError {
     #[error("listening on {address}: {cause}{hint}", hint = hint(.cause))]
     Listen { address: String, cause: io::Error },
-    #[error("Unix sockets are not built yet as listening addresses: {0}")]
-    UnixSocket(PathBuf),
+    #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
+    ListenUnix { path: PathBuf, cause: io::Error },
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    #[error("the configuration asks for {threads} PHP threads; {most} are the most")]
-    TooManyThreads { threads: usize, most: usize },
+    #[error("the configuration asks for {threads} threads for {kind}; {most} are the most")]
+    TooManyThreads { kind: EngineKind, threads: usize, most: usize },
     #[error(
         "{threads} threads leave none for classic requests beside the {workers} of the workers; set `num_threads` and \
          `max_threads` to {} or more, or give the workers fewer with `num`", .workers + 1
     )]
     NoClassicThread { threads: u16, workers: u16 },
+    #[error("native modules could not be loaded into the server (`inline`): {0}")]
+    Inline(#[from] regent_modules::LoadError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
@@ -86,10 +99,12 @@ pub enum StartError {
 
 /// A server that runs. Stop it with [`Running::stop`]; dropped, its engines are killed.
 pub struct Running {
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Listen>,
+    access_logs: AccessLogs,
+    socket_files: Vec<SocketFile>,
     stage: watch::Sender<Stage>,
     threads: Vec<oneshot::Receiver<()>>,
-    supervisor: Supervisor,
+    supervisors: Vec<Supervisor>,
     admin: Option<AdminTask>,
     admin_addresses: Vec<SocketAddr>,
     stop_wanted: Arc<Notify>,
@@ -100,72 +115,67 @@ pub struct Running {
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let plan = Plan::new(&config)?;
     let spools = Spools::open(&config.global.php.spool)?;
-    let listeners = config.servers.iter().map(listen).collect::<Result<Vec<_>, _>>()?;
+    let mut socket_files = Vec::new();
+    let listening = config.servers.iter().map(|server| listen(server, &mut socket_files));
+    let (addresses, listeners) = listening.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
-    let addresses = listeners.iter().filter_map(|sockets| sockets[0].local_addr().ok()).collect();
     let sites = config
         .servers
         .iter()
         .map(|server| Sites::build(server, &config.global.php.workers).map(Arc::new))
         .collect::<Result<Vec<_>, _>>()?;
 
-    let backend = supervisor::new_backend(plan.geometry, plan.scheduling).map_err(EngineError::Memory)?;
-    let doorbells = (0..plan.io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
+    let registry = Arc::new(Registry::new(Instant::now()));
+    let stack = |plan| Stack::new(plan, &registry, &config.global.php);
+    let php = stack(plan.php)?;
+    let native = plan.native.map(stack).transpose()?;
+    let inlined = native::load(config.global.native.clone()).await?;
+
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
-    let pressure = Arc::new(Pressure::default());
-    let pools = Pools::new(&plan.pools, &config.global.php);
-
     let mut accept = Some(Dealer { listeners, threads: senders.clone() });
     let mut threads = Vec::new();
-    for (index, (commands, doorbell)) in receivers.into_iter().zip(&doorbells).enumerate() {
+    for (index, commands) in receivers.into_iter().enumerate() {
         threads.push(spawn_io_thread(IoStart {
             index,
-            slots: plan.geometry.slots_per_io as usize,
-            backend: Arc::clone(&backend),
-            doorbell: Arc::clone(doorbell),
+            php: access(&php, index),
+            native: native.as_ref().map(|native| NativeAccess {
+                engine: access(native, index),
+                services: config.global.native.services.iter().map(|service| service.name.clone()).collect(),
+                inlined: Arc::clone(&inlined),
+            }),
             sites: sites.clone(),
             settings: plan.settings,
-            limits: plan.limits,
+            limits: plan.bodies,
             bounds: plan.bounds,
-            pools: Arc::clone(&pools),
             spools: Arc::clone(&spools),
-            pressure: Arc::clone(&pressure),
             commands,
             stage: stages.clone(),
             accept: accept.take(),
         })?);
     }
-    let recipe = Recipe {
-        program: options.engine,
-        geometry: plan.geometry,
-        start: plan.start,
-        plans: plan.pools.clone(),
-        pools: Arc::clone(&pools),
-        scheduling: plan.scheduling,
-        max_idle: plan.max_idle,
-        pressure,
-        doorbells,
-        io_threads: senders.clone(),
-    };
-    let supervisor = Supervisor::start(recipe, backend).await?;
-    tokio::spawn(tick(Arc::downgrade(&pools)));
+    let links = |kind| LinkHandles { kind, io_threads: senders.clone() };
+    let native = native.map(|native| native.start(options.native, links(EngineKind::Native)));
+    let starts = std::iter::once(php.start(options.php, links(EngineKind::Php))).chain(native);
+    let (supervisors, stacks) = try_join_all(starts).await?.into_iter().unzip();
+    tokio::spawn(tick(Arc::downgrade(&registry)));
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl {
-        supervisor: supervisor.handle(),
-        pools,
-        plans: plan.pools,
-        io_threads: senders,
+        stacks,
+        renewal: Renewal::new(config.global.native.clone(), senders),
+        registry,
         configuration: Arc::new(serde_json::to_value(&config).unwrap_or_default()),
         stop: Arc::clone(&stop_wanted),
     });
     Ok(Running {
         addresses,
+        socket_files,
+        access_logs: AccessLogs(sites.iter().map(Arc::downgrade).collect()),
         stage,
         threads,
-        supervisor,
+        supervisors,
         admin: admin.map(|admin| admin.serve(control)),
         admin_addresses,
         stop_wanted,
@@ -174,9 +184,14 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
 }
 
 impl Running {
-    /// The addresses that it listens on.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    /// The addresses that it listens on, with the ports that the system chose for port 0.
+    pub fn addresses(&self) -> &[Listen] {
         &self.addresses
+    }
+
+    /// The access logs of all sites.
+    pub fn access_logs(&self) -> AccessLogs {
+        self.access_logs.clone()
     }
 
     /// The addresses of the admin API; none if it is off or a Unix socket.
@@ -195,28 +210,45 @@ impl Running {
         let deadline = Instant::now() + self.grace_period;
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
+        drop(self.socket_files);
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
                 tracing::warn!("requests were cut off: they had not ended within the grace period");
                 break;
             }
         }
-        self.supervisor.stop(deadline).await;
+        join_all(self.supervisors.into_iter().map(|supervisor| supervisor.stop(deadline))).await;
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
     }
 }
 
+/// The access logs of a server, as long as it runs.
+#[derive(Clone)]
+pub struct AccessLogs(Vec<Weak<Sites>>);
+
+impl AccessLogs {
+    /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
+    pub fn reopen(&self) {
+        self.0.iter().filter_map(Weak::upgrade).for_each(|sites| sites.reopen_logs());
+    }
+}
+
 /// Moves what the metrics call recent along with time, until the server is gone.
-async fn tick(pools: Weak<Pools>) {
+async fn tick(registry: Weak<Registry>) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
-        let Some(pools) = pools.upgrade() else { return };
-        pools.registry.tick(Instant::now());
+        let Some(registry) = registry.upgrade() else { return };
+        registry.tick(Instant::now());
     }
+}
+
+/// An I/O thread's way to the engines of a stack.
+fn access(stack: &Stack, io_thread: usize) -> EngineAccess {
+    EngineAccess { link: stack.link(io_thread), pools: stack.pools() }
 }
 
 /// The receiver is told when the thread has ended.
@@ -234,20 +266,24 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
     Ok(receiver)
 }
 
-/// The sockets that share the server's address, at least one.
-fn listen(server: &Server) -> Result<Vec<TcpListener>, StartError> {
+/// The sockets of the server's address, and that as the system made it. The file of a Unix socket is added to `files`.
+fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Listeners), StartError> {
     match &server.listen {
-        Listen::Tcp(address) => regent_http::listen(*address)
-            .map_err(|cause| StartError::Listen { address: address.to_string(), cause }),
-        Listen::Unix(path) => Err(StartError::UnixSocket(path.clone())),
+        Listen::Tcp(address) => {
+            listen_tcp(*address).map_err(|cause| StartError::Listen { address: address.to_string(), cause })
+        }
+        Listen::Unix(UnixSocket { path, mode }) => {
+            let (listener, file) = regent_http::listen_unix(path, *mode)
+                .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
+            files.push(file);
+            Ok((server.listen.clone(), Listeners::Unix(listener)))
+        }
     }
 }
 
-fn doorbell() -> Result<Arc<OwnedFd>, EngineError> {
-    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-    let made = rustix::event::eventfd(0, flags)
-        .map_err(|error| RegionError::System { step: "given a doorbell", source: error.into() })?;
-    Ok(Arc::new(made))
+fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Listeners)> {
+    let sockets = regent_http::listen(address)?;
+    Ok((Listen::Tcp(sockets[0].local_addr()?), Listeners::Tcp(sockets)))
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -255,6 +291,16 @@ fn hint(error: &io::Error) -> &'static str {
         io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
         io::ErrorKind::PermissionDenied => "; ports below 1024 are for root: choose a higher one",
         io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        _ => "",
+    }
+}
+
+fn unix_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another path",
+        io::ErrorKind::AlreadyExists => "; remove it, or choose another path",
+        io::ErrorKind::NotFound => "; make its directory first",
+        io::ErrorKind::PermissionDenied => "; the server's user must be able to write to its directory",
         _ => "",
     }
 }

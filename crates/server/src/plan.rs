@@ -1,12 +1,17 @@
 //! From a configuration to numbers: threads, pools, sizes.
 
+mod native;
+mod php;
+
 use crate::StartError;
 use crate::gate::GateBounds;
-use crate::php::PhpLimits;
+use crate::kind::EngineKind;
+use crate::upload::BodyLimits;
 use crate::variables::SOFTWARE;
-use regent_config::{Config, Global, MaxThreads, PhpGlobal, Worker};
+use regent_config::{Config, Global};
 use regent_http::Settings;
-use regent_wire::control::{PoolStart, Start, WorkerStart};
+use regent_metrics::Serves;
+use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -17,12 +22,22 @@ use std::time::Duration;
 const RING: u32 = 64 * 1024;
 /// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
 const HEAD_EXTRA: usize = 64 * 1024;
-/// The name of the classic pool in lists and metrics.
-pub(crate) const CLASSIC: &str = "classic";
 
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {
     pub io_threads: usize,
+    pub php: StackPlan,
+    /// `None`: there are no native services.
+    pub native: Option<StackPlan>,
+    pub settings: Settings,
+    pub bodies: BodyLimits,
+    pub bounds: GateBounds,
+}
+
+/// What follows for the engines of one kind.
+#[derive(Clone)]
+pub(crate) struct StackPlan {
+    pub kind: EngineKind,
     pub geometry: Geometry,
     /// What an engine is told, but for its threads.
     pub start: Start,
@@ -30,24 +45,39 @@ pub(crate) struct Plan {
     pub pools: Vec<PoolPlan>,
     pub scheduling: Scheduling,
     pub max_idle: Duration,
-    pub settings: Settings,
-    pub limits: PhpLimits,
-    pub bounds: GateBounds,
 }
 
-/// How many threads a pool has.
+/// Whom a pool serves, and how many threads it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PoolPlan {
+    /// Unique among the pools of all engines.
     pub name: String,
-    /// `None`: the classic pool.
+    pub kind: EngineKind,
+    /// The worker's script; `None`: the classic pool, or that of a native service.
     pub worker: Option<PathBuf>,
     /// Threads at the beginning, and at least.
     pub least: u16,
     /// Threads that scaling may reach.
     pub most: u16,
+    /// Requests that it may have at once, from their head to the last byte of their answer.
+    pub max_connections: Option<u32>,
 }
 
 impl PoolPlan {
+    /// Whether its threads run code that was loaded once, and that a restart loads anew.
+    pub fn is_restarted(&self) -> bool {
+        self.kind == EngineKind::Native || self.worker.is_some()
+    }
+
+    /// As metrics distinguish it.
+    pub fn serves(&self) -> Serves {
+        match (self.kind, &self.worker) {
+            (EngineKind::Native, _) => Serves::Service,
+            (EngineKind::Php, Some(file)) => Serves::Worker(file.clone()),
+            (EngineKind::Php, None) => Serves::Classic,
+        }
+    }
+
     /// As metrics name it: FrankenPHP's label of a worker without a name of its own is the file's whole path.
     pub fn label(&self) -> String {
         match &self.worker {
@@ -62,36 +92,17 @@ impl Plan {
         let cores = available_parallelism().map_or(1, usize::from);
         let global = &config.global;
         let io_threads = io_threads(cores);
-        let pools = pools(&global.php, cores)?;
-        let most = most_threads(&global.php, &pools);
-        if most > MAX_THREADS {
-            return Err(StartError::TooManyThreads { threads: most, most: MAX_THREADS });
-        }
         Ok(Self {
             io_threads,
-            geometry: geometry(global, io_threads, pools.len(), most),
-            start: Start {
-                ini: global.php.php_ini.clone(),
-                software: SOFTWARE.to_owned(),
-                pools: pool_starts(&global.php),
-                threads: Vec::new(),
-            },
-            pools,
-            scheduling: match global.php.scheduling {
-                regent_config::Scheduling::Spread => Scheduling::Spread,
-                regent_config::Scheduling::Pack => Scheduling::Pack,
-            },
-            max_idle: global.php.max_idle_time,
+            php: php_stack(global, io_threads, cores)?,
+            native: native_stack(global, io_threads, cores)?,
             settings: Settings {
                 read_header: global.timeouts.read_header,
                 idle: global.timeouts.idle,
                 write: global.timeouts.write,
                 max_header_size: global.limits.max_header_size,
             },
-            limits: PhpLimits {
-                read_body: global.timeouts.read_body,
-                max_body_size: global.limits.max_body_size,
-            },
+            bodies: BodyLimits { silence: global.timeouts.read_body, size: global.limits.max_body_size },
             bounds: GateBounds {
                 max_wait_time: global.php.max_wait_time,
                 max_queue: global.php.max_queue,
@@ -99,6 +110,62 @@ impl Plan {
             },
         })
     }
+}
+
+fn php_stack(global: &Global, io_threads: usize, cores: usize) -> Result<StackPlan, StartError> {
+    let pools = php::pools(&global.php, cores)?;
+    let most = php::most_threads(&global.php, &pools);
+    let parts = Parts { starts: php::pool_starts(&global.php), modules: Vec::new(), pools, most };
+    stack(EngineKind::Php, global, io_threads, parts)
+}
+
+fn native_stack(global: &Global, io_threads: usize, cores: usize) -> Result<Option<StackPlan>, StartError> {
+    if global.native.services.is_empty() {
+        return Ok(None);
+    }
+    let pools = native::pools(&global.native.services, cores);
+    let most = native::most_threads(&pools);
+    let starts = native::pool_starts(&global.native.services);
+    let parts = Parts { starts, modules: native::module_starts(&global.native), pools, most };
+    stack(EngineKind::Native, global, io_threads, parts).map(Some)
+}
+
+/// What differs between the kinds of engines.
+struct Parts {
+    starts: Vec<PoolStart>,
+    modules: Vec<ModuleStart>,
+    pools: Vec<PoolPlan>,
+    /// Threads of all pools together.
+    most: usize,
+}
+
+fn stack(
+    kind: EngineKind,
+    global: &Global,
+    io_threads: usize,
+    parts: Parts,
+) -> Result<StackPlan, StartError> {
+    let Parts { starts, modules, pools, most } = parts;
+    if most > MAX_THREADS {
+        return Err(StartError::TooManyThreads { kind, threads: most, most: MAX_THREADS });
+    }
+    Ok(StackPlan {
+        kind,
+        geometry: geometry(global, io_threads, pools.len(), most),
+        start: Start {
+            ini: global.php.php_ini.clone(),
+            software: SOFTWARE.to_owned(),
+            pools: starts,
+            modules,
+            threads: Vec::new(),
+        },
+        pools,
+        scheduling: match global.php.scheduling {
+            regent_config::Scheduling::Spread => Scheduling::Spread,
+            regent_config::Scheduling::Pack => Scheduling::Pack,
+        },
+        max_idle: global.php.max_idle_time,
+    })
 }
 
 /// One I/O thread is enough for four cores; PHP needs the others.
@@ -119,128 +186,9 @@ fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) ->
     }
 }
 
-/// The classic pool, then one for each worker, in the order of their ids.
-fn pools(php: &PhpGlobal, cores: usize) -> Result<Vec<PoolPlan>, StartError> {
-    let default = u16::try_from(2 * cores).unwrap_or(u16::MAX);
-    let in_workers: u16 =
-        php.workers.iter().fold(0, |sum, worker| sum.saturating_add(worker_threads(worker, default)));
-    let classic = classic_threads(php, default, in_workers)?;
-    let total = limit(php, classic.saturating_add(in_workers));
-    let classic_pool = PoolPlan {
-        name: CLASSIC.into(),
-        worker: None,
-        least: classic,
-        most: total.saturating_sub(in_workers).max(classic),
-    };
-    let workers = php.workers.iter().map(|worker| {
-        let least = worker_threads(worker, default);
-        let beside = classic.saturating_add(in_workers) - least;
-        let most = worker.max_threads.unwrap_or(u16::MAX).min(total.saturating_sub(beside)).max(least);
-        PoolPlan { name: worker.name.clone(), worker: Some(worker.file.clone()), least, most }
-    });
-    Ok(std::iter::once(classic_pool).chain(workers).collect())
-}
-
-fn worker_threads(worker: &Worker, default: u16) -> u16 {
-    worker.num.unwrap_or_else(|| default.min(worker.max_threads.unwrap_or(default)))
-}
-
-fn classic_threads(php: &PhpGlobal, default: u16, in_workers: u16) -> Result<u16, StartError> {
-    let total = match (php.num_threads, php.max_threads) {
-        (Some(total), _) => total,
-        (None, Some(MaxThreads::Fixed(most))) => default.max(in_workers.saturating_add(1)).min(most),
-        (None, _) => default.max(in_workers.saturating_add(1)),
-    };
-    if total <= in_workers {
-        return Err(StartError::NoClassicThread { threads: total, workers: in_workers });
-    }
-    Ok(total - in_workers)
-}
-
-/// Threads of all pools together that scaling may reach, when they begin with so many.
-fn limit(php: &PhpGlobal, least: u16) -> u16 {
-    match (php.max_threads, php.num_threads) {
-        (Some(MaxThreads::Fixed(most)), _) => most,
-        (None, Some(_)) => least,
-        (Some(MaxThreads::Auto), _) | (None, None) => MAX_THREADS as u16,
-    }
-}
-
-fn most_threads(php: &PhpGlobal, pools: &[PoolPlan]) -> usize {
-    let least = pools.iter().fold(0u16, |sum, pool| sum.saturating_add(pool.least));
-    usize::from(limit(php, least).max(least))
-}
-
-fn pool_starts(php: &PhpGlobal) -> Vec<PoolStart> {
-    let classic = PoolStart { name: CLASSIC.into(), max_requests: php.max_requests, worker: None };
-    let workers = php.workers.iter().map(|worker| PoolStart {
-        name: worker.name.clone(),
-        max_requests: php.max_requests,
-        worker: Some(WorkerStart {
-            file: worker.file.clone(),
-            env: worker.env.clone(),
-            max_consecutive_failures: worker.max_consecutive_failures,
-        }),
-    });
-    std::iter::once(classic).chain(workers).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regent_config::Worker;
-
-    fn worker(num: Option<u16>) -> Worker {
-        Worker {
-            name: "w".into(),
-            file: "/w.php".into(),
-            num,
-            max_threads: None,
-            env: Vec::new(),
-            max_consecutive_failures: None,
-        }
-    }
-
-    fn php(num_threads: Option<u16>, workers: &[Option<u16>]) -> PhpGlobal {
-        let workers = workers.iter().map(|num| worker(*num)).collect();
-        PhpGlobal { num_threads, workers, ..PhpGlobal::default() }
-    }
-
-    /// Least and most threads of each pool, on 4 cores.
-    fn threads(php: &PhpGlobal) -> Vec<(u16, u16)> {
-        pools(php, 4).unwrap().iter().map(|pool| (pool.least, pool.most)).collect()
-    }
-
-    #[test]
-    fn workers_that_take_all_threads_are_an_error() {
-        let error = pools(&php(Some(8), &[None]), 4).unwrap_err().to_string();
-        assert!(error.contains("8 threads"), "{error}");
-        let few = PhpGlobal { max_threads: Some(MaxThreads::Fixed(3)), ..php(None, &[Some(3)]) };
-        assert!(pools(&few, 4).is_err());
-    }
-
-    #[test]
-    fn without_configuration_there_are_two_threads_a_core_and_more_as_needed() {
-        assert_eq!(threads(&php(None, &[])), [(8, 1024)]);
-    }
-
-    #[test]
-    fn workers_take_their_threads_from_the_total_but_leave_one() {
-        assert_eq!(threads(&php(Some(10), &[Some(4)])), [(6, 6), (4, 4)]);
-        assert_eq!(threads(&php(None, &[None])), [(1, 1016), (8, 1023)]);
-    }
-
-    #[test]
-    fn every_pool_may_grow_by_what_the_others_leave() {
-        let most = |threads| Some(MaxThreads::Fixed(threads));
-        let scaling = PhpGlobal { max_threads: most(20), ..php(Some(10), &[Some(4)]) };
-        assert_eq!(threads(&scaling), [(6, 16), (4, 14)]);
-        let mut bounded = scaling.clone();
-        bounded.workers[0].max_threads = Some(5);
-        assert_eq!(threads(&bounded), [(6, 16), (4, 5)]);
-        assert_eq!(most_threads(&bounded, &pools(&bounded, 4).unwrap()), 20);
-        assert_eq!(threads(&PhpGlobal { max_threads: most(3), ..php(None, &[]) }), [(3, 3)]);
-    }
 
     #[test]
     fn four_cores_share_an_io_thread() {

@@ -1,5 +1,5 @@
-//! What the I/O threads and the supervisor know in common of the pools: who may join a queue, which lanes there are, and
-//! what is counted.
+//! What the I/O threads and the supervisor know in common of the pools of one kind of engine: who may join a queue, which
+//! lanes there are, and what is counted.
 
 use crate::plan::PoolPlan;
 use regent_config::{LaneBound, PhpGlobal};
@@ -10,13 +10,12 @@ use regent_metrics::{PoolId, Registry};
 use regent_wire::clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
 /// All pools, in the order of the plan.
 pub(crate) struct Pools {
     pools: Vec<Pool>,
     pub routes: Arc<Routes>,
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
 }
 
 /// One pool.
@@ -26,24 +25,37 @@ pub(crate) struct Pool {
     pub lanes: Lanes,
     /// Threads that take requests.
     threads: AtomicU32,
+    max_connections: Option<u32>,
+    /// Requests that are there, if they are bounded.
+    connections: Arc<AtomicU32>,
+}
+
+/// Whether a request is one of those that its pool may have at once. Dropped, it makes room for another.
+pub(crate) enum Permit {
+    /// The pool has no bound.
+    Unbounded,
+    Counted(Arc<AtomicU32>),
+    Refused,
 }
 
 impl Pools {
-    pub fn new(plans: &[PoolPlan], php: &PhpGlobal) -> Arc<Self> {
+    /// `rules`: bounds and lanes.
+    pub fn new(plans: &[PoolPlan], registry: Arc<Registry>, rules: &PhpGlobal) -> Arc<Self> {
         let now = clock::now();
-        let registry = Registry::new(Instant::now());
         let routes = Arc::new(Routes::new(now));
-        let bounds = Bounds { max_queue: php.max_queue, max_wait: php.max_wait_time };
+        let bounds = Bounds { max_queue: rules.max_queue, max_wait: rules.max_wait_time };
         let pools = plans.iter().enumerate().map(|(index, plan)| {
             let lanes = Lanes::new(u32::from(plan.most), now);
-            for lane in &php.lanes {
+            for lane in &rules.lanes {
                 lanes.pin(&routes.lane(index as u16, &lane.name), limit(lane.bound));
             }
             Pool {
-                id: registry.pool(&plan.label(), plan.worker.as_deref()),
+                id: registry.pool(&plan.label(), plan.serves()),
                 admission: Admission::new(bounds),
                 lanes,
                 threads: AtomicU32::new(u32::from(plan.least)),
+                max_connections: plan.max_connections,
+                connections: Arc::default(),
             }
         });
         Arc::new(Self { pools: pools.collect(), routes, registry })
@@ -66,11 +78,60 @@ impl Pool {
     pub fn set_threads(&self, threads: u32) {
         self.threads.store(threads, Ordering::Relaxed);
     }
+
+    /// Asks whether there may be one more request.
+    pub fn permit(&self) -> Permit {
+        let Some(most) = self.max_connections else { return Permit::Unbounded };
+        let one_more = |open: u32| (open < most).then(|| open + 1);
+        match self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Permit::Counted(Arc::clone(&self.connections)),
+            Err(_) => Permit::Refused,
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Self::Counted(connections) = self {
+            connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 fn limit(bound: LaneBound) -> LaneLimit {
     match bound {
         LaneBound::Threads(threads) => LaneLimit::Threads(u32::from(threads)),
         LaneBound::Share(percent) => LaneLimit::Share(percent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::EngineKind;
+    use std::time::Instant;
+
+    fn pool(max_connections: Option<u32>) -> Arc<Pools> {
+        let name = "hello".into();
+        let plan =
+            PoolPlan { name, kind: EngineKind::Native, worker: None, least: 1, most: 1, max_connections };
+        Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &PhpGlobal::default())
+    }
+
+    #[test]
+    fn a_request_that_ends_makes_room_for_one_more() {
+        let pools = pool(Some(2));
+        let permit = || pools.get(0).permit();
+        let (first, _second) = (permit(), permit());
+        assert!(matches!(first, Permit::Counted(_)) && matches!(permit(), Permit::Refused));
+        drop(first);
+        assert!(matches!(permit(), Permit::Counted(_)));
+        assert!(matches!(permit(), Permit::Counted(_)), "a refused one takes no room");
+    }
+
+    #[test]
+    fn without_a_bound_nothing_is_counted() {
+        let pools = pool(None);
+        assert!(matches!(pools.get(0).permit(), Permit::Unbounded));
     }
 }

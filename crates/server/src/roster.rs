@@ -61,6 +61,12 @@ impl Roster {
         self.places.len() - self.free()
     }
 
+    /// Threads of all pools that were ordered at this moment or later.
+    pub fn ordered_since(&self, moment: Duration) -> usize {
+        let is_young = |place: &&Place| matches!(place, Place::Taken { ordered, .. } if *ordered >= moment);
+        self.places.iter().filter(is_young).count()
+    }
+
     /// Threads of a pool that are there to stay.
     pub fn size(&self, pool: u16) -> u16 {
         self.count(pool, MemberStage::Ordered)
@@ -147,6 +153,18 @@ mod tests {
 
     fn order(roster: &mut Roster, pool: u16, count: u16) -> Vec<u16> {
         roster.order(pool, count, Duration::ZERO).iter().map(|thread| thread.index).collect()
+    }
+
+    #[test]
+    fn young_threads_are_those_of_all_pools_that_were_ordered_lately() {
+        let mut roster = Roster::new(8);
+        roster.order(0, 2, Duration::from_secs(1));
+        roster.order(0, 1, Duration::from_secs(2));
+        roster.order(1, 3, Duration::from_secs(3));
+        assert_eq!(
+            [0, 2, 3, 4].map(|second| roster.ordered_since(Duration::from_secs(second))),
+            [6, 4, 3, 0]
+        );
     }
 
     #[test]

@@ -1,26 +1,30 @@
 //! One request, from its head to its answer.
 
 use crate::answer::{Answer, OwnAnswer, plain};
+use crate::gateway::{Answered, Arrived, Gateway};
 use crate::logged::Logged;
-use crate::php::PhpGateway;
+use crate::native::NativeGateway;
 use crate::variables::Peer;
 use http::{Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use regent_handlers::{Action, Exchange, Sites};
+use regent_http::Interim;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Answers the requests of one listening address on one I/O thread.
 pub(crate) struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
     pub sites: Arc<Sites>,
-    pub php: Rc<PhpGateway>,
+    pub php: Rc<Gateway>,
+    /// `None`: no route of the sites leads to a native service.
+    pub native: Option<Rc<NativeGateway>>,
 }
 
 /// The two ends of a connection.
@@ -28,17 +32,24 @@ pub(crate) struct Ends {
     pub remote: Option<SocketAddr>,
     pub local: Option<SocketAddr>,
     pub peer: Peer,
+    pub interim: Rc<Interim>,
 }
 
-/// A request that is being answered. What needs no PHP is answered at once.
+/// A request that is being answered. What needs no engine is answered at once.
 pub(crate) enum Answering {
     /// `None`: taken.
     Ready(Option<Response<Logged>>),
-    Php(Pin<Box<dyn Future<Output = Response<Logged>>>>),
+    Later(Pin<Box<dyn Future<Output = Response<Logged>>>>),
 }
 
 impl Service {
-    pub fn answer(self: &Rc<Self>, request: Request<Incoming>, ends: &Rc<Ends>) -> Answering {
+    /// `head_time`: how long the request's head took to come.
+    pub fn answer(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        head_time: Duration,
+        ends: &Rc<Ends>,
+    ) -> Answering {
         // A look at the clock only if somebody wants to know.
         let started = self.sites.keep_access_logs().then(Instant::now);
         if let Err(status) = check(&request, self.max_header_size) {
@@ -53,20 +64,39 @@ impl Service {
             }
             Action::Php(target) => {
                 let (service, ends) = (Rc::clone(self), Rc::clone(ends));
-                Answering::Php(Box::pin(async move {
+                Answering::Later(Box::pin(async move {
                     let received = Rc::new(Cell::new(0));
-                    let run = service.php.run(&exchange, &target, &ends.peer, body, &received);
-                    let (response, passage) = run.await;
-                    let response = service.with_error_page(response, &mut exchange);
-                    service
-                        .finish(response, exchange, started, Some(received))
-                        .map(|body| body.measured(passage))
+                    let arrived = Arrived { exchange: &exchange, ends: &ends, head_time };
+                    let answered = service.php.run(arrived, &target, body, &received).await;
+                    service.finish_measured(answered, exchange, started, received)
+                }))
+            }
+            Action::Native(target) => {
+                let (service, ends) = (Rc::clone(self), Rc::clone(ends));
+                Answering::Later(Box::pin(async move {
+                    let received = Rc::new(Cell::new(0));
+                    let arrived = Arrived { exchange: &exchange, ends: &ends, head_time };
+                    let native =
+                        service.native.as_ref().expect("invariant: routes lead to services that are");
+                    let answered = native.run(arrived, &target, body, &received).await;
+                    service.finish_measured(answered, exchange, started, received)
                 }))
             }
         }
     }
 
-    /// Where PHP could not answer, what `handle_errors` has for that takes the place of the server's own words.
+    fn finish_measured(
+        &self,
+        (response, passage): Answered,
+        mut exchange: Box<Exchange>,
+        started: Option<Instant>,
+        received: Rc<Cell<u64>>,
+    ) -> Response<Logged> {
+        let response = self.with_error_page(response, &mut exchange);
+        self.finish(response, exchange, started, Some(received)).map(|body| body.measured(passage))
+    }
+
+    /// Where an engine could not answer, what `handle_errors` has for that takes the place of the server's own words.
     fn with_error_page(&self, mut response: Response<Answer>, exchange: &mut Exchange) -> Response<Answer> {
         if response.extensions_mut().remove::<OwnAnswer>().is_none() {
             return response;
@@ -111,7 +141,7 @@ impl Future for Answering {
             Self::Ready(response) => {
                 Poll::Ready(response.take().expect("invariant: a future that is done is not polled"))
             }
-            Self::Php(answer) => answer.as_mut().poll(context),
+            Self::Later(answer) => answer.as_mut().poll(context),
         }
     }
 }

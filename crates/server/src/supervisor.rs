@@ -3,27 +3,33 @@
 
 mod generation;
 mod growth;
+mod hung;
+mod last_requests;
+mod reports;
 mod request;
 mod stuck;
 
-use crate::acceptor::Command;
+use crate::kind::EngineKind;
+use crate::link::LinkHandles;
 use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::pressure::Pressure;
 use crate::roster::Roster;
 use generation::{Blueprint, Generation, Note, What};
 use growth::Growth;
-use regent_wire::control::{Event, Opcache, ScriptEnd, Start};
+use hung::HangWatch;
+use regent_wire::control::{Event, ScriptEnd, Start};
 use regent_wire::{Backend, Geometry, Region, RegionError, Scheduling, clock};
+use reports::{describe, log_event, report_start};
 use rustix::fd::OwnedFd;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 pub(crate) use request::{Handle, PoolView, Refused, Request, ThreadListing, View};
 
@@ -37,13 +43,16 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a new generation may boot its workers before it takes over all the same.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Why the workers' threads are not replaced.
+const NO_BOOT: &str = "the worker scripts of the new generation do not boot; the old ones go on: see the log";
 /// Why a generation was started after the death of another.
 const DIED: &str = "the last engine died";
 /// Why one is started beside another that serves.
-const RESTART: &str = "the workers are to be restarted";
+const RESTART: &str = "a restart was asked for";
 
 /// What an engine is started with, each time.
 pub(crate) struct Recipe {
+    pub kind: EngineKind,
     pub program: PathBuf,
     pub geometry: Geometry,
     /// But for its threads.
@@ -54,18 +63,21 @@ pub(crate) struct Recipe {
     pub max_idle: Duration,
     pub pressure: Arc<Pressure>,
     pub doorbells: Vec<Arc<OwnedFd>>,
-    pub io_threads: Vec<mpsc::UnboundedSender<Command>>,
+    pub links: LinkHandles,
 }
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error("{program}: {cause}; it belongs beside the `regent` program, or name it in REGENT_ENGINE", program = .program.display())]
-    Program { program: PathBuf, cause: io::Error },
+    #[error(
+        "{program}: {cause}; it belongs beside the `regent` program, or name it in {variable}",
+        program = .program.display(), variable = .kind.variable()
+    )]
+    Program { kind: EngineKind, program: PathBuf, cause: io::Error },
     #[error(transparent)]
     Memory(#[from] RegionError),
-    #[error("PHP could not be started: {0}")]
-    Php(String),
+    #[error("{kind} could not be started: {reason}")]
+    Start { kind: EngineKind, reason: String },
 }
 
 /// The supervisor's own handle: to stop it.
@@ -90,8 +102,9 @@ pub(crate) fn new_backend(geometry: Geometry, scheduling: Scheduling) -> Result<
 }
 
 impl Supervisor {
-    /// Starts the first engine on `backend`, and returns when PHP runs.
+    /// Starts the first engine on `backend`, and returns when PHP runs or the modules are loaded.
     pub async fn start(recipe: Recipe, backend: Arc<Backend>) -> Result<Self, EngineError> {
+        let kind = recipe.kind;
         let (notes, mut inbox) = mpsc::unbounded_channel();
         let mut state = State::new(recipe, notes);
         let first = state.launch(backend, Duration::ZERO, "the server's start");
@@ -101,17 +114,20 @@ impl Supervisor {
             let note = inbox.recv().await.expect("invariant: the state holds a sender");
             match note.what {
                 What::Event(Event::Started { version, opcache }) if note.id == id => {
-                    report_start(&version, opcache);
+                    report_start(kind, &version, opcache);
                     state.note_bare_memory(id);
                     break;
+                }
+                What::Event(Event::Failed { message: reason }) => {
+                    return Err(EngineError::Start { kind, reason });
                 }
                 What::Event(event) => state.hear_event(note.id, event),
                 What::Spawned(pid) => state.note_pid(id, pid),
                 What::Late => {}
                 What::NotStarted(cause) => {
-                    return Err(EngineError::Program { program: state.recipe.program, cause });
+                    return Err(EngineError::Program { kind, program: state.recipe.program, cause });
                 }
-                What::Ended(status) => return Err(EngineError::Php(describe(status))),
+                What::Ended(status) => return Err(EngineError::Start { kind, reason: describe(status) }),
             }
         }
         let (stop, stops) = mpsc::channel(1);
@@ -137,6 +153,7 @@ struct State {
     recipe: Recipe,
     notes: mpsc::UnboundedSender<Note>,
     growth: Growth,
+    hang_watch: HangWatch,
     next_id: u64,
     current: Option<Generation>,
     /// Started to take over from `current`, which still serves.
@@ -155,6 +172,7 @@ impl State {
             growth: Growth::new(&recipe.plans, Arc::clone(&recipe.pools), recipe.max_idle),
             recipe,
             notes,
+            hang_watch: HangWatch::default(),
             next_id: 0,
             current: None,
             replacement: None,
@@ -173,6 +191,9 @@ impl State {
         let mut draining: Vec<Generation> = Vec::new();
         let pressure = Arc::clone(&self.recipe.pressure);
         let mut next_look = self.look();
+        let mut hang_looks = tokio::time::interval(hung::LOOK);
+        // What was missed while the server itself could not run tells nothing.
+        hang_looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
@@ -194,7 +215,17 @@ impl State {
                 () = tokio::time::sleep_until(next_look.into()), if self.growth.is_possible() => {
                     next_look = self.look();
                 }
+                _ = hang_looks.tick() => self.look_for_hang(),
             }
+        }
+    }
+
+    /// An engine that hangs is killed, and replaced as any that dies.
+    fn look_for_hang(&mut self) {
+        let Some(current) = &self.current else { return };
+        if let Some(symptom) = self.hang_watch.look(current) {
+            tracing::error!(engine = %self.recipe.kind, %symptom, "the engine hangs");
+            current.kill("it hangs");
         }
     }
 
@@ -227,7 +258,7 @@ impl State {
         match note.what {
             What::Spawned(pid) => self.note_pid(note.id, pid),
             What::Event(Event::Started { version, opcache }) => {
-                report_start(&version, opcache);
+                report_start(self.recipe.kind, &version, opcache);
                 self.note_bare_memory(note.id);
             }
             What::Event(Event::Ready) | What::Late if self.is_replacement(note.id) => {
@@ -239,17 +270,25 @@ impl State {
             }
             What::Event(event) => self.hear_event(note.id, event),
             What::NotStarted(error) => {
-                tracing::error!(%error, program = %self.recipe.program.display(), "the engine could not be started");
+                tracing::error!(%error, program = %self.recipe.program.display(), "an engine could not be started");
                 self.lost(note.id, draining).await;
             }
             What::Ended(status) => {
                 let drained = draining.iter().any(|generation| generation.id == note.id);
                 if !(drained && status.success()) {
-                    self.recipe.pools.registry.engine_died();
-                    tracing::error!(reason = describe(status), "the engine has died");
+                    self.report_death(note.id, status, draining);
                 }
                 self.lost(note.id, draining).await;
             }
+        }
+    }
+
+    fn report_death(&self, id: u64, status: ExitStatus, draining: &[Generation]) {
+        self.recipe.pools.registry.engine_died();
+        tracing::error!(engine = %self.recipe.kind, reason = describe(status), "the engine has died");
+        let mut known = self.current.iter().chain(draining);
+        if let Some(dead) = known.find(|generation| generation.id == id) {
+            last_requests::report(dead, &self.recipe.plans, &self.recipe.links);
         }
     }
 
@@ -260,9 +299,13 @@ impl State {
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error, &mut []),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             event => {
-                log_event(&event);
-                if matches!(event, Event::WorkerFailed { .. }) && self.is_replacement(id) {
-                    self.give_up_replacement();
+                log_event(self.recipe.kind, &event);
+                if self.is_replacement(id) {
+                    match event {
+                        Event::WorkerFailed { .. } => self.give_up_replacement(NO_BOOT),
+                        Event::Failed { message } => self.give_up_replacement(&message),
+                        _ => {}
+                    }
                 }
             }
         }
@@ -279,7 +322,7 @@ impl State {
 
     fn thread_ended(&mut self, id: u64, index: u16, error: Option<String>, draining: &mut [Generation]) {
         if let Some(error) = &error {
-            tracing::error!(error, "a PHP thread could not be started");
+            tracing::error!(engine = %self.recipe.kind, error, "a thread could not be started");
         }
         let alive = self.current.iter_mut().chain(&mut self.replacement).chain(draining);
         if let Some(generation) = alive.into_iter().find(|generation| generation.id == id) {
@@ -302,7 +345,7 @@ impl State {
         }
     }
 
-    /// PHP runs, and its threads are only about to be made.
+    /// PHP runs, or modules are loaded, and threads are only about to be made.
     fn note_bare_memory(&mut self, id: u64) {
         if let Some(generation) = self.generation(id) {
             generation.bare_memory = generation.pid.and_then(crate::machine::resident);
@@ -326,7 +369,7 @@ impl State {
         if self.replacement.is_some() {
             return;
         }
-        tracing::info!(reason, "starting a new generation of the engine");
+        tracing::info!(engine = %self.recipe.kind, reason, "starting a new generation of the engine");
         match new_backend(self.recipe.geometry, self.recipe.scheduling) {
             Ok(backend) => {
                 let next = self.launch(backend, Duration::ZERO, reason);
@@ -342,7 +385,7 @@ impl State {
 
     async fn take_over(&mut self, draining: &mut Vec<Generation>) {
         let Some(mut next) = self.replacement.take() else { return };
-        self.switch_to(&next.backend).await;
+        self.recipe.links.switch_to(&next.backend).await;
         self.failures = 0;
         if let Some(old) = self.current.take() {
             self.growth.begin_generation(&old);
@@ -352,15 +395,15 @@ impl State {
             draining.push(old);
         }
         self.current = Some(next);
-        tracing::info!("the new generation has taken over");
-        let workers = self.worker_threads();
-        self.answer_restarts(&Ok(workers));
+        tracing::info!(engine = %self.recipe.kind, "the new generation has taken over");
+        let threads = self.restarted_threads();
+        self.answer_restarts(&Ok(threads));
     }
 
-    fn give_up_replacement(&mut self) {
-        tracing::error!("the new generation's workers do not boot; the current one goes on");
+    /// `reason`: for who wanted it.
+    fn give_up_replacement(&mut self, reason: &str) {
+        tracing::error!(engine = %self.recipe.kind, reason, "the new generation cannot serve; the current one goes on");
         self.replacement = None;
-        let reason = "the worker scripts of the new generation do not boot; the old ones go on: see the log";
         self.answer_restarts(&Err(Refused::Unavailable(reason.to_owned())));
     }
 
@@ -375,22 +418,19 @@ impl State {
         }
     }
 
-    fn worker_threads(&self) -> u32 {
+    fn restarted_threads(&self) -> u32 {
         let Some(current) = &self.current else { return 0 };
-        let workers = self.recipe.plans.iter().enumerate().filter(|(_, pool)| pool.worker.is_some());
-        workers.map(|(index, _)| u32::from(current.roster.size(index as u16))).sum()
+        let restarted = self.recipe.plans.iter().enumerate().filter(|(_, pool)| pool.is_restarted());
+        restarted.map(|(index, _)| u32::from(current.roster.size(index as u16))).sum()
     }
 
     /// An engine is gone, whichever it was.
     async fn lost(&mut self, id: u64, draining: &mut Vec<Generation>) {
         if self.is_replacement(id) {
-            tracing::error!("the new generation did not start; the current one goes on");
-            self.replacement = None;
-            let reason = "the new generation of the engine did not start: see the log";
-            self.answer_restarts(&Err(Refused::Unavailable(reason.to_owned())));
+            self.give_up_replacement("the new generation of the engine did not start: see the log");
         } else if let Some(index) = draining.iter().position(|generation| generation.id == id) {
             let dead = draining.swap_remove(index);
-            self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
+            self.recipe.links.bury(&dead.backend);
         } else if self.is_current(id) {
             self.restart().await;
         }
@@ -403,17 +443,18 @@ impl State {
         if let Some(mut next) = self.replacement.take() {
             // It is on its way already.
             self.growth.carry_over(&dead, &mut next);
-            self.switch_to(&next.backend).await;
-            self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
+            self.recipe.links.switch_to(&next.backend).await;
+            self.recipe.links.bury(&dead.backend);
             self.current = Some(next);
-            let workers = self.worker_threads();
-            self.answer_restarts(&Ok(workers));
+            let threads = self.restarted_threads();
+            self.answer_restarts(&Ok(threads));
             return;
         }
         self.failures = if dead.since.elapsed() < STABLE { self.failures + 1 } else { 0 };
         let wait = backoff(self.failures);
         if !wait.is_zero() {
             tracing::warn!(
+                engine = %self.recipe.kind,
                 ?wait,
                 failures = self.failures,
                 "the engine keeps dying; waiting before the next start"
@@ -432,29 +473,8 @@ impl State {
         };
         let next = self.launch(Arc::clone(&backend), wait, DIED);
         let dead = self.current.replace(next).expect("invariant: put back above");
-        self.switch_to(&backend).await;
-        self.tell(|| Command::Bury(Arc::clone(&dead.backend)));
-    }
-
-    /// All I/O threads use this memory for new requests when it returns.
-    async fn switch_to(&self, backend: &Arc<Backend>) {
-        let mut done = Vec::new();
-        for thread in &self.recipe.io_threads {
-            let (sender, receiver) = oneshot::channel();
-            if thread.send(Command::Switch(Arc::clone(backend), sender)).is_ok() {
-                done.push(receiver);
-            }
-        }
-        for receiver in done {
-            // The thread has ended otherwise.
-            let _ = receiver.await;
-        }
-    }
-
-    fn tell(&self, command: impl Fn() -> Command) {
-        for thread in &self.recipe.io_threads {
-            let _ = thread.send(command());
-        }
+        self.recipe.links.switch_to(&backend).await;
+        self.recipe.links.bury(&dead.backend);
     }
 
     fn launch(&mut self, backend: Arc<Backend>, wait: Duration, reason: &str) -> Generation {
@@ -495,42 +515,6 @@ fn backoff(failures: u32) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,
         more => FIRST_BACKOFF.saturating_mul(1 << (more - 2).min(6)).min(LAST_BACKOFF),
-    }
-}
-
-fn report_start(version: &str, opcache: Opcache) {
-    tracing::info!(version, "PHP is running");
-    if opcache == Opcache::Disabled {
-        tracing::warn!("opcache is off: every request compiles its scripts; set opcache.enable=1 in php.ini");
-    }
-}
-
-fn log_event(event: &Event) {
-    match event {
-        Event::Started { version, opcache } => report_start(version, *opcache),
-        Event::Ready => tracing::debug!("all PHP threads are ready"),
-        Event::Log { level: 0..=3, message } => tracing::error!(target: "php", "{message}"),
-        Event::Log { level: 4, message } => tracing::warn!(target: "php", "{message}"),
-        Event::Log { level: 5 | 6, message } => tracing::info!(target: "php", "{message}"),
-        Event::Log { message, .. } => tracing::debug!(target: "php", "{message}"),
-        // These are acted upon.
-        Event::RestartWanted { .. } | Event::ThreadEnded { .. } | Event::WorkerEnded { .. } => {}
-        Event::WorkerFailed { worker, failures } => {
-            tracing::error!(
-                worker,
-                failures,
-                "the worker script failed too often; its thread is not started again"
-            );
-        }
-        Event::Failed { message } => tracing::error!(message, "PHP could not be started"),
-    }
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("it ended with exit code {code}"),
-        (None, Some(signal)) => format!("it was ended by signal {signal}"),
-        (None, None) => "it ended".to_owned(),
     }
 }
 

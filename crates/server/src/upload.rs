@@ -1,6 +1,6 @@
 //! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
-use crate::io_thread::Submitted;
+use crate::link::Submitted;
 use crate::spool::{Offered, SpoolReader, SpoolWriter, Spools, spool};
 use bytes::{Buf, Bytes, BytesMut};
 use http::StatusCode;
@@ -79,7 +79,7 @@ enum State {
 
 impl Upload {
     /// `None`: there is no body. `received` counts the bytes. An error is the status to answer with; the request then
-    /// never reaches PHP.
+    /// never reaches an engine.
     pub fn of(
         body: Incoming,
         limits: BodyLimits,
@@ -171,10 +171,10 @@ impl Upload {
         Ok(())
     }
 
-    /// Reads the body until it ends or `enough` bytes are there.
+    /// Reads the body until it ends or more than `enough` bytes are there.
     async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
         let mut bytes = BytesMut::new();
-        while bytes.len() < enough {
+        while bytes.len() <= enough {
             match poll_fn(|context| self.poll_chunk(context)).await? {
                 Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
                     self.has_all_in_prefix(chunk);
@@ -247,7 +247,7 @@ impl Upload {
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(StatusCode::BAD_REQUEST)),
                 Poll::Ready(Some(Ok(frame))) => {
                     self.silence = None;
-                    // Trailers are not for PHP.
+                    // Trailers are not for engines.
                     let Ok(bytes) = frame.into_data() else { continue };
                     self.received.set(self.received.get() + bytes.len() as u64);
                     if self.limits.size.is_some_and(|limit| self.received.get() > limit) {

@@ -1,19 +1,19 @@
-//! A request as PHP sees it: the variables of `$_SERVER` (RFC 3875, and what PHP servers add).
+//! A request as an engine sees it: CGI's variables (RFC 3875), which are PHP's `$_SERVER`, and what PHP servers add.
 
+use crate::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use regent_handlers::{Exchange, PhpTarget};
+use regent_handlers::Exchange;
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
 use regent_wire::{HeadBlock, HeadBuilder};
 use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt;
 
 /// SERVER_SOFTWARE.
 pub(crate) const SOFTWARE: &str = concat!("Regent/", env!("CARGO_PKG_VERSION"));
 
 /// Keys of the variables that every request has.
 macro_rules! keys {
-    ($($name:ident)*) => { mod keys { $(pub const $name: u16 = regent_wire::names::key(stringify!($name));)* } };
+    ($($name:ident)*) => { pub(crate) mod keys { $(pub const $name: u16 = regent_wire::names::key(stringify!($name));)* } };
 }
 keys! {
     REQUEST_METHOD REQUEST_URI QUERY_STRING CONTENT_TYPE CONTENT_LENGTH SCRIPT_FILENAME SCRIPT_NAME DOCUMENT_ROOT
@@ -76,16 +76,16 @@ impl Variables {
         &self,
         head: &mut HeadBuilder,
         exchange: &Exchange,
-        target: &PhpTarget,
+        target: &impl Target,
         peer: &Peer,
         body_length: Option<u64>,
     ) {
-        for (name, value) in &target.env {
+        for (name, value) in &target.delivery().env {
             head.named(name.as_bytes(), value.as_bytes());
         }
         head.end_environment();
         request_line(head, exchange);
-        script(head, target);
+        target.write(head, exchange);
         connection(head, exchange, peer);
         body(head, &exchange.headers, body_length);
         self.fields(head, exchange);
@@ -134,18 +134,6 @@ fn request_line(head: &mut HeadBuilder, exchange: &Exchange) {
         _ => b"HTTP/1.1",
     };
     head.known(keys::SERVER_PROTOCOL, protocol);
-}
-
-fn script(head: &mut HeadBuilder, target: &PhpTarget) {
-    head.known(keys::DOCUMENT_ROOT, target.document_root().as_os_str().as_bytes());
-    head.known(keys::SCRIPT_FILENAME, target.script_filename().as_os_str().as_bytes());
-    head.known(keys::SCRIPT_NAME, target.script_name());
-    head.known(keys::DOCUMENT_URI, target.script_name());
-    head.known(keys::PHP_SELF, target.url_path());
-    if !target.path_info().is_empty() {
-        head.known(keys::PATH_INFO, target.path_info());
-        head.known(keys::PATH_TRANSLATED, &target.path_translated());
-    }
 }
 
 fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer) {

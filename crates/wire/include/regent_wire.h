@@ -258,6 +258,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
  *   END: flag TRUNCATED: the response broke off. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
  *     ns of CPU time since then (all bits set: not measured)
  *   LOG: u8 level (syslog's, 0–7), 3 bytes 0, u32 message length, message, context (a JSON object, or nothing)
+ *   TRAILERS: u32 number of fields, fields as in HEAD; at most once, between the last BODY and END
  */
 #define REGENT_WIRE_FRAME_HEADER 8
 #define REGENT_WIRE_FRAME_HEAD 1
@@ -265,6 +266,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
 #define REGENT_WIRE_FRAME_BODY 3
 #define REGENT_WIRE_FRAME_END 4
 #define REGENT_WIRE_FRAME_LOG 5
+#define REGENT_WIRE_FRAME_TRAILERS 6
 #define REGENT_WIRE_FLAG_TRUNCATED 1
 
 /* Names that have a key: X(key, name). */

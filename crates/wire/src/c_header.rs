@@ -94,6 +94,7 @@ fn constants(mut out: String) -> String {
         ("FRAME_BODY", u64::from(frame::BODY)),
         ("FRAME_END", u64::from(frame::END)),
         ("FRAME_LOG", u64::from(frame::LOG)),
+        ("FRAME_TRAILERS", u64::from(frame::TRAILERS)),
         ("FLAG_TRUNCATED", u64::from(frame::TRUNCATED)),
     ];
     for (name, value) in values {

@@ -20,12 +20,15 @@ pub mod descriptors {
 /// Server → engine: how to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// `name=value`, over php.ini.
+    /// PHP only: `name=value`, over php.ini.
     pub ini: Vec<(String, String)>,
     /// SERVER_SOFTWARE.
     pub software: String,
-    /// Pool 0 is the classic one.
+    /// Of PHP, pool 0 is the classic one.
     pub pools: Vec<PoolStart>,
+    /// Compiled modules to load, in the order of the configuration; none for PHP.
+    #[serde(default)]
+    pub modules: Vec<ModuleStart>,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
 }
@@ -53,8 +56,19 @@ pub struct PoolStart {
     pub name: String,
     /// A thread is recycled after this many requests; 0: never.
     pub max_requests: u64,
-    /// `None`: classic.
+    /// `None`: classic, or not PHP at all.
     pub worker: Option<WorkerStart>,
+}
+
+/// A compiled module. One that several services use is named once for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleStart {
+    pub file: PathBuf,
+    /// Names and values; a name may occur several times.
+    pub config: Vec<(String, String)>,
+    /// The pool whose requests it answers, an index into [`Start::pools`]. `None`: it is loaded because other modules
+    /// depend on it.
+    pub pool: Option<u16>,
 }
 
 /// A worker script.
@@ -70,8 +84,9 @@ pub struct WorkerStart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The interpreter runs; threads are starting.
-    Started { version: String, opcache: Opcache },
+    /// The interpreter runs, or the modules are loaded; threads are starting. `version`: PHP's, or the modules' names
+    /// and versions. `opcache`: of PHP only.
+    Started { version: String, opcache: Option<Opcache> },
     /// The threads that it began with have all asked for a request at least once.
     Ready,
     /// A thread has ended, and its number can be used again. `error`: it could not be started at all.
@@ -84,7 +99,7 @@ pub enum Event {
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
     WorkerFailed { worker: String, failures: u32 },
-    /// PHP cannot start; the engine ends.
+    /// PHP cannot start, or a module cannot be loaded; the engine ends.
     Failed { message: String },
 }
 

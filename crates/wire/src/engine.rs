@@ -103,6 +103,11 @@ impl EngineThread {
         self.index
     }
 
+    /// The pool whose requests it takes.
+    pub fn pool(&self) -> usize {
+        self.pool
+    }
+
     /// Shows what the thread is doing from now on.
     pub fn set_state(&self, state: ThreadState) {
         self.change_state(state, clock::now());
@@ -189,7 +194,7 @@ impl EngineThread {
         result
     }
 
-    /// Bytes that a head may have at most, encoded: it must fit in the ring at once.
+    /// Bytes that a head or trailers may have at most, encoded: it must fit in the ring at once.
     pub fn max_head(&self) -> usize {
         self.engine.region.geometry().response_capacity as usize / 2
     }
@@ -208,6 +213,19 @@ impl EngineThread {
             bytes = rest;
         }
         Ok(())
+    }
+
+    /// Writes the fields behind the body, once.
+    pub fn trailers<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), ClientGone> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        frame::encode_trailers(&mut scratch, fields);
+        let result = self.put_frame(&scratch);
+        self.scratch = scratch;
+        result
     }
 
     /// Writes the end of the response.

@@ -9,6 +9,7 @@
 //! | 3 body | bytes |
 //! | 4 end | flag 1: the response broke off; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured) |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
+//! | 6 trailers | u32 number of fields, fields as of a head; at most one such frame, between body and end |
 
 use crate::clock::nanoseconds;
 use bytes::{Buf, Bytes};
@@ -24,9 +25,12 @@ pub(crate) const INFORMATIONAL: u8 = 2;
 pub(crate) const BODY: u8 = 3;
 pub(crate) const END: u8 = 4;
 pub(crate) const LOG: u8 = 5;
+pub(crate) const TRAILERS: u8 = 6;
 
 pub(crate) const TRUNCATED: u8 = 1;
 
+/// Bytes before the first field of a trailers frame's payload.
+const TRAILERS_PREFIX: usize = 4;
 /// Bytes of an end frame's payload.
 const TIMING: usize = 24;
 const NOT_MEASURED: u64 = u64::MAX;
@@ -38,6 +42,8 @@ pub enum Frame {
     /// 1xx: the real head follows.
     Informational(ResponseHead),
     Body(Bytes),
+    /// Fields behind the body.
+    Trailers(Trailers),
     /// Nothing follows.
     End(End),
     Log(LogLine),
@@ -81,6 +87,13 @@ pub struct ResponseHead {
     payload: Bytes,
 }
 
+/// Fields behind the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trailers {
+    fields: u32,
+    payload: Bytes,
+}
+
 /// A line for the log, of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
@@ -104,16 +117,14 @@ impl ResponseHead {
 
     /// Name and value of every field, in order. Unchecked: they are what the engine wrote.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.payload[self.fields_at..];
-        (0..self.fields).map_while(move |_| {
-            let (fixed, tail) = rest.split_at_checked(8)?;
-            let name_length = u16::from_le_bytes([fixed[0], fixed[1]]) as usize;
-            let value_length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
-            let (name, tail) = tail.split_at_checked(name_length)?;
-            let (value, tail) = tail.split_at_checked(value_length)?;
-            rest = tail;
-            Some((name, value))
-        })
+        parse_fields(self.fields, &self.payload[self.fields_at..])
+    }
+}
+
+impl Trailers {
+    /// Name and value of every field, in order. Unchecked: they are what the engine wrote.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        parse_fields(self.fields, &self.payload[TRAILERS_PREFIX..])
     }
 }
 
@@ -131,6 +142,7 @@ impl Frame {
             HEAD => Self::Head(parse_head(payload)?),
             INFORMATIONAL => Self::Informational(parse_head(payload)?),
             BODY => Self::Body(payload),
+            TRAILERS => Self::Trailers(parse_trailers(payload)?),
             END => Self::End(End {
                 completion: match flags & TRUNCATED {
                     0 => Completion::Complete,
@@ -180,6 +192,24 @@ fn parse_head(payload: Bytes) -> Option<ResponseHead> {
     Some(ResponseHead { status, fields_at, fields, payload })
 }
 
+fn parse_trailers(payload: Bytes) -> Option<Trailers> {
+    let fields = u32::from_le_bytes(*payload.first_chunk()?);
+    Some(Trailers { fields, payload })
+}
+
+/// At most so many fields as were announced, and no more than there are whole.
+fn parse_fields(announced: u32, mut rest: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    (0..announced).map_while(move |_| {
+        let (fixed, tail) = rest.split_at_checked(8)?;
+        let name_length = u16::from_le_bytes([fixed[0], fixed[1]]) as usize;
+        let value_length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
+        let (name, tail) = tail.split_at_checked(name_length)?;
+        let (value, tail) = tail.split_at_checked(value_length)?;
+        rest = tail;
+        Some((name, value))
+    })
+}
+
 fn parse_log(payload: &[u8]) -> Option<LogLine> {
     let (fixed, rest) = payload.split_at_checked(8)?;
     let length = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
@@ -210,18 +240,33 @@ pub(crate) fn encode_head<'a>(
     let count_at = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(reason);
+    let count = encode_fields(out, fields);
+    out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+    finish(out, start);
+}
+
+/// Engine: encodes the fields behind the body.
+pub(crate) fn encode_trailers<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+    let start = begin(out, TRAILERS, 0);
+    let count_at = out.len();
+    out.extend_from_slice(&[0; TRAILERS_PREFIX]);
+    let count = encode_fields(out, fields);
+    out[count_at..count_at + TRAILERS_PREFIX].copy_from_slice(&count.to_le_bytes());
+    finish(out, start);
+}
+
+/// How many they were; one whose name is longer than 64 KiB is left out.
+fn encode_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> u32 {
     let mut count: u32 = 0;
     for (name, value) in fields {
         let Ok(name_length) = u16::try_from(name.len()) else { continue };
-        out.extend_from_slice(&name_length.to_le_bytes());
-        out.extend_from_slice(&[0; 2]);
-        out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        let lengths = u64::from(name_length) | (value.len() as u64) << 32;
+        out.extend_from_slice(&lengths.to_le_bytes());
         out.extend_from_slice(name);
         out.extend_from_slice(value);
         count += 1;
     }
-    out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
-    finish(out, start);
+    count
 }
 
 /// Engine: encodes a log line; what is too long for the ring is cut by the caller.
@@ -283,6 +328,16 @@ mod tests {
     }
 
     #[test]
+    fn trailers_are_read_back() {
+        let mut out = Vec::new();
+        let fields = [(&b"X-Sum"[..], &b"abc"[..]), (b"X-Empty", b"")];
+        encode_trailers(&mut out, fields.into_iter());
+        let Some(Frame::Trailers(trailers)) = reparse(&out) else { panic!("no trailers") };
+        assert_eq!(trailers.fields().collect::<Vec<_>>(), fields);
+        assert_eq!(reparse(&header(0, TRAILERS, 0)), None, "without a number of fields");
+    }
+
+    #[test]
     fn a_status_that_http_does_not_have_is_refused() {
         let mut out = Vec::new();
         encode_head(&mut out, HeadKind::Final, 99, b"", std::iter::empty());
@@ -333,9 +388,13 @@ mod tests {
         fn arbitrary_payloads_never_panic(kind: u8, flags: u8, payload: Vec<u8>) {
             let mut bytes = header(payload.len() as u32, kind, flags).to_vec();
             bytes.extend_from_slice(&payload);
-            if let Some(Frame::Head(head) | Frame::Informational(head)) = reparse(&bytes) {
-                head.reason();
-                head.fields().for_each(drop);
+            match reparse(&bytes) {
+                Some(Frame::Head(head) | Frame::Informational(head)) => {
+                    head.reason();
+                    head.fields().for_each(drop);
+                }
+                Some(Frame::Trailers(trailers)) => trailers.fields().for_each(drop),
+                _ => {}
             }
         }
     }

@@ -22,6 +22,7 @@ pub(crate) const VARIABLE: usize = 8;
 const MOST_VARIABLES: usize = 10_000;
 const METHOD: u16 = key("REQUEST_METHOD");
 const URI: u16 = key("REQUEST_URI");
+const SCRIPT: u16 = key("SCRIPT_FILENAME");
 
 /// Builds an encoded head. Reusable: [`HeadBuilder::reset`].
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub struct RequestLine {
     pub method: Vec<u8>,
     /// As the client sent it.
     pub uri: Vec<u8>,
+    /// SCRIPT_FILENAME; empty if none is run.
+    pub script: Vec<u8>,
 }
 
 /// An encoded head, read.
@@ -157,16 +160,64 @@ impl<'a> Head<'a> {
             bytes: &bytes[PREFIX..],
         })
     }
+
+    /// The value of a variable; one of the request goes before one of the site's `env`.
+    pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut of_environment = None;
+        for (index, variable) in self.clone().enumerate() {
+            if variable.full_name() == name {
+                if index >= self.environment {
+                    return Some(variable.value);
+                }
+                of_environment = Some(variable.value);
+            }
+        }
+        of_environment
+    }
+
+    /// Name and value of the variables that are the request's, one after the other: `cursor` begins with 0. Any other
+    /// number that was not left there reads nonsense, within the head.
+    pub fn next_of_request(&self, cursor: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
+        let mut rest = self.clone();
+        match *cursor {
+            0 => rest.by_ref().take(self.environment).for_each(drop),
+            read => rest.bytes = rest.bytes.get(read..)?,
+        }
+        let variable = rest.next()?;
+        *cursor = self.bytes.len() - rest.bytes.len();
+        Some((variable.full_name(), variable.value))
+    }
+
+    /// Makes a copy that [`Head::parse`] reads, in the place of what `copy` holds. The head must not have been read
+    /// from.
+    pub fn copy_to(&self, copy: &mut Vec<u8>) {
+        copy.clear();
+        copy.extend_from_slice(&self.body_length.unwrap_or(u64::MAX).to_le_bytes());
+        copy.extend_from_slice(&self.remaining.to_le_bytes());
+        copy.extend_from_slice(&(self.environment as u32).to_le_bytes());
+        copy.extend_from_slice(self.bytes);
+    }
+}
+
+impl<'a> Variable<'a> {
+    /// The name, whether it has a key or not.
+    pub fn full_name(&self) -> &'a [u8] {
+        match WELL_KNOWN.get(usize::from(self.key)) {
+            Some(name) => name.as_bytes(),
+            None => self.name,
+        }
+    }
 }
 
 impl RequestLine {
     pub(crate) fn of(head: Head<'_>) -> Option<Self> {
-        let mut line = Self { method: Vec::new(), uri: Vec::new() };
+        let mut line = Self { method: Vec::new(), uri: Vec::new(), script: Vec::new() };
         for variable in head.take(MOST_VARIABLES) {
-            if variable.key == METHOD {
-                line.method = variable.value.to_vec();
-            } else if variable.key == URI {
-                line.uri = variable.value.to_vec();
+            match variable.key {
+                METHOD => line.method = variable.value.to_vec(),
+                URI => line.uri = variable.value.to_vec(),
+                SCRIPT => line.script = variable.value.to_vec(),
+                _ => {}
             }
         }
         (!line.method.is_empty()).then_some(line)
@@ -230,10 +281,33 @@ mod tests {
         assert_eq!(head.map(|v| v.value).collect::<Vec<_>>(), [b"GET", &b"80"[..]]);
     }
 
+    #[test]
+    fn a_request_goes_before_the_sites_environment() {
+        let mut builder = HeadBuilder::new();
+        builder.named(b"REMOTE_ADDR", b"spoofed");
+        builder.named(b"APP_ENV", b"prod");
+        builder.end_environment();
+        builder.known(key("REMOTE_ADDR"), b"127.0.0.1");
+        builder.named(b"HTTP_X_A", b"1");
+        let mut copy = vec![1];
+        Head::parse(builder.build(None)).unwrap().copy_to(&mut copy);
+        let head = Head::parse(&copy).unwrap();
+        let value = |name: &str| head.value(name.as_bytes());
+        assert_eq!((value("REMOTE_ADDR"), value("APP_ENV")), (Some(&b"127.0.0.1"[..]), Some(&b"prod"[..])));
+        assert_eq!((value("HTTP_X_A"), value("HTTP_X_B")), (Some(&b"1"[..]), None));
+        let mut cursor = 0;
+        let own: Vec<_> = std::iter::from_fn(|| head.next_of_request(&mut cursor)).collect();
+        assert_eq!(own, [(&b"REMOTE_ADDR"[..], &b"127.0.0.1"[..]), (b"HTTP_X_A", b"1")]);
+    }
+
     proptest::proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+        fn arbitrary_bytes_and_cursors_never_panic(bytes: Vec<u8>, mut cursor: usize) {
             if let Some(head) = Head::parse(&bytes) {
+                head.value(b"X");
+                head.next_of_request(&mut cursor);
+                cursor %= bytes.len() + 1;
+                head.next_of_request(&mut cursor);
                 head.take(1000).for_each(drop);
             }
         }

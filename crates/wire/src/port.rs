@@ -59,6 +59,8 @@ pub struct Port<G = ()> {
     /// Used last, given out first: its pages are warm.
     free: Vec<u32>,
     orphans: usize,
+    /// Empty between the calls that use them.
+    fresh: Vec<(u64, Token)>,
     scratch: Vec<u32>,
 }
 
@@ -104,6 +106,7 @@ impl<G> Port<G> {
             records: (0..slots).map(|_| Record::new()).collect(),
             free: (0..slots as u32).rev().collect(),
             orphans: 0,
+            fresh: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -239,26 +242,31 @@ impl<G> Port<G> {
         }
     }
 
-    /// Calls `news` with the token of every request that has some.
+    /// Calls `news` with the token of every request that has some. Of those that have it at the same time the one that
+    /// came first comes first: engines mark slots, whose order says nothing.
     pub fn drain(&mut self, backend: &Backend, mut news: impl FnMut(Token)) {
         let doorbell = backend.region().doorbell(self.io);
         // Most of the time there is nothing, and a look is cheaper than an exchange.
         if doorbell.control.summary.iter().all(|word| word.load(Ordering::Relaxed) == 0) {
             return;
         }
-        let mut orphans = std::mem::take(&mut self.scratch);
+        let (mut fresh, mut orphans) = (std::mem::take(&mut self.fresh), std::mem::take(&mut self.scratch));
         doorbell.drain(|slot| {
             let Some(record) = self.records.get(slot) else { return };
             match record.phase {
-                Phase::Held => news(Token { slot: slot as u32, generation: record.generation }),
+                Phase::Held => {
+                    fresh.push((record.submitted, Token { slot: slot as u32, generation: record.generation }))
+                }
                 Phase::Orphan => orphans.push(slot as u32),
                 Phase::Free | Phase::Filling | Phase::Lost => {}
             }
         });
+        fresh.sort_unstable_by_key(|(submitted, _)| *submitted);
+        fresh.drain(..).for_each(|(_, token)| news(token));
         for slot in orphans.drain(..) {
             self.reclaim_orphan(slot);
         }
-        self.scratch = orphans;
+        (self.fresh, self.scratch) = (fresh, orphans);
     }
 
     /// From now on the engine rings this I/O thread's eventfd. [`Port::drain`] once more before sleeping.
@@ -401,7 +409,8 @@ impl<G> Port<G> {
         RequestLine::of(Head::parse(&copy)?)
     }
 
-    fn guard_of(&self, token: Token) -> Option<&G> {
+    /// The guard of a request whose slot has not come back.
+    pub fn guard_of(&self, token: Token) -> Option<&G> {
         self.record_of(token)?.guard.as_ref()
     }
 

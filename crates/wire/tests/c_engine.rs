@@ -45,6 +45,7 @@ fn a_second_engine_serves_requests() {
     let engine = io.engine();
     let threads: Vec<_> = (4..8).map(|index| start(&engine, index, 0, echo)).collect();
     let mut random = Random(3);
+    let mut trailers = 0;
     for round in 0..300 {
         let lengths = [0, 3, 5000, 30_000].map(|most| random.below(most + 1) as usize);
         let tokens: Vec<(Token, String, Vec<u8>)> = lengths
@@ -59,6 +60,11 @@ fn a_second_engine_serves_requests() {
             let response = io.finish(token, &body).unwrap();
             assert_eq!(answered_name(&response.head.unwrap()), name);
             assert!(response.body == body);
+            if let Some(fields) = response.trailers {
+                let digit = (body.len() % 10).to_string();
+                assert_eq!(fields.fields().collect::<Vec<_>>(), [(&b"X-Digit"[..], digit.as_bytes())]);
+                trailers += 1;
+            }
         }
         assert_ne!(io.port.cancel(left), Cancelled::Ended);
     }
@@ -67,6 +73,7 @@ fn a_second_engine_serves_requests() {
         range.map(|thread| io.backend.region().thread_view(thread).requests).sum::<u64>()
     };
     assert!(served(0..4) > 0 && served(4..8) > 0, "one of the engines did nothing");
+    assert!(trailers > 0, "the engine in C writes them to all that wait for its answer");
     io.backend.region().drain();
     assert!(child.wait().unwrap().success());
     assert_eq!(io.backend.region().thread_state(0), ThreadState::Absent);

@@ -304,12 +304,26 @@ static void answer_head(struct thread *me) {
     frame(me, REGENT_WIRE_FRAME_HEAD, 0, payload, 22 + length);
 }
 
+/* Behind the body: one field with the last digit of its length. */
+static void answer_trailers(struct thread *me) {
+    uint32_t fields = 1, value_length = 1;
+    uint16_t name_length = 7;
+    uint8_t payload[20] = {0};
+    memcpy(payload, &fields, 4);
+    memcpy(payload + 4, &name_length, 2);
+    memcpy(payload + 8, &value_length, 4);
+    memcpy(payload + 12, "X-Digit", 7);
+    payload[19] = (uint8_t)('0' + me->read % 10);
+    frame(me, REGENT_WIRE_FRAME_TRAILERS, 0, payload, sizeof payload);
+}
+
 static void run(struct thread *me) {
     uint8_t buffer[1000];
     int count;
     answer_head(me);
     while ((count = read_body(me, buffer, sizeof buffer)) > 0)
         frame(me, REGENT_WIRE_FRAME_BODY, 0, buffer, (uint32_t)count);
+    answer_trailers(me);
     frame(me, REGENT_WIRE_FRAME_END, count < 0 ? REGENT_WIRE_FLAG_TRUNCATED : 0, NULL, 0);
     publish(me);
 }

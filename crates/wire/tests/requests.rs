@@ -11,6 +11,7 @@ use regent_wire::{
     Region, RegionError, Scheduling, SubmitError, ThreadState, Token, clock,
 };
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 #[test]
 fn a_request_and_all_kinds_of_frames() {
@@ -105,6 +106,26 @@ fn a_server_that_does_not_read_holds_the_script_back() {
     }
     assert_eq!(total, 100_000);
     io.port.release(token);
+    engine.region().drain();
+    thread.join().unwrap();
+}
+
+#[test]
+fn fields_can_follow_the_body() {
+    const FIELDS: [(&[u8], &[u8]); 2] = [(b"X-Sum", b"1"), (b"X-Empty", b"")];
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let thread = start(&engine, 0, 0, |thread, _| {
+        thread.body(b"body")?;
+        thread.trailers(FIELDS.into_iter())?;
+        thread.end(Completion::Complete)?;
+        thread.publish();
+        Ok(())
+    });
+    let token = io.submit(&head("x", Some(0)), 0);
+    let response = io.finish(token, b"").unwrap();
+    assert_eq!(response.body, b"body");
+    assert_eq!(response.trailers.unwrap().fields().collect::<Vec<_>>(), FIELDS);
     engine.region().drain();
     thread.join().unwrap();
 }
@@ -444,6 +465,23 @@ fn requests_start_in_the_order_of_their_arrival() {
         engine.region().drain();
         assert_eq!(thread.join().unwrap(), (0..60).map(|n| n.to_string()).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn news_that_came_together_is_told_in_the_order_of_arrival() {
+    let mut io = Io::new(SMALL);
+    let engine = io.engine();
+    let [first, second] =
+        [(); 2].map(|()| io.port.acquire(&io.backend, &head("x", Some(0))).unwrap().unwrap());
+    for (token, arrival) in [(second, 1), (first, 2)] {
+        io.port.submit(token, 0, Duration::from_secs(arrival)).unwrap();
+        io.port.end_body(token, BodyState::Complete).unwrap();
+    }
+    engine.region().drain();
+    start(&engine, 0, 0, echo).join().unwrap();
+    let mut told = Vec::new();
+    io.port.drain(&io.backend, |token| told.push(token));
+    assert_eq!(told, [second, first]);
 }
 
 #[test]

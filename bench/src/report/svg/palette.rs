@@ -46,15 +46,19 @@ const DIAMOND: &str = "m0-6l5 6l-5 6l-5-6z";
 const PLUS: &str = "m-1.5-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z";
 const PENTAGON: &str = "m0-5l5 3.6l-1.9 5.9h-6.2l-1.9-5.9z";
 const HOURGLASS: &str = "m-4.5-5h9l-9 10h9z";
+const BOW_TIE: &str = "m-5-4.5v9l10-9v9z";
+const STAR: &str = "m0-6l1.7 4.3l4.3 1.7l-4.3 1.7l-1.7 4.3l-1.7-4.3l-4.3-1.7l4.3-1.7z";
 
 const SOLID: &str = "";
 const DASH_DOT: &str = "10 3 2 3";
 const DASH_DOT_DOT: &str = "10 3 2 3 2 3";
 
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 16] = [
     family("classic", "#0072b2", "#58b4f0", CIRCLE, SOLID),
     family("worker", "#d55e00", "#ff9248", SQUARE, SOLID),
     family("native", "#7b3fb0", "#c19bf5", DIAMOND, SOLID),
+    family("native-inline", "#3f51c9", "#9dabff", STAR, DASH_DOT),
+    family("respond", "#007f8c", "#4fd3e0", BOW_TIE, DASH_DOT_DOT),
     family("fpm", "#00865f", "#34cf9d", UP, SOLID),
     family("fpm-kept", "#b07d00", "#f0c040", DOWN, DASH_DOT),
     family("apache", "#c0508c", "#f590c4", PENTAGON, SOLID),
@@ -73,7 +77,7 @@ const VARIANT_DASHES: [&str; 5] = ["6 4", "2 3", "14 4", "1 6", "14 3 6 3"];
 
 /// The look of each of a figure's series, by their identities. What stands after a colon is a tuning of the same server:
 /// the same colour, dashed. Identities that are not known have a colour by their hash. No two looks of a figure are the
-/// same as long as there are dashes left: six series of each of 14 colours.
+/// same as long as there are dashes left: six series of each of 16 colours.
 pub fn looks(identities: &[&str]) -> Vec<Look> {
     let hues = hues(identities);
     let mut taken = BTreeSet::new();
@@ -232,6 +236,6 @@ mod tests {
     fn four_unknown_servers_do_not_borrow_a_known_ones_colour() {
         let looks = looks(&["a", "b", "c", "d"]);
         let hues: BTreeSet<usize> = looks.iter().map(|look| look.hue).collect();
-        assert_eq!(hues, BTreeSet::from([10, 11, 12, 13]));
+        assert_eq!(hues, BTreeSet::from([12, 13, 14, 15]));
     }
 }

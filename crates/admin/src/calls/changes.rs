@@ -1,9 +1,9 @@
-//! Changes: more threads, fewer threads, workers anew.
+//! Changes: more threads, fewer threads, workers or modules anew.
 
 use crate::answer::{Answer, ok};
 use crate::control::Control;
 use crate::failure::Failure;
-use crate::pool::Pool;
+use crate::pool::{Engine, Pool};
 use crate::query::Selection;
 use serde_json::json;
 use std::future::Future;
@@ -41,10 +41,20 @@ pub(crate) async fn remove(control: &Arc<dyn Control>, query: Option<&str>) -> R
     ))
 }
 
-pub(crate) async fn restart(control: &Arc<dyn Control>) -> Result<Answer, Failure> {
+pub(crate) async fn restart_workers(control: &Arc<dyn Control>) -> Result<Answer, Failure> {
     let control = Arc::clone(control);
     let restarted = to_the_end(async move { control.restart_workers().await }).await??;
     tracing::info!(threads = restarted.restarted, "workers restarted, as asked for by the admin API");
+    Ok(ok(&restarted))
+}
+
+pub(crate) async fn restart_native(control: &Arc<dyn Control>) -> Result<Answer, Failure> {
+    let control = Arc::clone(control);
+    let restarted = to_the_end(async move { control.restart_native().await }).await??;
+    tracing::info!(
+        threads = restarted.restarted,
+        "native modules loaded anew, as asked for by the admin API"
+    );
     Ok(ok(&restarted))
 }
 
@@ -58,14 +68,14 @@ async fn to_the_end<T: Send + 'static>(
     })
 }
 
-/// The worker's pool by its file or name; without one, that of classic requests.
+/// The worker's pool by its file or name, or a service's by its name; without one, that of classic requests.
 fn choose(pools: Vec<Pool>, worker: Option<String>) -> Result<Pool, Failure> {
-    let known: Vec<String> = pools.iter().filter_map(|pool| pool.worker.clone()).collect();
+    let known: Vec<String> = pools.iter().filter_map(special).collect();
     let chosen = match &worker {
-        None => pools.into_iter().find(|pool| pool.worker.is_none()),
+        None => pools.into_iter().find(|pool| special(pool).is_none()),
         Some(name) => {
             let is_meant =
-                |pool: &Pool| pool.worker.as_ref().is_some_and(|file| file == name || pool.name == *name);
+                |pool: &Pool| special(pool).is_some_and(|known| known == *name || pool.name == *name);
             pools.into_iter().find(is_meant)
         }
     };
@@ -73,6 +83,14 @@ fn choose(pools: Vec<Pool>, worker: Option<String>) -> Result<Pool, Failure> {
         None => Failure::NoClassicPool,
         Some(name) => Failure::UnknownWorker { name, known: listed(&known) },
     })
+}
+
+/// What selects the pool, if it is not that of classic requests: the worker's file, or the service's name.
+fn special(pool: &Pool) -> Option<String> {
+    match pool.engine {
+        Engine::Php => pool.worker.clone(),
+        Engine::Native => Some(pool.name.clone()),
+    }
 }
 
 fn listed(files: &[String]) -> String {

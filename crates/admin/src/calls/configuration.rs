@@ -4,7 +4,7 @@ use super::changes;
 use crate::answer::{Answer, ok};
 use crate::control::Control;
 use crate::failure::Failure;
-use crate::pool::Pool;
+use crate::pool::{Engine, Pool};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -31,8 +31,9 @@ pub(crate) fn application(pools: &[Pool]) -> Value {
         let file = pool.worker.as_ref()?;
         Some(json!({ "name": pool.name, "file_name": file, "num": pool.least, "max_threads": pool.most }))
     };
+    let php = || pools.iter().filter(|pool| pool.engine == Engine::Php);
     json!({
-        "num_threads": pools.iter().map(|pool| u32::from(pool.least)).sum::<u32>(),
+        "num_threads": php().map(|pool| u32::from(pool.least)).sum::<u32>(),
         "workers": pools.iter().filter_map(worker).collect::<Vec<_>>(),
     })
 }
@@ -52,7 +53,7 @@ pub(crate) async fn reload(
             ));
         }
     }
-    changes::restart(control).await
+    changes::restart_workers(control).await
 }
 
 async fn body(body: Incoming) -> Result<Bytes, Failure> {

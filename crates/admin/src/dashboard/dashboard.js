@@ -199,13 +199,19 @@ function showRoutes({ routes, window_ms }) {
   const seconds = window_ms / 1000;
   document.querySelector(".window").textContent = `last ${Math.round(seconds)} s`;
   const trouble = (events) => [count(events), events > 0 ? "number bad" : "number"];
+  const time = (times, part, className = "number") => [times ? milliseconds(times[part]) : "–", className];
   fill("routes", routes.map((route) => [
     [route.route, "wide uri"],
     [route.pool, "minor"],
+    lane(route.lane),
     [count(route.requests / seconds), "number"],
-    [route.total ? milliseconds(route.total.p50_ms) : "–", "number"],
-    [route.total ? milliseconds(route.total.p99_ms) : "–", "number"],
-    [route.total ? milliseconds(route.total.max_ms) : "–", "number minor"],
+    time(route.total, "p50_ms"),
+    time(route.total, "p99_ms"),
+    time(route.total, "max_ms", "number minor"),
+    time(route.execution, "p50_ms", "number minor"),
+    time(route.execution, "p99_ms", "number minor"),
+    time(route.cpu, "p50_ms", "number minor"),
+    time(route.cpu, "p99_ms", "number minor"),
     trouble(route.errors),
     trouble(shedOf(route)),
     trouble(route.deadline_misses),
@@ -213,27 +219,34 @@ function showRoutes({ routes, window_ms }) {
   ]));
 }
 
+// Of a slow route, or one whose lane is pinned: what it has of what it may have, and how many wait for that.
+function lane(limits) {
+  if (!limits) return ["open"];
+  const { limit, inside, waiting } = limits;
+  return [`${inside} of ${limit}${waiting > 0 ? `, ${count(waiting)} wait` : ""}`, waiting > 0 ? "bad" : ""];
+}
+
 function showScaling({ scale_events, generations }) {
   const time = (at) => new Date(at).toLocaleTimeString();
   fill("scaling", scale_events.map(({ at_unix_ms, pool, from, to, reason }) =>
     [[time(at_unix_ms)], [pool], [`${from} → ${to}`, "number"], [reason, "wide"]]));
-  fill("engines", generations.map(({ number, started_at_unix_ms, reason }) =>
-    [[number, "number"], [new Date(started_at_unix_ms).toLocaleString()], [reason, "wide"]]));
+  const engines = { php: "PHP", native: "native modules" };
+  fill("engines", generations.map(({ engine, number, started_at_unix_ms, reason }) =>
+    [[engines[engine]], [number, "number"], [new Date(started_at_unix_ms).toLocaleString()], [reason, "wide"]]));
 }
 
 // Fills a table with rows of [text, class]; rows and cells that are there are kept, so that a selection survives.
 function fill(id, rows) {
   const body = byId(id).tBodies[0];
-  const width = byId(id).tHead.rows[0].cells.length;
   if (rows.length === 0) {
     body.replaceChildren();
     const cell = body.insertRow().insertCell();
-    cell.colSpan = width;
+    cell.colSpan = 99;
     cell.className = "empty";
     cell.textContent = "none";
     return;
   }
-  if (body.rows[0]?.cells.length !== width) body.replaceChildren();
+  if (body.rows[0]?.cells.length !== rows[0].length) body.replaceChildren();
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((cells, index) => fillRow(body.rows[index] ?? body.insertRow(), cells));
 }

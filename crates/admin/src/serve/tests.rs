@@ -40,6 +40,10 @@ impl Control for Bare {
         Box::pin(async { Ok(Restarted { restarted: 0 }) })
     }
 
+    fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
+        Box::pin(async { Ok(Restarted { restarted: 0 }) })
+    }
+
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         Box::pin(async { Readiness::NotReady("there is no PHP".into()) })
     }

@@ -3,9 +3,9 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Change, Control, Current, Generation, Origin, Percentiles, Pool, PoolStatistics,
-    Readiness, Refusal, Restarted, RouteStatistics, ScaleEvent, Shed, Statistics, Thread, ThreadCounts,
-    Threads, Traffic, bind,
+    Access, Activity, Change, Control, Current, Engine, Generation, Lane, Origin, Percentiles, Pool,
+    PoolStatistics, Readiness, Refusal, Restarted, RouteStatistics, ScaleEvent, Shed, Statistics, Thread,
+    ThreadCounts, Threads, Traffic, bind,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,7 @@ const MOST: u16 = 8;
 /// Longest wait of a test for anything.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A made-up server: two pools whose sizes change as they are told to.
+/// A made-up server: three pools whose sizes change as they are told to.
 #[derive(Default)]
 pub struct Fake {
     state: Mutex<State>,
@@ -41,9 +41,10 @@ pub struct Fake {
 }
 
 pub struct State {
-    /// Classic, worker.
-    pub threads: [u16; 2],
+    /// Classic, worker, native service.
+    pub threads: [u16; 3],
     pub restarts: u32,
+    pub native_restarts: u32,
     pub refusal: Option<Refusal>,
     pub readiness: Readiness,
     pub panics: Panics,
@@ -60,8 +61,9 @@ pub enum Panics {
 impl Default for State {
     fn default() -> Self {
         Self {
-            threads: [2, 4],
+            threads: [2, 4, 2],
             restarts: 0,
+            native_restarts: 0,
             refusal: None,
             readiness: Readiness::Ready,
             panics: Panics::Never,
@@ -119,16 +121,18 @@ fn index(pool: &str) -> usize {
     match pool {
         "classic" => 0,
         "app" => 1,
+        "hello" => 2,
         other => panic!("there is no pool {other}"),
     }
 }
 
 impl Fake {
     fn all_threads(&self) -> Threads {
-        let [classic, worker] = self.state().threads;
+        let [classic, worker, native] = self.state().threads;
         let mut threads: Vec<Thread> = (0..classic + worker)
             .map(|n| Thread {
                 index: n.into(),
+                engine: Engine::Php,
                 pool: if n < classic { "classic" } else { "app" }.into(),
                 worker: (n >= classic).then(|| WORKER.into()),
                 activity: Activity::Idle(Duration::from_millis(1_234)),
@@ -145,14 +149,24 @@ impl Fake {
         let last = threads.len() - 1;
         threads[last].activity = Activity::Stuck(current("POST", "/reports/yearly?format=pdf", 75));
         threads[last - 1].activity = Activity::Starting;
-        Threads { threads, reserved: u32::from(2 * MOST - classic - worker) }
+        threads.extend((0..native).map(|n| Thread {
+            index: n.into(),
+            engine: Engine::Native,
+            pool: "hello".into(),
+            worker: None,
+            activity: Activity::Idle(Duration::from_millis(7)),
+            requests: 9,
+            memory: 0,
+        }));
+        Threads { threads, reserved: u32::from(3 * MOST - classic - worker - native) }
     }
 
     fn all_pools(&self) -> Vec<Pool> {
-        let [classic, worker] = self.state().threads.map(u32::from);
+        let [classic, worker, native] = self.state().threads.map(u32::from);
         vec![
             Pool {
                 name: "classic".into(),
+                engine: Engine::Php,
                 worker: None,
                 threads: ThreadCounts { idle: classic - 1, busy: 1, ..ThreadCounts::default() },
                 least: 2,
@@ -162,6 +176,7 @@ impl Fake {
             },
             Pool {
                 name: "app".into(),
+                engine: Engine::Php,
                 worker: Some(WORKER.into()),
                 threads: ThreadCounts {
                     starting: 1,
@@ -173,6 +188,16 @@ impl Fake {
                 most: MOST,
                 queued: 3,
                 oldest_wait: Duration::from_micros(3_200),
+            },
+            Pool {
+                name: "hello".into(),
+                engine: Engine::Native,
+                worker: None,
+                threads: ThreadCounts { idle: native, ..ThreadCounts::default() },
+                least: 2,
+                most: MOST,
+                queued: 0,
+                oldest_wait: Duration::ZERO,
             },
         ]
     }
@@ -217,13 +242,20 @@ impl Control for Fake {
         }))
     }
 
+    fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
+        Box::pin(self.change(|state| {
+            state.native_restarts += 1;
+            Ok(Restarted { restarted: state.threads[2].into() })
+        }))
+    }
+
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         let readiness = self.state().readiness.clone();
         Box::pin(async { readiness })
     }
 
     fn metrics(&self) -> BoxFuture<'_, String> {
-        let [classic, worker] = self.state().threads;
+        let [classic, worker, _] = self.state().threads;
         Box::pin(async move { format!("frankenphp_total_threads {}\n", classic + worker) })
     }
 
@@ -261,8 +293,10 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
         route: route.into(),
         pool: pool.into(),
         deadline,
+        lane: None,
         traffic: traffic(load),
     };
+    let lane = |limit, inside, waiting| Some(Lane { limit, inside, waiting });
     Statistics {
         version: "0.1.0".into(),
         uptime: Duration::from_secs(93_784),
@@ -270,7 +304,10 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
         pools,
         routes: vec![
             route("GET /api/*", "app", Some(Duration::from_millis(200)), swing * 2.0),
-            route("/reports/*", "app", Some(Duration::from_secs(3)), 0.4),
+            RouteStatistics {
+                lane: lane(12, 12, 7),
+                ..route("/reports/*", "app", Some(Duration::from_secs(3)), 0.4)
+            },
             route("/<b>bold</b>", "classic", None, 0.0),
         ],
         scale_events: vec![
@@ -290,6 +327,7 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
             },
         ],
         generations: vec![Generation {
+            engine: Engine::Php,
             number: 3,
             started_at: UNIX_EPOCH + Duration::from_secs(1_790_337_784),
             reason: "opcache_reset()".into(),
@@ -310,6 +348,7 @@ fn traffic(load: f64) -> Traffic {
         shed: Shed { queue_full: requests / 1_000, client_gone: requests / 2_000, ..Shed::default() },
         queue: times(0.4),
         execution: times(3.1),
+        cpu: times(0.8),
         total: times(3.6),
     }
 }

@@ -4,8 +4,8 @@ use super::table::{Align, Line, Span, Table, Tone};
 use super::threads;
 use super::units::{duration, rate};
 use regent_admin::{
-    Address, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, ThreadCounts, ThreadList,
-    Traffic,
+    Address, Engine, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, ThreadCounts,
+    ThreadList, Traffic,
 };
 use std::time::{Duration, SystemTime};
 
@@ -49,8 +49,10 @@ fn title(address: &Address, statistics: &Statistics) -> Line {
         Span::new(format!("Regent {}", statistics.version), Tone::Heading),
         Span::plain(format!("  {address}  up {}", duration(statistics.uptime))),
     ];
-    if let Some(engine) = statistics.generations.first() {
-        line.push(Span::new(format!("  engine {} ({})", engine.number, engine.reason), Tone::Quiet));
+    for (kind, name) in [(Engine::Php, "engine"), (Engine::Native, "native engine")] {
+        if let Some(newest) = statistics.generations.iter().find(|one| one.engine == kind) {
+            line.push(Span::new(format!("  {name} {} ({})", newest.number, newest.reason), Tone::Quiet));
+        }
     }
     line
 }
@@ -225,6 +227,7 @@ mod tests {
         };
         let thread = |index| Thread {
             index,
+            engine: Engine::Php,
             pool: "classic".into(),
             worker: None,
             activity: if index == 0 { Activity::Idle(Duration::ZERO) } else { busy(index) },
@@ -233,6 +236,7 @@ mod tests {
         };
         let pool = Pool {
             name: "classic".into(),
+            engine: Engine::Php,
             worker: None,
             threads: ThreadCounts { busy: threads - 1, idle: 1, ..ThreadCounts::default() },
             least: 1,

@@ -1,9 +1,9 @@
-//! `regent threads` and `regent workers`.
+//! `regent threads`, `regent workers` and `regent native`.
 
 use super::client::{Client, Patience};
 use super::table::{Align, Span, Table, Tone, plain_text};
 use super::units;
-use crate::arguments::{Selection, Threads, ThreadsChange, Workers, WorkersChange};
+use crate::arguments::{Native, NativeChange, Selection, Threads, ThreadsChange, Workers, WorkersChange};
 use anyhow::Result;
 use http::Method;
 use regent_admin::{Restarted, ThreadList, ThreadState};
@@ -46,6 +46,18 @@ pub fn workers(options: &Workers) -> Result<()> {
         0 => "there are no workers".to_owned(),
         1 => "1 worker thread has started anew".to_owned(),
         many => format!("{many} worker threads have started anew"),
+    })
+}
+
+/// Loads the native modules of a running server anew.
+pub fn native(options: &Native) -> Result<()> {
+    let client = Client::new(options.admin.address.clone())?;
+    let NativeChange::Restart = options.change;
+    let Restarted { restarted } = client.call(Method::POST, "/regent/native/restart", Patience::Long)?;
+    print(&match restarted {
+        0 => "there are no native services".to_owned(),
+        1 => "the native modules were loaded anew; 1 thread runs them".to_owned(),
+        many => format!("the native modules were loaded anew; {many} threads run them"),
     })
 }
 

@@ -1,9 +1,19 @@
-//! `bind ADDRESS…`: the machine's own addresses that the site listens on; without it, all of them. The port is that of
-//! the site's address.
+//! `bind ADDRESS…`: where the site listens; without it, on all of the machine's addresses.
+//!
+//! An address is one of the machine's own, with the port of the site's address, or a Unix socket: `unix/PATH`, or
+//! `unix/PATH|MODE` with the permissions of its file in octal digits. An absolute path so has two slashes. Who may write to
+//! the file can connect: without a mode, 0200, only the user that the server runs as.
+//!
+//! A socket's file that a dead server has left behind is replaced, and it is removed when the server stops. Requests that come
+//! over a Unix socket have no client's address: `REMOTE_ADDR`, `REMOTE_PORT`, `SERVER_ADDR` and the placeholders for them
+//! are empty, and no `remote_ip` fits. (nginx says `unix:`, which is no address either.)
 //!
 //! ```caddyfile
 //! http://:8080 {
 //!     bind 127.0.0.1 [::1]
+//! }
+//! http://example.com {
+//!     bind unix//run/regent/site.sock|0660
 //! }
 //! ```
 
@@ -11,39 +21,65 @@ use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::Route;
+use crate::model::{Listen, Route, UnixSocket};
 use crate::problems::{error, not_built_as};
+use crate::unix_socket;
 use regent_caddyfile::{Error, Token};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub(super) const DIRECTIVE: Directive =
     Directive { name: "bind", sorts_as: "bind", matchers: Matchers::None, parse: Parse::Routes(misplaced) };
 
-/// All of the machine's addresses, of IPv6 and IPv4.
-pub(crate) const ANY: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-
-/// The addresses of a `bind`.
-pub(crate) fn addresses(call: &Call<'_>) -> Result<Vec<IpAddr>, Error> {
-    call.without_block("bind ADDRESS…")?;
-    call.some("bind ADDRESS…")?.iter().map(address).collect()
+/// Where a site listens, but for the port.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Interface {
+    Ip(IpAddr),
+    Unix(UnixSocket),
 }
 
-fn address(token: &Token) -> Result<IpAddr, Error> {
+impl Interface {
+    /// All of the machine's addresses, of IPv6 and IPv4.
+    pub const ANY: Self = Self::Ip(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+
+    /// Where a site with this port listens; a Unix socket has none.
+    pub fn with_port(&self, port: u16) -> Listen {
+        match self {
+            Self::Ip(ip) => Listen::Tcp(SocketAddr::new(*ip, port)),
+            Self::Unix(socket) => Listen::Unix(socket.clone()),
+        }
+    }
+}
+
+/// The addresses of a `bind`, with their places.
+pub(crate) fn interfaces<'a>(
+    cx: &mut Context<'_>,
+    call: &Call<'a>,
+) -> Result<Vec<(&'a Token, Interface)>, Error> {
+    call.without_block("bind ADDRESS…")?;
+    let tokens = call.some("bind ADDRESS…")?;
+    Ok(tokens.iter().filter_map(|token| Some((token, cx.check(interface(cx, token))?))).collect())
+}
+
+fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
     let text = token.text.as_str();
+    if let Some(socket) = cx.fixed_text(token)?.strip_prefix(unix_socket::PREFIX) {
+        let socket = unix_socket::parse(socket, cx.environment);
+        return socket.map(Interface::Unix).map_err(|message| error(token, message));
+    }
     if text.contains('/') {
         return Err(not_built_as(token, &format!("bind {text}")));
     }
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    match bare {
+    let ip = match bare {
         "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
         "0.0.0.0" => Ok(Ipv4Addr::UNSPECIFIED.into()),
         _ => bare.parse().map_err(|_| {
-            error(
-                token,
-                format!("`{text}` is no address of this machine; write one such as `127.0.0.1` or `[::1]`"),
-            )
+            let message =
+                format!("`{text}` is no address of this machine; write one such as `127.0.0.1` or `[::1]`");
+            error(token, message)
         }),
-    }
+    };
+    ip.map(Interface::Ip)
 }
 
 /// A `bind` at its place is taken out before the routes of a site are parsed.
@@ -54,6 +90,7 @@ fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Resu
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{config, file_errors};
+    use crate::model::{Listen, UnixSocket};
 
     #[test]
     fn a_site_listens_where_it_is_bound() {
@@ -63,9 +100,38 @@ mod tests {
     }
 
     #[test]
+    fn unix_sockets() {
+        let config = config(
+            "http://a, http://b:81 {\nbind unix//run/x|0660 ::1\n}\n:80 {\nbind unix/y\n}\n\
+             :82 {\nbind unix//run/x|0660\n}",
+        );
+        let servers: Vec<_> = config
+            .servers
+            .iter()
+            .map(|server| {
+                (server.listen.clone(), server.sites.iter().map(|site| site.hosts.clone()).collect())
+            })
+            .collect();
+        let unix = |path: &str, mode| Listen::Unix(UnixSocket { path: path.into(), mode });
+        let tcp = |address: &str| Listen::Tcp(address.parse().unwrap());
+        let hosts = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        assert_eq!(
+            servers,
+            [
+                (unix("/run/x", 0o660), vec![hosts(&["a", "b"]), hosts(&[])]),
+                (tcp("[::1]:80"), vec![hosts(&["a"])]),
+                (tcp("[::1]:81"), vec![hosts(&["b"])]),
+                (unix("/srv/y", 0o200), vec![hosts(&[])]),
+            ]
+        );
+    }
+
+    #[test]
     fn mistakes() {
         assert!(file_errors(":81 {\nbind example.com\n}")[0].contains("no address of this machine"));
-        assert!(file_errors(":81 {\nbind unix//run/x.sock\n}")[0].contains("not built yet"));
+        assert!(file_errors(":81 {\nbind fd/3\n}")[0].contains("not built yet"));
+        assert!(file_errors(":81 {\nbind unix/\n}")[0].contains("names no file"));
+        assert_eq!(file_errors(":81 {\nbind unix//x|9 nowhere unix//{path}\n}").len(), 3);
         assert!(file_errors(":81 {\nroute {\nbind ::1\n}\n}")[0].contains("directly in a site block"));
     }
 }

@@ -1,6 +1,6 @@
-//! `deadline [MATCHER] DURATION`: soft real-time limit of the requests to PHP that follow.
+//! `deadline [MATCHER] DURATION`: soft real-time limit of the requests to PHP and to native modules that follow.
 //!
-//! From the moment the request's head is there to the last byte of the answer. A request that cannot meet it any more when
+//! From the first byte of the request's head to the last byte of the answer. A request that cannot meet it any more when
 //! it arrives is answered with 503 at once; one that misses it is counted. Of several in a block, only the first that
 //! matches is carried out, the most specific path first.
 //!

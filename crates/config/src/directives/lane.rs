@@ -1,4 +1,4 @@
-//! `lane [MATCHER] NAME | off`: the lane of the requests to PHP that follow.
+//! `lane [MATCHER] NAME | off`: the lane of the requests to PHP and to native modules that follow.
 //!
 //! A slow lane holds a part of the threads only, so that the others are for fast routes. Without this directive each
 //! route is a lane of its own; a name puts routes together, `off` lifts the bound. What the bound of a lane is can be set

@@ -11,6 +11,7 @@ mod header;
 mod lane;
 pub(crate) mod log;
 mod method;
+mod native;
 mod php;
 mod php_server;
 mod redir;
@@ -101,6 +102,7 @@ const TABLE: &[Directive] = &[
     not_built("metrics"),
     not_built("reverse_proxy"),
     not_built("php_fastcgi"),
+    native::DIRECTIVE,
     php::DIRECTIVE,
     php_server::DIRECTIVE,
     file_server::DIRECTIVE,

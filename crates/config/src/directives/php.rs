@@ -23,12 +23,13 @@
 use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
+use crate::delivery;
 use crate::matchers::Scope;
-use crate::model::{Handler, Php, RequestBuffering, Template};
-use crate::problems::{error, unknown_option};
+use crate::model::{Handler, Php, Template};
+use crate::problems::unknown_option;
 use crate::values;
 use crate::workers::{self, Place};
-use regent_caddyfile::{Error, Token};
+use regent_caddyfile::Error;
 use std::path::PathBuf;
 
 pub(super) const DIRECTIVE: Directive = super::handler("php", parse);
@@ -72,9 +73,7 @@ impl<'a> Block<'a> {
             self.workers.push(*option);
             return true;
         }
-        if option.name() == "env" {
-            let env = workers::pairs(cx, option, "env NAME VALUE");
-            self.php.env.extend(env.into_iter().map(|(name, value)| (name, Template::parse(&value.text))));
+        if delivery::option(cx, option, &mut self.php.delivery) {
             return true;
         }
         let result = match option.name() {
@@ -83,21 +82,6 @@ impl<'a> Block<'a> {
                 self.php.split_path = texts.iter().map(|token| token.text.clone()).collect();
             }),
             "resolve_root_symlink" => symlink(option).map(|value| self.php.resolve_root_symlink = value),
-            "request_body_timeout" => option
-                .one("request_body_timeout DURATION")
-                .and_then(values::duration)
-                .map(|timeout| self.php.request_body_timeout = Some(timeout)),
-            "request_buffering" => option
-                .one("request_buffering on | off")
-                .and_then(buffering)
-                .map(|buffering| self.php.request_buffering = buffering),
-            "deadline" => option
-                .one("deadline DURATION")
-                .and_then(values::positive_duration)
-                .map(|deadline| self.php.deadline = Some(deadline)),
-            "lane" => {
-                option.one("lane NAME | off").and_then(values::lane).map(|lane| self.php.lane = Some(lane))
-            }
             _ => return false,
         };
         cx.check(result);
@@ -108,8 +92,13 @@ impl<'a> Block<'a> {
         let fixed = |template: &Template| cx.fixed(template);
         // As in FrankenPHP, a worker's file starts from the root only if the root stands in this block.
         let root = self.php.root.as_ref().and_then(fixed).map(PathBuf::from);
-        let env =
-            self.php.env.iter().filter_map(|(name, value)| Some((name.clone(), fixed(value)?))).collect();
+        let env = self
+            .php
+            .delivery
+            .env
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), fixed(value)?)))
+            .collect();
         let place = Place::Block { root, env };
         self.php.workers = workers::declare(cx, &self.workers, &place);
         self.php
@@ -123,18 +112,10 @@ fn symlink(option: &Call<'_>) -> Result<bool, Error> {
     }
 }
 
-fn buffering(token: &Token) -> Result<RequestBuffering, Error> {
-    match token.text.as_str() {
-        "on" => Ok(RequestBuffering::Complete),
-        "off" => Ok(RequestBuffering::Streaming),
-        _ => Err(error(token, format!("`request_buffering` must be `on` or `off`, not `{}`", token.text))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler};
-    use crate::model::{Handler, LaneChoice, Php, RequestBuffering, Template};
+    use crate::model::{Delivery, Handler, LaneChoice, Php, RequestBuffering, Template};
     use std::time::Duration;
 
     #[test]
@@ -145,12 +126,14 @@ mod tests {
             root: Some(Template::text("/srv")),
             split_path: vec![".php".into(), ".phtml".into()],
             resolve_root_symlink: false,
-            env: vec![("A".into(), Template::text("1")), ("B".into(), Template::parse("{host}"))],
             workers: Vec::new(),
-            request_body_timeout: Some(Duration::from_secs(30)),
-            request_buffering: RequestBuffering::Streaming,
-            deadline: Some(Duration::from_secs(2)),
-            lane: Some(LaneChoice::Named("slow".into())),
+            delivery: Delivery {
+                env: vec![("A".into(), Template::text("1")), ("B".into(), Template::parse("{host}"))],
+                request_body_timeout: Some(Duration::from_secs(30)),
+                request_buffering: RequestBuffering::Streaming,
+                deadline: Some(Duration::from_secs(2)),
+                lane: Some(LaneChoice::Named("slow".into())),
+            },
         };
         assert_eq!(handler(text), Handler::Php(expected));
         assert_eq!(handler("php /x*"), Handler::Php(Php::default()));

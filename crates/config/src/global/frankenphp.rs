@@ -6,12 +6,13 @@
 //! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
 //! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long |
 //! | `max_wait_time DURATION` | no bound | longest time in the queue, then 503 |
-//! | `max_queue N` | no bound | requests that may wait in each pool, more get 503 |
+//! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
 //! | `max_requests N` | 0: never | a thread is renewed after so many requests |
+//! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `worker …` | | see `workers.rs`; these serve every site |
 //!
@@ -25,7 +26,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, lanes, spool};
+use super::{GlobalOptions, lanes, module, spool};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -42,6 +43,7 @@ const OPTIONS: &[&str] = &[
     "max_requests",
     "max_threads",
     "max_wait_time",
+    "module",
     "num_threads",
     "php_ini",
     "scheduling",
@@ -57,6 +59,7 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         match option.name() {
             "worker" => workers.push(option),
             "php_ini" => php_ini(cx, &option, options),
+            "module" => module::declare(cx, &option),
             "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {
                 let result = apply(&option, options, call.name());

@@ -17,6 +17,7 @@
 mod admin;
 mod frankenphp;
 mod lanes;
+mod module;
 mod servers;
 mod spool;
 
@@ -25,7 +26,7 @@ pub(crate) use frankenphp::finish_threads;
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
-use crate::model::{Global, Listen, LogLevel};
+use crate::model::{Global, LogLevel};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
@@ -168,11 +169,8 @@ fn metrics(cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `unix//PATH`, `:PORT`, `localhost:PORT` or `IP:PORT`.
-pub(crate) fn listen(text: &str) -> Option<Listen> {
-    if let Some(path) = text.strip_prefix("unix/") {
-        return path.starts_with('/').then(|| Listen::Unix(path.into()));
-    }
+/// `:PORT`, `localhost:PORT` or `IP:PORT`.
+pub(crate) fn listen(text: &str) -> Option<SocketAddr> {
     let text = text.strip_prefix("tcp/").unwrap_or(text);
     let (host, port) = text.rsplit_once(':')?;
     let address = match host {
@@ -180,7 +178,7 @@ pub(crate) fn listen(text: &str) -> Option<Listen> {
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
         _ => host.trim_start_matches('[').trim_end_matches(']').parse().ok()?,
     };
-    Some(Listen::Tcp(SocketAddr::from((address, port.parse().ok()?))))
+    Some(SocketAddr::from((address, port.parse().ok()?)))
 }
 
 #[cfg(test)]
@@ -199,11 +197,11 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let tcp = |text: &str| Some(Listen::Tcp(text.parse().unwrap()));
-        assert_eq!(listen(":80"), tcp("[::]:80"));
-        assert_eq!(listen("localhost:80"), tcp("127.0.0.1:80"));
-        assert_eq!(listen("[::1]:80"), tcp("[::1]:80"));
-        assert_eq!(listen("unix//run/a.sock"), Some(Listen::Unix("/run/a.sock".into())));
+        for (text, expected) in
+            [(":80", "[::]:80"), ("localhost:80", "127.0.0.1:80"), ("[::1]:80", "[::1]:80")]
+        {
+            assert_eq!(listen(text), expected.parse().ok(), "{text}");
+        }
         assert_eq!(listen("example.com:80"), None);
     }
 

@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{LogConfig, as_text};
+use super::{LogConfig, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +19,7 @@ pub struct Global {
     pub timeouts: Timeouts,
     pub limits: Limits,
     pub php: PhpGlobal,
+    pub native: NativeGlobal,
 }
 
 /// The `admin` global option.
@@ -86,10 +87,11 @@ pub struct PhpGlobal {
     pub max_idle_time: Duration,
     /// Longest time a request may wait for a thread; then 503. `None`: no bound.
     pub max_wait_time: Option<Duration>,
-    /// Requests that may wait for a thread, in each pool; more are answered with 503. `None`: no bound.
+    /// Requests that may wait for a thread in each pool's queue, and in its lanes; more are answered with 503. `None`: as
+    /// many as there are slots, 32,768 for each I/O thread, and 32,768 in lanes.
     pub max_queue: Option<u32>,
-    /// Soft real-time limit of requests whose route has none of its own, from the complete head to the last
-    /// byte of the answer. `None`: no limit.
+    /// Soft real-time limit of requests whose route has none of its own, from the first byte of the head to the
+    /// last byte of the answer. `None`: no limit.
     pub deadline: Option<Duration>,
     pub scheduling: Scheduling,
     /// Bounds of the lanes that are declared; other lanes have automatic ones. No name occurs twice.
@@ -179,6 +181,7 @@ impl Default for Global {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             php: PhpGlobal::default(),
+            native: NativeGlobal::default(),
         }
     }
 }

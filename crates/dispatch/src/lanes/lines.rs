@@ -37,6 +37,11 @@ struct Lane {
     route: Arc<Route>,
     pinned: Option<LaneLimit>,
     line: VecDeque<Waiting>,
+    /// The first of the line has got its place and is not on the pool's queue yet. The next one follows when it is: on
+    /// another I/O thread it could overtake otherwise.
+    is_moving: bool,
+    /// The route is fast again. It is limited no more when the line is empty.
+    is_closing: bool,
 }
 
 /// A place travels through the channel as a value that gives itself back when dropped. So it is received, or comes
@@ -72,35 +77,33 @@ impl Lines {
     }
 
     pub fn pin(&mut self, route: &Arc<Route>, limit: LaneLimit) {
-        match self.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.route, route)) {
-            Some(lane) => lane.pinned = Some(limit),
-            None => self.add(route, Some(limit)),
-        }
+        self.lane(route).pinned = Some(limit);
     }
 
     /// The route has become slow.
     pub fn open(&mut self, route: &Arc<Route>) {
-        self.add(route, None);
+        self.lane(route);
     }
 
     /// The route is no longer slow: all that wait are let in, in their order, before any that come now.
-    #[must_use = "places are dropped after the lock"]
-    pub fn close(&mut self, route: &Arc<Route>, shared: &Arc<Shared>) -> Vec<Place> {
-        let Some(index) = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.route, route)) else {
-            return Vec::new();
-        };
-        let mut lane = self.lanes.swap_remove(index);
-        let returned = std::iter::from_fn(|| lane.let_next_in(shared)).flatten().collect();
-        lane.route.set_unlimited();
-        returned
+    pub fn close(&mut self, route: &Arc<Route>) {
+        if let Some(lane) = self.find(route) {
+            lane.is_closing = true;
+        }
+    }
+
+    /// The first of the line is on the pool's queue, or has gone.
+    pub fn moved(&mut self, route: &Arc<Route>) {
+        if let Some(lane) = self.find(route) {
+            lane.is_moving = false;
+        }
     }
 
     /// A request of a limited route comes.
     pub fn join(&mut self, route: &Arc<Route>, shared: &Arc<Shared>) -> Entry {
-        let slow = self.slow_inside();
-        let limits = self.limits;
+        let (slow, limits, arrival) = (self.slow_inside(), self.limits, self.arrivals + 1);
         // It was limited a moment ago, and is no longer.
-        let Some(lane) = self.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.route, route)) else {
+        let Some(lane) = self.find(route) else {
             route.let_in();
             return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
         };
@@ -109,8 +112,9 @@ impl Lines {
             route.let_in();
             return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
         }
-        self.arrivals += 1;
-        Entry::Wait(lane.append(self.arrivals, shared))
+        let turn = lane.append(arrival, shared);
+        self.arrivals = arrival;
+        Entry::Wait(turn)
     }
 
     /// Lets in all that there is room for. Returns places of requests that left at this very moment.
@@ -118,8 +122,9 @@ impl Lines {
     pub fn advance(&mut self, shared: &Arc<Shared>) -> Vec<Place> {
         let mut returned = Vec::new();
         while let Some(lane) = self.next_lane() {
-            returned.extend(lane.let_next_in(shared).flatten());
+            returned.extend(lane.let_next_in(shared));
         }
+        self.lanes.retain(Lane::stays);
         returned
     }
 
@@ -128,9 +133,20 @@ impl Lines {
         self.lanes.iter().map(|lane| lane.figures(self.limits, slow)).collect()
     }
 
-    fn add(&mut self, route: &Arc<Route>, pinned: Option<LaneLimit>) {
-        self.lanes.push(Lane { route: Arc::clone(route), pinned, line: VecDeque::new() });
-        route.set_limited();
+    fn find(&mut self, route: &Arc<Route>) -> Option<&mut Lane> {
+        self.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.route, route))
+    }
+
+    /// That of the route, which stays: a new one if it has none.
+    fn lane(&mut self, route: &Arc<Route>) -> &mut Lane {
+        let found = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.route, route));
+        let index = found.unwrap_or(self.lanes.len());
+        if found.is_none() {
+            self.lanes.push(Lane::new(route));
+            route.set_limited();
+        }
+        self.lanes[index].is_closing = false;
+        &mut self.lanes[index]
     }
 
     fn next_lane(&mut self) -> Option<&mut Lane> {
@@ -147,11 +163,35 @@ impl Lines {
 
     /// Requests of all slow routes.
     fn slow_inside(&self) -> u32 {
-        self.lanes.iter().filter(|lane| lane.pinned.is_none()).map(|lane| lane.route.inside()).sum()
+        self.lanes.iter().filter(|lane| lane.is_slow()).map(|lane| lane.route.inside()).sum()
     }
 }
 
 impl Lane {
+    fn new(route: &Arc<Route>) -> Self {
+        Self {
+            route: Arc::clone(route),
+            pinned: None,
+            line: VecDeque::new(),
+            is_moving: false,
+            is_closing: false,
+        }
+    }
+
+    /// Whether it counts in what slow routes have together.
+    fn is_slow(&self) -> bool {
+        self.pinned.is_none() && !self.is_closing
+    }
+
+    /// Whether it is still needed. If not, its route is limited no more.
+    fn stays(&self) -> bool {
+        let stays = !self.is_closing || self.is_moving || !self.line.is_empty();
+        if !stays {
+            self.route.set_unlimited();
+        }
+        stays
+    }
+
     /// `slow`: places that all slow routes have.
     fn limit(&self, limits: Limits, slow: u32) -> u32 {
         let is_alone = slow <= self.route.inside();
@@ -160,7 +200,11 @@ impl Lane {
     }
 
     fn has_room(&self, limits: Limits, slow: u32) -> bool {
-        self.route.inside() < self.limit(limits, slow) && (self.pinned.is_some() || slow < limits.together)
+        let is_within = || {
+            self.route.inside() < self.limit(limits, slow)
+                && (self.pinned.is_some() || slow < limits.together)
+        };
+        !self.is_moving && (self.is_closing || is_within())
     }
 
     fn append(&mut self, arrival: u64, shared: &Arc<Shared>) -> Turn {
@@ -179,11 +223,14 @@ impl Lane {
         }
     }
 
-    /// `None` if nobody waits; the place, if the request left at this very moment.
-    fn let_next_in(&mut self, shared: &Arc<Shared>) -> Option<Option<Place>> {
+    /// Gives a place to the first of the line. Returns it if the request left at this very moment.
+    fn let_next_in(&mut self, shared: &Arc<Shared>) -> Option<Place> {
         let next = self.line.pop_front()?;
         self.route.let_in();
-        Some(next.turn.send(Place::new(Arc::clone(&self.route), Arc::clone(shared))).err())
+        let place = Place::from_line(Arc::clone(&self.route), Arc::clone(shared));
+        let returned = next.turn.send(place).err();
+        self.is_moving = returned.is_none();
+        returned.inspect(Place::leave_line)
     }
 
     fn figures(&self, limits: Limits, slow: u32) -> LaneFigures {

@@ -17,6 +17,8 @@ pub struct Place {
     route: Arc<Route>,
     shared: Arc<Shared>,
     start: Cell<Option<Start>>,
+    /// Its line waits until the request is on the queue.
+    holds_line: Cell<bool>,
 }
 
 /// The wait for a place. Dropped before its end, it leaves the line; a place that was just given goes to the next.
@@ -37,16 +39,37 @@ struct HeldBack {
 impl Place {
     /// Of a request that was [let in](Route::let_in).
     pub(super) fn new(route: Arc<Route>, shared: Arc<Shared>) -> Self {
-        Self { route, shared, start: Cell::new(None) }
+        Self { route, shared, start: Cell::new(None), holds_line: Cell::new(false) }
+    }
+
+    /// Of one that was the first of its line.
+    pub(super) fn from_line(route: Arc<Route>, shared: Arc<Shared>) -> Self {
+        let place = Self::new(route, shared);
+        place.holds_line.set(true);
+        place
+    }
+
+    /// Nobody waits for it.
+    pub(super) fn leave_line(&self) {
+        self.holds_line.set(false);
     }
 
     pub fn route(&self) -> &Arc<Route> {
         &self.route
     }
 
+    /// The request is on the pool's queue. Tell it at once: the next of its line goes there only after it, so that
+    /// they start in the order of arrival.
+    pub fn queued(&self) {
+        if self.holds_line.replace(false) {
+            self.shared.moved(&self.route);
+        }
+    }
+
     /// A thread has taken the request from the queue. Tell it as soon as it is known: from then on the request counts
     /// as running, and only so a route that hangs is noticed before its requests end.
     pub fn started(&self, now: Duration) {
+        self.queued();
         if self.start.get().is_none() {
             self.start.set(Some(self.route.begin(now)));
         }
@@ -64,7 +87,9 @@ impl Drop for Place {
             self.route.end(start);
         }
         self.route.let_out();
-        if self.route.is_limited() {
+        if self.holds_line.get() {
+            self.shared.moved(&self.route);
+        } else if self.route.is_limited() {
             self.shared.advance();
         }
     }

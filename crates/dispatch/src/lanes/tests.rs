@@ -77,7 +77,12 @@ fn waits(entry: Entry) -> Turn {
     }
 }
 
+/// The place, if it is there, of a request that goes to the pool's queue at once.
 fn poll(turn: &mut Turn) -> Option<Place> {
+    take(turn).inspect(Place::queued)
+}
+
+fn take(turn: &mut Turn) -> Option<Place> {
     match std::pin::Pin::new(turn).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(place) => Some(place),
         Poll::Pending => None,
@@ -182,10 +187,11 @@ fn those_who_wait_are_let_in_when_the_route_is_fast_again() {
     }
     pool.pass(ms(20));
     pool.pass(ms(10_000));
-    assert!(!pool.route("/cured").is_limited());
+    turns.push(waits(pool.enter("/cured")));
     let places: Vec<_> = turns.iter_mut().filter_map(poll).collect();
-    assert_eq!(places.len(), 100);
-    assert_eq!(pool.route("/cured").waiting(), 101);
+    assert_eq!(places.len(), 101);
+    assert_eq!(pool.route("/cured").waiting(), 102);
+    assert!(!pool.route("/cured").is_limited());
     drop((place, places));
     assert_eq!(pool.route("/cured").waiting(), 0);
 }
@@ -226,6 +232,41 @@ fn without_a_lane_nobody_waits_and_no_route_becomes_slow() {
     assert_eq!(pool.route("/off").waiting(), 100);
     drop(places);
     assert_eq!(pool.route("/off").waiting(), 0);
+}
+
+#[test]
+fn a_route_that_is_slow_again_before_its_line_is_empty_is_limited_on() {
+    let mut pool = Pool::with_slow(2, "/relapses");
+    let place = entered(pool.enter("/relapses"));
+    let mut turns: Vec<_> = (0..3).map(|_| waits(pool.enter("/relapses"))).collect();
+    (0..1000).for_each(|_| pool.route("/relapses").record(ms(5)));
+    pool.pass(ms(20));
+    pool.pass(ms(10_000));
+    let first = take(&mut turns[0]).expect("its line moves");
+    (0..1000).for_each(|_| pool.route("/fast").record(ms(5)));
+    (0..500).for_each(|_| pool.route("/relapses").record(ms(2000)));
+    pool.pass(ms(20));
+    first.queued();
+    assert!(take(&mut turns[1]).is_none());
+    drop((place, first));
+    assert!(poll(&mut turns[1]).is_some());
+}
+
+#[test]
+fn the_next_of_a_line_goes_when_the_one_before_is_on_the_queue() {
+    let pool = Pool::with_slow(8, "/slow");
+    let places = pool.fill("/slow", 6);
+    let mut turns: Vec<_> = (0..4).map(|_| waits(pool.enter("/slow"))).collect();
+    drop(places);
+    let first = take(&mut turns[0]).expect("there is room");
+    assert!(take(&mut turns[1]).is_none(), "it could overtake the first");
+    let mut last = waits(pool.enter("/slow"));
+    first.queued();
+    let second = take(&mut turns[1]).expect("the first is on the queue");
+    drop(second);
+    let third = take(&mut turns[2]).expect("the second has gone");
+    third.started(pool.now);
+    assert!(poll(&mut turns[3]).is_some() && poll(&mut last).is_some());
 }
 
 #[test]

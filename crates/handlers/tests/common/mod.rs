@@ -4,7 +4,7 @@
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use regent_config::*;
-use regent_handlers::{Action, Exchange, PhpTarget, Sites};
+use regent_handlers::{Action, Exchange, NativeTarget, PhpTarget, Sites};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -114,11 +114,12 @@ pub fn get(sites: &Sites, uri: &str) -> Answer {
     send(sites, "GET", uri, &[])
 }
 
-/// An answer that was made without PHP.
+/// An answer that was made without an engine.
 pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) -> Answer {
     let mut exchange = exchange(method, uri, headers);
     match sites.route(&mut exchange) {
         Action::Php(target) => panic!("{method} {uri} went to PHP: {target:?}"),
+        Action::Native(target) => panic!("{method} {uri} went to a module: {target:?}"),
         Action::Respond(response) => finish(exchange, response),
     }
 }
@@ -126,8 +127,16 @@ pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) ->
 pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
     match sites.route(&mut exchange("GET", uri, &[])) {
         Action::Php(target) => target,
+        Action::Native(target) => panic!("GET {uri} went to a module: {target:?}"),
         Action::Respond(response) => panic!("GET {uri} was answered with {}", response.status()),
     }
+}
+
+/// Where a request goes among the native modules, and the path that the module sees.
+pub fn native(sites: &Sites, uri: &str) -> (NativeTarget, String) {
+    let mut exchange = exchange("GET", uri, &[]);
+    let Action::Native(target) = sites.route(&mut exchange) else { panic!("GET {uri} went to no module") };
+    (target, String::from_utf8(exchange.path().to_vec()).unwrap())
 }
 
 pub fn finish(mut exchange: Exchange, response: Response<regent_handlers::Body>) -> Answer {

@@ -2,7 +2,7 @@
 
 use crate::server::{Scrape, Server};
 use prometheus_parse::Value;
-use regent_metrics::{Direction, Gauges, Reason, Registry, Request, render};
+use regent_metrics::{Direction, Gauges, PoolGauges, Reason, Registry, Request, Serves, Threads, render};
 use regex::Regex;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -200,7 +200,7 @@ fn hostile_names_stay_within_their_quotes() {
     let hostile =
         ["\"} 1\nevil_metric 1", "back\\slash", "new\nline", "{}=,#", "\u{202e}ü\0\t", &"x".repeat(10_000)];
     for name in hostile {
-        server.registry.pool(name, None);
+        server.registry.pool(name, Serves::Classic);
         server.registry.route(server.classic, name);
     }
     let scrape = server.scrape();
@@ -222,8 +222,19 @@ fn the_output_is_of_the_grammar() {
 #[test]
 fn without_workers_there_are_none() {
     let registry = Registry::new(Instant::now());
-    registry.pool("classic", None);
+    registry.pool("classic", Serves::Classic);
     let scrape = Scrape(render(&registry, &Gauges::default()));
     assert!(scrape.has("frankenphp_total_threads 0"));
     assert!(!scrape.0.contains("frankenphp_total_workers"));
+}
+
+#[test]
+fn a_native_service_is_a_pool_and_no_part_of_php() {
+    let registry = Registry::new(Instant::now());
+    let hello = registry.pool("hello", Serves::Service);
+    let idle = Threads { idle: 3, ..Threads::default() };
+    let pool = PoolGauges { threads: idle, ..PoolGauges::empty(hello) };
+    let scrape = Scrape(render(&registry, &Gauges { pools: vec![pool], lanes: Vec::new() }));
+    assert!(scrape.has(r#"regent_threads{pool="hello",state="idle"} 3"#), "{}", scrape.0);
+    assert!(scrape.has("frankenphp_total_threads 0") && scrape.has("frankenphp_queue_depth 0"));
 }

@@ -1,8 +1,9 @@
 //! A server that has two pools, and how its scrapes are read.
 
-use regent_metrics::{Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Threads, render};
+use regent_metrics::{
+    Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Threads, render,
+};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A classic pool and a worker, with a route each.
@@ -20,8 +21,8 @@ impl Server {
         let began = Instant::now();
         let registry = Registry::new(began);
         let recorder = registry.recorder();
-        let classic = registry.pool("classic", None);
-        let worker = registry.pool("/app/worker.php", Some(Path::new("/app/worker.php")));
+        let classic = registry.pool("classic", Serves::Classic);
+        let worker = registry.pool("/app/worker.php", Serves::Worker("/app/worker.php".into()));
         registry.route(classic, "/index.php");
         let route = registry.route(worker, "/users");
         Self { began, registry, recorder, classic, worker, route }

@@ -1,27 +1,28 @@
 //! Pools, statistics and gauges, in the words of the admin API and of the metrics.
 
+use super::Seen;
 use crate::plan::PoolPlan;
-use crate::pools::Pools;
 use crate::roster::MemberStage;
-use crate::supervisor::{PoolView, View};
+use crate::supervisor::PoolView;
 use regent_admin::{
-    Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed, Statistics,
+    Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed, Statistics,
     ThreadCounts, Traffic,
 };
-use regent_metrics::{Gauges, LaneGauges, Latency, PoolGauges, Report, RouteReport};
+use regent_dispatch::lanes::LaneFigures;
+use regent_metrics::{Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport};
 use regent_wire::ThreadState;
 use std::time::Duration;
 
 /// Scale events that are shown.
 const EVENTS: usize = 100;
 
-pub(super) fn pools(plans: &[PoolPlan], view: &View) -> Vec<Pool> {
-    plans.iter().zip(&view.pools).map(|(plan, pool)| self::pool(plan, pool)).collect()
+pub(super) fn pools(views: &[Seen<'_>]) -> Vec<Pool> {
+    each_pool(views).map(|(plan, view)| pool(plan, view)).collect()
 }
 
 /// A request of each pool is served at once, or at least by a thread that is there.
-pub(super) fn readiness(plans: &[PoolPlan], view: &View) -> Readiness {
-    let without = plans.iter().zip(&view.pools).find(|(_, pool)| {
+pub(super) fn readiness(views: &[Seen<'_>]) -> Readiness {
+    let without = each_pool(views).find(|(_, pool)| {
         let counts = counts(pool);
         counts.idle + counts.busy == 0
     });
@@ -33,10 +34,15 @@ pub(super) fn readiness(plans: &[PoolPlan], view: &View) -> Readiness {
     }
 }
 
-/// `None`: there is no engine at this moment.
-pub(super) fn gauges(pools: &Pools, view: Option<&View>) -> Gauges {
-    let Some(view) = view else { return Gauges::default() };
-    let gauges = pools.iter().zip(&view.pools).map(|(pool, view)| {
+/// The pools of all engines, as they are planned and as they stand.
+fn each_pool<'a>(views: &'a [Seen<'_>]) -> impl Iterator<Item = (&'a PoolPlan, &'a PoolView)> {
+    views.iter().flat_map(|(stack, view)| stack.plans.iter().zip(&view.pools))
+}
+
+/// Of no stack: there is no engine at this moment.
+pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
+    let pools = || views.iter().flat_map(|(stack, view)| stack.pools.iter().zip(&view.pools));
+    let gauges = pools().map(|(pool, view)| {
         let threads = |state| {
             let of = |thread: &&_| is_there(thread) && thread.view.state == state;
             view.threads.iter().filter(of).count() as u32
@@ -54,7 +60,7 @@ pub(super) fn gauges(pools: &Pools, view: Option<&View>) -> Gauges {
             oldest_wait: view.oldest_wait,
         }
     });
-    Gauges { pools: gauges.collect(), lanes: pools.iter().flat_map(lanes).collect() }
+    Gauges { pools: gauges.collect(), lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect() }
 }
 
 fn lanes(pool: &crate::pools::Pool) -> impl Iterator<Item = LaneGauges> {
@@ -67,9 +73,9 @@ fn lanes(pool: &crate::pools::Pool) -> impl Iterator<Item = LaneGauges> {
     })
 }
 
-pub(super) fn statistics(plans: &[PoolPlan], view: &View, report: &Report) -> Statistics {
+pub(super) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
     let traffic = |label: &str| report.pools.iter().find(|pool| pool.name == label);
-    let pools = plans.iter().zip(&view.pools).map(|(plan, of)| PoolStatistics {
+    let pools = each_pool(views).map(|(plan, of)| PoolStatistics {
         pool: pool(plan, of),
         traffic: traffic(&plan.label()).map_or_else(Traffic::default, pool_traffic),
     });
@@ -78,9 +84,9 @@ pub(super) fn statistics(plans: &[PoolPlan], view: &View, report: &Report) -> St
         uptime: Duration::from_secs(report.uptime_seconds),
         window: Duration::from_secs(report.window_seconds),
         pools: pools.collect(),
-        routes: routes(plans, report),
-        scale_events: scale_events(plans, view),
-        generations: view.generations.clone(),
+        routes: routes(views, report),
+        scale_events: scale_events(views),
+        generations: views.iter().flat_map(|(_, view)| view.generations.iter().cloned()).collect(),
     }
 }
 
@@ -91,6 +97,7 @@ fn is_there(thread: &crate::supervisor::ThreadListing) -> bool {
 fn pool(plan: &PoolPlan, view: &PoolView) -> Pool {
     Pool {
         name: plan.name.clone(),
+        engine: plan.kind.engine(),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         threads: counts(view),
         least: plan.least,
@@ -117,47 +124,72 @@ fn counts(pool: &PoolView) -> ThreadCounts {
 }
 
 /// Busiest first; what nobody asked for lately is left out.
-fn routes(plans: &[PoolPlan], report: &Report) -> Vec<RouteStatistics> {
-    let name = |label: &str| plans.iter().find(|plan| plan.label() == label).map(|plan| plan.name.clone());
+fn routes(views: &[Seen<'_>], report: &Report) -> Vec<RouteStatistics> {
+    let plan = |label: &str| each_pool(views).map(|(plan, _)| plan).find(|plan| plan.label() == label);
+    let lanes = lanes_by_pool(views);
     let mut routes: Vec<RouteStatistics> = report
         .pools
         .iter()
-        .filter_map(|pool| Some((name(&pool.name)?, pool)))
-        .flat_map(|(name, pool)| pool.routes.iter().map(move |route| route_statistics(&name, route)))
-        .filter(|route| route.traffic.requests + route.traffic.shed.total() > 0)
+        .filter_map(|pool| Some((plan(&pool.name)?, pool)))
+        .flat_map(|(plan, pool)| pool.routes.iter().map(move |route| (plan, route)))
+        .map(|(plan, route)| route_statistics(plan, route, &lanes))
+        .filter(|route| load(route) > 0)
         .collect();
-    routes.sort_by_key(|route| std::cmp::Reverse(route.traffic.requests + route.traffic.shed.total()));
+    routes.sort_by_key(|route| std::cmp::Reverse(load(route)));
     routes
 }
 
-fn route_statistics(pool: &str, route: &RouteReport) -> RouteStatistics {
-    let recent = &route.recent;
+/// By the name of the pool.
+fn lanes_by_pool<'a>(views: &'a [Seen<'_>]) -> Vec<(&'a str, LaneFigures)> {
+    let pools = views.iter().flat_map(|(stack, _)| stack.plans.iter().zip(stack.pools.iter()));
+    let of_pool = |(plan, pool): (&'a PoolPlan, &crate::pools::Pool)| {
+        pool.lanes.figures().into_iter().map(|lane| (plan.name.as_str(), lane))
+    };
+    pools.flat_map(of_pool).collect()
+}
+
+/// Requests that ended lately, and those of a slow route that have not: it may hang.
+fn load(route: &RouteStatistics) -> u64 {
+    let held = route.lane.map_or(0, |lane| u64::from(lane.inside) + u64::from(lane.waiting));
+    route.traffic.requests + route.traffic.shed.total() + held
+}
+
+fn route_statistics(plan: &PoolPlan, route: &RouteReport, lanes: &[(&str, LaneFigures)]) -> RouteStatistics {
+    let latencies = &route.recent.latencies;
+    let lane = lanes.iter().find(|(pool, lane)| *pool == plan.name && lane.route.name() == route.name);
     RouteStatistics {
         route: route.name.clone(),
-        pool: pool.to_owned(),
+        pool: plan.name.clone(),
         deadline: route.deadline_seconds.map(Duration::from_secs_f64),
+        lane: lane.map(|(_, lane)| Lane { limit: lane.limit, inside: lane.inside, waiting: lane.waiting }),
         traffic: Traffic {
-            requests: recent.requests,
-            errors: recent.answers.server_error + recent.lost,
-            deadline_misses: recent.deadlines.missed,
-            shed: shed(&recent.shed),
-            queue: percentiles(&recent.latencies.queue_wait),
-            execution: None,
-            total: percentiles(&recent.latencies.total),
+            queue: percentiles(&latencies.queue_wait),
+            execution: percentiles(&latencies.execution),
+            cpu: percentiles(&latencies.cpu),
+            total: percentiles(&latencies.total),
+            ..counts_of(&route.recent)
         },
     }
 }
 
 fn pool_traffic(pool: &regent_metrics::PoolReport) -> Traffic {
-    let recent = &pool.recent;
+    let latencies = &pool.recent.latencies;
     Traffic {
-        requests: recent.requests,
-        errors: recent.answers.server_error + recent.lost,
-        deadline_misses: recent.deadlines.missed,
-        shed: shed(&recent.shed),
-        queue: percentiles(&recent.latencies.queue_wait),
-        execution: percentiles(&recent.latencies.execution),
-        total: percentiles(&recent.latencies.total),
+        queue: percentiles(&latencies.queue_wait),
+        execution: percentiles(&latencies.execution),
+        cpu: percentiles(&latencies.cpu),
+        total: percentiles(&latencies.total),
+        ..counts_of(&pool.recent)
+    }
+}
+
+fn counts_of<L>(period: &Period<L>) -> Traffic {
+    Traffic {
+        requests: period.requests,
+        errors: period.answers.server_error + period.lost,
+        deadline_misses: period.deadlines.missed,
+        shed: shed(&period.shed),
+        ..Traffic::default()
     }
 }
 
@@ -166,7 +198,7 @@ fn shed(shed: &regent_metrics::Shed) -> Shed {
         queue_full: shed.queue_full,
         wait_time: shed.wait_time,
         deadline: shed.deadline,
-        draining: shed.draining,
+        max_connections: shed.max_connections,
         client_gone: shed.client_gone,
     }
 }
@@ -182,14 +214,20 @@ fn percentiles(latency: &Latency) -> Option<Percentiles> {
 }
 
 /// Newest first.
-fn scale_events(plans: &[PoolPlan], view: &View) -> Vec<ScaleEvent> {
+fn scale_events(views: &[Seen<'_>]) -> Vec<ScaleEvent> {
     let size = |threads: u32| u16::try_from(threads).unwrap_or(u16::MAX);
-    let events = view.events.iter().rev().take(EVENTS).map(|event| ScaleEvent {
-        at: event.at,
-        pool: plans[event.pool].name.clone(),
-        from: size(event.from),
-        to: size(event.to),
-        reason: event.reason.clone(),
-    });
-    events.collect()
+    let of_all = views.iter().flat_map(|(stack, view)| view.events.iter().map(|event| (&stack.plans, event)));
+    let mut events: Vec<ScaleEvent> = of_all
+        .map(|(plans, event)| ScaleEvent {
+            at: event.at,
+            pool: plans[event.pool].name.clone(),
+            from: size(event.from),
+            to: size(event.to),
+            reason: event.reason.clone(),
+        })
+        .collect();
+    events.reverse();
+    events.sort_by_key(|event| std::cmp::Reverse(event.at));
+    events.truncate(EVENTS);
+    events
 }

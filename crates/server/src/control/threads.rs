@@ -1,26 +1,32 @@
-//! The list of PHP threads, with what each of them runs.
+//! The list of threads, with what each of them runs.
 
-use crate::acceptor::Command;
+use super::Seen;
 use crate::plan::PoolPlan;
 use crate::roster::MemberStage;
+use crate::stack::StackControl;
 use crate::supervisor::{ThreadListing, View};
 use regent_admin::{Activity, Current, Thread, Threads};
 use regent_wire::{RequestLine, ThreadState, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::{mpsc, oneshot};
 
-/// All threads of the current engine. I/O threads are asked what their requests are.
-pub(super) async fn list(
-    plans: &[PoolPlan],
-    view: View,
-    io_threads: &[mpsc::UnboundedSender<Command>],
-) -> Threads {
-    let lines = request_lines(&view, io_threads).await;
-    let most: u32 = plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
+/// All threads of the current engines. I/O threads are asked what their requests are.
+pub(super) async fn list(views: Vec<Seen<'_>>) -> Threads {
+    let mut all = Threads { threads: Vec::new(), reserved: 0 };
+    for (stack, view) in views {
+        let of_engine = of_engine(stack, view).await;
+        all.threads.extend(of_engine.threads);
+        all.reserved += of_engine.reserved;
+    }
+    all
+}
+
+async fn of_engine(stack: &StackControl, view: View) -> Threads {
+    let lines = request_lines(stack, &view).await;
+    let most: u32 = stack.plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
     let in_use: u32 = view.pools.iter().map(|pool| u32::from(pool.size)).sum();
-    let pools = plans.iter().zip(view.pools);
+    let pools = stack.plans.iter().zip(view.pools);
     let mut threads: Vec<Thread> = pools
         .flat_map(|(plan, pool)| {
             let lines = &lines;
@@ -34,6 +40,7 @@ pub(super) async fn list(
 fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Thread {
     Thread {
         index: u32::from(listing.index),
+        engine: plan.kind.engine(),
         pool: plan.name.clone(),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         activity: activity(listing, lines),
@@ -68,24 +75,12 @@ fn unknown() -> Current {
     Current { method: String::new(), uri: String::new(), started_at: SystemTime::UNIX_EPOCH }
 }
 
-async fn request_lines(
-    view: &View,
-    io_threads: &[mpsc::UnboundedSender<Command>],
-) -> HashMap<Token, RequestLine> {
+async fn request_lines(stack: &StackControl, view: &View) -> HashMap<Token, RequestLine> {
     let Some(backend) = &view.backend else { return HashMap::new() };
     let threads = view.pools.iter().flat_map(|pool| &pool.threads);
     let tokens: Arc<[Token]> = threads
         .filter(|thread| thread.view.state == ThreadState::Busy)
         .map(|thread| thread.view.token)
         .collect();
-    let mut lines = HashMap::new();
-    for io_thread in io_threads {
-        let (answer, answered) = oneshot::channel();
-        let question = Command::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);
-        // A thread that has ended knows nothing.
-        if io_thread.send(question).is_ok() {
-            lines.extend(answered.await.unwrap_or_default());
-        }
-    }
-    lines
+    stack.links.describe(backend, tokens).await
 }

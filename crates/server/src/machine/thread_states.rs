@@ -1,7 +1,7 @@
-//! What the threads of another process do at an instant.
+//! What another process and its threads do at an instant.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 /// Files of threads that were not asked for in so many calls are closed.
@@ -60,6 +60,25 @@ impl ThreadStates {
         let file = (thread > 0).then(|| File::open(format!("/proc/{pid}/task/{thread}/stat")))?.ok()?;
         self.files.insert(thread, Kept { file, used: self.calls });
         Some(())
+    }
+}
+
+/// Who keeps a process from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halt {
+    None,
+    /// A signal did.
+    Stopped,
+    /// A debugger does.
+    Traced,
+}
+
+/// Reads it from `/proc`. Of a process that is gone: nobody.
+pub(crate) fn halt(pid: u32) -> Halt {
+    match fs::read(format!("/proc/{pid}/stat")).ok().as_deref().and_then(parse) {
+        Some(b'T') => Halt::Stopped,
+        Some(b't') => Halt::Traced,
+        _ => Halt::None,
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// What the supervisor hears of an engine.
@@ -44,8 +44,8 @@ pub(super) struct Generation {
     /// Owns the process: aborted, it kills it.
     pub watcher: JoinHandle<()>,
     orders: mpsc::UnboundedSender<Order>,
-    /// Kills the process, whose end is then noted as any other.
-    kill: Arc<Notify>,
+    /// Kills the process for a reason; its end is then noted as any other.
+    kill: mpsc::UnboundedSender<&'static str>,
     notes: mpsc::UnboundedSender<Note>,
 }
 
@@ -66,7 +66,7 @@ impl Generation {
     /// Starts the engine after `wait`.
     pub fn launch(blueprint: Blueprint, wait: Duration) -> Self {
         let (orders, received) = mpsc::unbounded_channel();
-        let kill = Arc::new(Notify::new());
+        let (kill, killed) = mpsc::unbounded_channel();
         let watch = Watch {
             id: blueprint.id,
             program: blueprint.program,
@@ -85,7 +85,7 @@ impl Generation {
             reason: blueprint.reason,
             pid: None,
             bare_memory: None,
-            watcher: tokio::spawn(watch.run(wait, Arc::clone(&kill))),
+            watcher: tokio::spawn(watch.run(wait, killed)),
             orders,
             kill,
             notes: blueprint.notes,
@@ -93,8 +93,9 @@ impl Generation {
     }
 
     /// For lists; counted from 1.
-    pub fn describe(&self) -> regent_admin::Generation {
+    pub fn describe(&self, engine: regent_admin::Engine) -> regent_admin::Generation {
         regent_admin::Generation {
+            engine,
             number: self.id + 1,
             started_at: self.started_at,
             reason: self.reason.clone(),
@@ -111,12 +112,18 @@ impl Generation {
         let _ = self.orders.send(Order::Start { threads });
     }
 
+    /// Kills the process.
+    pub fn kill(&self, reason: &'static str) {
+        // It has ended otherwise.
+        let _ = self.kill.send(reason);
+    }
+
     /// Kills the process after so long, unless it has ended by itself.
     pub fn kill_after(&self, deadline: Duration) {
-        let kill = Arc::clone(&self.kill);
+        let kill = self.kill.clone();
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
-            kill.notify_one();
+            let _ = kill.send("it had not drained by the deadline");
         });
     }
 
@@ -149,7 +156,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(mut self, wait: Duration, kill: Arc<Notify>) {
+    async fn run(mut self, wait: Duration, mut killed: mpsc::UnboundedReceiver<&'static str>) {
         tokio::time::sleep(wait).await;
         let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start).await;
         let mut process = match spawned {
@@ -166,8 +173,8 @@ impl Watch {
                     let _ = process.order(&order).await;
                     continue;
                 }
-                () = kill.notified() => {
-                    tracing::warn!("an engine was killed: it had not drained by the deadline");
+                Some(reason) = killed.recv() => {
+                    tracing::warn!(reason, "an engine is killed");
                     process.kill();
                     process.next().await
                 }

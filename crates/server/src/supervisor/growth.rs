@@ -20,6 +20,11 @@ const LONGEST_LOOK: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_millis(100);
 /// How long a reading of the machine's limits and memory is good for.
 const MACHINE_READING: Duration = Duration::from_millis(250);
+/// Threads that were ordered within this time may not have their memory yet, or have it since the last reading.
+const YOUNG: Duration = Duration::from_millis(500);
+/// Bytes that such a thread is expected to come to take, if those that are there take less: a thread that has not run
+/// a request yet says nothing.
+const YOUNG_MEMORY: u64 = 16 << 20;
 /// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Changes that are remembered for lists.
@@ -349,11 +354,20 @@ impl Machine {
             boot_time: pool.boot_time,
             cores: self.cores,
             runnable_elsewhere,
-            memory: self.memory.map(|memory| Memory {
-                limit: memory.limit,
-                used: memory.used,
-                per_thread: self.per_thread(generation),
-            }),
+            memory: self.memory.map(|memory| self.expected(memory, generation, now)),
+        }
+    }
+
+    /// With what the threads that were added lately will come to take. Without that, a pool that doubles every few
+    /// milliseconds is far beyond the limit when the first of its memory shows.
+    fn expected(&self, memory: machine::Memory, generation: &Generation, now: Duration) -> Memory {
+        let measured = self.per_thread(generation);
+        let each = measured.max(YOUNG_MEMORY);
+        let young = generation.roster.ordered_since(now.saturating_sub(YOUNG)) as u64;
+        Memory {
+            limit: memory.limit,
+            used: memory.used.saturating_add(young.saturating_mul(each)),
+            per_thread: if measured == 0 { 0 } else { each },
         }
     }
 

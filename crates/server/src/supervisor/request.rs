@@ -3,6 +3,7 @@
 use super::generation::Generation;
 use super::growth::ScaleEvent;
 use super::{RESTART, State, stuck};
+use crate::plan::PoolPlan;
 use crate::roster::{Member, MemberStage};
 use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
@@ -12,9 +13,18 @@ use tokio::sync::{mpsc, oneshot};
 /// A question or an order; the answer comes through the sender.
 pub(crate) enum Request {
     View(oneshot::Sender<View>),
-    Add { pool: usize, count: u16, answer: oneshot::Sender<Result<u16, Refused>> },
-    Remove { pool: usize, count: u16, answer: oneshot::Sender<Result<u16, Refused>> },
-    RestartWorkers(oneshot::Sender<Result<u32, Refused>>),
+    Add {
+        pool: usize,
+        count: u16,
+        answer: oneshot::Sender<Result<u16, Refused>>,
+    },
+    Remove {
+        pool: usize,
+        count: u16,
+        answer: oneshot::Sender<Result<u16, Refused>>,
+    },
+    /// Replaces the engine, in order to load code anew.
+    Restart(oneshot::Sender<Result<u32, Refused>>),
 }
 
 /// Why a change was not made.
@@ -87,9 +97,10 @@ impl Handle {
         self.ask(|answer| Request::Remove { pool, count, answer }).await?
     }
 
-    /// Replaces the engine; returns the number of worker threads when the new ones serve.
-    pub async fn restart_workers(&self) -> Result<u32, Refused> {
-        self.ask(Request::RestartWorkers).await?
+    /// Replaces the engine, in order to load code anew; returns the number of threads that run such code when the new ones
+    /// serve. Of PHP those are the workers' threads.
+    pub async fn restart(&self) -> Result<u32, Refused> {
+        self.ask(Request::Restart).await?
     }
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, Refused> {
@@ -107,7 +118,7 @@ impl State {
             Request::View(answer) => drop(answer.send(self.view(draining))),
             Request::Add { pool, count, answer } => drop(answer.send(self.add(pool, count))),
             Request::Remove { pool, count, answer } => drop(answer.send(self.remove(pool, count))),
-            Request::RestartWorkers(answer) => self.restart_workers(answer),
+            Request::Restart(answer) => self.restart_on_demand(answer),
         }
     }
 
@@ -121,8 +132,8 @@ impl State {
         self.growth.remove(current, pool, count).map_err(|threads| Refused::TooFew { threads })
     }
 
-    fn restart_workers(&mut self, answer: oneshot::Sender<Result<u32, Refused>>) {
-        if self.recipe.plans.iter().all(|pool| pool.worker.is_none()) {
+    fn restart_on_demand(&mut self, answer: oneshot::Sender<Result<u32, Refused>>) {
+        if !self.recipe.plans.iter().any(PoolPlan::is_restarted) {
             return drop(answer.send(Ok(0)));
         }
         if self.replacement.is_some() {
@@ -135,10 +146,11 @@ impl State {
     fn view(&self, draining: &[Generation]) -> View {
         let pools = 0..self.recipe.plans.len();
         let generations = self.replacement.iter().chain(&self.current).chain(draining.iter().rev());
+        let engine = self.recipe.kind.engine();
         View {
             pools: pools.map(|pool| self.pool_view(pool)).collect(),
             events: self.growth.events().cloned().collect(),
-            generations: generations.map(Generation::describe).collect(),
+            generations: generations.map(|generation| generation.describe(engine)).collect(),
             backend: self.current.as_ref().map(|current| Arc::clone(&current.backend)),
         }
     }

@@ -5,7 +5,7 @@
 use regent_wire::names::key;
 use regent_wire::{
     Backend, BodyState, ClientGone, Completion, End, Engine, EngineThread, Frame, Geometry, Head,
-    HeadBuilder, HeadKind, LogLine, Port, ReadError, Region, ResponseHead, Token,
+    HeadBuilder, HeadKind, LogLine, Port, ReadError, Region, ResponseHead, Token, Trailers,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -39,6 +39,7 @@ pub struct Response {
     pub head: Option<ResponseHead>,
     pub body: Vec<u8>,
     pub log: Vec<LogLine>,
+    pub trailers: Option<Trailers>,
     pub completion: Option<Completion>,
 }
 
@@ -127,6 +128,7 @@ impl Response {
             Frame::Informational(head) => self.informational.push(head),
             Frame::Body(part) => self.body.extend(part),
             Frame::Log(line) => self.log.push(line),
+            Frame::Trailers(fields) => assert!(self.trailers.replace(fields).is_none(), "trailers twice"),
             Frame::End(End { completion, .. }) => self.completion = Some(completion),
         }
         self.completion.is_some()

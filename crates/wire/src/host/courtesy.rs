@@ -1,11 +1,11 @@
-//! Whether a PHP thread takes the CPU from others when it wakes.
+//! Whether an engine's thread takes the CPU from others when it wakes.
 //!
-//! A thread that wakes preempts one that runs. That is right for a single request, and wrong under load: it interrupts
-//! the I/O thread in the middle of its requests, and nobody is served earlier, because a queue waits for both. So while
-//! requests are short and others wait behind them, PHP threads are in the class `SCHED_BATCH` (sched(7)), which never
-//! preempts and has the same share of the CPU. On two cores that is a seventh more throughput of a worker at 10 and 100
-//! connections. With a long request about, everybody is back in `SCHED_OTHER`: a short request must be able to preempt
-//! a long one.
+//! A thread that wakes preempts one that runs. That is right for a single request, and wrong under load: it
+//! interrupts the I/O thread in the middle of its requests, and nobody is served earlier, because a queue waits for
+//! both. So while requests are short and others wait behind them, threads are in the class `SCHED_BATCH` (sched(7)),
+//! which never preempts and has the same share of the CPU. On two cores that is a seventh more throughput of a worker
+//! at 10 and 100 connections in PHP. With a long request about, everybody is back in `SCHED_OTHER`: a short request
+//! must be able to preempt a long one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

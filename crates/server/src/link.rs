@@ -1,5 +1,9 @@
-//! One I/O thread: its slots in the shared memory, and how answers from engines find the tasks that wait for them.
+//! One I/O thread's link to the engines of one kind: its slots in their shared memory, and how answers find the tasks that
+//! wait for them.
 
+mod handles;
+
+use crate::kind::EngineKind;
 use crate::pressure::Pressure;
 use regent_dispatch::lanes::Place;
 use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, RequestLine, SubmitError, Token};
@@ -11,16 +15,41 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
+
+pub(crate) use handles::LinkHandles;
 
 thread_local! {
     /// The runtime's park hooks have to be made before the runtime is, and may capture nothing of its thread; this is
-    /// how they find it.
-    static HOOKED: RefCell<Option<Rc<IoThread>>> = const { RefCell::new(None) };
+    /// how they find its links.
+    static HOOKED: RefCell<Vec<Rc<Link>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Everything of one I/O thread that touches engines. Used on that thread alone.
-pub(crate) struct IoThread {
+/// What a link starts with.
+pub(crate) struct LinkStart {
+    pub kind: EngineKind,
+    /// The I/O thread's number.
+    pub index: usize,
+    pub slots: usize,
+    pub backend: Arc<Backend>,
+    pub pressure: Arc<Pressure>,
+    /// A non-blocking eventfd. Engines of another kind have another one, which these cannot spoil.
+    pub doorbell: Arc<OwnedFd>,
+}
+
+/// What a link is told by the supervisor of its engines.
+pub(crate) enum LinkCommand {
+    /// New requests go to this engine; the sender is told when it is so.
+    Switch(Arc<Backend>, oneshot::Sender<()>),
+    /// This engine is dead; another one is current.
+    Bury(Arc<Backend>),
+    /// What are these requests of the engine? Those of other I/O threads are passed over.
+    Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
+}
+
+/// Everything of one I/O thread that touches engines of a kind. Used on that thread alone.
+pub(crate) struct Link {
+    kind: EngineKind,
     port: RefCell<Port<Place>>,
     /// By slot: who waits for news of it.
     wakers: RefCell<Vec<Option<Waker>>>,
@@ -39,7 +68,7 @@ pub(crate) struct IoThread {
 
 /// A request that was given to an engine. Dropped before its end, it is cancelled.
 pub(crate) struct Submitted {
-    io: Rc<IoThread>,
+    link: Rc<Link>,
     token: Option<Token>,
 }
 
@@ -52,31 +81,41 @@ pub(crate) enum Refused {
     NoSlot,
 }
 
-impl IoThread {
-    /// Must be called within the thread's runtime. `doorbell`: a non-blocking eventfd.
-    pub fn new(
-        index: usize,
-        slots: usize,
-        backend: Arc<Backend>,
-        pressure: Arc<Pressure>,
-        doorbell: OwnedFd,
-    ) -> io::Result<Rc<Self>> {
-        Ok(Rc::new(Self {
-            port: RefCell::new(Port::new(index, slots)),
-            wakers: RefCell::new(vec![None; slots]),
-            backends: RefCell::new(vec![backend]),
+impl Link {
+    /// Must be called within the thread's runtime, whose park hooks work for this link from now on.
+    pub fn open(start: LinkStart) -> io::Result<Rc<Self>> {
+        let link = Rc::new(Self {
+            kind: start.kind,
+            port: RefCell::new(Port::new(start.index, start.slots)),
+            wakers: RefCell::new(vec![None; start.slots]),
+            backends: RefCell::new(vec![start.backend]),
             head: RefCell::new(HeadBuilder::new()),
             parked: Cell::new(false),
-            pressure,
+            pressure: start.pressure,
             submitted: Notify::new(),
             // An eventfd is ready as a pipe is: not at all until it was written to.
-            doorbell: Receiver::from_owned_fd_unchecked(doorbell)?,
-        }))
+            doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
+        });
+        HOOKED.with(|hooked| hooked.borrow_mut().push(Rc::clone(&link)));
+        Ok(link)
     }
 
-    /// Makes the runtime's park hooks of this thread work for this port.
-    pub fn hook(self: &Rc<Self>) {
-        HOOKED.with(|hooked| *hooked.borrow_mut() = Some(Rc::clone(self)));
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Carries out what the supervisor wants. Who asked may have gone, and then the answer is for nobody.
+    pub fn obey(&self, command: LinkCommand) {
+        match command {
+            LinkCommand::Switch(next, done) => {
+                self.switch(next);
+                let _ = done.send(());
+            }
+            LinkCommand::Bury(dead) => self.bury(&dead),
+            LinkCommand::Describe(backend, tokens, answer) => {
+                drop(answer.send(self.describe(&backend, &tokens)))
+            }
+        }
     }
 
     /// Takes a slot of the current engine for a request, whose head `build` writes.
@@ -91,7 +130,7 @@ impl IoThread {
         build(&mut head);
         let token =
             self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
-        Ok(Submitted { io: Rc::clone(self), token: Some(token) })
+        Ok(Submitted { link: Rc::clone(self), token: Some(token) })
     }
 
     /// Requests that wait in a pool, that its threads have taken so far, and threads that are idle.
@@ -109,7 +148,7 @@ impl IoThread {
     }
 
     /// What these requests ask for, as far as they are this thread's.
-    pub fn describe(&self, backend: &Arc<Backend>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
+    fn describe(&self, backend: &Arc<Backend>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
         let is_known = self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend));
         let port = self.port.borrow();
         let line = |token: &Token| Some((*token, port.request_line(*token)?));
@@ -129,7 +168,7 @@ impl IoThread {
     }
 
     /// Wakes the tasks whose slots have news. `true` if there were any.
-    pub fn drain(&self) -> bool {
+    fn drain(&self) -> bool {
         if self.port.borrow().in_use() == 0 {
             return false;
         }
@@ -147,14 +186,14 @@ impl IoThread {
     }
 
     /// From now on new requests go to `next`; those of the engines before it are still answered by them.
-    pub fn switch(&self, next: Arc<Backend>) {
+    fn switch(&self, next: Arc<Backend>) {
         // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
         let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
     }
 
     /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.
-    pub fn bury(&self, dead: &Arc<Backend>) {
+    fn bury(&self, dead: &Arc<Backend>) {
         let current = self.current();
         self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
         // What it wrote before its end is still good.
@@ -203,70 +242,67 @@ impl IoThread {
 
 /// For the runtime's `on_thread_park`.
 pub(crate) fn before_park() {
-    with_hooked(IoThread::park);
+    with_hooked(Link::park);
 }
 
 /// For the runtime's `on_thread_unpark`.
 pub(crate) fn after_unpark() {
-    with_hooked(|io| {
-        io.unpark();
-        io.drain();
+    with_hooked(|link| {
+        link.unpark();
+        link.drain();
     });
 }
 
-/// Ends this thread's use of its port.
+/// Ends this thread's use of its links.
 pub(crate) fn unhook() {
-    HOOKED.with(|hooked| hooked.borrow_mut().take());
+    HOOKED.with(|hooked| hooked.borrow_mut().clear());
 }
 
-fn with_hooked(action: impl FnOnce(&IoThread)) {
-    HOOKED.with(|hooked| {
-        if let Some(io) = hooked.borrow().as_ref() {
-            action(io);
-        }
-    });
+fn with_hooked(action: impl Fn(&Link)) {
+    HOOKED.with(|hooked| hooked.borrow().iter().for_each(|link| action(link)));
 }
 
 impl Submitted {
     /// Keeps the request's place until the engine has let go of it.
     pub fn keep(&self, place: Place) {
-        self.io.port.borrow_mut().guard(self.token(), place);
+        self.link.port.borrow_mut().guard(self.token(), place);
     }
 
     /// Puts it on the pool's queue. It has been waiting since `arrival`, by [`regent_wire::clock`].
     pub fn submit(&self, pool: usize, arrival: Duration) -> Result<(), Refused> {
         let in_use = {
-            let mut port = self.io.port.borrow_mut();
+            let mut port = self.link.port.borrow_mut();
             port.submit(self.token(), pool, arrival)?;
+            port.guard_of(self.token()).inspect(|place| place.queued());
             port.in_use()
         };
         if in_use == 1 {
-            self.io.submitted.notify_one();
+            self.link.submitted.notify_one();
         }
-        self.io.pressure.note(|| self.io.is_waiting(pool));
-        // Answers that came meanwhile: under load the runtime may not park for long.
-        self.io.drain();
+        self.link.pressure.note(|| self.link.is_waiting(pool));
+        // Answers that came meanwhile, of all engines: under load the runtime may not park for long.
+        with_hooked(|link| _ = link.drain());
         Ok(())
     }
 
     /// Appends to the request body; returns how much was taken. When it was not all, news comes with the room.
     pub fn write_body(&self, bytes: &[u8]) -> Result<usize, ReadError> {
-        self.io.port.borrow().write_body(self.token(), bytes)
+        self.link.port.borrow().write_body(self.token(), bytes)
     }
 
     /// Says how the request body ended.
     pub fn end_body(&self, state: regent_wire::BodyState) -> Result<(), ReadError> {
-        self.io.port.borrow().end_body(self.token(), state)
+        self.link.port.borrow().end_body(self.token(), state)
     }
 
     /// Whether no thread has taken it yet.
     pub fn is_queued(&self) -> bool {
-        self.io.port.borrow().is_queued(self.token())
+        self.link.port.borrow().is_queued(self.token())
     }
 
     /// The next part of the response, without waiting.
     pub fn try_frame(&self) -> Result<Option<Frame>, ReadError> {
-        self.io.port.borrow().read(self.token())
+        self.link.port.borrow().read(self.token())
     }
 
     /// The next part of the response.
@@ -283,7 +319,7 @@ impl Submitted {
 
     /// Wakes the task when the slot has news. No news can slip through: bits are drained on this thread only.
     pub fn wake_on_news(&self, context: &Context<'_>) {
-        let mut wakers = self.io.wakers.borrow_mut();
+        let mut wakers = self.link.wakers.borrow_mut();
         let waker = &mut wakers[self.token().slot as usize];
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             *waker = Some(context.waker().clone());
@@ -293,8 +329,10 @@ impl Submitted {
     /// The response was read to its end: the slot is free once the script has ended too.
     pub fn finish(mut self) {
         if let Some(token) = self.token.take() {
-            self.io.port.borrow_mut().release(token);
-            self.io.forget(token);
+            self.link.port.borrow_mut().release(token);
+            self.link.forget(token);
+            // While many answers are sent one after the other, no request is submitted.
+            self.link.drain();
         }
     }
 
@@ -303,7 +341,7 @@ impl Submitted {
     }
 }
 
-impl IoThread {
+impl Link {
     fn forget(&self, token: Token) {
         self.wakers.borrow_mut()[token.slot as usize] = None;
     }
@@ -312,8 +350,8 @@ impl IoThread {
 impl Drop for Submitted {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
-            self.io.port.borrow_mut().cancel(token);
-            self.io.forget(token);
+            self.link.port.borrow_mut().cancel(token);
+            self.link.forget(token);
         }
     }
 }

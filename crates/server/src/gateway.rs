@@ -1,19 +1,25 @@
-//! A request's way through PHP: its body in, its answer out.
+//! A request's way through an engine: its body in, its answer out.
 
-use crate::answer::{Answer, Script, Streamed, plain};
+use crate::answer::{Answer, Script, Streamed, TrailerSlot, plain};
+use crate::engine_log::Origin;
 use crate::gate::{Entering, Gate, Passage, Shed};
-use crate::io_thread::{IoThread, Refused, Submitted};
-use crate::response::{Collected, ResponseHeader};
+use crate::kind::EngineKind;
+use crate::link::{Link, Refused, Submitted};
+use crate::response::{self, Collected, ResponseHeader, trailers};
+use crate::service::Ends;
 use crate::spool::Spools;
+use crate::target::Target;
 use crate::upload::{BodyLimits, Prefix, Upload};
-use crate::variables::{Peer, Variables};
-use http::{Response, StatusCode, header};
+use crate::variables::Variables;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
 use hyper::body::Incoming;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
-use regent_handlers::{Exchange, PhpTarget};
-use regent_wire::{BodyState, Completion, Frame, LogLine, ReadError, SubmitError};
+use regent_handlers::Exchange;
+use regent_wire::{BodyState, Completion, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,54 +28,51 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What requests to PHP need on an I/O thread.
-pub(crate) struct PhpGateway {
-    io: Rc<IoThread>,
+/// What requests to engines of one kind need on an I/O thread.
+pub(crate) struct Gateway {
+    link: Rc<Link>,
     gate: Rc<Gate>,
     variables: Variables,
-    limits: PhpLimits,
+    /// Of requests whose route has none of its own.
+    limits: BodyLimits,
     spools: Arc<Spools>,
-    /// Requests that PHP did not answer.
+    /// Requests that no engine answered.
     unanswered: Cell<u64>,
 }
 
-/// Bounds on the body of every request to PHP.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PhpLimits {
-    /// Longest silence within a request body.
-    pub read_body: Duration,
-    /// Bytes of a request body.
-    pub max_body_size: Option<u64>,
-}
-
-/// What a log line of PHP says about the request that it came from.
-pub(crate) struct Origin {
-    script: String,
-    method: String,
-    uri: String,
+/// A request that has come, but for its body.
+pub(crate) struct Arrived<'a> {
+    pub exchange: &'a Exchange,
+    pub ends: &'a Ends,
+    /// How long its head took to come.
+    pub head_time: Duration,
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
 pub(crate) type Answered = (Response<Answer>, Rc<Passage>);
 
-impl PhpGateway {
-    pub fn new(io: Rc<IoThread>, gate: Rc<Gate>, limits: PhpLimits, spools: Arc<Spools>) -> Self {
-        Self { io, gate, variables: Variables::new(), limits, spools, unanswered: Cell::new(0) }
+impl Gateway {
+    pub fn new(link: Rc<Link>, gate: Rc<Gate>, limits: BodyLimits, spools: Arc<Spools>) -> Self {
+        Self { link, gate, variables: Variables::new(), limits, spools, unanswered: Cell::new(0) }
+    }
+
+    pub fn link(&self) -> &Rc<Link> {
+        &self.link
     }
 
     /// Runs the request. Whatever goes wrong becomes an answer. `received` counts the bytes of the body.
     pub async fn run(
         &self,
-        exchange: &Exchange,
-        target: &PhpTarget,
-        peer: &Peer,
+        arrived: Arrived<'_>,
+        target: &impl Target,
         body: Incoming,
         received: &Rc<Cell<u64>>,
     ) -> Answered {
-        let pool = target.worker.map_or(0, |worker| usize::from(worker.0) + 1);
-        let path = exchange.original_uri.path();
-        let passage = self.gate.arrive(pool, path, target.lane.as_deref(), target.deadline);
-        let response = match self.answer(exchange, target, peer, body, received, &passage).await {
+        let path = arrived.exchange.original_uri.path();
+        let delivery = target.delivery();
+        let lane = delivery.lane.as_deref();
+        let passage = self.gate.arrive(target.pool(), path, lane, delivery.deadline, arrived.head_time);
+        let response = match self.answer(&arrived, target, body, received, &passage).await {
             Ok(response) => response,
             Err(failure) => self.failure(&failure, &passage),
         };
@@ -79,40 +82,45 @@ impl PhpGateway {
 
     async fn answer(
         &self,
-        exchange: &Exchange,
-        target: &PhpTarget,
-        peer: &Peer,
+        arrived: &Arrived<'_>,
+        target: &impl Target,
         body: Incoming,
         received: &Rc<Cell<u64>>,
         passage: &Rc<Passage>,
     ) -> Result<Response<Answer>, Failure> {
+        passage.is_permitted().map_err(Failure::Shed)?;
+        let Arrived { exchange, ends, .. } = *arrived;
+        let delivery = target.delivery();
         let limits = BodyLimits {
-            silence: target.request_body_timeout.unwrap_or(self.limits.read_body),
-            size: exchange.max_body_size.or(self.limits.max_body_size),
+            silence: delivery.request_body_timeout.unwrap_or(self.limits.silence),
+            size: exchange.max_body_size.or(self.limits.size),
         };
         let mut upload = Upload::of(body, limits, received).map_err(Failure::Upload)?;
         if let Some(upload) = &mut upload {
             // Boxed, as all that few requests need: what every request carries is little and stays in the cache.
-            let ring = self.io.request_capacity();
-            let read_ahead = Box::pin(upload.read_ahead(target.request_buffering, ring, &self.spools));
+            let ring = self.link.request_capacity();
+            let read_ahead = Box::pin(upload.read_ahead(delivery.request_buffering, ring, &self.spools));
             read_ahead.await.map_err(Failure::Upload)?;
             passage.complete();
+        }
+        let (prefix, length) = upload
+            .as_mut()
+            .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
+        let head = |head: &mut _| self.variables.write(head, exchange, target, &ends.peer, length);
+        if prefix.complete && target.is_answered_here(exchange) {
+            return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }
         let place = match passage.enter() {
             Entering::Entered(place) => place,
             Entering::Waiting(turn) => turn.await.map_err(Failure::Shed)?,
         };
-        passage.admit(|| self.io.queue(passage.pool())).map_err(Failure::Shed)?;
-        let (prefix, length) = upload
-            .as_mut()
-            .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
-        let head = |head: &mut _| self.variables.write(head, exchange, target, peer, length);
-        let submitted = self.io.acquire(length, head)?;
+        passage.admit(|| self.link.queue(passage.pool())).map_err(Failure::Shed)?;
+        let submitted = self.link.acquire(length, head)?;
         queue(&submitted, &prefix, place, passage)?;
         let mut collected = Collected::default();
-        let frames = self.first_frames(&submitted, &mut upload, &mut collected, exchange, target);
+        let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target);
         within(passage, &submitted, pin!(frames)).await?;
-        self.respond(collected, submitted, upload, passage, || Origin::new(exchange, target))
+        self.respond(collected, submitted, upload, passage, exchange, target)
     }
 
     /// The answer of what has come: whole, or streamed as the rest of it comes.
@@ -122,26 +130,59 @@ impl PhpGateway {
         submitted: Submitted,
         upload: Option<Box<Upload>>,
         passage: &Rc<Passage>,
-        origin: impl FnOnce() -> Origin,
+        exchange: &Exchange,
+        target: &impl Target,
     ) -> Result<Response<Answer>, Failure> {
-        let Collected { head, body, end } = collected;
-        let head = head.ok_or(Failure::Engine(ReadError::Lost))?;
-        let body = match end {
-            None => {
-                let script = Script { submitted, upload, origin: origin(), passage: Rc::clone(passage) };
-                Answer::Streamed(Streamed::start(&self.spools, body, script))
-            }
-            Some(end) => {
-                submitted.finish();
-                end.timing.into_iter().for_each(|timing| passage.executed(timing));
-                match end.completion {
-                    // A head alone, and then the end of the script: nothing is known to be missing.
-                    Completion::Complete => Answer::whole(body),
-                    Completion::Truncated => Answer::Streamed(Streamed::broken(&self.spools, body)),
-                }
-            }
+        let Collected { head, body, trailers, end } = collected;
+        let mut head = head.ok_or(Failure::Engine(ReadError::Lost))?;
+        let Some(end) = end else {
+            let slot = head.announce_trailers(&exchange.headers).then(|| TrailerSlot::new(trailers.into()));
+            let origin = Origin::new(exchange, target.subject());
+            let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: slot };
+            return Ok(head.into_response(Answer::Streamed(Streamed::start(&self.spools, body, script))));
         };
-        Ok(head.into_response(body))
+        submitted.finish();
+        end.timing.into_iter().for_each(|timing| passage.executed(timing));
+        Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
+    }
+
+    fn respond_whole(
+        &self,
+        head: ResponseHeader,
+        body: VecDeque<Bytes>,
+        trailers: Option<Box<HeaderMap>>,
+        completion: Completion,
+        exchange: &Exchange,
+    ) -> Response<Answer> {
+        match completion {
+            Completion::Complete => head.into_whole(body, trailers, &exchange.headers),
+            // A head alone, and then the end of the script: nothing is known to be missing.
+            Completion::Truncated => {
+                head.into_response(Answer::Streamed(Streamed::broken(&self.spools, body)))
+            }
+        }
+    }
+
+    /// The answer of a handler that runs on this thread.
+    fn answer_here(
+        &self,
+        exchange: &Exchange,
+        target: &impl Target,
+        write: impl FnOnce(&mut HeadBuilder),
+        body: Bytes,
+        passage: &Passage,
+    ) -> Result<Response<Answer>, Failure> {
+        let mut head = HeadBuilder::new();
+        write(&mut head);
+        let head =
+            Head::parse(head.build(Some(body.len() as u64))).expect("invariant: it was built as a head");
+        let began = clock::now();
+        let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
+        let execution = clock::now().saturating_sub(began);
+        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None });
+        let lost = Failure::Engine(ReadError::Lost);
+        let (Some(head), Some(end)) = (head, end) else { return Err(lost) };
+        Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
     }
 
     /// Reads up to the head and what is there behind it, while the rest of the request body goes in.
@@ -150,21 +191,24 @@ impl PhpGateway {
         submitted: &Submitted,
         upload: &mut Option<Box<Upload>>,
         collected: &mut Collected,
-        exchange: &Exchange,
-        target: &PhpTarget,
+        arrived: &Arrived<'_>,
+        target: &impl Target,
     ) -> Result<(), Failure> {
+        let Arrived { exchange, ends, .. } = *arrived;
         poll_fn(|context| {
             if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
                 return Poll::Ready(Err(Failure::Upload(status)));
             }
             loop {
                 match submitted.try_frame() {
-                    Ok(Some(Frame::Head(frame))) => collected.head = Some(ResponseHeader::new(&frame)),
+                    Ok(Some(Frame::Head(frame))) => collected.head = Some(ResponseHeader::of(&frame)),
                     Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes),
                     Ok(Some(Frame::End(end))) => collected.end = Some(end),
-                    Ok(Some(Frame::Log(line))) => Origin::new(exchange, target).log(&line),
-                    // hyper cannot send 1xx answers but 100, which it sends by itself.
-                    Ok(Some(Frame::Informational(_))) => {}
+                    Ok(Some(Frame::Log(line))) => Origin::new(exchange, target.subject()).log(&line),
+                    Ok(Some(Frame::Informational(frame))) => {
+                        response::send_interim(&ends.interim, exchange.version, &frame);
+                    }
+                    Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,
                     Ok(None) => {
                         submitted.wake_on_news(context);
@@ -209,7 +253,12 @@ impl PhpGateway {
         let count = self.unanswered.get() + 1;
         self.unanswered.set(count);
         if count <= 10 || count % 1000 == 0 {
-            tracing::warn!(%reason, count, "a request was not answered by PHP");
+            match self.link.kind() {
+                EngineKind::Php => tracing::warn!(%reason, count, "a request was not answered by PHP"),
+                EngineKind::Native => {
+                    tracing::warn!(%reason, count, "a request was not answered by a native module");
+                }
+            }
         }
     }
 }
@@ -261,7 +310,7 @@ fn unavailable(retry_after: Duration) -> Response<Answer> {
     response
 }
 
-/// Why there is no answer of PHP's.
+/// Why there is no answer of an engine's.
 enum Failure {
     Upload(StatusCode),
     Shed(Shed),
@@ -272,28 +321,5 @@ enum Failure {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
-    }
-}
-
-impl Origin {
-    pub fn new(exchange: &Exchange, target: &PhpTarget) -> Self {
-        Self {
-            script: target.script_filename().display().to_string(),
-            method: exchange.method.to_string(),
-            uri: exchange.original_uri.to_string(),
-        }
-    }
-
-    /// PHP's levels are syslog's.
-    pub fn log(&self, line: &LogLine) {
-        let message = String::from_utf8_lossy(&line.message);
-        let context = String::from_utf8_lossy(&line.context);
-        let Self { script, method, uri } = self;
-        match line.level {
-            0..=3 => tracing::error!(target: "php", script, method, uri, %context, "{message}"),
-            4 => tracing::warn!(target: "php", script, method, uri, %context, "{message}"),
-            5 | 6 => tracing::info!(target: "php", script, method, uri, %context, "{message}"),
-            _ => tracing::debug!(target: "php", script, method, uri, %context, "{message}"),
-        }
     }
 }

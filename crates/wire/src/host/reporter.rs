@@ -1,12 +1,12 @@
 //! Sends events to the server.
 
-use regent_wire::control::{self, Event};
+use crate::control::{self, Event};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest time that a PHP thread waits for a server that does not read.
+/// Longest time that a thread waits for a server that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The writing side of the control socket.
@@ -21,7 +21,7 @@ impl Reporter {
     }
 
     /// An event that cannot be sent is dropped: either the server is gone, and so is this process soon, or it is
-    /// stuck, and waiting would stop PHP too.
+    /// stuck, and waiting would stop the requests too.
     pub fn send(&self, event: &Event) {
         let line = control::encode(event);
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,105 @@
+//! A request in the shared memory, as modules see it.
+
+use regent_modules::{Completion, Exchange, Fields, Gone, Head, Level};
+use regent_wire::{self as wire, ClientGone, EngineThread, HeadKind};
+
+/// Bytes of an encoded head beside its fields, and of each field beside its name and value.
+const HEAD_OVERHEAD: usize = 64;
+const FIELD_OVERHEAD: usize = 8;
+
+/// A request's head apart from its slot, so that it can be read while the answer is written. Used again for the next.
+#[derive(Default)]
+pub struct CopiedHead(Vec<u8>);
+
+/// A head, to be asked.
+pub struct ReadHead<'a>(wire::Head<'a>);
+
+/// The request that a thread runs.
+pub struct SlotExchange<'a> {
+    thread: &'a mut EngineThread,
+}
+
+impl CopiedHead {
+    pub fn copy(&mut self, head: &wire::Head<'_>) {
+        head.copy_to(&mut self.0);
+    }
+
+    pub fn read(&self) -> ReadHead<'_> {
+        ReadHead(wire::Head::parse(&self.0).expect("invariant: a copy has the prefix of a head"))
+    }
+}
+
+impl Head for ReadHead<'_> {
+    fn variable(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.value(name)
+    }
+
+    fn next_variable(&self, cursor: &mut usize) -> Option<(&[u8], &[u8])> {
+        self.0.next_of_request(cursor)
+    }
+
+    fn body_length(&self) -> Option<u64> {
+        self.0.body_length
+    }
+}
+
+impl<'a> SlotExchange<'a> {
+    pub fn new(thread: &'a mut EngineThread) -> Self {
+        Self { thread }
+    }
+
+    fn fits(&self, fields: &Fields) -> bool {
+        let size: usize = fields.iter().map(|(name, value)| name.len() + value.len() + FIELD_OVERHEAD).sum();
+        size + HEAD_OVERHEAD <= self.thread.max_head()
+    }
+}
+
+impl Exchange for SlotExchange<'_> {
+    fn read_body(&mut self, buffer: &mut [u8]) -> Result<usize, Gone> {
+        self.thread.read_body(buffer).map_err(|_| Gone)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.thread.client_gone()
+    }
+
+    fn head(&mut self, status: u16, fields: &Fields) -> Result<(), Gone> {
+        if !self.fits(fields) {
+            self.log(Level::Error, "the response head is too large for a slot; the client is answered 500");
+            return self
+                .thread
+                .head(HeadKind::Final, 500, b"", std::iter::empty())
+                .map_err(|ClientGone| Gone);
+        }
+        self.thread.head(HeadKind::Final, status, b"", fields.iter()).map_err(|ClientGone| Gone)
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+        self.thread.body(bytes).map_err(|ClientGone| Gone)
+    }
+
+    fn publish(&mut self) {
+        self.thread.publish();
+    }
+
+    fn trailers(&mut self, fields: &Fields) -> Result<(), Gone> {
+        if !self.fits(fields) {
+            self.log(Level::Error, "the trailers are too large for a slot and are left out");
+            return Ok(());
+        }
+        self.thread.trailers(fields.iter()).map_err(|ClientGone| Gone)
+    }
+
+    fn end(&mut self, completion: Completion) -> Result<(), Gone> {
+        let completion = match completion {
+            Completion::Complete => wire::Completion::Complete,
+            Completion::BrokenOff => wire::Completion::Truncated,
+        };
+        self.thread.end(completion).map_err(|ClientGone| Gone)
+    }
+
+    fn log(&mut self, level: Level, message: &str) {
+        // Nobody reads the lines of a request that was given up.
+        let _ = self.thread.log(level as u8, message.as_bytes(), b"");
+    }
+}

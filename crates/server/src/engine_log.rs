@@ -1,0 +1,53 @@
+//! Lines that engines have for the log.
+
+use crate::kind::EngineKind;
+use crate::target::Subject;
+use regent_handlers::Exchange;
+use regent_wire::LogLine;
+
+/// Logs at one of syslog's levels. (The target of an event has to be known to the compiler.)
+macro_rules! log_at {
+    ($level:expr, $target:literal, $($line:tt)*) => {
+        match $level {
+            0..=3 => tracing::error!(target: $target, $($line)*),
+            4 => tracing::warn!(target: $target, $($line)*),
+            5 | 6 => tracing::info!(target: $target, $($line)*),
+            _ => tracing::debug!(target: $target, $($line)*),
+        }
+    };
+}
+
+/// What a line says about the request that it came from.
+pub(crate) struct Origin {
+    subject: Subject,
+    method: String,
+    uri: String,
+}
+
+impl Origin {
+    pub fn new(exchange: &Exchange, subject: Subject) -> Self {
+        Self { subject, method: exchange.method.to_string(), uri: exchange.original_uri.to_string() }
+    }
+
+    pub fn log(&self, line: &LogLine) {
+        let message = String::from_utf8_lossy(&line.message);
+        let context = String::from_utf8_lossy(&line.context);
+        let Self { subject, method, uri } = self;
+        match subject {
+            Subject::Script(script) => {
+                log_at!(line.level, "php", script, method, uri, %context, "{message}");
+            }
+            Subject::Service(service) => {
+                log_at!(line.level, "native", service, method, uri, %context, "{message}");
+            }
+        }
+    }
+}
+
+/// A line that belongs to no request.
+pub(crate) fn log(kind: EngineKind, level: u8, message: &str) {
+    match kind {
+        EngineKind::Php => log_at!(level, "php", "{message}"),
+        EngineKind::Native => log_at!(level, "native", "{message}"),
+    }
+}

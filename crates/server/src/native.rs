@@ -1,0 +1,93 @@
+//! Requests to native services: an engine runs their handlers, or the server itself those that never block.
+
+mod inlined;
+mod renewal;
+
+use crate::gateway::{Answered, Arrived, Gateway};
+use crate::link::Link;
+use crate::response::Collected;
+use crate::target::{Subject, Target};
+use crate::variables::keys;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use inlined::{CallHere, InlinedCaller};
+use regent_handlers::{Delivery, Exchange, NativeTarget};
+use regent_wire::{Head, HeadBuilder};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub(crate) use inlined::Inlined;
+pub(crate) use renewal::{Renewal, drop_elsewhere, load};
+
+/// What requests to native services need on an I/O thread.
+pub(crate) struct NativeGateway {
+    gateway: Gateway,
+    /// Names of the services, by their ids.
+    services: Vec<String>,
+    inlined: RefCell<InlinedCaller>,
+}
+
+/// A request to a service.
+struct Call<'a> {
+    target: &'a NativeTarget,
+    service: &'a str,
+    inlined: &'a RefCell<InlinedCaller>,
+}
+
+impl NativeGateway {
+    pub fn new(gateway: Gateway, services: Vec<String>, inlined: Arc<Inlined>) -> Self {
+        Self { gateway, services, inlined: RefCell::new(InlinedCaller::new(inlined)) }
+    }
+
+    pub fn link(&self) -> &Rc<Link> {
+        self.gateway.link()
+    }
+
+    /// Handlers that run in the server come from these modules from now on. Returns those before.
+    pub fn replace_inlined(&self, inlined: Arc<Inlined>) -> Arc<Inlined> {
+        self.inlined.replace(InlinedCaller::new(inlined)).into_modules()
+    }
+
+    /// As [`Gateway::run`].
+    pub async fn run(
+        &self,
+        arrived: Arrived<'_>,
+        target: &NativeTarget,
+        body: Incoming,
+        received: &Rc<Cell<u64>>,
+    ) -> Answered {
+        let service = &self.services[usize::from(target.service.0)];
+        let call = Call { target, service, inlined: &self.inlined };
+        self.gateway.run(arrived, &call, body, received).await
+    }
+}
+
+impl Target for Call<'_> {
+    fn pool(&self) -> usize {
+        usize::from(self.target.service.0)
+    }
+
+    fn delivery(&self) -> &Delivery {
+        &self.target.delivery
+    }
+
+    /// The path belongs to the module's routes as a whole: no part of it is the name of a script.
+    fn write(&self, head: &mut HeadBuilder, exchange: &Exchange) {
+        head.known(keys::SCRIPT_NAME, b"");
+        head.known(keys::PATH_INFO, exchange.path());
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Service(self.service.to_owned())
+    }
+
+    fn is_answered_here(&self, exchange: &Exchange) -> bool {
+        self.inlined.borrow().answers(self.target.service, exchange)
+    }
+
+    fn answer_here(&self, exchange: &Exchange, head: Head<'_>, body: Bytes) -> Collected {
+        let call = CallHere { service: self.target.service, name: self.service, exchange, head, body };
+        self.inlined.borrow_mut().answer(call)
+    }
+}

@@ -1,0 +1,66 @@
+//! What a request asks of an engine: which pool, how it is delivered, and the variables that say what is to run.
+
+use crate::response::Collected;
+use crate::variables::keys;
+use bytes::Bytes;
+use regent_handlers::{Delivery, Exchange, PhpTarget};
+use regent_wire::{Head, HeadBuilder};
+use std::os::unix::ffi::OsStrExt;
+
+/// A request's aim, of one kind of engine. Known to the compiler, so that requests to PHP pay nothing for the others.
+pub(crate) trait Target {
+    /// An index into the pools of the kind.
+    fn pool(&self) -> usize;
+
+    fn delivery(&self) -> &Delivery;
+
+    /// Writes the variables that say what is to run.
+    fn write(&self, head: &mut HeadBuilder, exchange: &Exchange);
+
+    /// For the log.
+    fn subject(&self) -> Subject;
+
+    /// Whether the server answers it itself, once its body is there.
+    fn is_answered_here(&self, _exchange: &Exchange) -> bool {
+        false
+    }
+
+    /// The answer to a request that [is answered here](Self::is_answered_here). `head`: as an engine would get it.
+    fn answer_here(&self, _exchange: &Exchange, _head: Head<'_>, _body: Bytes) -> Collected {
+        Collected::default()
+    }
+}
+
+/// What runs.
+pub(crate) enum Subject {
+    /// The script's path.
+    Script(String),
+    /// The native service's name.
+    Service(String),
+}
+
+impl Target for PhpTarget {
+    fn pool(&self) -> usize {
+        self.worker.map_or(0, |worker| usize::from(worker.0) + 1)
+    }
+
+    fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    fn write(&self, head: &mut HeadBuilder, _: &Exchange) {
+        head.known(keys::DOCUMENT_ROOT, self.document_root().as_os_str().as_bytes());
+        head.known(keys::SCRIPT_FILENAME, self.script_filename().as_os_str().as_bytes());
+        head.known(keys::SCRIPT_NAME, self.script_name());
+        head.known(keys::DOCUMENT_URI, self.script_name());
+        head.known(keys::PHP_SELF, self.url_path());
+        if !self.path_info().is_empty() {
+            head.known(keys::PATH_INFO, self.path_info());
+            head.known(keys::PATH_TRANSLATED, &self.path_translated());
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Script(self.script_filename().display().to_string())
+    }
+}

@@ -1,0 +1,149 @@
+//! The threads of an engine: started side by side, at the beginning and whenever the server orders more, until each
+//! is told to end.
+
+use crate::control::{Event, Order, ThreadStart};
+use crate::host::Reporter;
+use crate::host::heap::Heap;
+use crate::{Engine, EngineThread};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Recursion of scripts and of modules needs a real stack, in bytes; only what is touched costs memory.
+const STACK: usize = 16 * 1024 * 1024;
+/// How often the engine looks whether it is to drain, while it has no thread.
+const DRAIN_LOOK: Duration = Duration::from_millis(100);
+/// Bytes of a thread's name that the kernel shows.
+const MOST_NAME: usize = 15;
+
+/// What the threads do.
+pub trait Work: Send + Sync + 'static {
+    /// What a thread of this pool is called; `None` if there is no such pool.
+    fn name(&self, pool: u16) -> Option<&str>;
+    /// Answers requests until the thread must end.
+    fn run(&self, thread: EngineThread, readiness: Readiness);
+}
+
+/// The threads of this process.
+pub struct Crew {
+    engine: Arc<Engine>,
+    reporter: Arc<Reporter>,
+    work: Box<dyn Work>,
+    /// Threads of the beginning that have not asked for a request yet.
+    not_ready: Arc<AtomicUsize>,
+    running: Mutex<usize>,
+    ended: Condvar,
+    heap: Heap,
+}
+
+/// Says that a thread is about to ask for its first request.
+pub struct Readiness {
+    /// `None` of a thread that was not among the first.
+    not_ready: Option<Arc<AtomicUsize>>,
+    reporter: Arc<Reporter>,
+}
+
+impl Readiness {
+    /// The last of the first threads tells the server. Later calls do nothing.
+    pub fn announce(&mut self) {
+        let Some(not_ready) = self.not_ready.take() else { return };
+        if not_ready.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.reporter.send(&Event::Ready);
+        }
+    }
+}
+
+impl Crew {
+    /// Starts the first threads.
+    pub fn start(
+        engine: Arc<Engine>,
+        first: Vec<ThreadStart>,
+        reporter: Arc<Reporter>,
+        work: impl Work,
+    ) -> Arc<Self> {
+        let crew = Arc::new(Self {
+            engine,
+            reporter,
+            work: Box::new(work),
+            not_ready: Arc::new(AtomicUsize::new(first.len())),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+            heap: Heap::default(),
+        });
+        for thread in first {
+            crew.spawn(thread, Some(Arc::clone(&crew.not_ready)));
+        }
+        crew
+    }
+
+    /// Carries out the server's orders, those from before the first threads among them.
+    pub fn obey(self: &Arc<Self>, orders: mpsc::Receiver<Order>) {
+        let crew = Arc::clone(self);
+        let carry_out = move || {
+            for Order::Start { threads } in orders {
+                threads.into_iter().for_each(|thread| crew.spawn(thread, None));
+            }
+        };
+        thread::Builder::new().name("orders".into()).spawn(carry_out).expect("a thread can be made at start");
+    }
+
+    /// Returns when the engine was told to drain and all threads have ended.
+    pub fn wait(&self) {
+        let mut running = self.count();
+        while *running > 0 || !self.engine.region().is_draining() {
+            // Nobody tells a process without threads that it is to drain.
+            running = self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, start: ThreadStart, not_ready: Option<Arc<AtomicUsize>>) {
+        let Some(name) = self.work.name(start.pool) else { return };
+        let builder = thread::Builder::new().name(thread_name(name, start.index)).stack_size(STACK);
+        let readiness = Readiness { not_ready, reporter: Arc::clone(&self.reporter) };
+        *self.count() += 1;
+        let crew = Arc::clone(self);
+        let spawned = builder.spawn(move || {
+            // Dropped when the thread ends, also by a panic, which the hook has logged.
+            let _running = Running { crew: &crew, index: start.index };
+            let (index, pool) = (usize::from(start.index), usize::from(start.pool));
+            crew.work.run(EngineThread::new(Arc::clone(&crew.engine), index, pool), readiness);
+        });
+        if let Err(error) = spawned {
+            self.one_less(start.index, Some(error.to_string()));
+        }
+    }
+
+    fn one_less(&self, index: u16, error: Option<String>) {
+        self.reporter.send(&Event::ThreadEnded { index, error });
+        *self.count() -= 1;
+        self.ended.notify_all();
+    }
+
+    /// A thread that panics while it counts leaves a number.
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that has not ended.
+struct Running<'a> {
+    crew: &'a Crew,
+    index: u16,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.crew.heap.give_back();
+        self.crew.one_less(self.index, None);
+    }
+}
+
+/// As the kernel shows it, with the number at the end.
+fn thread_name(base: &str, number: u16) -> String {
+    let number = format!("-{number}");
+    let mut name: String =
+        base.chars().filter(|c| c.is_ascii_graphic()).take(MOST_NAME - number.len()).collect();
+    name.push_str(&number);
+    name
+}

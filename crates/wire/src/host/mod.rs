@@ -1,0 +1,124 @@
+//! What the process of every engine in Rust does besides its requests: takes what the server gave it, tells the server
+//! what happens, starts and counts its threads.
+
+mod courtesy;
+mod crew;
+mod heap;
+mod reporter;
+
+pub use courtesy::{Courtesy, Neighbours};
+pub use crew::{Crew, Readiness, Work};
+pub use reporter::Reporter;
+
+use crate::control::{self, Order, Start, descriptors};
+use crate::{Engine, Region, RegionError};
+use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, mpsc};
+
+/// This process, as the server has started it.
+pub struct Host {
+    pub engine: Arc<Engine>,
+    pub start: Start,
+    pub reporter: Arc<Reporter>,
+    /// What the server has ordered and goes on ordering.
+    pub orders: mpsc::Receiver<Order>,
+}
+
+/// The process was not started by a server, or by one that this engine does not fit.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    #[error(
+        "this program is started by `regent`, which passes it everything it needs; see `regent run --help`"
+    )]
+    Arguments,
+    #[error("file descriptor {0} is not open: this program is started by `regent`")]
+    NotInherited(RawFd),
+    #[error("reading the start message: {0}")]
+    Socket(#[from] io::Error),
+    #[error("understanding the start message: {0}")]
+    Start(#[from] serde_json::Error),
+    #[error(transparent)]
+    Region(#[from] RegionError),
+}
+
+impl Host {
+    /// Takes over what the server gave. Once, at the start of the process, before any other thread runs: from then on
+    /// the process dies with its server and of every fault.
+    pub fn attach() -> Result<Self, HostError> {
+        if std::env::args_os().len() > 1 {
+            return Err(HostError::Arguments);
+        }
+        die_with_server()?;
+        die_of_faults();
+        let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
+        let mut lines = BufReader::new(socket.try_clone()?);
+        let start = read_start(&mut lines)?;
+        let engine = Arc::new(open_engine()?);
+        let reporter = Arc::new(Reporter::new(socket)?);
+        let (sender, orders) = mpsc::channel();
+        follow_server(lines, sender);
+        Ok(Self { engine, start, reporter, orders })
+    }
+}
+
+/// A server that is killed takes its engines with it, whatever they are doing.
+fn die_with_server() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // A Ctrl-C on the terminal is for the server, which drains its engines.
+    let _ = rustix::process::setpgid(None, None);
+    Ok(())
+}
+
+/// Rust's handler looks for overflows of its own stacks and lets a signal that was sent, not raised, pass; an engine
+/// that gets one must end, so that the next can start.
+fn die_of_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: law 7: sets a default disposition, before any other thread runs.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// A descriptor that the server opened for us.
+fn inherited(number: RawFd) -> Result<OwnedFd, HostError> {
+    // SAFETY: law 5: only asks whether the number is open.
+    let open = rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) }).is_ok();
+    if !open {
+        return Err(HostError::NotInherited(number));
+    }
+    // SAFETY: law 5: the server opened it for us, and nothing else in this process uses it.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    // Children of scripts and modules must not hold the server's memory and sockets.
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(io::Error::from)?;
+    Ok(fd)
+}
+
+fn read_start(lines: &mut impl BufRead) -> Result<Start, HostError> {
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    Ok(control::decode(&line)?)
+}
+
+fn open_engine() -> Result<Engine, HostError> {
+    let region = Region::open(inherited(descriptors::MEMORY)?)?;
+    let doorbells = (0..region.geometry().io_threads as RawFd)
+        .map(|io| inherited(descriptors::DOORBELLS + io))
+        .collect::<Result<_, _>>()?;
+    Ok(Engine::new(region, doorbells))
+}
+
+/// Passes on what the server orders. When the socket ends, so does this process, in whatever state it is.
+fn follow_server(lines: BufReader<UnixStream>, orders: mpsc::Sender<Order>) {
+    let follow = move || {
+        for line in lines.lines().map_while(Result::ok) {
+            // A server of another build has been refused by the version of its memory.
+            let Ok(order) = control::decode(&line) else { break };
+            // Its receiver is gone when this process ends anyway.
+            let _ = orders.send(order);
+        }
+        // SAFETY: law 4: ends the process without unwinding or running handlers of PHP or of modules.
+        unsafe { libc::_exit(0) }
+    };
+    std::thread::Builder::new().name("control".into()).spawn(follow).expect("a thread can be made at start");
+}
