@@ -18,7 +18,7 @@ help: ## list the targets
 run: build ## build everything and serve the demo with its dashboard (PORT=… and ADMIN_PORT=… choose where)
 	@PORT='$(PORT)' ADMIN_PORT='$(ADMIN_PORT)' exec tools/demo '$(TARGET)/release/regent'
 
-build: setup ## build the release binaries, regent and regent-php
+build: setup ## build the release binaries: regent, regent-php and regent-native
 	@$(with_php) cargo build --release
 
 php: setup ## build the thread-safe PHP, or say where it is
