@@ -28,7 +28,7 @@ pub fn suites(suites: &[Suite], options: &SuiteOptions, length: Length) -> Resul
         eprintln!("\n{}", suite.title());
         let (contenders, others) = contenders(suite, options, &ground.externals);
         for contender in others {
-            eprintln!("{contender} has not all that is asked for here, and is left out");
+            eprintln!("{contender} is left out: it does not answer all that is asked here");
         }
         if contenders.is_empty() {
             continue;

@@ -154,8 +154,9 @@ impl ServerKind {
     /// Whether it has this script, or what does the same.
     pub fn has(self, script: Script) -> bool {
         match self {
-            Self::Native | Self::NativeInline => matches!(script, Script::Hello | Script::Sleep),
-            Self::Respond => script == Script::Hello,
+            Self::Native => matches!(script, Script::Hello | Script::Sleep),
+            // What sleeps may not run inline.
+            Self::NativeInline | Self::Respond => script == Script::Hello,
             _ => true,
         }
     }

@@ -31,29 +31,25 @@ pub const SERVICE: &str = "data";
 /// Time that the compiler may take.
 const COMPILATION: Duration = Duration::from_secs(120);
 
-/// A compiled module.
-#[derive(Debug)]
-pub struct Module {
-    pub library: PathBuf,
-    /// The compiler, for the list of software.
-    pub compiler: String,
+/// Where the library is, once it is compiled.
+pub fn library(site: &Site) -> PathBuf {
+    site.path().join(DIRECTORY).join(LIBRARY)
 }
 
-/// The module of this run, compiled when it is asked for first. An error says what is missing; what the compiler has
-/// to say itself goes to standard error.
-pub fn compiled(site: &Site, interrupt: &Interrupt) -> Result<Module> {
+/// Compiles the module when it is asked for first in a run; returns the compiler's name and version. An error says what
+/// is missing; what the compiler has to say itself goes to standard error.
+pub fn compile_once(site: &Site, interrupt: &Interrupt) -> Result<String> {
     let compiler = find(COMPILER).with_context(|| {
         format!(
             "there is no {COMPILER} to compile the native module with; install the package {COMPILER_PACKAGE}, or \
              leave native and native-inline out of --servers"
         )
     })?;
-    let directory = site.path().join(DIRECTORY);
-    let library = directory.join(LIBRARY);
-    if !library.exists() {
-        compile(&compiler, &directory, interrupt).context("the native module could not be compiled")?;
+    if !library(site).exists() {
+        compile(&compiler, &site.path().join(DIRECTORY), interrupt)
+            .context("the native module could not be compiled")?;
     }
-    Ok(Module { library, compiler: version_line(&compiler, "--version") })
+    Ok(version_line(&compiler, "--version"))
 }
 
 fn compile(compiler: &Path, directory: &Path, interrupt: &Interrupt) -> Result<()> {
@@ -76,12 +72,12 @@ mod tests {
     #[test]
     fn the_module_is_compiled_once_in_a_run() {
         let site = Site::create().expect("a directory");
-        let module = compiled(&site, &Interrupt::default()).expect("the machine has a compiler");
-        let made = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).expect("it exists");
-        let first = made(&module.library);
-        assert_eq!(fs::read(&module.library).expect("readable")[..4], *b"\x7fELF");
-        let again = compiled(&site, &Interrupt::default()).expect("it is there");
-        assert_eq!((made(&again.library), again.compiler), (first, module.compiler));
+        compile_once(&site, &Interrupt::default()).expect("the machine has a compiler");
+        let made = || fs::metadata(library(&site)).and_then(|data| data.modified()).expect("it exists");
+        let first = made();
+        assert_eq!(fs::read(library(&site)).expect("readable")[..4], *b"\x7fELF");
+        compile_once(&site, &Interrupt::default()).expect("it is there");
+        assert_eq!(made(), first);
     }
 
     #[test]
@@ -90,6 +86,6 @@ mod tests {
         let directory = site.path().join(DIRECTORY);
         let error = compile(Path::new("false"), &directory, &Interrupt::default()).expect_err("it fails");
         assert!(error.to_string().contains("false has failed"), "{error}");
-        assert!(!directory.join(LIBRARY).exists());
+        assert!(!library(&site).exists());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::module::{self, Module};
+use super::module;
 use super::programs::version_line;
 use super::{
     MOST_ADDRESSES, Parts, Paths, PhpThreads, Plan, Pool, Tuning, addresses, configure, free_port,
@@ -50,12 +50,12 @@ pub fn start(mode: Mode, tuning: Tuning, plan: &Plan) -> Result<Parts> {
     let program = plan.regent.as_ref().context("no regent binary was chosen")?;
     let directory = plan.site.server_directory(mode.name())?;
     let port = free_port(MOST_ADDRESSES)?;
-    let module = mode.is_native().then(|| module::compiled(plan.site, plan.interrupt)).transpose()?;
+    let compiler = mode.is_native().then(|| module::compile_once(plan.site, plan.interrupt)).transpose()?;
     let pool = match tuning {
         Tuning::Best => Some(plan.pool),
         Tuning::Default => None,
     };
-    let mut lines = mode.lines(plan.site, module.as_ref(), pool);
+    let mut lines = mode.lines(plan.site, pool);
     lines.options += &deadline(plan.deadline);
     let (config, kept) = configure(plan.site, &directory, "Caddyfile", &caddyfile(plan.site, &lines, port))?;
     validate(program, &config, plan)?;
@@ -73,9 +73,7 @@ pub fn start(mode: Mode, tuning: Tuning, plan: &Plan) -> Result<Parts> {
         php_threads: mode.threads(),
         banner: None,
         sapi: None,
-        software: once(version_line(program, "version"))
-            .chain(module.map(|module| module.compiler))
-            .collect(),
+        software: once(version_line(program, "version")).chain(compiler).collect(),
         configuration: vec![kept],
     })
 }
@@ -103,8 +101,8 @@ impl Mode {
                 upload: under_worker("/upload"),
                 ..Paths::classic()
             },
-            Self::Native(_) => Paths {
-                sleep: Some("/sleep".to_owned()),
+            Self::Native(place) => Paths {
+                sleep: (place == Place::Engine).then(|| "/sleep".to_owned()),
                 ..Paths::hello_alone(format!("/data/{}", BODY.len()))
             },
             Self::Respond => Paths::hello_alone("/".to_owned()),
@@ -128,17 +126,14 @@ impl Mode {
     }
 
     /// Without a pool, Regent chooses the number of threads.
-    fn lines(self, site: &Site, module: Option<&Module>, pool: Option<Pool>) -> Lines {
+    fn lines(self, site: &Site, pool: Option<Pool>) -> Lines {
         match self {
             Self::Classic => Lines {
                 options: pool.map_or(String::new(), |pool| numbers("num_threads", pool, 0)),
                 handler: "php_server\n".to_owned(),
             },
             Self::Worker => Lines { options: worker(site, pool), handler: "php_server\n".to_owned() },
-            Self::Native(place) => {
-                let module = module.expect("invariant: it was compiled for this mode");
-                Lines { options: IDLE_PHP.to_owned(), handler: native(&module.library, place, pool) }
-            }
+            Self::Native(place) => Lines { options: IDLE_PHP.to_owned(), handler: native(site, place, pool) },
             Self::Respond => Lines { options: IDLE_PHP.to_owned(), handler: format!("respond \"{BODY}\"\n") },
         }
     }
@@ -161,13 +156,13 @@ fn worker(site: &Site, pool: Option<Pool>) -> String {
 
 /// The module promises never to block for answers up to `largest`; whether they run inline is the site's choice, so that
 /// nothing else differs.
-fn native(library: &Path, place: Place, pool: Option<Pool>) -> String {
+fn native(site: &Site, place: Place, pool: Option<Pool>) -> String {
     let threads = pool.map_or(String::new(), |pool| numbers("threads", pool, 0));
     let place = match place {
         Place::Engine => "",
         Place::Inline => "inline\n",
     };
-    format!("native \"{}\" {{\n{threads}{place}config largest 65536\n}}\n", library.display())
+    format!("native \"{}\" {{\n{threads}{place}config largest 65536\n}}\n", module::library(site).display())
 }
 
 fn deadline(deadline: Option<Duration>) -> String {
@@ -230,16 +225,13 @@ fn indented(lines: &str, mut depth: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     const FIXED: Option<Pool> = Some(Pool::Fixed(8));
 
     fn text(mode: Mode, pool: Option<Pool>, deadline_ms: Option<u64>) -> String {
         let site = Site::create().expect("a directory");
-        let module = Module { library: PathBuf::from("/d/libdata.so"), compiler: String::new() };
-        let mut lines = mode.lines(&site, Some(&module), pool);
+        let mut lines = mode.lines(&site, pool);
         lines.options += &deadline(deadline_ms.map(Duration::from_millis));
         site.anonymize(&caddyfile(&site, &lines, 8080))
     }
@@ -253,7 +245,8 @@ mod tests {
             "\t\tnum_threads 9\n\t\tworker {\n\t\t\tfile \"WORK/site/worker.php\"\n\t\t\tnum 8\n\t\t}\n";
         assert!(worker.contains(block), "{worker}");
         let native = text(Mode::Native(Place::Engine), FIXED, None);
-        let block = "\tnative \"/d/libdata.so\" {\n\t\tthreads 8\n\t\tconfig largest 65536\n\t}\n}\n";
+        let block =
+            "\tnative \"WORK/module/libdata.so\" {\n\t\tthreads 8\n\t\tconfig largest 65536\n\t}\n}\n";
         assert!(native.contains(block), "{native}");
     }
 

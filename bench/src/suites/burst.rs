@@ -268,9 +268,9 @@ fn footprint(ticks: &[ServerTick]) -> Option<Footprint> {
 fn threads_over_time(all: &[Measurement], part: Part) -> Figure {
     let mut figure = figure(
         &format!("burst-{}-threads", part.point()),
-        &format!("PHP threads over time: {}", part.point()),
+        &format!("Threads of the pool over time: {}", part.point()),
         axis("time", "s", Scale::Linear),
-        axis("PHP threads", "", Scale::Linear),
+        axis("threads of the pool", "", Scale::Linear),
     );
     figure.series = all
         .iter()

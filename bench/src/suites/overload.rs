@@ -181,7 +181,7 @@ fn page(bench: &Bench, selection: &Selection, phases: Phases, all: &[Measurement
     overload.figures = OVERLOADS.iter().flat_map(figures).flatten().collect();
     overload.notes = vec![
         format!(
-            "{THREADS} PHP threads or children; each request waits 10 ms. The normal load, {NORMAL} of the capacity, goes \
+            "{THREADS} threads, of php-fpm children; each request waits 10 ms. The normal load, {NORMAL} of the capacity, goes \
              on throughout; the rest comes in the middle for {} s, both as open loops. Latency is from the scheduled \
              moment.",
             phases.overload.as_secs()
@@ -415,7 +415,7 @@ fn departed(all: &[Measurement]) -> Section {
         rows.collect(),
     ));
     section.notes.push(format!(
-        "{LEAVING} clients ask for a request of {} ms on a server with one PHP thread and leave after {} ms; {} ms \
+        "{LEAVING} clients ask for a request of {} ms on a server with one thread and leave after {} ms; {} ms \
          later one comes that waits for its answer. What it waits longer than for its own request and the rest of the \
          first one was spent on requests whose clients had left.",
         LONG_REQUEST.as_millis(),
@@ -429,7 +429,7 @@ fn departed(all: &[Measurement]) -> Section {
 /// nearly; only whole further ones count.
 fn executed(answer_ms: f64) -> f64 {
     let own = LONG_REQUEST.as_secs_f64() * 1000.0;
-    ((answer_ms - 1.5 * own) / own).ceil().max(0.0)
+    ((answer_ms - 1.5 * own) / own).max(0.0).ceil()
 }
 
 #[cfg(test)]
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn a_wait_for_departed_requests_is_counted_in_requests() {
         // Its own second, and up to half a second for what was running.
-        assert_eq!(executed(1_005.0), 0.0);
+        assert_eq!(format::count(executed(1_005.0)), "0");
         assert_eq!(executed(1_450.0), 0.0);
         // Nineteen others were run before it.
         assert_eq!(executed(20_020.0), 19.0);

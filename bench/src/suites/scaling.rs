@@ -431,7 +431,7 @@ fn over_time(way: &Way, measurements: &[Measurement]) -> Section {
         &format!("{stem}-threads"),
         &format!("{name}: threads over time"),
         time(),
-        axis("PHP threads", "", Scale::Linear),
+        axis("threads of the pool", "", Scale::Linear),
     );
     threads.series = first.iter().map(|m| threads_over_time(m)).collect();
     let mut tail = figure(
