@@ -42,6 +42,17 @@ fn sigterm_lets_running_requests_finish() {
 }
 
 #[test]
+fn the_last_words_of_workers_are_logged() {
+    const WORKER: &str = "<?php while (frankenphp_handle_request(fn () => print 'ok')) {} error_log('my last words');";
+    let setup = Setup::new().file("worker.php", WORKER).php_options("worker ROOT/worker.php 2");
+    let mut server = setup.start();
+    server.get("/worker.php").expect(200);
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+    assert_eq!(server.log().matches("my last words").count(), 2, "{}", server.log());
+}
+
+#[test]
 fn sigterm_lets_waiting_requests_run() {
     let (mut server, mut busy) = busy_server(Setup::new().php_options("num_threads 1"));
     let mut waiting: Vec<_> = (0..3).map(|_| server.connect()).collect();

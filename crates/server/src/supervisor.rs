@@ -201,7 +201,7 @@ impl State {
                     let deadline = stop.map_or_else(Instant::now, |stop| stop.deadline);
                     draining.extend(self.current.take());
                     draining.extend(self.replacement.take());
-                    return drain_all(draining, deadline).await;
+                    return drain_all(self.recipe.kind, draining, deadline, inbox).await;
                 }
                 note = inbox.recv() => {
                     let note = note.expect("invariant: the state holds a sender");
@@ -500,14 +500,40 @@ impl State {
     }
 }
 
-async fn drain_all(generations: Vec<Generation>, deadline: Instant) {
+/// Ends the engines, and logs what they have to say until then.
+async fn drain_all(
+    kind: EngineKind,
+    generations: Vec<Generation>,
+    deadline: Instant,
+    mut inbox: mpsc::UnboundedReceiver<Note>,
+) {
     for generation in &generations {
         generation.region().drain();
     }
-    for mut generation in generations {
-        if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
-            tracing::warn!("an engine was killed: it had not ended by the deadline");
+    let ended = async {
+        for mut generation in generations {
+            if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
+                tracing::warn!("an engine was killed: it had not ended by the deadline");
+            }
         }
+    };
+    let listening = async {
+        while let Some(note) = inbox.recv().await {
+            log_last(kind, note);
+        }
+    };
+    tokio::select! {
+        () = ended => {}
+        () = listening => {}
+    }
+    while let Ok(note) = inbox.try_recv() {
+        log_last(kind, note);
+    }
+}
+
+fn log_last(kind: EngineKind, note: Note) {
+    if let What::Event(event) = note.what {
+        log_event(kind, &event);
     }
 }
 

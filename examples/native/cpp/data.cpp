@@ -6,8 +6,8 @@
 
 REGENT_MODULE("data", "1.0") {
     const auto largest = app.config<size_t>("largest", 1 << 20);
-    // A promise of microseconds, which can only be given for short answers. The same for both routes, since the server and
-    // the engine each have figures of their own.
+    // A promise of microseconds, which can only be given for short answers. The same for /data and /stats, since the server
+    // and the engine each have figures of their own.
     const auto promise = largest <= (1 << 16) ? regent::never_blocks : regent::Promise::nothing;
 
     app.get("/data/{count}", [largest](regent::Request& request) {
@@ -24,7 +24,8 @@ REGENT_MODULE("data", "1.0") {
         std::string answer;
         for (int iteration = 0; iteration < iterations; ++iteration) {
             // volatile, or the compiler would leave the loop out.
-            for (volatile int loop = 0; loop < work; loop = loop + 1) {}
+            [[maybe_unused]] volatile int counted = 0;
+            for (int loop = 0; loop < work; ++loop) counted = loop;
             std::this_thread::sleep_for(std::chrono::milliseconds(sleep));
             for (int printed = 0; printed < output; ++printed) answer += line;
         }
