@@ -9,6 +9,7 @@
 //! | `env NAME VALUE`, or a block | | environment of the script |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
 //! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
+//! | `warmup PATH…` | | GET requests that each thread runs after its boot, before it takes those of clients; see [warm-up](worker.md#warm-up) |
 
 use crate::call::Call;
 use crate::context::Context;
@@ -19,8 +20,11 @@ use regent_caddyfile::{Error, Token};
 use std::path::{Path, PathBuf};
 
 const SYNTAX: &str = "worker FILE [NUM], or worker { file FILE … }";
-const OPTIONS: &[&str] = &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num"];
+const OPTIONS: &[&str] =
+    &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num", "warmup"];
 const UNBUILT: &[&str] = &["watch"];
+/// Bytes of a path to warm up with, far more than any needs.
+const MOST_PATH: usize = 8192;
 
 /// All workers of the file so far.
 #[derive(Default)]
@@ -126,6 +130,7 @@ struct Options<'a> {
     env: Vec<(String, String)>,
     matches: Vec<Template>,
     max_consecutive_failures: Option<u32>,
+    warmup: Vec<String>,
 }
 
 impl<'a> Parsed<'a> {
@@ -168,6 +173,7 @@ impl<'a> Options<'a> {
             env: Vec::new(),
             matches: Vec::new(),
             max_consecutive_failures,
+            warmup: Vec::new(),
         }
     }
 
@@ -190,6 +196,11 @@ impl<'a> Options<'a> {
                     _ => Some(values::integer(token, 0..=u32::MAX, "max_consecutive_failures")?),
                 };
             }
+            "warmup" => {
+                for token in option.some("warmup PATH…")? {
+                    self.warmup.push(request_path(token)?);
+                }
+            }
             _ => return Err(unknown_option(option.name, "worker", OPTIONS, UNBUILT)),
         }
         Ok(())
@@ -210,6 +221,16 @@ impl<'a> Options<'a> {
             self.env.extend(cx.check(value).map(|value| (name, value)));
         }
     }
+}
+
+/// A path as it stands in a request, with a query or without (RFC 3986 §3.3 and §3.4).
+fn request_path(token: &Token) -> Result<String, Error> {
+    let text = &token.text;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
+    if text.starts_with('/') && text.len() <= MOST_PATH && text.bytes().all(fits) {
+        return Ok(text.clone());
+    }
+    Err(error(token, format!("`{text}` is not the path of a request, such as `/up` or `/search?q=a%20b`")))
 }
 
 /// Gives the worker its identity; `siblings` are those of its block so far.
@@ -257,6 +278,7 @@ fn add(
         max_threads: options.max_threads.map(|(_, most)| most),
         env,
         max_consecutive_failures: options.max_consecutive_failures,
+        warmup: options.warmup,
     });
     Ok(WorkerRef { id: WorkerId(id), matches: options.matches })
 }

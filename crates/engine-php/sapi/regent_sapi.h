@@ -71,7 +71,7 @@ enum {
 /* Log levels are those of syslog(3), as PHP's own: 0 emerg .. 3 error, 4 warning, 5 notice, 6 info, 7 debug. */
 typedef struct regent_callbacks {
     /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop).
-     * The first call of a thread also tells the host that it is ready. */
+     * The first call of a thread also tells the host that its script has booted. */
     int (*next_request)(void *thread, regent_request *out);
     /* Reads the request body: fills the buffer unless the body ends. Returns bytes read, 0 at the end,
      * -1 when the body broke off (client gone, time-out, above the limit). Blocks while the client is slow. */

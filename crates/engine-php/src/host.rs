@@ -2,6 +2,7 @@
 //! Zend (laws 2 to 5).
 
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
+use crate::warmup::Warmup;
 use regent_wire::control::Event;
 use regent_wire::host::{Courtesy, Neighbours, Readiness, Reporter};
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
@@ -43,32 +44,51 @@ pub struct PhpThread {
     wire: EngineThread,
     variables: Vec<Var>,
     number: String,
-    running: bool,
+    serving: Serving,
     courtesy: Courtesy,
+    warmup: Warmup,
     readiness: Readiness,
+}
+
+/// Whose request the thread has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Serving {
+    Nobody,
+    Client,
+    /// Of the warm-up: nobody gets the answer, and the shared memory knows nothing of it.
+    Engine,
 }
 
 impl PhpThread {
     /// Of the calling thread.
-    pub fn new(wire: EngineThread, neighbours: Arc<Neighbours>, readiness: Readiness) -> Self {
+    pub fn new(
+        wire: EngineThread,
+        neighbours: Arc<Neighbours>,
+        warmup: Warmup,
+        readiness: Readiness,
+    ) -> Self {
         let number = format!("{}\0", wire.index());
         Self {
             wire,
             variables: Vec::new(),
             number,
-            running: false,
+            serving: Serving::Nobody,
             courtesy: Courtesy::new(neighbours),
+            warmup,
             readiness,
         }
     }
 
     /// Runs the thread's script until it ends.
     pub fn run(&mut self, options: &ThreadOptions) -> ThreadEnd {
+        self.wire.set_state(ThreadState::Booting);
+        self.warmup.begin();
+        let options = ThreadOptions { max_requests: self.warmup.limit(options.max_requests), ..*options };
         let this: *mut Self = self;
         // SAFETY: laws 1 and 5: no Rust frame lies between the C function's zend_try and what may bail out but the
         // callbacks, which are leaves; `self` and the options outlive the call, and only the callbacks use `self`
         // meanwhile.
-        let code = unsafe { ffi::regent_php_thread(this.cast(), options) };
+        let code = unsafe { ffi::regent_php_thread(this.cast(), &options) };
         self.end_request();
         ThreadEnd::from_code(code)
     }
@@ -86,26 +106,47 @@ impl PhpThread {
     }
 
     fn next(&mut self, out: &mut Request) -> bool {
-        self.readiness.announce();
         self.end_request();
+        self.warm_up(out) || self.next_of_clients(out)
+    }
+
+    /// A thread that must end takes no further request of its warm-up.
+    fn warm_up(&mut self, out: &mut Request) -> bool {
+        let Some(head) = self.warmup.next().filter(|_| !self.wire.must_stop()) else { return false };
+        fill(out, head, &mut self.variables, &self.number);
+        self.serving = Serving::Engine;
+        true
+    }
+
+    fn next_of_clients(&mut self, out: &mut Request) -> bool {
+        self.readiness.announce();
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
         fill(out, head, &mut self.variables, &self.number);
         self.courtesy.begin(waiting_behind, self.wire.started());
-        self.running = true;
+        self.serving = Serving::Client;
         true
     }
 
     fn end_request(&mut self) {
-        if std::mem::take(&mut self.running) {
+        if std::mem::replace(&mut self.serving, Serving::Nobody) == Serving::Client {
             self.courtesy.end(self.wire.release());
         }
     }
 
     fn emit(&mut self, part: &Emit) -> Result<(), ClientGone> {
-        if !self.running {
-            return Err(ClientGone);
+        match self.serving {
+            Serving::Client => self.emit_to_client(part),
+            Serving::Engine if part.has_head != 0 => {
+                self.warmup.answered(part.status);
+                Ok(())
+            }
+            Serving::Engine => Ok(()),
+            Serving::Nobody => Err(ClientGone),
         }
+    }
+
+    fn emit_to_client(&mut self, part: &Emit) -> Result<(), ClientGone> {
         if part.has_head != 0 {
             self.emit_head(part)?;
         }
@@ -119,6 +160,14 @@ impl PhpThread {
         }
         self.wire.publish();
         if self.wire.client_gone() { Err(ClientGone) } else { Ok(()) }
+    }
+
+    fn client_gone(&self) -> bool {
+        match self.serving {
+            Serving::Client => self.wire.client_gone(),
+            Serving::Engine => false,
+            Serving::Nobody => true,
+        }
     }
 
     fn emit_head(&mut self, part: &Emit) -> Result<(), ClientGone> {
@@ -225,7 +274,7 @@ extern "C" fn next_request(thread: *mut c_void, out: *mut Request) -> c_int {
 
 extern "C" fn read_body(thread: *mut c_void, buffer: *mut c_char, size: usize) -> i64 {
     guarded(thread, -1, |thread| {
-        if !thread.running {
+        if thread.serving != Serving::Client {
             return 0;
         }
         // SAFETY: law 5: a buffer of that size, for the time of the call; it may be uninitialized, and is only
@@ -244,7 +293,7 @@ extern "C" fn emit(thread: *mut c_void, part: *const Emit) -> c_int {
 }
 
 extern "C" fn client_gone(thread: *mut c_void) -> c_int {
-    guarded(thread, 1, |thread| c_int::from(!thread.running || thread.wire.client_gone()))
+    guarded(thread, 1, |thread| c_int::from(thread.client_gone()))
 }
 
 extern "C" fn release(thread: *mut c_void) {
@@ -256,7 +305,7 @@ extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str)
     let (message, context) = unsafe { (message.bytes(), context.bytes()) };
     let level = level.clamp(0, 7) as u8;
     let in_request = guarded(thread, false, |thread| {
-        let written = thread.running && thread.wire.log(level, message, context).is_ok();
+        let written = thread.serving == Serving::Client && thread.wire.log(level, message, context).is_ok();
         if written {
             thread.wire.publish();
         }

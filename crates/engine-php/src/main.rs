@@ -7,6 +7,7 @@ mod ffi;
 mod host;
 mod php;
 mod threads;
+mod warmup;
 
 use anyhow::Result;
 use regent_wire::control::Event;

@@ -2,6 +2,7 @@
 
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
+use crate::warmup::Warmup;
 use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
 use regent_wire::host::{Neighbours, Readiness, Reporter, Work};
 use regent_wire::{EngineThread, ThreadState};
@@ -41,7 +42,8 @@ impl Work for Scripts {
 
     fn run(&self, thread: EngineThread, readiness: Readiness) {
         let Some(pool) = self.pools.get(thread.pool()) else { return };
-        let php = PhpThread::new(thread, Arc::clone(&self.neighbours), readiness);
+        let warmup = Warmup::new(pool, &self.reporter);
+        let php = PhpThread::new(thread, Arc::clone(&self.neighbours), warmup, readiness);
         Runner { pool, reporter: &self.reporter }.run(php);
     }
 }
@@ -114,7 +116,6 @@ fn wait_before_restart(php: &PhpThread, failures: u32) {
     while !php.must_stop() && Instant::now() < until {
         thread::sleep(BACKOFF_STEP);
     }
-    php.set_state(ThreadState::Booting);
 }
 
 fn worker_script(worker: &WorkerStart) -> CString {

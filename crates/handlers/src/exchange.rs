@@ -394,6 +394,13 @@ impl PhpTarget {
         Self { worker, delivery: Delivery::default(), path, root_len, script_end, file: None }
     }
 
+    /// Runs this file, an absolute path, whose directory is the document root then.
+    pub fn of_file(file: &Path) -> Self {
+        let path = file.as_os_str().as_bytes();
+        let root_len = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        Self::new(None, path.to_vec(), root_len, &[])
+    }
+
     /// Runs this file instead of the one that root and name say.
     pub(crate) fn with_file(mut self, file: &[u8]) -> Self {
         self.file = (file != self.root_and_script()).then(|| file.to_vec());

@@ -2,6 +2,7 @@
 
 mod native;
 mod php;
+mod warmup;
 
 use crate::StartError;
 use crate::gate::GateBounds;

@@ -78,6 +78,10 @@ pub struct WorkerStart {
     /// Entries of `$_SERVER` while it boots.
     pub env: Vec<(String, String)>,
     pub max_consecutive_failures: Option<u32>,
+    /// The variables of each request that the script is given after its boot, before it gets those of clients, beside
+    /// `env`.
+    #[serde(default)]
+    pub warmup: Vec<Vec<(String, String)>>,
 }
 
 /// Engine → server.
@@ -87,7 +91,7 @@ pub enum Event {
     /// The interpreter runs, or the modules are loaded; threads are starting. `version`: PHP's, or the modules' names
     /// and versions. `opcache`: of PHP only.
     Started { version: String, opcache: Option<Opcache> },
-    /// The threads that it began with have all asked for a request at least once.
+    /// The threads that it began with have all asked for a client's request at least once.
     Ready,
     /// A thread has ended, and its number can be used again. `error`: it could not be started at all.
     ThreadEnded { index: u16, error: Option<String> },

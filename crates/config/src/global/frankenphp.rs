@@ -292,9 +292,24 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_asks_for_paths() {
+        let worker = |paths: &str| format!("worker a.php {{\nwarmup {paths}\n}}");
+        for path in ["/", "/up", "/a/b.html?x=1&y=%20;z", "/@:~!$'()*+,-_"] {
+            assert_eq!(php(&worker(path)).workers[0].warmup, [path]);
+        }
+        for path in ["up", "http://x/", "/a#b", "/ä", "\"/a b\"", "/<x>", &format!("/{}", "x".repeat(8192))]
+        {
+            let found = option_errors(&worker(&format!("/up {path}")));
+            let [message] = found.as_slice() else { panic!("one mistake in {path}, not {found:?}") };
+            assert!(message.contains("is not the path of a request"), "{message}");
+        }
+        assert_eq!(option_errors(&worker("")).len(), 1);
+    }
+
+    #[test]
     fn workers() {
         let found = php(
-            "worker a.php 2\nworker {\nfile ./public/b.php\nnum 3\nmax_threads 30\nname b\nenv X 1\nmatch /b/*\nmax_consecutive_failures -1\n}",
+            "worker a.php 2\nworker {\nfile ./public/b.php\nnum 3\nmax_threads 30\nname b\nenv X 1\nmatch /b/*\nmax_consecutive_failures -1\nwarmup /up /search?q=a%20b\nwarmup /\n}",
         );
         let [a, b] = found.workers.as_slice() else { panic!("{found:?}") };
         assert_eq!((a.name.as_str(), a.num, a.max_consecutive_failures), ("a.php", Some(2), Some(6)));
@@ -302,6 +317,8 @@ mod tests {
         assert!(a.file.is_absolute() && b.file.ends_with("public/b.php"));
         assert_eq!(b.env, [("X".into(), "1".into())]);
         assert_eq!((a.max_threads, b.max_threads), (None, Some(30)));
+        assert!(a.warmup.is_empty());
+        assert_eq!(b.warmup, ["/up", "/search?q=a%20b", "/"]);
     }
 
     #[test]

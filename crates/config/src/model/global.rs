@@ -169,6 +169,9 @@ pub struct Worker {
     pub env: Vec<(String, String)>,
     /// Boots in a row that end before the loop is reached, after which the engine gives up; `None`: never.
     pub max_consecutive_failures: Option<u32>,
+    /// Paths of GET requests, with a query or without, that each thread runs between its boot and the first request of
+    /// a client.
+    pub warmup: Vec<String>,
 }
 
 impl Default for Global {
@@ -245,6 +248,7 @@ impl Default for Worker {
             env: Vec::new(),
             // As in FrankenPHP.
             max_consecutive_failures: Some(6),
+            warmup: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The pools of PHP: how many threads classic requests and each worker have.
 
-use super::PoolPlan;
+use super::{PoolPlan, warmup};
 use crate::StartError;
 use crate::kind::EngineKind;
 use regent_config::{MaxThreads, PhpGlobal, Worker};
@@ -80,6 +80,7 @@ pub(super) fn pool_starts(php: &PhpGlobal) -> Vec<PoolStart> {
             file: worker.file.clone(),
             env: worker.env.clone(),
             max_consecutive_failures: worker.max_consecutive_failures,
+            warmup: warmup::requests(worker),
         }),
     });
     std::iter::once(classic).chain(workers).collect()
@@ -98,6 +99,7 @@ mod tests {
             max_threads: None,
             env: Vec::new(),
             max_consecutive_failures: None,
+            warmup: Vec::new(),
         }
     }
 
