@@ -232,7 +232,12 @@ impl Front {
         let local = listener.specific_address();
         loop {
             match listener.next().await {
-                Ok((stream, remote)) => deal.out(self, stream, Arrival { remote, local, listener: number }),
+                Ok((stream, remote)) => {
+                    deal.out(self, stream, Arrival { remote, local, listener: number });
+                    // Those that are being served go first: of thousands that are read before one is answered, nothing
+                    // is left in the caches when it is.
+                    tokio::task::yield_now().await;
+                }
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
