@@ -43,7 +43,8 @@ fn sigterm_lets_running_requests_finish() {
 
 #[test]
 fn the_last_words_of_workers_are_logged() {
-    const WORKER: &str = "<?php while (frankenphp_handle_request(fn () => print 'ok')) {} error_log('my last words');";
+    const WORKER: &str =
+        "<?php while (frankenphp_handle_request(fn () => print 'ok')) {} error_log('my last words');";
     let setup = Setup::new().file("worker.php", WORKER).php_options("worker ROOT/worker.php 2");
     let mut server = setup.start();
     server.get("/worker.php").expect(200);
