@@ -249,6 +249,7 @@ fn an_answer_that_is_not_read_waits_in_a_file_and_arrives_whole() {
     let server = with_small_memory().start();
     let mut slow = server.connect();
     slow.send("GET /large.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    slow.wait_until_read();
     assert_eq!(server.get("/").expect(200).text(), "quick", "the script has ended, and its thread is free");
     assert_eq!(spool_files(&server), 1);
     let answer = slow.response().expect(200);
@@ -265,6 +266,7 @@ fn a_client_that_leaves_an_answer_leaves_no_file() {
     let server = with_small_memory().start();
     let mut leaving = server.connect();
     leaving.send("GET /large.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    leaving.wait_until_read();
     assert_eq!(server.get("/").expect(200).text(), "quick");
     assert_eq!(spool_files(&server), 1);
     drop(leaving);
@@ -318,6 +320,7 @@ fn without_its_directory_an_answer_breaks_off_and_its_thread_serves_others() {
     fs::remove_dir(&directory).expect("nothing is in it");
     let mut slow = server.connect();
     slow.send("GET /large.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    slow.wait_until_read();
     assert_eq!(server.get("/").expect(200).text(), "quick", "the only thread is free");
     server.wait_for_log(&directory.display().to_string());
     let broken = slow.try_response("GET");
@@ -398,6 +401,7 @@ fn a_full_disk_refuses_what_it_cannot_hold_and_nothing_else() {
     server.wait_for_log(&spool_directory(&server).display().to_string());
     let mut slow = server.connect();
     slow.send("GET /large.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    slow.wait_until_read();
     assert_eq!(server.get("/").expect(200).text(), "quick", "the only thread is free");
     assert!(slow.try_response("GET").is_err(), "the answer breaks off");
     upload(&server, MIB);

@@ -18,7 +18,6 @@ static struct {
     pthread_cond_t changed;
     regent_time_limit *limits;
     _Atomic int64_t wakes_at; /* when it will look without being woken; REGENT_NO_DEADLINE also while it looks */
-    int64_t tick; /* how far CLOCK_MONOTONIC_COARSE may lag behind */
     int signal;
     bool running, stopping;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .wakes_at = REGENT_NO_DEADLINE};
@@ -32,13 +31,6 @@ static int64_t time_of(clockid_t clock)
     return now.tv_sec * SECOND + now.tv_nsec;
 }
 
-static int64_t tick_of(clockid_t clock)
-{
-    struct timespec tick;
-    clock_getres(clock, &tick);
-    return tick.tv_sec * SECOND + tick.tv_nsec;
-}
-
 /* ---- The watch ------------------------------------------------------------------------------------------------- */
 
 int regent_time_limits_start(int interrupt_signal)
@@ -47,7 +39,6 @@ int regent_time_limits_start(int interrupt_signal)
     sigset_t all, before;
 
     watch.signal = interrupt_signal;
-    watch.tick = tick_of(CLOCK_MONOTONIC_COARSE);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&watch.changed, &monotonic);
@@ -161,13 +152,13 @@ static void note_deadline(regent_context *context, int64_t deadline)
 }
 
 /*
- * A limit may end a tick late, never early. A forked child has no watch; PHP has made it a timer of its own
- * (pcntl_fork()). The bound is that of PHP's timer.
+ * The exact clock: CLOCK_MONOTONIC_COARSE can be more than a tick behind, and the limit would end early. A forked child
+ * has no watch; PHP has made it a timer of its own (pcntl_fork()). The bound is that of PHP's timer.
  */
 void regent_time_limit_begin(regent_context *context, zend_long seconds)
 {
     if (seconds > 0 && seconds <= 999999999 && !regent_in_forked_child()) {
-        note_deadline(context, time_of(CLOCK_MONOTONIC_COARSE) + watch.tick + seconds * SECOND);
+        note_deadline(context, time_of(CLOCK_MONOTONIC) + seconds * SECOND);
     }
 }
 
