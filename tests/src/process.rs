@@ -21,6 +21,13 @@ pub fn is_alive(pid: u32) -> bool {
     state_of(pid).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
+/// Whether all threads of the process have stopped (SIGSTOP); each takes its own time.
+pub fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let number = |thread: fs::DirEntry| thread.file_name().to_str()?.parse().ok();
+    threads.filter_map(|thread| number(thread.ok()?)).all(|thread| state_of(thread) == Some('T'))
+}
+
 /// The live children of `pid` that run the program with this file name.
 pub fn children_running(pid: u32, program: &str) -> Vec<u32> {
     children(pid).into_iter().filter(|child| runs(*child, program)).collect()

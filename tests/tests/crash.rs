@@ -1,7 +1,7 @@
 //! Engines that die, are killed, or hang up: the server goes on, and no connection is refused.
 #![forbid(unsafe_code)]
 
-use regent_tests::process::{is_alive, runs, signal};
+use regent_tests::process::{is_alive, is_stopped, runs, signal};
 use regent_tests::{Response, Server, Setup, keep_asking, until};
 use rustix::process::Signal;
 use std::time::Duration;
@@ -79,6 +79,7 @@ fn an_engine_that_was_stopped_is_replaced() {
     server.get("/").expect(200);
     let stopped = server.engine();
     assert!(signal(stopped, Signal::STOP));
+    until("the engine has stopped", || is_stopped(stopped).then_some(()));
     assert_eq!(server.get("/").expect(200).text(), "ok");
     assert_ne!(server.engine(), stopped);
     server.wait_for_log("its process was stopped");
