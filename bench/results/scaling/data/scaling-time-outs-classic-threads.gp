@@ -3,7 +3,7 @@ set terminal pngcairo noenhanced size 1200,720
 set output 'scaling-time-outs-classic-threads.png'
 set title 'time-outs: Regent classic: threads over time'
 set xlabel 'time (s)'
-set ylabel 'PHP threads'
+set ylabel 'threads of the pool'
 set xrange [0:*]
 set yrange [0:*]
 set grid
