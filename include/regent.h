@@ -236,7 +236,8 @@ struct regent_api {
      * while the client is slow and the spool is full. Answers to HEAD, and with status 204 or 304, are sent without it. */
     int (*write)(regent_request *request, const void *data, size_t size);
     int (*flush)(regent_request *request);
-    /* A field behind the body, for clients that said `TE: trailers`; dropped for others. */
+    /* A field behind the body, for clients that said `TE: trailers`; dropped for others. When part of the body was sent,
+     * only fields whose names a header field `Trailer` has announced: else REGENT_TOO_LATE. */
     int (*add_trailer)(regent_request *request, regent_string name, regent_string value);
     /* Answers with an error as a problem document (RFC 9457, application/problem+json) instead of anything that was
      * set before. 400 to 599. Fields can be set behind it, a body cannot be written. */

@@ -177,7 +177,8 @@ public:
     Stream& write(std::string_view bytes);
     /* Sends now what was written. */
     Stream& flush();
-    /* A field behind the body, for clients that said `TE: trailers`. */
+    /* A field behind the body, for clients that said `TE: trailers`. Its name has to be in a header field `Trailer`, unless
+     * nothing of the body was sent yet. */
     Stream& trailer(std::string_view name, std::string_view value);
 
 private:

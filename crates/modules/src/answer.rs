@@ -102,14 +102,20 @@ impl<'a> Answer<'a> {
         self.buffers.fields.add(name, value).map_err(|_| abi::INVALID)
     }
 
+    /// The client is told the names before the body, so that what has not been announced by then cannot follow.
     pub fn add_trailer(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
+        let Buffers { fields, trailers, .. } = &mut *self.buffers;
         match self.stage {
-            Stage::Gone => Err(abi::GONE),
-            Stage::Refused => Err(abi::TOO_LATE),
-            Stage::Collecting | Stage::Sending => {
-                self.buffers.trailers.add_trailer(name, value).map_err(|_| abi::INVALID)
-            }
+            Stage::Gone => return Err(abi::GONE),
+            Stage::Refused => return Err(abi::TOO_LATE),
+            Stage::Sending if !fields.announces(name) => return Err(abi::TOO_LATE),
+            Stage::Collecting | Stage::Sending => {}
         }
+        trailers.add_trailer(name, value).map_err(|_| abi::INVALID)?;
+        if fields.announces(name) {
+            return Ok(());
+        }
+        fields.add(b"Trailer", name).map_err(|_| abi::INVALID)
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {

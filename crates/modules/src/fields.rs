@@ -5,20 +5,19 @@ const MOST_BYTES: usize = 24 * 1024;
 /// Bytes beside name and value that each field takes in the ring.
 const OVERHEAD: usize = 8;
 
-/// Fields that are between client and server (RFC 9110 §7.6.1), which are the server's.
-const OF_THE_CONNECTION: [&str; 8] = [
+/// Fields that are between client and server (RFC 9110 §7.6.1), which are the server's. `Trailer` it passes on.
+const OF_THE_CONNECTION: [&str; 7] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
     "proxy-connection",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
 
 /// Fields that come too late behind the body (RFC 9110 §6.5.1).
-const NOT_BEHIND_THE_BODY: [&str; 16] = [
+const NOT_BEHIND_THE_BODY: [&str; 17] = [
     "age",
     "authorization",
     "cache-control",
@@ -32,6 +31,7 @@ const NOT_BEHIND_THE_BODY: [&str; 16] = [
     "location",
     "retry-after",
     "set-cookie",
+    "trailer",
     "vary",
     "warning",
     "www-authenticate",
@@ -109,6 +109,13 @@ impl Fields {
             return Err(InvalidField);
         }
         self.add(name, value)
+    }
+
+    /// Whether a field `Trailer` names this one (RFC 9110 §6.6.2).
+    pub(crate) fn announces(&self, trailer: &[u8]) -> bool {
+        let lists = self.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"trailer"));
+        let mut names = lists.flat_map(|(_, list)| list.split(|byte| *byte == b','));
+        names.any(|name| name.trim_ascii().eq_ignore_ascii_case(trailer))
     }
 
     fn field(&self, entry: &Entry) -> (&[u8], &[u8]) {
@@ -189,7 +196,19 @@ mod tests {
             );
         }
         assert_eq!(Fields::default().add_trailer(b"Content-Length", b"1"), Err(InvalidField));
+        assert_eq!(Fields::default().add_trailer(b"Trailer", b"X"), Err(InvalidField));
         assert_eq!(Fields::default().add_trailer(b"Digest", b"1"), Ok(()));
+    }
+
+    #[test]
+    fn trailers_are_announced_by_name_in_lists() {
+        let mut fields = Fields::default();
+        fields.add(b"X-Trailer", b"c").unwrap();
+        fields.add(b"Trailer", b"A , b").unwrap();
+        fields.add(b"trailer", b"x-d").unwrap();
+        for (name, announced) in [("a", true), ("B", true), ("X-D", true), ("c", false), ("", false)] {
+            assert_eq!(fields.announces(name.as_bytes()), announced, "{name}");
+        }
     }
 
     #[test]

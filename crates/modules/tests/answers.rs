@@ -184,6 +184,11 @@ fn fields_can_follow_the_body() {
     let answer = Request::get("/trailers").ask(&modules);
     assert_eq!(answer.trailers, [("X-Sum".to_owned(), "15".to_owned())]);
     assert_eq!((answer.text(), answer.publications), ("12345", 1));
+    let late = Request::get("/late-trailers").ask(&modules);
+    assert_eq!(late.text(), "0 0 -3");
+    let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(late.trailers, [field("X-Early", "1"), field("X-Sum", "15"), field("X-Early", "2")]);
+    assert_eq!(late.fields, [field("Trailer", "X-A, X-Sum"), field("Trailer", "X-Early")]);
 }
 
 #[test]

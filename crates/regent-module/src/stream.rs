@@ -19,10 +19,11 @@ impl Stream {
         Self { api, raw }
     }
 
-    /// A field behind the body, for clients that said `TE: trailers`.
+    /// A field behind the body, for clients that said `TE: trailers`. Its name has to be in a header field `Trailer`,
+    /// unless nothing of the body was sent yet.
     ///
     /// # Errors
-    /// The name or the value cannot be used.
+    /// The name or the value cannot be used, or the name was not announced.
     pub fn trailer(&mut self, name: &str, value: &str) -> Result<()> {
         // SAFETY: the request is valid as long as the stream is; what is passed in is copied at once.
         let status = unsafe {

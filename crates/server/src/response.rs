@@ -106,7 +106,10 @@ impl ResponseHeader {
         if !is_hop_by_hop(&name, &value) {
             self.fields.append(name, value);
         } else if name == header::TRAILER {
-            self.announced = Some(value);
+            self.announced = match self.announced.take() {
+                None => Some(value),
+                Some(earlier) => joined(&earlier, &value),
+            };
         }
     }
 }
@@ -150,6 +153,10 @@ fn accepts_trailers(request: &HeaderMap) -> bool {
 fn names(trailers: &HeaderMap) -> Option<HeaderValue> {
     let names: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
     HeaderValue::try_from(names.join(", ")).ok()
+}
+
+fn joined(list: &HeaderValue, more: &HeaderValue) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(&[list.as_bytes(), b", ", more.as_bytes()].concat()).ok()
 }
 
 fn is_hop_by_hop(name: &HeaderName, value: &HeaderValue) -> bool {
@@ -201,9 +208,10 @@ mod tests {
     #[test]
     fn announced_trailers_are_announced_only_to_those_who_get_them() {
         for (te, announced) in [("trailers", true), ("", false)] {
-            let mut header = header(&[("Trailer", "x-sum")]);
+            let mut header = header(&[("Trailer", "x-sum"), ("trailer", "x-a, x-b")]);
             assert_eq!(header.announce_trailers(&request(te)), announced);
-            assert_eq!(header.fields.contains_key(header::TRAILER), announced);
+            let names = header.fields.get(header::TRAILER).map(HeaderValue::as_bytes);
+            assert_eq!(names, announced.then_some(&b"x-sum, x-a, x-b"[..]));
         }
         assert!(!header(&[]).announce_trailers(&request("trailers")), "there are none");
     }

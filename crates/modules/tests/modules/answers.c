@@ -134,6 +134,17 @@ HANDLER(trailers) {
     return api->write(request, "12345", 5);
 }
 
+/* What is announced can follow a body that was sent, and nothing else. */
+HANDLER(late_trailers) {
+    UNUSED(data);
+    api->add_header(request, text("Trailer"), text("X-A, X-Sum"));
+    api->add_trailer(request, text("X-Early"), text("1"));
+    api->flush(request);
+    int sum = api->add_trailer(request, text("X-Sum"), text("15"));
+    int early = api->add_trailer(request, text("X-Early"), text("2"));
+    return print(api, request, "%d %d %d", sum, early, api->add_trailer(request, text("X-B"), text("3")));
+}
+
 HANDLER(status) {
     UNUSED(data);
     api->set_status(request, (unsigned)number(api->parameter(request, text("status"))));
@@ -192,8 +203,9 @@ static int init(const regent_api *api, regent_instance *instance, void **state) 
         {"POST", "/json", json},               {"POST", "/json-late", json_late},
         {"GET", "/refuse/{status}", refuse},   {"GET", "/invalid", invalid},
         {"GET", "/late", late},                {"GET", "/length/{bytes}", length},
-        {"GET", "/trailers", trailers},        {"GET", "/status/{status}", status},
-        {"GET", "/fails", fails},              {"GET", "/endless", endless},
+        {"GET", "/trailers", trailers},        {"GET", "/late-trailers", late_trailers},
+        {"GET", "/status/{status}", status},   {"GET", "/fails", fails},
+        {"GET", "/endless", endless},
         {"GET", "/nothing", nothing},          {"GET", "/crashes", crashes},
         {"GET", "/statistics", statistics},
     };

@@ -49,13 +49,14 @@ fn count(request: &mut Request) -> Result<Answer> {
     if step == 0 {
         return Err(Error::bad_request("`step` must not be 0"));
     }
-    Ok(Answer::stream("text/plain", move |_, stream| {
+    let lines = Answer::stream("text/plain", move |_, stream| {
         for number in (0..=to).step_by(step) {
             writeln!(stream, "{number}")?;
             stream.flush()?;
         }
         stream.trailer("X-Counted-To", &to.to_string())
-    }))
+    });
+    Ok(lines.header("Trailer", "X-Counted-To"))
 }
 
 /// Answers while the body comes in.
