@@ -25,6 +25,7 @@ mod schedule;
 mod table;
 mod tally;
 mod target;
+mod turns;
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,9 @@ pub struct Outcome {
     /// requests for which a connection was free, otherwise the time between a socket being ready and being served, as
     /// far as the generator can know it (the time one round of its event loop took).
     pub lag: Latencies,
+    /// Of a closed loop: see [`super::turns::Turns`].
+    #[serde(default)]
+    pub turns: Latencies,
     /// CPU time of the generator in seconds.
     pub cpu_s: f64,
     /// Most connections that were open at once.
@@ -91,6 +94,17 @@ impl Outcome {
         if self.duration_s > 0.0 { self.right_in_time as f64 / self.duration_s } else { 0.0 }
     }
 
+    /// CPU time of the generator for a request, in µs; `None` without requests.
+    pub fn generator_us_per_request(&self) -> Option<f64> {
+        let requests = self.requests();
+        (requests > 0).then(|| self.cpu_s * 1e6 / requests as f64)
+    }
+
+    /// Cores that the generator took: 1.0 is all that one process can.
+    pub fn generator_cores(&self) -> Option<f64> {
+        (self.duration_s > 0.0).then(|| self.cpu_s / self.duration_s)
+    }
+
     /// Latencies of the right answers of all kinds.
     pub fn latencies(&self) -> Latencies {
         self.kinds.values().fold(Latencies::default(), |mut all, kind| {
@@ -119,6 +133,7 @@ impl Outcome {
         self.series.resize(self.series.len().max(other.series.len()), Tick::default());
         self.series.iter_mut().zip(&other.series).for_each(|(tick, other)| tick.merge(other));
         self.lag.merge(&other.lag);
+        self.turns.merge(&other.turns);
         self.cpu_s += other.cpu_s;
         self.most_connections += other.most_connections;
     }

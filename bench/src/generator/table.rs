@@ -44,9 +44,8 @@ fn write_failures(outcome: &Outcome, text: &mut String) -> fmt::Result {
 }
 
 fn write_generator(outcome: &Outcome, text: &mut String) -> fmt::Result {
-    let seconds = outcome.series.len() as f64 / 10.0;
-    let share = if seconds > 0.0 { outcome.cpu_s / seconds * 100.0 } else { 0.0 };
-    let each = outcome.cpu_s * 1e6 / (outcome.requests().max(1)) as f64;
+    let share = outcome.generator_cores().unwrap_or(0.0) * 100.0;
+    let each = outcome.generator_us_per_request().unwrap_or(0.0);
     row(text, "lag p99", milliseconds(outcome.lag.quantile_ms(0.99)))?;
     row(text, "generator", format_args!("{share:.0} % of a core, {each:.1} us a request"))
 }

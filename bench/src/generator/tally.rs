@@ -9,6 +9,7 @@ use super::histogram::Latencies;
 use super::outcome::{KindOutcome, Outcome, Tick};
 use super::plan::Plan;
 use super::raw_log::RawLog;
+use super::turns::Turns;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -38,6 +39,7 @@ pub struct Tally {
     names: Vec<String>,
     kinds: Vec<KindOutcome>,
     lag: Latencies,
+    turns: Turns,
     series: Vec<Tick>,
     tick: Tick,
     tick_latencies: Latencies,
@@ -55,6 +57,7 @@ impl Tally {
             names: plan.mix.iter().map(|kind| kind.name.clone()).collect(),
             kinds: vec![KindOutcome::default(); plan.mix.len()],
             lag: Latencies::default(),
+            turns: Turns::new(&plan.pace),
             series: Vec::new(),
             tick: Tick::default(),
             tick_latencies: Latencies::default(),
@@ -97,6 +100,7 @@ impl Tally {
     pub fn add(&mut self, kind: usize, start: Duration, now: Duration, end: End) -> Result<()> {
         let latency = now.saturating_sub(start);
         self.last_end = now;
+        self.turns.add(now);
         self.count(kind, latency, now, end);
         match &mut self.raw_log {
             Some(log) => log.write(start, latency, &self.names[kind], end),
@@ -114,6 +118,7 @@ impl Tally {
             right_in_time: self.right_in_time,
             series: self.series,
             lag: self.lag,
+            turns: self.turns.into_lengths(),
             cpu_s: cpu.as_secs_f64(),
             most_connections: self.most_connections,
             ..Outcome::default()

@@ -78,6 +78,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
             number("max ms"),
             number("p99 ÷ mean"),
             number("p99 ÷ p50"),
+            number("p99 ÷ in turn"),
             number("CPU µs/req"),
             number("switches/req"),
             number("threads"),
@@ -88,6 +89,10 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
     figures.notes = vec![
         "p99 ÷ mean: 99th percentile ÷ (connections ÷ throughput), the mean latency of a closed loop by Little's \
          law: what tells servers apart, beside the throughput."
+            .to_owned(),
+        "p99 ÷ in turn: 99th percentile ÷ that of the times in which as many answers came as there are connections. \
+         A server that answers strictly in the order of arrival has 1.00, however uneven the machine lets it run; \
+         what is beyond 1 is requests that others overtook."
             .to_owned(),
     ];
     if all.iter().any(|m| m.server == ServerKind::Respond.identity()) {
@@ -120,11 +125,17 @@ fn row(point: &str, label: &str, own: &[&Measurement]) -> Vec<String> {
         median(quantile(1.0), format::significant),
         cell(spread(own, tail), |value| format!("{value:.2}")),
         median(spread(own, |m| Some(percentile(m, 0.99)? / percentile(m, 0.5)?)), |v| format!("{v:.2}")),
+        cell(spread(own, overtaken), |value| format!("{value:.2}")),
         median(spread(own, |m| m.usage.cpu_us_per_request), format::significant),
         median(spread(own, |m| m.usage.context_switches_per_request), format::significant),
         own.iter().map(|m| m.usage.threads).max().unwrap_or(0).to_string(),
         own.iter().map(|m| m.outcome.failed()).sum::<u64>().to_string(),
     ]
+}
+
+/// p99 ÷ p99 of the time in which every user has its turn.
+fn overtaken(measurement: &Measurement) -> Option<f64> {
+    Some(percentile(measurement, 0.99)? / measurement.outcome.turns.quantile_ms(0.99)?)
 }
 
 /// p99 ÷ (connections ÷ throughput).

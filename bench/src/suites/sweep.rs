@@ -91,6 +91,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
     figures.tables.push(rows(all));
     figures.notes = notes(all);
     let mut sections = vec![curves];
+    sections.extend(at_the_end(all));
     sections.extend(compiled_against_php(all));
     sections.extend(servers(all).iter().map(|(identity, label)| as_in_the_original(all, identity, label)));
     sections.extend([figures, servers_section(bench)]);
@@ -201,6 +202,59 @@ fn mean(all: &[Measurement]) -> Figure {
     let y = axis("mean latency", "ms", Scale::Linear);
     let empty = figure("sweep-mean", "Mean latency over concurrency", users_axis(), y);
     over_points(all, empty, Style::Trend, |m| m.outcome.latencies().mean_ms())
+}
+
+/// The largest number of users that every server is measured with.
+const END: u32 = 10_000;
+
+/// What is left of the peak with the most users, and who uses the cores that server and generator share.
+fn at_the_end(all: &[Measurement]) -> Option<Section> {
+    let columns = ["at the peak", "at the end"].iter().flat_map(|place| {
+        ["users", "req/s", "server µs/req", "generator µs/req", "generator cores"]
+            .map(|figure| number(&format!("{figure} {place}")))
+    });
+    let columns = std::iter::once(text("server")).chain(columns).chain([number("end ÷ peak")]).collect();
+    let rows: Vec<Vec<String>> =
+        servers(all).iter().filter_map(|(identity, label)| end_row(all, identity, label)).collect();
+    let mut section = section("From the peak to the end");
+    section.tables.push(table("Medians over the rounds", columns, rows));
+    section.notes.push(format!(
+        "The end is {END} users. Server and generator share the cores, and a generator process has one at most: where \
+         it takes about 1.0, it is the limit and not the server. Its time is that of connecting and closing: on the \
+         loopback the kernel's part of a handshake is done by whom it is sent by. Regent without PHP has what the machine \
+         and the generator leave of a peak."
+    ));
+    (!section.tables[0].rows.is_empty()).then_some(section)
+}
+
+/// `None` if the server was not measured at the end.
+fn end_row(all: &[Measurement], identity: &str, label: &str) -> Option<Vec<String>> {
+    let throughput = |rounds: &[&Measurement]| spread(rounds, |m| Some(m.outcome.throughput()));
+    let end = select(all, &END.to_string(), identity);
+    let at_end = throughput(&end)?.median;
+    let within = |point: &String| point.parse::<u32>().is_ok_and(|users| users <= END);
+    let (at_peak, users, peak) = points(all)
+        .into_iter()
+        .filter(within)
+        .filter_map(|point| {
+            let rounds = select(all, &point, identity);
+            Some((throughput(&rounds)?.median, point, rounds))
+        })
+        .max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let figures = |users: String, throughput: f64, rounds: &[&Measurement]| {
+        [
+            users,
+            format::count(throughput),
+            median(spread(rounds, |m| m.usage.cpu_us_per_request), format::significant),
+            median(spread(rounds, |m| m.outcome.generator_us_per_request()), format::significant),
+            median(spread(rounds, |m| m.outcome.generator_cores()), |cores| format!("{cores:.2}")),
+        ]
+    };
+    let mut row = vec![label.to_owned()];
+    row.extend(figures(users, at_peak, &peak));
+    row.extend(figures(END.to_string(), at_end, &end));
+    row.push(percent(100.0 * at_end / at_peak));
+    Some(row)
 }
 
 /// A figure with only some of its servers.
