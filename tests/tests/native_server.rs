@@ -332,6 +332,17 @@ fn no_more_requests_are_with_a_service_than_it_may_have() {
 }
 
 #[test]
+fn what_was_sent_before_an_answer_broke_off_arrives() {
+    let server = setup("threads 1").start();
+    for _ in 0..50 {
+        let answer = server.raw("GET /m/half HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n4\r\nhalf\r\n"), "{answer}");
+    }
+    server.stop();
+}
+
+#[test]
 fn trailers_go_to_clients_that_ask_for_them() {
     let server = setup("threads 1\ninline").start();
     for path in ["/m/trailers", "/m/here/trailers", "/m/stream/trailers"] {

@@ -46,6 +46,8 @@ pub(crate) struct Streamed {
     pump: Option<tokio::task::JoinHandle<()>>,
     /// `None`: the client was told of none.
     trailers: Option<TrailerSlot>,
+    /// Where the answer broke off, until what came before has been sent.
+    error: Option<io::Error>,
 }
 
 /// A script whose answer has begun.
@@ -145,20 +147,28 @@ impl Streamed {
         let (writer, reader) = spool(spools, begun);
         let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));
-        Self { reader, pump: Some(pump), trailers }
+        Self { reader, pump: Some(pump), trailers, error: None }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
     pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> Self {
         let (writer, reader) = spool(spools, chunks);
         writer.end(Err(broken()));
-        Self { reader, pump: None, trailers: None }
+        Self { reader, pump: None, trailers: None, error: None }
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let chunk = ready!(self.reader.poll_chunk(context));
-        Poll::Ready(match chunk {
-            Some(chunk) => Some(chunk.map(Frame::data)),
+        if let Some(error) = self.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        Poll::Ready(match ready!(self.reader.poll_chunk(context)) {
+            Some(Ok(chunk)) => Some(Ok(Frame::data(chunk))),
+            // hyper drops what it has not sent yet, the head too, when a body fails; while one is waited for, it sends.
+            Some(Err(error)) => {
+                self.error = Some(error);
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             None => {
                 let trailers = self.trailers.take().and_then(|slot| slot.take());
                 trailers.map(|trailers| Ok(Frame::trailers(*trailers)))

@@ -9,6 +9,6 @@ set logscale y
 set grid
 set samples 200
 set key above
-plot 'isolation-long-classic.dat' using 1:2 with lines linecolor rgb '#0072b2' title 'Regent classic', \
-     'isolation-long-worker.dat' using 1:2 with lines linecolor rgb '#d55e00' title 'Regent worker', \
+plot 'isolation-long-worker.dat' using 1:2 with lines linecolor rgb '#d55e00' title 'Regent worker', \
+     'isolation-long-classic.dat' using 1:2 with lines linecolor rgb '#0072b2' title 'Regent classic', \
      'isolation-long-fpm.dat' using 1:2 with lines linecolor rgb '#00865f' title 'nginx + php-fpm'

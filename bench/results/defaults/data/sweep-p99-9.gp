@@ -1,0 +1,24 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'sweep-p99-9.png'
+set title 'p99.9 of the latency over concurrency'
+set xlabel 'concurrency'
+set ylabel 'p99.9 latency (ms)'
+set xrange [0:*]
+set logscale y
+set grid
+set samples 200
+set key above
+plot 'sweep-p99-9-classic.dat' using 1:2 with points pointtype 2 linecolor rgb '#0072b2' title 'Regent classic', \
+     'sweep-p99-9-classic.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#0072b2' notitle, \
+     'sweep-p99-9-worker.dat' using 1:2 with points pointtype 2 linecolor rgb '#d55e00' title 'Regent worker', \
+     'sweep-p99-9-worker.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#d55e00' notitle, \
+     'sweep-p99-9-fpm.dat' using 1:2 with points pointtype 2 linecolor rgb '#00865f' title 'nginx + php-fpm', \
+     'sweep-p99-9-fpm.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' notitle, \
+     'sweep-p99-9-apache.dat' using 1:2 with points pointtype 2 linecolor rgb '#c0508c' title 'Apache + mod_php', \
+     'sweep-p99-9-apache.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#c0508c' notitle, \
+     'sweep-p99-9-fpm-default.dat' using 1:2 with points pointtype 2 linecolor rgb '#00865f' dashtype (6,4) title 'nginx + php-fpm, default settings', \
+     'sweep-p99-9-fpm-default.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' dashtype (6,4) notitle, \
+     'sweep-p99-9-apache-default.dat' using 1:2 with points pointtype 2 linecolor rgb '#c0508c' dashtype (6,4) title 'Apache + mod_php, default settings', \
+     'sweep-p99-9-apache-default.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#c0508c' dashtype (6,4) notitle, \
+     3e3 with lines linecolor rgb '#59636e' dashtype 3 title '3 s'

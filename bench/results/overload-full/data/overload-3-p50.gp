@@ -1,0 +1,14 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'overload-3-p50.png'
+set title 'The normal load''s p50 before, during and after 3 × capacity'
+set xlabel 'time (s)'
+set ylabel 'p50 latency (ms)'
+set xrange [0:*]
+set logscale y
+set grid
+set samples 200
+set key above
+plot 'overload-3-p50-worker.dat' using 1:2 with lines linecolor rgb '#d55e00' title 'Regent worker', \
+     'overload-3-p50-classic.dat' using 1:2 with lines linecolor rgb '#0072b2' title 'Regent classic', \
+     3e3 with lines linecolor rgb '#59636e' dashtype 3 title '3 s'
