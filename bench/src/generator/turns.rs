@@ -23,7 +23,7 @@ pub struct Turns {
 impl Turns {
     pub fn new(pace: &Pace) -> Self {
         let users = if let Pace::Closed { users } = pace { *users as usize } else { 0 };
-        Self { users, ends: VecDeque::with_capacity(users), lengths: Latencies::default() }
+        Self { users, ends: VecDeque::new(), lengths: Latencies::default() }
     }
 
     /// A request has ended.
