@@ -92,8 +92,13 @@ pub fn listening_ports(pid: u32) -> Vec<u16> {
     ports
 }
 
+/// States of a connection that this end has closed, in the tables of /proc (`tcp_states.h` of the kernel).
+const FIN_WAIT_1: &str = "04";
+const FIN_WAIT_2: &str = "05";
+const TIME_WAIT: &str = "06";
+
 /// Whether a server on this machine has accepted the connection from `client` to `server` and read all that was sent,
-/// from `/proc/net/tcp` and `tcp6` (proc_net_tcp in the kernel's documentation).
+/// or has even closed it since, from `/proc/net/tcp` and `tcp6` (proc_net_tcp in the kernel's documentation).
 pub fn has_read_all(server: SocketAddr, client: SocketAddr) -> bool {
     let (SocketAddr::V4(server), SocketAddr::V4(client)) = (server, client) else {
         panic!("tests connect over IPv4");
@@ -105,13 +110,14 @@ pub fn has_read_all(server: SocketAddr, client: SocketAddr) -> bool {
         table.lines().any(|line| {
             // sl, local, remote, state, tx:rx queue, timer, retransmits, uid, timeout, inode; no inode: not accepted yet.
             let fields: Vec<_> = line.split_whitespace().collect();
-            let [_, local, remote, _, queues, _, _, _, _, inode, ..] = fields.as_slice() else {
+            let [_, local, remote, state, queues, _, _, _, _, inode, ..] = fields.as_slice() else {
                 return false;
             };
+            let is_closed_by_server = [FIN_WAIT_1, FIN_WAIT_2, TIME_WAIT].contains(state);
             local.ends_with(&server)
                 && remote.ends_with(&client)
                 && queues.ends_with(":00000000")
-                && *inode != "0"
+                && (*inode != "0" || is_closed_by_server)
         })
     })
 }
@@ -175,6 +181,8 @@ mod tests {
         assert!(!has_read_all(ends.0, ends.1), "three bytes wait");
         accepted.read_exact(&mut [0; 3]).expect("they were sent");
         assert!(has_read_all(ends.0, ends.1));
+        drop(accepted);
+        assert!(has_read_all(ends.0, ends.1), "it is closed");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::gate::{Gate, GateBounds};
 use crate::gateway::Gateway;
+use crate::hooks;
 use crate::kind::EngineKind;
-use crate::link::{self, Link, LinkCommand, LinkStart};
+use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
 use crate::service::{Ends, Service};
@@ -11,6 +12,7 @@ use crate::sockets::{Detached, Listener, Listeners, Stream};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::variables::Peer;
+use crate::vigil::Vigil;
 use regent_handlers::Sites;
 use regent_http::{Drain, Interim, Settings};
 use regent_wire::clock;
@@ -70,6 +72,7 @@ pub(crate) struct IoStart {
     pub limits: BodyLimits,
     pub bounds: GateBounds,
     pub spools: Arc<Spools>,
+    pub vigil: Vigil,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
     /// The first thread accepts, and deals connections out to all.
@@ -110,11 +113,11 @@ struct Connections {
 pub(crate) fn run(start: IoStart) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(link::before_park)
-        .on_thread_unpark(link::after_unpark)
+        .on_thread_park(hooks::before_park)
+        .on_thread_unpark(hooks::after_unpark)
         .build_local(tokio::runtime::LocalOptions::default())?;
     let result = runtime.block_on(serve(start));
-    link::unhook();
+    hooks::unhook();
     result
 }
 
@@ -135,7 +138,13 @@ async fn serve(start: IoStart) -> io::Result<()> {
         settings: start.settings,
         drain: Drain::default(),
         connections: Connections::default(),
+        vigil: Rc::new(start.vigil),
     });
+    let links: Vec<Rc<Link>> =
+        std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
+    hooks::hook(links.clone(), Rc::clone(&front.vigil));
+    let vigil = Rc::clone(&front.vigil);
+    spawn_local(async move { vigil.keep(&links).await });
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
     }
@@ -166,12 +175,13 @@ struct Front {
     settings: Settings,
     drain: Drain,
     connections: Connections,
+    vigil: Rc<Vigil>,
 }
 
 /// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
 async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
     loop {
-        link.in_use().await;
+        link.used().await;
         tokio::time::sleep(RUNNING_LOOK).await;
         let now = clock::now();
         // An engine can say anything; nothing starts later than now.
@@ -265,8 +275,12 @@ impl Front {
         let service = Rc::clone(&self.services[arrival.listener]);
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
+        front.vigil.event();
         spawn_local(async move {
-            let answer = |request, head_time| service.answer(request, head_time, &ends);
+            let answer = |request, head_time| {
+                front.vigil.event();
+                service.answer(request, head_time, &ends)
+            };
             let served = regent_http::serve(stream, &front.settings, &front.drain, interim, answer).await;
             if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended with an error");

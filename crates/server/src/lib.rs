@@ -12,6 +12,7 @@ mod control;
 mod engine_log;
 mod gate;
 mod gateway;
+mod hooks;
 mod kind;
 mod link;
 mod logged;
@@ -31,6 +32,7 @@ mod supervisor;
 mod target;
 mod upload;
 mod variables;
+mod vigil;
 
 use acceptor::{Dealer, EngineAccess, IoStart, NativeAccess, Stage};
 use admin::{AdminListener, AdminTask};
@@ -54,6 +56,7 @@ use std::time::{Duration, Instant};
 use supervisor::Supervisor;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
+use vigil::Vigil;
 
 pub use admin::AdminError;
 pub use kind::EngineKind;
@@ -135,7 +138,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
     let mut accept = Some(Dealer { listeners, threads: senders.clone() });
-    let mut threads = Vec::new();
+    let (mut threads, cpus) = (Vec::new(), machine::cpus());
     for (index, commands) in receivers.into_iter().enumerate() {
         threads.push(spawn_io_thread(IoStart {
             index,
@@ -150,6 +153,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             limits: plan.bodies,
             bounds: plan.bounds,
             spools: Arc::clone(&spools),
+            vigil: Vigil::new(cpus, plan.io_threads),
             commands,
             stage: stages.clone(),
             accept: accept.take(),

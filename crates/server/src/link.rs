@@ -3,6 +3,7 @@
 
 mod handles;
 
+use crate::hooks;
 use crate::kind::EngineKind;
 use crate::pressure::Pressure;
 use regent_dispatch::lanes::Place;
@@ -18,12 +19,6 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Notify, oneshot};
 
 pub(crate) use handles::LinkHandles;
-
-thread_local! {
-    /// The runtime's park hooks have to be made before the runtime is, and may capture nothing of its thread; this is
-    /// how they find its links.
-    static HOOKED: RefCell<Vec<Rc<Link>>> = const { RefCell::new(Vec::new()) };
-}
 
 /// What a link starts with.
 pub(crate) struct LinkStart {
@@ -82,9 +77,9 @@ pub(crate) enum Refused {
 }
 
 impl Link {
-    /// Must be called within the thread's runtime, whose park hooks work for this link from now on.
+    /// Must be called within the thread's runtime; its park hooks have to work for this link.
     pub fn open(start: LinkStart) -> io::Result<Rc<Self>> {
-        let link = Rc::new(Self {
+        Ok(Rc::new(Self {
             kind: start.kind,
             port: RefCell::new(Port::new(start.index, start.slots)),
             wakers: RefCell::new(vec![None; start.slots]),
@@ -95,9 +90,7 @@ impl Link {
             submitted: Notify::new(),
             // An eventfd is ready as a pipe is: not at all until it was written to.
             doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
-        });
-        HOOKED.with(|hooked| hooked.borrow_mut().push(Rc::clone(&link)));
-        Ok(link)
+        }))
     }
 
     pub fn kind(&self) -> EngineKind {
@@ -133,6 +126,11 @@ impl Link {
         Ok(Submitted { link: Rc::clone(self), token: Some(token) })
     }
 
+    /// Requests that engines have or have to let go of yet.
+    pub fn in_use(&self) -> usize {
+        self.port.borrow().in_use()
+    }
+
     /// Requests that wait in a pool, that its threads have taken so far, and threads that are idle.
     pub fn queue(&self, pool: usize) -> (u64, u64, usize) {
         let backend = self.current();
@@ -156,8 +154,8 @@ impl Link {
     }
 
     /// Ends when a request has been submitted, at once if one is there.
-    pub async fn in_use(&self) {
-        while self.port.borrow().in_use() == 0 {
+    pub async fn used(&self) {
+        while self.in_use() == 0 {
             self.submitted.notified().await;
         }
     }
@@ -168,8 +166,8 @@ impl Link {
     }
 
     /// Wakes the tasks whose slots have news. `true` if there were any.
-    fn drain(&self) -> bool {
-        if self.port.borrow().in_use() == 0 {
+    pub fn drain(&self) -> bool {
+        if self.in_use() == 0 {
             return false;
         }
         let mut any = false;
@@ -218,8 +216,8 @@ impl Link {
     }
 
     /// Before the thread sleeps: engines ring from now on. Tasks that have news meanwhile keep it awake.
-    fn park(&self) {
-        if self.port.borrow().in_use() == 0 {
+    pub fn park(&self) {
+        if self.in_use() == 0 {
             return;
         }
         self.parked.set(true);
@@ -231,35 +229,15 @@ impl Link {
         }
     }
 
-    fn unpark(&self) {
+    /// After the thread has slept.
+    pub fn unpark(&self) {
         if self.parked.take() {
             for backend in self.backends.borrow().iter() {
                 self.port.borrow().unpark(backend);
             }
         }
+        self.drain();
     }
-}
-
-/// For the runtime's `on_thread_park`.
-pub(crate) fn before_park() {
-    with_hooked(Link::park);
-}
-
-/// For the runtime's `on_thread_unpark`.
-pub(crate) fn after_unpark() {
-    with_hooked(|link| {
-        link.unpark();
-        link.drain();
-    });
-}
-
-/// Ends this thread's use of its links.
-pub(crate) fn unhook() {
-    HOOKED.with(|hooked| hooked.borrow_mut().clear());
-}
-
-fn with_hooked(action: impl Fn(&Link)) {
-    HOOKED.with(|hooked| hooked.borrow().iter().for_each(|link| action(link)));
 }
 
 impl Submitted {
@@ -281,7 +259,7 @@ impl Submitted {
         }
         self.link.pressure.note(|| self.link.is_waiting(pool));
         // Answers that came meanwhile, of all engines: under load the runtime may not park for long.
-        with_hooked(|link| _ = link.drain());
+        hooks::drain_links();
         Ok(())
     }
 

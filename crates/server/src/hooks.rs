@@ -1,0 +1,55 @@
+//! What an I/O thread's runtime calls before and after each of the thread's sleeps.
+
+use crate::link::Link;
+use crate::vigil::Vigil;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+thread_local! {
+    /// The runtime's hooks have to be made before the runtime is, and may capture nothing of its thread; this is how
+    /// they find what the thread has.
+    static HOOKED: RefCell<Option<Hooked>> = const { RefCell::new(None) };
+}
+
+struct Hooked {
+    links: Vec<Rc<Link>>,
+    vigil: Rc<Vigil>,
+}
+
+/// The hooks of this thread work for these from now on, until [`unhook`].
+pub(crate) fn hook(links: Vec<Rc<Link>>, vigil: Rc<Vigil>) {
+    HOOKED.set(Some(Hooked { links, vigil }));
+}
+
+pub(crate) fn unhook() {
+    HOOKED.set(None);
+}
+
+/// For the runtime's `on_thread_park`.
+pub(crate) fn before_park() {
+    with_hooked(|hooked| {
+        hooked.links.iter().for_each(|link| link.park());
+        hooked.vigil.asleep();
+    });
+}
+
+/// For the runtime's `on_thread_unpark`.
+pub(crate) fn after_unpark() {
+    with_hooked(|hooked| {
+        hooked.links.iter().for_each(|link| link.unpark());
+        hooked.vigil.awake(hooked.links.iter().map(|link| link.in_use()).sum());
+    });
+}
+
+/// Wakes the tasks that wait for news of any engine and have got it.
+pub(crate) fn drain_links() {
+    with_hooked(|hooked| {
+        for link in &hooked.links {
+            link.drain();
+        }
+    });
+}
+
+fn with_hooked(action: impl Fn(&Hooked)) {
+    HOOKED.with_borrow(|hooked| hooked.iter().for_each(action));
+}
