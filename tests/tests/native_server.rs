@@ -305,7 +305,9 @@ fn without_inline_every_handler_runs_in_the_engine() {
 fn no_more_requests_are_with_a_service_than_it_may_have() {
     let options = "threads 1\nmax_threads 1\nmax_connections 2\nconfig mark DIRECTORY/begun";
     let server = setup(options).start();
-    let running = [server.ask("/m/hang"), server.ask("/m/hello")];
+    let hanging = server.ask("/m/hang");
+    server.admin().wait_for_requests("server", 1);
+    let running = [hanging, server.ask("/m/hello")];
     server.admin().wait_for_requests("server", 2);
     let refused = server.get("/m/hello").expect(503);
     assert!(refused.header("retry-after").is_some());

@@ -2,10 +2,11 @@
 
 use crate::activity::{Activity, Expired, Moment, Patience};
 use crate::drain::Drain;
+use crate::farewell::Farewell;
 use crate::interim::Interim;
 use crate::watched::{WatchedAnswer, WatchedSocket};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version, header};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -41,9 +42,12 @@ pub struct Settings {
 /// `service` is also told how long the request's head took to come, from its first byte to its last; zero if it came
 /// whole. While it makes an answer, others can be sent through `interim`, which is this connection's alone.
 ///
+/// `farewell` is that of the socket.
+///
 /// An error is one of the client's making (a broken request, a reset) and has been answered if it can be.
 pub async fn serve<S, F, R, B>(
     socket: S,
+    farewell: Rc<Farewell>,
     settings: &Settings,
     drain: &Drain,
     interim: Rc<Interim>,
@@ -57,12 +61,14 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Rc::new(Activity::new());
-    let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim));
+    let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim), Rc::clone(&farewell));
     let for_service = Rc::clone(&activity);
+    let last = Rc::clone(&farewell);
     let service = service_fn(move |request| {
         let head_time = for_service.request_started();
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
-        WatchedAnswer { answer: service(request, head_time), activity, interim }
+        let farewell = is_last(&request).then(|| Rc::clone(&last));
+        WatchedAnswer { answer: service(request, head_time), activity, interim, farewell }
     });
     let connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
@@ -76,8 +82,11 @@ where
             draining = true;
             connection.as_mut().graceful_shutdown();
         }
-        if let Poll::Ready(result) = connection.as_mut().poll(context) {
-            return Poll::Ready(result);
+        let served = connection.as_mut().poll(context);
+        // Whatever is left to wait for, or has gone wrong.
+        farewell.call_off();
+        if served.is_ready() {
+            return served;
         }
         match Pin::new(&mut expiry).poll(context) {
             // Nothing is under way: there is nobody to tell.
@@ -86,6 +95,17 @@ where
         }
     })
     .await
+}
+
+/// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).
+fn is_last(request: &Request<Incoming>) -> bool {
+    let mut options = request.headers().get_all(header::CONNECTION).iter();
+    let mut says = |option| options.any(|value| value.as_bytes().eq_ignore_ascii_case(option));
+    request.body().is_end_stream()
+        && match request.version() {
+            Version::HTTP_10 => !says(b"keep-alive"),
+            _ => says(b"close"),
+        }
 }
 
 /// Ends when the connection has to.
@@ -126,7 +146,7 @@ mod tests {
         client.write_all(request).await.unwrap();
         let (drain, mut answer) = (Drain::default(), Vec::new());
         let (served, _) = tokio::join!(
-            serve(server, &SETTINGS, &drain, Rc::default(), hello),
+            serve(server, Rc::default(), &SETTINGS, &drain, Rc::default(), hello),
             client.read_to_end(&mut answer)
         );
         let _ = served;
@@ -158,7 +178,8 @@ mod tests {
             client.write_all(b"Host: a\r\nConnection: close\r\n\r\n").await.unwrap();
             client.read_to_end(&mut Vec::new()).await.unwrap();
         };
-        let (served, ()) = tokio::join!(serve(server, &SETTINGS, &drain, Rc::default(), service), client);
+        let (served, ()) =
+            tokio::join!(serve(server, Rc::default(), &SETTINGS, &drain, Rc::default(), service), client);
         served.unwrap();
         let [whole, parts] = head_times.borrow()[..] else { panic!("two requests") };
         assert!(whole.is_zero() && !parts.is_zero(), "{whole:?} {parts:?}");
@@ -183,7 +204,7 @@ mod tests {
         let mut answers = String::new();
         let drain = Drain::default();
         let (served, sent, read) = tokio::join!(
-            serve(server, &SETTINGS, &drain, Rc::clone(&interim), service),
+            serve(server, Rc::default(), &SETTINGS, &drain, Rc::clone(&interim), service),
             writer.write_all(request.as_bytes()),
             reader.read_to_string(&mut answers),
         );
@@ -243,7 +264,8 @@ mod tests {
             client.read_to_end(&mut answer).await.unwrap();
             first
         };
-        let (served, first) = tokio::join!(serve(server, &SETTINGS, &drain, Rc::default(), hello), client);
+        let (served, first) =
+            tokio::join!(serve(server, Rc::default(), &SETTINGS, &drain, Rc::default(), hello), client);
         served.unwrap();
         assert!(first > 0 && answer.is_empty());
     }
@@ -262,7 +284,7 @@ mod tests {
             })
         };
         let (served, _) = tokio::join!(
-            serve(server, &SETTINGS, drain, Rc::default(), service),
+            serve(server, Rc::default(), &SETTINGS, drain, Rc::default(), service),
             client.read_to_end(&mut answer)
         );
         served.unwrap();

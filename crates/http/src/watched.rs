@@ -1,6 +1,7 @@
 //! A socket, an answer and its body that report to the connection's [`Activity`].
 
 use crate::activity::Activity;
+use crate::farewell::Farewell;
 use crate::interim::Interim;
 use bytes::Bytes;
 use http::{Response, header};
@@ -23,13 +24,14 @@ const LINGER_BYTES: usize = 1024 * 1024;
 ///
 /// Shut down, it lingers if the client may still be sending: closing a socket with unread bytes resets the connection,
 /// and a reset can overtake the answer that the client has not read yet (RFC 9112 §9.6). So what comes is read and
-/// thrown away, for a while. Otherwise nothing is done: the socket is about to be closed, which ends the stream in the
-/// same way and is one system call less. (A socket to which closing says less, such as one with TLS, needs its shutdown
-/// in both cases.)
+/// thrown away, for a while. Otherwise nothing is done, unless a [`Farewell`] needs it: the socket is about to be closed,
+/// which ends the stream in the same way and is one system call less. (A socket to which closing says less, such as one
+/// with TLS, needs its shutdown in both cases.)
 pub(crate) struct WatchedSocket<S> {
     socket: S,
     activity: Rc<Activity>,
     interim: Rc<Interim>,
+    farewell: Rc<Farewell>,
     linger: Option<Linger>,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct WatchedAnswer<R> {
     pub answer: R,
     pub activity: Rc<Activity>,
     pub interim: Rc<Interim>,
+    /// `Some`: the client wants no other after it.
+    pub farewell: Option<Rc<Farewell>>,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
@@ -105,10 +109,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            if !this.activity.is_cut_off() {
+            if !this.activity.is_cut_off() && !this.farewell.holds() {
                 return Poll::Ready(Ok(()));
             }
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+            if !this.activity.is_cut_off() {
+                return Poll::Ready(Ok(()));
+            }
         }
         let linger = this.linger.get_or_insert_with(Linger::new);
         linger.poll_drain(&mut this.socket, context).map(Ok)
@@ -116,8 +123,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 }
 
 impl<S> WatchedSocket<S> {
-    pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>) -> Self {
-        Self { socket, activity, interim, linger: None }
+    pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, farewell: Rc<Farewell>) -> Self {
+        Self { socket, activity, interim, farewell, linger: None }
     }
 
     fn noticed<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -166,7 +173,7 @@ impl Linger {
     }
 }
 
-impl<R: Future<Output = Response<B>> + Unpin, B> Future for WatchedAnswer<R> {
+impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<R> {
     type Output = Result<Response<WatchedBody<B>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -174,6 +181,11 @@ impl<R: Future<Output = Response<B>> + Unpin, B> Future for WatchedAnswer<R> {
         self.interim.supersede();
         if answer.headers().contains_key(header::CONNECTION) {
             self.activity.answered_with_close();
+        }
+        if let Some(farewell) = self.farewell.take()
+            && answer.body().size_hint().exact().is_some()
+        {
+            farewell.begin();
         }
         let activity = Rc::clone(&self.activity);
         Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity })))
@@ -215,7 +227,7 @@ mod tests {
     fn watched() -> (WatchedSocket<DuplexStream>, Rc<Activity>, DuplexStream) {
         let (client, server) = tokio::io::duplex(1024);
         let activity = Rc::new(Activity::new());
-        (WatchedSocket::new(server, Rc::clone(&activity), Rc::default()), activity, client)
+        (WatchedSocket::new(server, Rc::clone(&activity), Rc::default(), Rc::default()), activity, client)
     }
 
     /// Whether the client sees the end of the stream, after what comes before it.

@@ -8,21 +8,21 @@ use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
 use crate::service::{Ends, Service};
-use crate::sockets::{Detached, Listener, Listeners, Stream};
+use crate::sockets::{Listener, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::variables::Peer;
 use crate::vigil::Vigil;
 use regent_handlers::Sites;
-use regent_http::{Drain, Interim, Settings};
+use regent_http::{Drain, Interim, Settings, Socket, Sockets};
 use regent_wire::clock;
+use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
@@ -35,7 +35,7 @@ const RUNNING_LOOK: Duration = Duration::from_millis(20);
 /// What an I/O thread is told.
 pub(crate) enum Command {
     /// A connection that another thread accepted.
-    Serve(Detached, Arrival),
+    Serve(OwnedFd, Arrival),
     /// For the link to the engines of this kind.
     Link(EngineKind, LinkCommand),
     /// Native handlers that run in the server come from these modules now; those before are given back.
@@ -96,8 +96,8 @@ pub(crate) struct NativeAccess {
 /// Accepts connections and deals them out in turn. (Were each I/O thread to accept from sockets of its own, a hash
 /// would choose the thread, and spread few connections unevenly.)
 pub(crate) struct Dealer {
-    /// By listening address.
-    pub listeners: Vec<Listeners>,
+    /// By listening address: the non-blocking sockets that share it.
+    pub listeners: Vec<Vec<OwnedFd>>,
     /// All I/O threads, this one first.
     pub threads: Vec<mpsc::UnboundedSender<Command>>,
 }
@@ -138,13 +138,14 @@ async fn serve(start: IoStart) -> io::Result<()> {
         settings: start.settings,
         drain: Drain::default(),
         connections: Connections::default(),
+        sockets: Rc::default(),
         vigil: Rc::new(start.vigil),
     });
     let links: Vec<Rc<Link>> =
         std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
-    hooks::hook(links.clone(), Rc::clone(&front.vigil));
-    let vigil = Rc::clone(&front.vigil);
-    spawn_local(async move { vigil.keep(&links).await });
+    let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
+    hooks::hook(links.clone(), Rc::clone(&sockets), Rc::clone(&vigil));
+    spawn_local(async move { vigil.keep(&links, &sockets).await });
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
     }
@@ -175,6 +176,7 @@ struct Front {
     settings: Settings,
     drain: Drain,
     connections: Connections,
+    sockets: Rc<Sockets>,
     vigil: Rc<Vigil>,
 }
 
@@ -198,7 +200,7 @@ async fn obey(
 ) {
     while let Some(command) = commands.recv().await {
         match (command, &native) {
-            (Command::Serve(stream, arrival), _) => front.take_over(stream, arrival),
+            (Command::Serve(socket, arrival), _) => front.serve(socket, arrival),
             (Command::Link(EngineKind::Php, command), _) => php.link().obey(command),
             (Command::Link(EngineKind::Native, command), Some(native)) => native.link().obey(command),
             (Command::Inline(inlined, old), Some(native)) => {
@@ -214,21 +216,16 @@ async fn obey(
 impl Front {
     fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
         let deal = Rc::new(Deal { threads: dealer.threads, next: Cell::new(0) });
-        for (number, listeners) in dealer.listeners.into_iter().enumerate() {
-            match listeners {
-                Listeners::Tcp(sockets) => {
-                    for socket in sockets {
-                        self.accept_from(TcpListener::from_std(socket)?, number, &deal);
-                    }
-                }
-                Listeners::Unix(socket) => self.accept_from(UnixListener::from_std(socket)?, number, &deal),
+        for (number, sockets) in dealer.listeners.into_iter().enumerate() {
+            for socket in sockets {
+                self.accept_from(Listener::new(socket)?, number, &deal);
             }
         }
         Ok(())
     }
 
     /// Accepts until the server drains.
-    fn accept_from(self: &Rc<Self>, listener: impl Listener + 'static, number: usize, deal: &Rc<Deal>) {
+    fn accept_from(self: &Rc<Self>, listener: Listener, number: usize, deal: &Rc<Deal>) {
         let (front, deal) = (Rc::clone(self), Rc::clone(deal));
         spawn_local(async move {
             tokio::select! {
@@ -238,12 +235,12 @@ impl Front {
         });
     }
 
-    async fn deal_out(self: &Rc<Self>, listener: &impl Listener, number: usize, deal: &Deal) {
+    async fn deal_out(self: &Rc<Self>, listener: &Listener, number: usize, deal: &Deal) {
         let local = listener.specific_address();
         loop {
             match listener.next().await {
-                Ok((stream, remote)) => {
-                    deal.out(self, stream, Arrival { remote, local, listener: number });
+                Ok((socket, remote)) => {
+                    deal.out(self, socket, Arrival { remote, local, listener: number });
                     // Those that are being served go first: of thousands that are read before one is answered, nothing
                     // is left in the caches when it is.
                     tokio::task::yield_now().await;
@@ -258,31 +255,23 @@ impl Front {
         }
     }
 
-    fn take_over(self: &Rc<Self>, stream: Detached, arrival: Arrival) {
-        let result = match stream {
-            Detached::Tcp(stream) => TcpStream::from_std(stream).map(|stream| self.serve(stream, arrival)),
-            Detached::Unix(stream) => UnixStream::from_std(stream).map(|stream| self.serve(stream, arrival)),
-        };
-        if let Err(error) = result {
-            tracing::warn!(%error, "a connection could not be taken over");
-        }
-    }
-
-    fn serve(self: &Rc<Self>, stream: impl Stream, arrival: Arrival) {
-        let (remote, local) = (arrival.remote, arrival.local.or_else(|| stream.local()));
+    fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
+        let (remote, local) = (arrival.remote, arrival.local.or_else(|| local_address(&socket)));
         let (peer, interim) = (Peer::new(remote, local), Rc::new(Interim::default()));
         let ends = Rc::new(Ends { remote, local, peer, interim: Rc::clone(&interim) });
         let service = Rc::clone(&self.services[arrival.listener]);
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
         front.vigil.event();
+        let (socket, farewell) = Socket::new(socket, &front.sockets);
         spawn_local(async move {
             let answer = |request, head_time| {
                 front.vigil.event();
                 service.answer(request, head_time, &ends)
             };
-            let served = regent_http::serve(stream, &front.settings, &front.drain, interim, answer).await;
-            if let Err(error) = served {
+            let Front { settings, drain, .. } = &*front;
+            let served = regent_http::serve(socket, farewell, settings, drain, interim, answer);
+            if let Err(error) = served.await {
                 tracing::debug!(%error, "a connection ended with an error");
             }
             front.connections.one_less();
@@ -299,16 +288,12 @@ struct Deal {
 }
 
 impl Deal {
-    fn out(&self, front: &Rc<Front>, stream: impl Stream, arrival: Arrival) {
+    fn out(&self, front: &Rc<Front>, socket: OwnedFd, arrival: Arrival) {
         let thread = self.next.replace((self.next.get() + 1) % self.threads.len());
-        if thread == 0 {
-            front.serve(stream, arrival);
-            return;
-        }
-        match stream.detach() {
+        match thread {
+            0 => front.serve(socket, arrival),
             // A thread that has ended drops the connection, as the server is about to.
-            Ok(stream) => drop(self.threads[thread].send(Command::Serve(stream, arrival))),
-            Err(error) => tracing::warn!(%error, "a connection could not be dealt out"),
+            _ => drop(self.threads[thread].send(Command::Serve(socket, arrival))),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::link::Link;
 use crate::vigil::Vigil;
+use regent_http::Sockets;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -13,12 +14,13 @@ thread_local! {
 
 struct Hooked {
     links: Vec<Rc<Link>>,
+    sockets: Rc<Sockets>,
     vigil: Rc<Vigil>,
 }
 
 /// The hooks of this thread work for these from now on, until [`unhook`].
-pub(crate) fn hook(links: Vec<Rc<Link>>, vigil: Rc<Vigil>) {
-    HOOKED.set(Some(Hooked { links, vigil }));
+pub(crate) fn hook(links: Vec<Rc<Link>>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
+    HOOKED.set(Some(Hooked { links, sockets, vigil }));
 }
 
 pub(crate) fn unhook() {
@@ -29,6 +31,7 @@ pub(crate) fn unhook() {
 pub(crate) fn before_park() {
     with_hooked(|hooked| {
         hooked.links.iter().for_each(|link| link.park());
+        hooked.sockets.watch();
         hooked.vigil.asleep();
     });
 }

@@ -45,7 +45,7 @@ use regent_config::{Config, Listen, Server, UnixSocket};
 use regent_handlers::{BuildError, Sites};
 use regent_http::SocketFile;
 use regent_metrics::Registry;
-use sockets::Listeners;
+use rustix::fd::OwnedFd;
 use spool::Spools;
 use stack::Stack;
 use std::io;
@@ -271,7 +271,7 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
 }
 
 /// The sockets of the server's address, and that as the system made it. The file of a Unix socket is added to `files`.
-fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Listeners), StartError> {
+fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Vec<OwnedFd>), StartError> {
     match &server.listen {
         Listen::Tcp(address) => {
             listen_tcp(*address).map_err(|cause| StartError::Listen { address: address.to_string(), cause })
@@ -280,14 +280,14 @@ fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Liste
             let (listener, file) = regent_http::listen_unix(path, *mode)
                 .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
             files.push(file);
-            Ok((server.listen.clone(), Listeners::Unix(listener)))
+            Ok((server.listen.clone(), vec![listener.into()]))
         }
     }
 }
 
-fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Listeners)> {
+fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Vec<OwnedFd>)> {
     let sockets = regent_http::listen(address)?;
-    Ok((Listen::Tcp(sockets[0].local_addr()?), Listeners::Tcp(sockets)))
+    Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
 }
 
 fn hint(error: &io::Error) -> &'static str {

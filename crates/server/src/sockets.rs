@@ -1,96 +1,82 @@
-//! Listening sockets and connections of both families, TCP and Unix.
+//! Listening sockets of both families, TCP and Unix.
 
+use regent_http::WatchedFd;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with, getsockname};
 use std::io;
 use std::net::SocketAddr;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-
-/// What listens on one address.
-pub(crate) enum Listeners {
-    /// Sockets that share it, at least one.
-    Tcp(Vec<std::net::TcpListener>),
-    Unix(std::os::unix::net::UnixListener),
-}
 
 /// A socket that connections come from.
-pub(crate) trait Listener {
-    type Stream: Stream;
+pub(crate) struct Listener(WatchedFd);
 
-    /// The next connection, and its client's address, if that has one.
-    async fn next(&self) -> io::Result<(Self::Stream, Option<SocketAddr>)>;
+impl Listener {
+    /// Of a non-blocking socket that listens. Must be called within a runtime.
+    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        WatchedFd::new(socket).map(Self)
+    }
+
+    /// The next connection, non-blocking, and its client's address, if that has one.
+    pub async fn next(&self) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let accept = || Ok(rustix::io::retry_on_intr(|| acceptfrom_with(&self.0, flags))?);
+        let (socket, remote) = self.0.when_readable(accept).await?;
+        Ok((socket, remote.and_then(ip_address)))
+    }
 
     /// The address of all its connections at this end, unless it listens on all of the machine's.
-    fn specific_address(&self) -> Option<SocketAddr>;
-}
-
-/// A connection.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + 'static {
-    /// The address of this end, if it has one.
-    fn local(&self) -> Option<SocketAddr>;
-
-    /// To be taken over by another I/O thread.
-    fn detach(self) -> io::Result<Detached>;
-}
-
-/// A connection that no I/O thread serves yet.
-pub(crate) enum Detached {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-
-    async fn next(&self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
-        self.accept().await.map(|(stream, remote)| (stream, Some(remote)))
-    }
-
-    fn specific_address(&self) -> Option<SocketAddr> {
-        self.local_addr().ok().filter(|address| !address.ip().is_unspecified())
+    pub fn specific_address(&self) -> Option<SocketAddr> {
+        local_address(&self.0).filter(|address| !address.ip().is_unspecified())
     }
 }
 
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-
-    async fn next(&self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
-        self.accept().await.map(|(stream, _)| (stream, None))
-    }
-
-    fn specific_address(&self) -> Option<SocketAddr> {
-        None
-    }
+/// The address of this end, if it has one.
+pub(crate) fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
+    getsockname(socket).ok().and_then(ip_address)
 }
 
-impl Stream for TcpStream {
-    fn local(&self) -> Option<SocketAddr> {
-        self.local_addr().ok()
-    }
-
-    fn detach(self) -> io::Result<Detached> {
-        self.into_std().map(Detached::Tcp)
-    }
-}
-
-impl Stream for UnixStream {
-    fn local(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn detach(self) -> io::Result<Detached> {
-        self.into_std().map(Detached::Unix)
-    }
+fn ip_address(address: SocketAddrAny) -> Option<SocketAddr> {
+    address.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn listen(address: &str) -> std::net::TcpListener {
+        let socket = std::net::TcpListener::bind(address).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn only_a_specific_address_is_that_of_every_connection() {
-        let specific = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        assert_eq!(specific.specific_address(), specific.local_addr().ok());
-        let wildcard = TcpListener::bind("0.0.0.0:0").await.unwrap();
-        assert_eq!(wildcard.specific_address(), None);
+        let socket = listen("127.0.0.1:0");
+        let address = socket.local_addr().unwrap();
+        assert_eq!(Listener::new(socket.into()).unwrap().specific_address(), Some(address));
+        assert_eq!(Listener::new(listen("0.0.0.0:0").into()).unwrap().specific_address(), None);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_connection_comes_with_both_addresses_and_does_not_block() {
+        let socket = listen("127.0.0.1:0");
+        let address = socket.local_addr().unwrap();
+        let listener = Listener::new(socket.into()).unwrap();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        let (accepted, remote) = listener.next().await.unwrap();
+        assert_eq!((remote, local_address(&accepted)), (client.local_addr().ok(), Some(address)));
+        let error = rustix::io::read(&accepted, &mut [0; 1]).unwrap_err();
+        assert_eq!(error, rustix::io::Errno::AGAIN);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_connection_over_a_unix_socket_has_no_addresses() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = Listener::new(socket.into()).unwrap();
+        let _client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        let (accepted, remote) = listener.next().await.unwrap();
+        assert_eq!((remote, local_address(&accepted), listener.specific_address()), (None, None, None));
     }
 }

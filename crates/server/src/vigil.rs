@@ -7,6 +7,7 @@
 //! request: a quarter more requests from 50 users on, half as many more from one (bench/README.md).
 
 use crate::link::Link;
+use regent_http::Sockets;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -68,15 +69,15 @@ impl Vigil {
     }
 
     /// Keeps the thread awake, whenever that is worthwhile, for the news of these links too.
-    pub async fn keep(&self, links: &[Rc<Link>]) {
+    pub async fn keep(&self, links: &[Rc<Link>], sockets: &Sockets) {
         loop {
             self.wanted.notified().await;
-            self.look(links).await;
+            self.look(links, sockets).await;
         }
     }
 
     /// Looks until nothing has come for a while, or until there is other use for the core.
-    async fn look(&self, links: &[Rc<Link>]) {
+    async fn look(&self, links: &[Rc<Link>], sockets: &Sockets) {
         let (mut seen, mut last) = (self.events.get(), Instant::now());
         while self.may_look(links.iter().map(|link| link.in_use()).sum()) {
             // The runtime looks at its sockets and timers before it comes back to this task.
@@ -91,9 +92,13 @@ impl Vigil {
             if self.events.get() != seen {
                 (seen, last) = (self.events.get(), Instant::now());
                 self.learn(waited);
-            } else if waited > LOOK {
-                self.learn(waited);
-                return;
+            } else {
+                // Nothing comes from what is not watched.
+                sockets.watch();
+                if waited > LOOK {
+                    self.learn(waited);
+                    return;
+                }
             }
         }
     }
@@ -189,8 +194,8 @@ mod tests {
     /// Awake from the first to the last of events that follow each other, asleep a moment later.
     #[tokio::test]
     async fn a_look_ends_when_nothing_comes() {
-        let vigil = Vigil::new(2.0, 1);
-        let mut look = std::pin::pin!(vigil.look(&[]));
+        let (vigil, sockets) = (Vigil::new(2.0, 1), Sockets::default());
+        let mut look = std::pin::pin!(vigil.look(&[], &sockets));
         let mut polls = 0;
         std::future::poll_fn(|context| {
             polls += 1;

@@ -1,0 +1,379 @@
+//! A connection's socket, TCP or Unix, which the runtime watches only if something has to be waited for for long.
+//!
+//! Most connections that serve one request have it when they are accepted, and have ended before they would be watched:
+//! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is watched before the thread
+//! sleeps, or after [`PATIENCE`] operations on the thread's sockets, if it never does.
+
+use crate::end::{End, EndSocket};
+use crate::farewell::Farewell;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Reads and writes on a thread for which a socket may wait to be watched: those of about 100 requests, or a few
+/// milliseconds.
+const PATIENCE: u64 = 512;
+
+/// The most that is read at once from a socket that is not watched.
+const PART: usize = 16 * 1024;
+
+/// A non-blocking stream socket.
+pub struct Socket {
+    end: Rc<End>,
+    sockets: Rc<Sockets>,
+    farewell: Rc<Farewell>,
+}
+
+/// What the sockets of one thread share.
+pub struct Sockets {
+    /// Reads and writes so far.
+    operations: Cell<u64>,
+    /// Those that wait for bytes and are not watched, and since which operation.
+    unwatched: RefCell<VecDeque<(u64, Weak<End>)>>,
+    /// The caller's buffers are memory without contents, of which safe code can make no slice.
+    buffer: RefCell<Box<[u8]>>,
+}
+
+impl Socket {
+    /// Must be used within a runtime. The farewell is for [`serve`](crate::serve).
+    pub fn new(socket: OwnedFd, sockets: &Rc<Sockets>) -> (Self, Rc<Farewell>) {
+        let end = Rc::new(End::new(socket));
+        let farewell = Farewell::of(&end);
+        (Self { end, sockets: Rc::clone(sockets), farewell: Rc::clone(&farewell) }, farewell)
+    }
+
+    fn poll_read_unwatched(
+        &self,
+        socket: BorrowedFd<'_>,
+        context: &Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.end.is_drained.get() {
+            match self.sockets.receive(socket, buffer) {
+                Err(Errno::AGAIN) => self.end.is_drained.set(true),
+                result => {
+                    // What is less than asked for is all that there is. More would be seen once it is watched.
+                    self.end.is_drained.set(result? == Received::All);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        self.end.reader.set(Some(context.waker().clone()));
+        self.sockets.list(&self.end);
+        Poll::Pending
+    }
+
+    fn try_write(&self, socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | self.farewell.flags();
+        let sent =
+            rustix::io::retry_on_intr(|| sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), flags))?;
+        self.farewell.written();
+        Ok(sent)
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.sockets.count_operation();
+        match &mut *self.end.socket_mut() {
+            EndSocket::Watched(socket) => socket.poll_read(context, buffer),
+            socket => self.poll_read_unwatched(socket.fd()?, context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.sockets.count_operation();
+        // Almost always there is room, whether it was watched for or not.
+        let is_full =
+            |result: &io::Result<_>| matches!(result, Err(e) if e.kind() == io::ErrorKind::WouldBlock);
+        let result = self.try_write(self.end.socket().fd()?, parts);
+        if !is_full(&result) {
+            return Poll::Ready(result);
+        }
+        self.end.watch();
+        let socket = self.end.socket();
+        let EndSocket::Watched(watched) = &*socket else { return Poll::Ready(socket.fd().map(|_| 0)) };
+        loop {
+            ready!(watched.poll_write_ready(context))?;
+            let result = watched.try_write(|| self.try_write(socket.fd()?, parts));
+            if !is_full(&result) {
+                return Poll::Ready(result);
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.farewell.said();
+        match shutdown(self.end.socket().fd()?, Shutdown::Write) {
+            // The client was faster.
+            Err(Errno::NOTCONN) => Poll::Ready(Ok(())),
+            result => Poll::Ready(Ok(result?)),
+        }
+    }
+}
+
+/// How much of what has come was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Received {
+    All,
+    /// There may be more, or it is the end.
+    Part,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            operations: Cell::new(0),
+            unwatched: RefCell::default(),
+            buffer: RefCell::new(vec![0; PART].into_boxed_slice()),
+        }
+    }
+}
+
+impl Sockets {
+    /// Has the runtime watch all sockets that wait for bytes. Must be called, within the runtime, before it sleeps.
+    pub fn watch(&self) {
+        while let Some((_, end)) = self.unwatched.borrow_mut().pop_front() {
+            end.upgrade().inspect(|end| end.watch_for_reader());
+        }
+    }
+
+    fn list(&self, end: &Rc<End>) {
+        if !end.is_listed.replace(true) {
+            self.unwatched.borrow_mut().push_back((self.operations.get(), Rc::downgrade(end)));
+        }
+    }
+
+    /// A thread that always has something to do never sleeps: what waits is watched all the same.
+    fn count_operation(&self) {
+        self.operations.set(self.operations.get() + 1);
+        while let Some(end) = self.pop_impatient() {
+            end.upgrade().inspect(|end| end.watch_for_reader());
+        }
+    }
+
+    fn pop_impatient(&self) -> Option<Weak<End>> {
+        let mut unwatched = self.unwatched.borrow_mut();
+        let (since, _) = unwatched.front()?;
+        let is_impatient = since + PATIENCE < self.operations.get();
+        if is_impatient { unwatched.pop_front().map(|(_, end)| end) } else { None }
+    }
+
+    fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<Received> {
+        let mut part = self.buffer.borrow_mut();
+        let room = buffer.remaining().min(part.len());
+        let length = rustix::io::retry_on_intr(|| {
+            recv(socket, &mut part[..room], RecvFlags::empty()).map(|(_, length)| length)
+        })?;
+        buffer.put_slice(&part[..length]);
+        Ok(if (1..room).contains(&length) { Received::All } else { Received::Part })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::pin::pin;
+    use std::task::Waker;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    struct Pair {
+        sockets: Rc<Sockets>,
+        socket: Socket,
+        farewell: Rc<Farewell>,
+        client: TcpStream,
+    }
+
+    fn pair() -> Pair {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let sockets = Rc::new(Sockets::default());
+        let (socket, farewell) = Socket::new(accepted.into(), &sockets);
+        Pair { sockets, socket, farewell, client }
+    }
+
+    impl Pair {
+        fn is_watched(&self) -> bool {
+            matches!(*self.socket.end.socket(), EndSocket::Watched(_))
+        }
+
+        /// Reads once; `None` if there is nothing yet.
+        fn try_read(&mut self) -> Option<Vec<u8>> {
+            let mut bytes = vec![0; 1024];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let mut context = Context::from_waker(Waker::noop());
+            match Pin::new(&mut self.socket).poll_read(&mut context, &mut buffer) {
+                Poll::Ready(result) => {
+                    result.unwrap();
+                    Some(buffer.filled().to_vec())
+                }
+                Poll::Pending => None,
+            }
+        }
+
+        /// What has arrived at the client.
+        fn received(&mut self) -> Vec<u8> {
+            let mut bytes = [0; 1024];
+            match self.client.read(&mut bytes) {
+                Ok(length) => bytes[..length].to_vec(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_there_is_answered_without_being_watched() {
+        let mut pair = pair();
+        pair.client.write_all(b"request").unwrap();
+        assert_eq!(pair.try_read().unwrap(), b"request");
+        assert_eq!(pair.try_read(), None);
+        pair.socket.write_all(b"answer").await.unwrap();
+        assert_eq!(pair.received(), b"answer");
+        assert!(!pair.is_watched());
+        let Pair { socket, farewell, sockets, mut client } = pair;
+        drop((socket, farewell));
+        sockets.watch();
+        client.set_nonblocking(false).unwrap();
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "it is closed, with nothing to keep it open");
+    }
+
+    #[tokio::test]
+    async fn what_comes_before_and_after_it_is_watched_is_read() {
+        let mut pair = pair();
+        assert_eq!(pair.try_read(), None);
+        pair.client.write_all(b"before").unwrap();
+        assert_eq!(pair.try_read(), None, "nobody has looked yet");
+        pair.sockets.watch();
+        assert!(pair.is_watched());
+        let mut bytes = [0; 16];
+        assert_eq!(pair.socket.read(&mut bytes).await.unwrap(), 6);
+        let (mut client, socket) = (pair.client.try_clone().unwrap(), &mut pair.socket);
+        let (read, ()) = tokio::join!(socket.read(&mut bytes), async { client.write_all(b"after").unwrap() });
+        assert_eq!(read.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_by_what_comes_once_it_is_watched() {
+        let Pair { sockets, mut socket, mut client, farewell: _farewell } = pair();
+        let mut bytes = [0; 16];
+        let mut reading = pin!(socket.read(&mut bytes));
+        assert!(poll_once(reading.as_mut()).await.is_pending());
+        sockets.watch();
+        let (read, ()) = tokio::join!(reading, async { client.write_all(b"bytes").unwrap() });
+        assert_eq!(read.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_connection_is_seen_once_it_is_watched() {
+        let mut pair = pair();
+        pair.client.write_all(b"request").unwrap();
+        pair.client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(pair.try_read().unwrap(), b"request");
+        assert_eq!(pair.try_read(), None);
+        pair.sockets.watch();
+        assert_eq!(pair.socket.read(&mut [0; 16]).await.unwrap(), 0);
+    }
+
+    /// A thread that never sleeps watches too.
+    #[tokio::test]
+    async fn a_socket_that_waits_is_watched_after_many_operations_of_others() {
+        let mut waiting = pair();
+        assert_eq!(waiting.try_read(), None);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let (mut busy, _farewell) = Socket::new(accepted.into(), &waiting.sockets);
+        let mut buffer = [0; 1];
+        for _ in 0..=PATIENCE {
+            assert!(!waiting.is_watched());
+            busy.write_all(b"x").await.unwrap();
+            client.read_exact(&mut buffer).unwrap();
+        }
+        assert!(waiting.is_watched());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_waited_for() {
+        let mut pair = pair();
+        let most = vec![7; 16 << 20];
+        let mut client = pair.client.try_clone().unwrap();
+        client.set_nonblocking(false).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).unwrap();
+            all
+        });
+        pair.socket.write_all(&most).await.unwrap();
+        pair.socket.shutdown().await.unwrap();
+        assert!(reader.join().unwrap() == most);
+        assert!(pair.is_watched());
+    }
+
+    #[tokio::test]
+    async fn the_last_bytes_leave_with_the_end() {
+        let mut pair = pair();
+        pair.farewell.begin();
+        pair.socket.write_all(b"bye").await.unwrap();
+        assert!(pair.farewell.holds());
+        // The kernel holds them for 200 ms at most.
+        assert_eq!(pair.received(), b"");
+        pair.socket.shutdown().await.unwrap();
+        assert!(!pair.farewell.holds());
+        pair.client.set_nonblocking(false).unwrap();
+        let mut all = Vec::new();
+        pair.client.read_to_end(&mut all).unwrap();
+        assert_eq!(all, b"bye");
+    }
+
+    #[tokio::test]
+    async fn a_farewell_that_is_called_off_sends_what_it_held() {
+        let mut pair = pair();
+        pair.farewell.begin();
+        pair.socket.write_all(b"not yet").await.unwrap();
+        pair.farewell.call_off();
+        assert_eq!(pair.received(), b"not yet");
+        pair.socket.write_all(b"and on").await.unwrap();
+        assert_eq!(pair.received(), b"and on");
+    }
+
+    /// A future's state after one poll.
+    async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+        std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+    }
+}
