@@ -29,6 +29,7 @@ Examples:
   regent-bench sweep                                 1 to 10,000 users at once, short form
   regent-bench sweep --full --rounds 5               as in the original: 101 points, 100,000 requests each
   regent-bench sweep --servers native,worker,classic compiled code against PHP, on one server
+  regent-bench sweep --generators 2 --out two        beside it: is the load generator the limit?
   regent-bench fixed --servers classic,worker,fpm    the tail at fixed connections, of these servers
   regent-bench scaling --servers classic,worker      half an hour: six scenarios and a step, three rounds
   regent-bench scaling --scenarios step,time-outs    only these of them
@@ -74,6 +75,11 @@ pub struct SuiteOptions {
     /// The original sizes instead of the short form; the sweep alone then takes hours
     #[arg(long)]
     full: bool,
+
+    /// Processes of the load generator at each point of the sweep: with one, its single core is what limits the fastest
+    /// servers; more of them take more of the cores from the server [default: one for each 10,000 users]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub generators: Option<u32>,
 
     /// Of the autoscaling scenarios only these [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]

@@ -116,13 +116,21 @@ pub struct Selection {
     pub contenders: Vec<Contender>,
     pub length: Length,
     pub rounds: u32,
+    /// Processes of the load generator at each point of the sweep; `None`: as many as its users take.
+    pub generators: Option<u32>,
     /// Names of scenarios; empty: all.
     pub scenarios: Vec<String>,
 }
 
 impl Selection {
     pub fn new(contenders: Vec<Contender>, options: &SuiteOptions, length: Length) -> Self {
-        Self { contenders, length, rounds: options.rounds(length), scenarios: options.scenarios.clone() }
+        Self {
+            contenders,
+            length,
+            rounds: options.rounds(length),
+            generators: options.generators,
+            scenarios: options.scenarios.clone(),
+        }
     }
 }
 

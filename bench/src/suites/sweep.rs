@@ -49,13 +49,13 @@ fn cases(selection: &Selection) -> Vec<Case> {
     for round in 1..=selection.rounds {
         for &users in &users {
             for contender in in_turn(&selection.contenders, round) {
-                cases.push(case(setup(contender, selection.length), users, requests, round));
+                cases.push(case(selection, contender, users, requests, round));
             }
         }
         if selection.length != Length::Tour {
             for users in BEYOND {
                 for contender in selection.contenders.iter().filter(|c| c.kind.is_regent()) {
-                    cases.push(case(setup(contender, selection.length), users, requests, round));
+                    cases.push(case(selection, contender, users, requests, round));
                 }
             }
         }
@@ -71,15 +71,15 @@ fn setup(contender: &Contender, length: Length) -> Setup {
     Setup::new(contender, Pool::Fixed(THREADS), most_connections, Connections::PerRequest)
 }
 
-fn case(setup: Setup, users: u32, requests: u64, round: u32) -> Case {
+fn case(selection: &Selection, contender: &Contender, users: u32, requests: u64, round: u32) -> Case {
     let limit = Limit::Requests(requests.max(2 * u64::from(users)));
     let load = LoadSpec {
-        processes: users.div_ceil(USERS_OF_A_PROCESS),
+        processes: users.div_ceil(USERS_OF_A_PROCESS).max(selection.generators.unwrap_or(1)).min(users),
         // Later answers are counted as misses, but seen: where the tail is matters too.
         timeout: 3 * SOFT_REAL_TIME,
         ..LoadSpec::closed(users, Connections::PerRequest, limit, Request::hello())
     };
-    Case::new(setup, users.to_string(), round, load)
+    Case::new(setup(contender, selection.length), users.to_string(), round, load)
 }
 
 fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
@@ -89,7 +89,7 @@ fn page(bench: &Bench, selection: &Selection, all: &[Measurement]) -> Page {
     curves.figures.push(misses(all, STRICT_LIMIT, "misses-100ms"));
     let mut figures = section("Figures");
     figures.tables.push(rows(all));
-    figures.notes = notes(all);
+    figures.notes = notes(selection, all);
     let mut sections = vec![curves];
     sections.extend(at_the_end(all));
     sections.extend(compiled_against_php(all));
@@ -316,8 +316,10 @@ fn percent(value: f64) -> String {
     format!("{} %", format::significant(value))
 }
 
-fn notes(all: &[Measurement]) -> Vec<String> {
+fn notes(selection: &Selection, all: &[Measurement]) -> Vec<String> {
+    let generators = selection.generators.unwrap_or(1);
     let mut notes = vec![
+        format!("Load generator processes: {generators}, and more where each had over {USERS_OF_A_PROCESS} users."),
         format!(
             "Regent with {THREADS} threads of PHP or of the native module, php-fpm with as many children. Latency is from the call of connect to the \
              end of the answer; a request without a right answer within 3 s is a miss (given up after 9 s)."
@@ -348,8 +350,20 @@ mod tests {
     #[test]
     fn many_users_have_several_processes() {
         let contender: Contender = "classic".parse().expect("a contender");
-        let case = case(setup(&contender, Length::Full), 20_000, 50_000, 1);
-        assert_eq!(case.load.processes, 2);
-        assert!(matches!(case.load.limit, Limit::Requests(50_000)));
+        let mut selection = Selection {
+            contenders: vec![contender.clone()],
+            length: Length::Full,
+            rounds: 1,
+            generators: None,
+            scenarios: Vec::new(),
+        };
+        let whole = case(&selection, &contender, 20_000, 50_000, 1);
+        assert!(matches!(whole.load.limit, Limit::Requests(50_000)));
+        let mut processes = |generators, users| {
+            selection.generators = generators;
+            case(&selection, &contender, users, 50_000, 1).load.processes
+        };
+        assert_eq!([processes(None, 100), processes(None, 20_000)], [1, 2]);
+        assert_eq!([processes(Some(3), 1), processes(Some(3), 100), processes(Some(1), 20_000)], [1, 3, 2]);
     }
 }

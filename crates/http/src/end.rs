@@ -1,6 +1,6 @@
-//! The server's end of a connection: its socket, watched or not yet.
+//! The server's end of a connection: its socket, registered or not yet.
 
-use crate::watched_fd::WatchedFd;
+use crate::registered::RegisteredSocket;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::io;
@@ -8,25 +8,25 @@ use std::task::{Context, Waker};
 
 pub(crate) struct End {
     socket: RefCell<EndSocket>,
-    /// All that had come was read. Only while it is not watched.
+    /// All that had come was read. Only while it is not registered.
     pub is_drained: Cell<bool>,
-    /// Whether it is among those that wait to be watched.
+    /// Whether it is among those that wait to be registered.
     pub is_listed: Cell<bool>,
-    /// Who waits for bytes, while it is not watched.
+    /// Who waits for bytes, while it is not registered.
     pub reader: Cell<Option<Waker>>,
 }
 
 pub(crate) enum EndSocket {
-    Unwatched(OwnedFd),
-    Watched(WatchedFd),
-    /// It could not be watched, and was closed.
+    Unregistered(OwnedFd),
+    Registered(RegisteredSocket),
+    /// It could not be registered, and was closed.
     Lost(io::ErrorKind),
 }
 
 impl End {
     pub fn new(socket: OwnedFd) -> Self {
         Self {
-            socket: RefCell::new(EndSocket::Unwatched(socket)),
+            socket: RefCell::new(EndSocket::Unregistered(socket)),
             is_drained: Cell::new(false),
             is_listed: Cell::new(false),
             reader: Cell::new(None),
@@ -42,26 +42,26 @@ impl End {
     }
 
     /// Must be called within a runtime.
-    pub fn watch(&self) {
+    pub fn register(&self) {
         let mut socket = self.socket.borrow_mut();
         *socket = match std::mem::replace(&mut *socket, EndSocket::Lost(io::ErrorKind::Other)) {
-            EndSocket::Unwatched(socket) => match WatchedFd::new(socket) {
-                Ok(watched) => EndSocket::Watched(watched),
+            EndSocket::Unregistered(socket) => match RegisteredSocket::new(socket) {
+                Ok(registered) => EndSocket::Registered(registered),
                 Err(error) => EndSocket::Lost(error.kind()),
             },
             other => other,
         };
     }
 
-    /// Watches, and has who waits for bytes woken when there are some.
-    pub fn watch_for_reader(&self) {
-        self.watch();
+    /// Registers, and has who waits for bytes woken when there are some.
+    pub fn register_for_reader(&self) {
+        self.register();
         let Some(reader) = self.reader.take() else { return };
         let is_pending = match &*self.socket.borrow() {
-            EndSocket::Watched(socket) => {
+            EndSocket::Registered(socket) => {
                 socket.poll_read_ready(&mut Context::from_waker(&reader)).is_pending()
             }
-            EndSocket::Unwatched(_) | EndSocket::Lost(_) => false,
+            EndSocket::Unregistered(_) | EndSocket::Lost(_) => false,
         };
         if !is_pending {
             reader.wake();
@@ -72,8 +72,8 @@ impl End {
 impl EndSocket {
     pub fn fd(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
-            Self::Unwatched(socket) => Ok(socket.as_fd()),
-            Self::Watched(socket) => Ok(socket.as_fd()),
+            Self::Unregistered(socket) => Ok(socket.as_fd()),
+            Self::Registered(socket) => Ok(socket.as_fd()),
             Self::Lost(kind) => Err((*kind).into()),
         }
     }

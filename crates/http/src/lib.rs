@@ -10,16 +10,16 @@ mod end;
 mod farewell;
 mod interim;
 mod listener;
+mod registered;
 mod socket;
 mod unix_socket;
 mod watched;
-mod watched_fd;
 
 pub use connection::{Settings, serve};
 pub use drain::Drain;
 pub use farewell::Farewell;
 pub use interim::Interim;
 pub use listener::listen;
+pub use registered::RegisteredSocket;
 pub use socket::{Socket, Sockets};
 pub use unix_socket::{SocketFile, listen_unix};
-pub use watched_fd::WatchedFd;

@@ -1,7 +1,7 @@
-//! A connection's socket, TCP or Unix, which the runtime watches only if something has to be waited for for long.
+//! A connection's socket, TCP or Unix, which is registered with the runtime's epoll only if it has to wait for long.
 //!
-//! Most connections that serve one request have it when they are accepted, and have ended before they would be watched:
-//! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is watched before the thread
+//! Most connections that serve one request have it when they are accepted, and have ended before they would be registered:
+//! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is registered before the thread
 //! sleeps, or after [`PATIENCE`] operations on the thread's sockets, if it never does.
 
 use crate::end::{End, EndSocket};
@@ -17,11 +17,11 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Reads and writes on a thread for which a socket may wait to be watched: those of about 100 requests, or a few
+/// Reads and writes on a thread for which a socket may wait to be registered: those of about 100 requests, or a few
 /// milliseconds.
 const PATIENCE: u64 = 512;
 
-/// The most that is read at once from a socket that is not watched.
+/// The most that is read at once from a socket that is not registered.
 const PART: usize = 16 * 1024;
 
 /// A non-blocking stream socket.
@@ -35,8 +35,8 @@ pub struct Socket {
 pub struct Sockets {
     /// Reads and writes so far.
     operations: Cell<u64>,
-    /// Those that wait for bytes and are not watched, and since which operation.
-    unwatched: RefCell<VecDeque<(u64, Weak<End>)>>,
+    /// Those that wait for bytes and are not registered, and since which operation.
+    unregistered: RefCell<VecDeque<(u64, Weak<End>)>>,
     /// The caller's buffers are memory without contents, of which safe code can make no slice.
     buffer: RefCell<Box<[u8]>>,
 }
@@ -49,7 +49,7 @@ impl Socket {
         (Self { end, sockets: Rc::clone(sockets), farewell: Rc::clone(&farewell) }, farewell)
     }
 
-    fn poll_read_unwatched(
+    fn poll_read_unregistered(
         &self,
         socket: BorrowedFd<'_>,
         context: &Context<'_>,
@@ -59,7 +59,7 @@ impl Socket {
             match self.sockets.receive(socket, buffer) {
                 Err(Errno::AGAIN) => self.end.is_drained.set(true),
                 result => {
-                    // What is less than asked for is all that there is. More would be seen once it is watched.
+                    // What is less than asked for is all that there is. More would be seen once it is registered.
                     self.end.is_drained.set(result? == Received::All);
                     return Poll::Ready(Ok(()));
                 }
@@ -87,8 +87,8 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         self.sockets.count_operation();
         match &mut *self.end.socket_mut() {
-            EndSocket::Watched(socket) => socket.poll_read(context, buffer),
-            socket => self.poll_read_unwatched(socket.fd()?, context, buffer),
+            EndSocket::Registered(socket) => socket.poll_read(context, buffer),
+            socket => self.poll_read_unregistered(socket.fd()?, context, buffer),
         }
     }
 }
@@ -104,19 +104,19 @@ impl AsyncWrite for Socket {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.sockets.count_operation();
-        // Almost always there is room, whether it was watched for or not.
+        // Almost always there is room.
         let is_full =
             |result: &io::Result<_>| matches!(result, Err(e) if e.kind() == io::ErrorKind::WouldBlock);
         let result = self.try_write(self.end.socket().fd()?, parts);
         if !is_full(&result) {
             return Poll::Ready(result);
         }
-        self.end.watch();
+        self.end.register();
         let socket = self.end.socket();
-        let EndSocket::Watched(watched) = &*socket else { return Poll::Ready(socket.fd().map(|_| 0)) };
+        let EndSocket::Registered(registered) = &*socket else { return Poll::Ready(socket.fd().map(|_| 0)) };
         loop {
-            ready!(watched.poll_write_ready(context))?;
-            let result = watched.try_write(|| self.try_write(socket.fd()?, parts));
+            ready!(registered.poll_write_ready(context))?;
+            let result = registered.try_write(|| self.try_write(socket.fd()?, parts));
             if !is_full(&result) {
                 return Poll::Ready(result);
             }
@@ -153,39 +153,39 @@ impl Default for Sockets {
     fn default() -> Self {
         Self {
             operations: Cell::new(0),
-            unwatched: RefCell::default(),
+            unregistered: RefCell::default(),
             buffer: RefCell::new(vec![0; PART].into_boxed_slice()),
         }
     }
 }
 
 impl Sockets {
-    /// Has the runtime watch all sockets that wait for bytes. Must be called, within the runtime, before it sleeps.
-    pub fn watch(&self) {
-        while let Some((_, end)) = self.unwatched.borrow_mut().pop_front() {
-            end.upgrade().inspect(|end| end.watch_for_reader());
+    /// Registers all sockets that wait for bytes. Must be called, within the runtime, before it sleeps.
+    pub fn register(&self) {
+        while let Some((_, end)) = self.unregistered.borrow_mut().pop_front() {
+            end.upgrade().inspect(|end| end.register_for_reader());
         }
     }
 
     fn list(&self, end: &Rc<End>) {
         if !end.is_listed.replace(true) {
-            self.unwatched.borrow_mut().push_back((self.operations.get(), Rc::downgrade(end)));
+            self.unregistered.borrow_mut().push_back((self.operations.get(), Rc::downgrade(end)));
         }
     }
 
-    /// A thread that always has something to do never sleeps: what waits is watched all the same.
+    /// A thread that always has something to do never sleeps: what waits is registered all the same.
     fn count_operation(&self) {
         self.operations.set(self.operations.get() + 1);
         while let Some(end) = self.pop_impatient() {
-            end.upgrade().inspect(|end| end.watch_for_reader());
+            end.upgrade().inspect(|end| end.register_for_reader());
         }
     }
 
     fn pop_impatient(&self) -> Option<Weak<End>> {
-        let mut unwatched = self.unwatched.borrow_mut();
-        let (since, _) = unwatched.front()?;
+        let mut unregistered = self.unregistered.borrow_mut();
+        let (since, _) = unregistered.front()?;
         let is_impatient = since + PATIENCE < self.operations.get();
-        if is_impatient { unwatched.pop_front().map(|(_, end)| end) } else { None }
+        if is_impatient { unregistered.pop_front().map(|(_, end)| end) } else { None }
     }
 
     fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<Received> {
@@ -228,8 +228,8 @@ mod tests {
     }
 
     impl Pair {
-        fn is_watched(&self) -> bool {
-            matches!(*self.socket.end.socket(), EndSocket::Watched(_))
+        fn is_registered(&self) -> bool {
+            matches!(*self.socket.end.socket(), EndSocket::Registered(_))
         }
 
         /// Reads once; `None` if there is nothing yet.
@@ -258,29 +258,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_is_there_is_answered_without_being_watched() {
+    async fn a_request_that_is_there_is_answered_without_being_registered() {
         let mut pair = pair();
         pair.client.write_all(b"request").unwrap();
         assert_eq!(pair.try_read().unwrap(), b"request");
         assert_eq!(pair.try_read(), None);
         pair.socket.write_all(b"answer").await.unwrap();
         assert_eq!(pair.received(), b"answer");
-        assert!(!pair.is_watched());
+        assert!(!pair.is_registered());
         let Pair { socket, farewell, sockets, mut client } = pair;
         drop((socket, farewell));
-        sockets.watch();
+        sockets.register();
         client.set_nonblocking(false).unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "it is closed, with nothing to keep it open");
     }
 
     #[tokio::test]
-    async fn what_comes_before_and_after_it_is_watched_is_read() {
+    async fn what_comes_before_and_after_it_is_registered_is_read() {
         let mut pair = pair();
         assert_eq!(pair.try_read(), None);
         pair.client.write_all(b"before").unwrap();
         assert_eq!(pair.try_read(), None, "nobody has looked yet");
-        pair.sockets.watch();
-        assert!(pair.is_watched());
+        pair.sockets.register();
+        assert!(pair.is_registered());
         let mut bytes = [0; 16];
         assert_eq!(pair.socket.read(&mut bytes).await.unwrap(), 6);
         let (mut client, socket) = (pair.client.try_clone().unwrap(), &mut pair.socket);
@@ -289,30 +289,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken_by_what_comes_once_it_is_watched() {
+    async fn who_waits_is_woken_by_what_comes_once_it_is_registered() {
         let Pair { sockets, mut socket, mut client, farewell: _farewell } = pair();
         let mut bytes = [0; 16];
         let mut reading = pin!(socket.read(&mut bytes));
         assert!(poll_once(reading.as_mut()).await.is_pending());
-        sockets.watch();
+        sockets.register();
         let (read, ()) = tokio::join!(reading, async { client.write_all(b"bytes").unwrap() });
         assert_eq!(read.unwrap(), 5);
     }
 
     #[tokio::test]
-    async fn the_end_of_a_connection_is_seen_once_it_is_watched() {
+    async fn the_end_of_a_connection_is_seen_once_it_is_registered() {
         let mut pair = pair();
         pair.client.write_all(b"request").unwrap();
         pair.client.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(pair.try_read().unwrap(), b"request");
         assert_eq!(pair.try_read(), None);
-        pair.sockets.watch();
+        pair.sockets.register();
         assert_eq!(pair.socket.read(&mut [0; 16]).await.unwrap(), 0);
     }
 
-    /// A thread that never sleeps watches too.
+    /// A thread that never sleeps registers too.
     #[tokio::test]
-    async fn a_socket_that_waits_is_watched_after_many_operations_of_others() {
+    async fn a_socket_that_waits_is_registered_after_many_operations_of_others() {
         let mut waiting = pair();
         assert_eq!(waiting.try_read(), None);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -321,28 +321,29 @@ mod tests {
         let (mut busy, _farewell) = Socket::new(accepted.into(), &waiting.sockets);
         let mut buffer = [0; 1];
         for _ in 0..=PATIENCE {
-            assert!(!waiting.is_watched());
+            assert!(!waiting.is_registered());
             busy.write_all(b"x").await.unwrap();
             client.read_exact(&mut buffer).unwrap();
         }
-        assert!(waiting.is_watched());
+        assert!(waiting.is_registered());
     }
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_waited_for() {
-        let mut pair = pair();
-        let most = vec![7; 16 << 20];
-        let mut client = pair.client.try_clone().unwrap();
+        let Pair { mut socket, mut client, .. } = pair();
+        // More than both ends have room for.
+        let most = vec![7; 64 << 20];
+        let mut writing = pin!(socket.write_all(&most));
+        assert!(poll_once(writing.as_mut()).await.is_pending());
         client.set_nonblocking(false).unwrap();
+        let length = most.len();
         let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            client.read_to_end(&mut all).unwrap();
+            let mut all = vec![0; length];
+            client.read_exact(&mut all).unwrap();
             all
         });
-        pair.socket.write_all(&most).await.unwrap();
-        pair.socket.shutdown().await.unwrap();
+        writing.await.unwrap();
         assert!(reader.join().unwrap() == most);
-        assert!(pair.is_watched());
     }
 
     #[tokio::test]

@@ -31,7 +31,7 @@ pub(crate) fn unhook() {
 pub(crate) fn before_park() {
     with_hooked(|hooked| {
         hooked.links.iter().for_each(|link| link.park());
-        hooked.sockets.watch();
+        hooked.sockets.register();
         hooked.vigil.asleep();
     });
 }

@@ -1,18 +1,18 @@
 //! Listening sockets of both families, TCP and Unix.
 
-use regent_http::WatchedFd;
+use regent_http::RegisteredSocket;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with, getsockname};
 use std::io;
 use std::net::SocketAddr;
 
 /// A socket that connections come from.
-pub(crate) struct Listener(WatchedFd);
+pub(crate) struct Listener(RegisteredSocket);
 
 impl Listener {
     /// Of a non-blocking socket that listens. Must be called within a runtime.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
-        WatchedFd::new(socket).map(Self)
+        RegisteredSocket::new(socket).map(Self)
     }
 
     /// The next connection, non-blocking, and its client's address, if that has one.

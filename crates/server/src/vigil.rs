@@ -93,8 +93,8 @@ impl Vigil {
                 (seen, last) = (self.events.get(), Instant::now());
                 self.learn(waited);
             } else {
-                // Nothing comes from what is not watched.
-                sockets.watch();
+                // Nothing comes from what is not registered.
+                sockets.register();
                 if waited > LOOK {
                     self.learn(waited);
                     return;

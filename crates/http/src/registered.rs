@@ -1,4 +1,4 @@
-//! Sockets that the runtime watches.
+//! Sockets that are registered with the runtime's epoll.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 
-/// A non-blocking socket of any kind, watched from now until it is closed.
+/// A non-blocking socket of any kind, registered until it is closed.
 ///
-/// tokio's `TcpStream` does it: made from a descriptor, it adds that to epoll, and is no different for a Unix socket or
+/// tokio's `TcpStream` does it: made from a descriptor, it registers that, and is no different for a Unix socket or
 /// one that listens. It owns the descriptor and so can be made safely, which `AsyncFd` cannot.
-pub struct WatchedFd(tokio::net::TcpStream);
+pub struct RegisteredSocket(tokio::net::TcpStream);
 
-impl WatchedFd {
+impl RegisteredSocket {
     /// Must be called within a runtime. An error closes the socket.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         tokio::net::TcpStream::from_std(TcpStream::from(socket)).map(Self)
@@ -46,7 +46,7 @@ impl WatchedFd {
     }
 }
 
-impl AsFd for WatchedFd {
+impl AsFd for RegisteredSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
