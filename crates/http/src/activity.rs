@@ -137,13 +137,18 @@ impl Activity {
 }
 
 impl Moment {
+    #[cfg(test)]
+    pub fn after(self, time: Duration) -> Self {
+        Self(self.0 + time)
+    }
+
     pub fn now() -> Self {
         let now = ClockId::CLOCK_MONOTONIC_COARSE.now().expect("invariant: Linux has this clock");
         Self(now.into())
     }
 
     /// What is left at this moment of a time that began at `since`.
-    fn left(self, since: Self, limit: Duration) -> Duration {
+    pub fn left(self, since: Self, limit: Duration) -> Duration {
         limit.saturating_sub(self.0.saturating_sub(since.0))
     }
 }
@@ -159,7 +164,7 @@ mod tests {
     };
 
     fn after(seconds: u64) -> Moment {
-        Moment(Moment::now().0 + Duration::from_secs(seconds))
+        Moment::now().after(Duration::from_secs(seconds))
     }
 
     #[test]

@@ -47,7 +47,13 @@ impl End {
         *socket = match std::mem::replace(&mut *socket, EndSocket::Lost(io::ErrorKind::Other)) {
             EndSocket::Unregistered(socket) => match RegisteredSocket::new(socket) {
                 Ok(registered) => EndSocket::Registered(registered),
-                Err(error) => EndSocket::Lost(error.kind()),
+                Err(error) => {
+                    tracing::warn!(
+                        %error,
+                        "a connection was closed because epoll takes no more; raise fs.epoll.max_user_watches"
+                    );
+                    EndSocket::Lost(error.kind())
+                }
             },
             other => other,
         };

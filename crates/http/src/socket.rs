@@ -2,24 +2,25 @@
 //!
 //! Most connections that serve one request have it when they are accepted, and have ended before they would be registered:
 //! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is registered before the thread
-//! sleeps, or after [`PATIENCE`] operations on the thread's sockets, if it never does.
+//! sleeps, or after [`PATIENCE`], with the next use of any socket, if the thread always has something to do.
 
+use crate::activity::Moment;
 use crate::end::{End, EndSocket};
 use crate::farewell::Farewell;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Reads and writes on a thread for which a socket may wait to be registered: those of about 100 requests, or a few
-/// milliseconds.
-const PATIENCE: u64 = 512;
+/// How long a socket may wait to be registered.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The most that is read at once from a socket that is not registered.
 const PART: usize = 16 * 1024;
@@ -33,10 +34,8 @@ pub struct Socket {
 
 /// What the sockets of one thread share.
 pub struct Sockets {
-    /// Reads and writes so far.
-    operations: Cell<u64>,
-    /// Those that wait for bytes and are not registered, and since which operation.
-    unregistered: RefCell<VecDeque<(u64, Weak<End>)>>,
+    /// Those that wait for bytes and are not registered, and since when.
+    unregistered: RefCell<VecDeque<(Moment, Weak<End>)>>,
     /// The caller's buffers are memory without contents, of which safe code can make no slice.
     buffer: RefCell<Box<[u8]>>,
 }
@@ -85,7 +84,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.sockets.count_operation();
+        self.sockets.register_impatient(Moment::now());
         match &mut *self.end.socket_mut() {
             EndSocket::Registered(socket) => socket.poll_read(context, buffer),
             socket => self.poll_read_unregistered(socket.fd()?, context, buffer),
@@ -103,7 +102,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.sockets.count_operation();
+        self.sockets.register_impatient(Moment::now());
         // Almost always there is room.
         let is_full =
             |result: &io::Result<_>| matches!(result, Err(e) if e.kind() == io::ErrorKind::WouldBlock);
@@ -151,41 +150,36 @@ enum Received {
 
 impl Default for Sockets {
     fn default() -> Self {
-        Self {
-            operations: Cell::new(0),
-            unregistered: RefCell::default(),
-            buffer: RefCell::new(vec![0; PART].into_boxed_slice()),
-        }
+        Self { unregistered: RefCell::default(), buffer: RefCell::new(vec![0; PART].into_boxed_slice()) }
     }
 }
 
 impl Sockets {
     /// Registers all sockets that wait for bytes. Must be called, within the runtime, before it sleeps.
     pub fn register(&self) {
-        while let Some((_, end)) = self.unregistered.borrow_mut().pop_front() {
-            end.upgrade().inspect(|end| end.register_for_reader());
-        }
+        self.register_while(|_| true);
     }
 
     fn list(&self, end: &Rc<End>) {
         if !end.is_listed.replace(true) {
-            self.unregistered.borrow_mut().push_back((self.operations.get(), Rc::downgrade(end)));
+            self.unregistered.borrow_mut().push_back((Moment::now(), Rc::downgrade(end)));
         }
     }
 
     /// A thread that always has something to do never sleeps: what waits is registered all the same.
-    fn count_operation(&self) {
-        self.operations.set(self.operations.get() + 1);
-        while let Some(end) = self.pop_impatient() {
-            end.upgrade().inspect(|end| end.register_for_reader());
-        }
+    fn register_impatient(&self, now: Moment) {
+        self.register_while(|since| now.left(since, PATIENCE).is_zero());
     }
 
-    fn pop_impatient(&self) -> Option<Weak<End>> {
-        let mut unregistered = self.unregistered.borrow_mut();
-        let (since, _) = unregistered.front()?;
-        let is_impatient = since + PATIENCE < self.operations.get();
-        if is_impatient { unregistered.pop_front().map(|(_, end)| end) } else { None }
+    fn register_while(&self, is_due: impl Fn(Moment) -> bool) {
+        let next = || {
+            let mut unregistered = self.unregistered.borrow_mut();
+            let (since, _) = unregistered.front()?;
+            if is_due(*since) { unregistered.pop_front() } else { None }
+        };
+        while let Some((_, end)) = next() {
+            end.upgrade().inspect(|end| end.register_for_reader());
+        }
     }
 
     fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<Received> {
@@ -312,19 +306,14 @@ mod tests {
 
     /// A thread that never sleeps registers too.
     #[tokio::test]
-    async fn a_socket_that_waits_is_registered_after_many_operations_of_others() {
+    async fn a_socket_that_has_waited_for_long_is_registered_with_the_next_use_of_another() {
         let mut waiting = pair();
         assert_eq!(waiting.try_read(), None);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (accepted, _) = listener.accept().unwrap();
-        let (mut busy, _farewell) = Socket::new(accepted.into(), &waiting.sockets);
-        let mut buffer = [0; 1];
-        for _ in 0..=PATIENCE {
-            assert!(!waiting.is_registered());
-            busy.write_all(b"x").await.unwrap();
-            client.read_exact(&mut buffer).unwrap();
-        }
+        let listed = Moment::now();
+        waiting.sockets.register_impatient(listed);
+        assert!(!waiting.is_registered());
+        let later = listed.after(PATIENCE);
+        waiting.sockets.register_impatient(later);
         assert!(waiting.is_registered());
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A wake-up costs whoever gives it a few microseconds (on a virtual machine an interrupt to another core), and the
 //! thread runs only some 30 µs later. Where events follow each other more closely than that, it is cheaper for all to
-//! look for the next one for a moment. So an I/O thread does, if the last ones came that soon, and if the cores that it
-//! takes the time from would be idle: it never competes with requests for a core. Measured, with a connection for each
+//! look for the next one for a moment. So an I/O thread does, if the last ones came that soon, and if its share of
+//! the cores has one for it beside those of the requests that it has with engines. Measured, with a connection for each
 //! request: a quarter more requests from 50 users on, half as many more from one (bench/README.md).
 
 use crate::link::Link;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_micros(50);
 pub(crate) struct Vigil {
     /// Requests that may be with engines meanwhile, each on a core of its own; `None`: there is no core to stay awake on.
     spare_cores: Option<usize>,
-    /// Counts what came: connections, requests, answers.
+    /// Counts what came: connections, requests, news of engines.
     events: Cell<u64>,
     habit: Cell<Habit>,
     asleep_since: Cell<Option<Instant>>,
