@@ -123,9 +123,13 @@ async fn expiry(activity: &Activity, settings: &Settings) -> Expired {
 mod tests {
     use super::*;
     use http::{HeaderMap, StatusCode};
+    use http_body::{Frame, SizeHint};
     use http_body_util::Full;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::convert::Infallible;
     use std::future::{Ready, ready};
+    use std::io::{Read, Write};
+    use std::task::{Context, Waker};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const SETTINGS: Settings = Settings {
@@ -293,5 +297,59 @@ mod tests {
             answer.to_ascii_lowercase().contains("connection: close") && answer.ends_with("hello"),
             "{answer}"
         );
+    }
+
+    /// A body of a known length whose second half comes when it may.
+    struct Halves {
+        given: usize,
+        has_second: Rc<Cell<bool>>,
+    }
+
+    impl Body for Halves {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            if self.given == 1 && !self.has_second.get() {
+                return Poll::Pending;
+            }
+            self.given += 1;
+            Poll::Ready((self.given <= 2).then(|| Ok(Frame::data(Bytes::from_static(b"half")))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(8 - 4 * self.given.min(2) as u64)
+        }
+    }
+
+    /// The last answer of a connection is held back until its end, but not while more of it has to be waited for.
+    #[tokio::test]
+    async fn a_part_of_the_last_answer_does_not_wait_for_the_rest() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let (socket, farewell) = crate::Socket::new(accepted.into(), &Rc::default());
+        let drain = Drain::default();
+        let has_second = Rc::new(Cell::new(false));
+        let halves = || Halves { given: 0, has_second: Rc::clone(&has_second) };
+        let answer = |_: Request<Incoming>, _| ready(Response::new(halves()));
+        let mut serving = pin!(serve(socket, farewell, &SETTINGS, &drain, Rc::default(), answer));
+        let mut poll = || serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll().is_pending());
+        client.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 1024];
+        let length = client.read(&mut buffer).expect("it has been sent");
+        assert!(buffer[..length].ends_with(b"\r\n\r\nhalf"));
+        has_second.set(true);
+        assert!(matches!(poll(), Poll::Ready(Ok(()))));
+        client.set_nonblocking(false).unwrap();
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"half");
     }
 }

@@ -84,3 +84,33 @@ impl EndSocket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// epoll refuses a file (EPERM), as it refuses sockets beyond its limit.
+    #[tokio::test]
+    async fn who_waits_for_what_epoll_refuses_is_told() {
+        let file = OwnedFd::from(tempfile::tempfile().unwrap());
+        fcntl_setfl(&file, OFlags::NONBLOCK).unwrap();
+        let (end, woken) = (End::new(file), Arc::<Woken>::default());
+        end.reader.set(Some(Arc::clone(&woken).into()));
+        end.register_for_reader();
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert_eq!(end.socket().fd().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

@@ -256,7 +256,9 @@ impl Front {
     }
 
     fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
-        let (remote, local) = (arrival.remote, arrival.local.or_else(|| local_address(&socket)));
+        let remote = arrival.remote;
+        // Only ends of TCP connections have addresses.
+        let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
         let (peer, interim) = (Peer::new(remote, local), Rc::new(Interim::default()));
         let ends = Rc::new(Ends { remote, local, peer, interim: Rc::clone(&interim) });
         let service = Rc::clone(&self.services[arrival.listener]);
