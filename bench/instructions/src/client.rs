@@ -1,4 +1,4 @@
-//! One keep-alive connection on which one request follows another.
+//! A connection on which one request follows another, or that is for one alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -31,9 +31,23 @@ impl Client {
     /// # Errors
     /// When the answer is not 200 with a `Content-Length`, or does not come.
     pub fn get(&mut self, path: &str) -> Result<String> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        self.ask(path, "").with_context(|| format!("GET {path}"))
+    }
+
+    /// The same as the last request of the connection; waits for the server to close it.
+    ///
+    /// # Errors
+    /// Also when something else follows the answer.
+    pub fn get_last(mut self, path: &str) -> Result<String> {
+        let body = self.ask(path, "Connection: close\r\n").with_context(|| format!("GET {path}"))?;
+        ensure!(self.stream.fill_buf()?.is_empty(), "GET {path}: more than one answer came");
+        Ok(body)
+    }
+
+    fn ask(&mut self, path: &str, fields: &str) -> Result<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
-        read_answer(&mut self.stream).with_context(|| format!("GET {path}"))
+        read_answer(&mut self.stream)
     }
 }
 

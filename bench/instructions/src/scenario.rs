@@ -9,6 +9,8 @@ use clap::ValueEnum;
 pub enum Scenario {
     /// A text of the configuration.
     Respond,
+    /// The same, over a connection of its own.
+    Connection,
     /// A static file of 1 KiB.
     File,
     /// A PHP script of its own life.
@@ -34,12 +36,12 @@ pub struct Figure {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 4] = [Self::Respond, Self::File, Self::Classic, Self::Worker];
+    pub const ALL: [Self; 5] = [Self::Respond, Self::Connection, Self::File, Self::Classic, Self::Worker];
 
     /// The processes that have to do with it.
     pub fn processes(self) -> &'static [Process] {
         match self {
-            Self::Respond | Self::File => &[Process::Server],
+            Self::Respond | Self::Connection | Self::File => &[Process::Server],
             Self::Classic | Self::Worker => &[Process::Server, Process::Engine],
         }
     }
@@ -47,6 +49,7 @@ impl Scenario {
     fn name(self) -> &'static str {
         match self {
             Self::Respond => "respond",
+            Self::Connection => "connection",
             Self::File => "file",
             Self::Classic => "classic",
             Self::Worker => "worker",

@@ -72,12 +72,22 @@ impl Server {
         let mut client = self.connect()?;
         let version = client.get(site::VERSION_PATH)?;
         for warm_up in Scenario::ALL {
-            get(&mut client, warm_up)?;
+            self.get(&mut client, warm_up)?;
         }
         for _ in 0..requests {
-            get(&mut client, scenario)?;
+            self.get(&mut client, scenario)?;
         }
         Ok(version)
+    }
+
+    fn get(&mut self, client: &mut Client, scenario: Scenario) -> Result<()> {
+        let path = site::url_path(scenario);
+        let body = match scenario {
+            Scenario::Connection => self.connect()?.get_last(path)?,
+            _ => client.get(path)?,
+        };
+        ensure!(body.len() == site::body_length(scenario), "{scenario} was answered with {body:?}");
+        Ok(())
     }
 
     fn connect(&mut self) -> Result<Client> {
@@ -122,12 +132,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn get(client: &mut Client, scenario: Scenario) -> Result<()> {
-    let body = client.get(site::url_path(scenario))?;
-    ensure!(body.len() == site::body_length(scenario), "{scenario} was answered with {body:?}");
-    Ok(())
 }
 
 fn valgrind(profiles: &Path) -> Command {

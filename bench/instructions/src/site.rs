@@ -119,7 +119,7 @@ http://:{port} {{
 /// Where a scenario's requests go.
 pub fn url_path(scenario: Scenario) -> &'static str {
     match scenario {
-        Scenario::Respond => "/respond",
+        Scenario::Respond | Scenario::Connection => "/respond",
         Scenario::File => "/file.txt",
         Scenario::Classic => "/classic.php",
         Scenario::Worker => "/worker.php",
@@ -129,7 +129,7 @@ pub fn url_path(scenario: Scenario) -> &'static str {
 /// Bytes of the body of a right answer.
 pub fn body_length(scenario: Scenario) -> usize {
     match scenario {
-        Scenario::Respond => "hello".len(),
+        Scenario::Respond | Scenario::Connection => "hello".len(),
         Scenario::File => 1024,
         Scenario::Classic | Scenario::Worker => 128,
     }
