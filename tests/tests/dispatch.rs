@@ -173,7 +173,8 @@ fn a_client_that_leaves_the_queue_is_never_started() {
     let (server, gate) = site("num_threads 1", "");
     let admin = server.admin();
     let held = hold_a_thread(&server, &gate);
-    let leaving: Vec<_> = (0..5).map(|i| server.ask(&format!("/gated.php?left{i}"))).collect();
+    let mut leaving: Vec<_> = (0..3).map(|i| server.ask(&format!("/gated.php?left{i}"))).collect();
+    leaving.extend((3..5).map(|i| ask_last(&server, &format!("/gated.php?left{i}"))));
     let staying = server.ask("/gated.php?stayed");
     admin.wait_for_queue("classic", 6);
     drop(leaving);
@@ -185,6 +186,13 @@ fn a_client_that_leaves_the_queue_is_never_started() {
     assert!(gate.poll().is_none());
     assert_eq!(admin.threads()[0].requests, 2);
     server.stop();
+}
+
+/// Asks for `target` as the last thing on a new connection.
+fn ask_last(server: &Server, target: &str) -> Conn {
+    let mut conn = server.connect();
+    conn.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    conn
 }
 
 #[test]

@@ -68,6 +68,7 @@ where
         let head_time = for_service.request_started();
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
         let farewell = is_last(&request).then(|| Rc::clone(&last));
+        farewell.iter().for_each(|farewell| farewell.foresee());
         WatchedAnswer { answer: service(request, head_time), activity, interim, farewell }
     });
     let connection = http1::Builder::new()
@@ -333,7 +334,7 @@ mod tests {
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
-        let (socket, farewell) = crate::Socket::new(accepted.into(), &Rc::default());
+        let (socket, farewell) = crate::Socket::new(accepted.into(), crate::Transport::Tcp, &Rc::default());
         let drain = Drain::default();
         let has_second = Rc::new(Cell::new(false));
         let halves = || Halves { given: 0, has_second: Rc::clone(&has_second) };

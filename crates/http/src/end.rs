@@ -2,14 +2,25 @@
 
 use crate::registered::RegisteredSocket;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::net::sockopt::set_tcp_quickack;
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::io;
 use std::task::{Context, Waker};
 
+/// What a connection goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Tcp,
+    Unix,
+}
+
 pub(crate) struct End {
     socket: RefCell<EndSocket>,
+    pub transport: Transport,
     /// All that had come was read. Only while it is not registered.
     pub is_drained: Cell<bool>,
+    /// The client has sent its last request: what can come is that it has gone.
+    pub has_sent_all: Cell<bool>,
     /// Whether it is among those that wait to be registered.
     pub is_listed: Cell<bool>,
     /// Who waits for bytes, while it is not registered.
@@ -24,10 +35,12 @@ pub(crate) enum EndSocket {
 }
 
 impl End {
-    pub fn new(socket: OwnedFd) -> Self {
+    pub fn new(socket: OwnedFd, transport: Transport) -> Self {
         Self {
             socket: RefCell::new(EndSocket::Unregistered(socket)),
+            transport,
             is_drained: Cell::new(false),
+            has_sent_all: Cell::new(false),
             is_listed: Cell::new(false),
             reader: Cell::new(None),
         }
@@ -62,6 +75,7 @@ impl End {
     /// Registers, and has who waits for bytes woken when there are some.
     pub fn register_for_reader(&self) {
         self.register();
+        self.acknowledge();
         let Some(reader) = self.reader.take() else { return };
         let is_pending = match &*self.socket.borrow() {
             EndSocket::Registered(socket) => {
@@ -71,6 +85,18 @@ impl End {
         };
         if !is_pending {
             reader.wake();
+        }
+    }
+
+    /// Acknowledges what has come, and from now on as the kernel would have. A client with Nagle's algorithm sends the
+    /// next part of its request only then; the kernel would let it wait for 40 ms, since the listening socket has told
+    /// it to leave that to the answer.
+    fn acknowledge(&self) {
+        if self.transport == Transport::Tcp
+            && let Ok(socket) = self.socket().fd()
+        {
+            // An error is one of the connection, which the next use of it meets too.
+            let _ = set_tcp_quickack(socket, true);
         }
     }
 }
@@ -107,7 +133,7 @@ mod tests {
     async fn who_waits_for_what_epoll_refuses_is_told() {
         let file = OwnedFd::from(tempfile::tempfile().unwrap());
         fcntl_setfl(&file, OFlags::NONBLOCK).unwrap();
-        let (end, woken) = (End::new(file), Arc::<Woken>::default());
+        let (end, woken) = (End::new(file, Transport::Tcp), Arc::<Woken>::default());
         end.reader.set(Some(Arc::clone(&woken).into()));
         end.register_for_reader();
         assert!(woken.0.load(Ordering::Relaxed));

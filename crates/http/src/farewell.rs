@@ -1,16 +1,16 @@
 //! The last bytes of a connection, which leave together with its end.
 
-use crate::end::End;
+use crate::end::{End, Transport};
 use rustix::net::{SendFlags, sockopt};
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// Of one connection. While it is on, what is written is held back until it is off again or the stream ends: the last
 /// segment then carries the end too (`MSG_MORE`, send(2)). Of a connection with one request this saves two packets of
-/// ten, and its client an event.
+/// nine, and its client an event.
 #[derive(Default)]
 pub struct Farewell {
-    /// `None`: a transport that holds nothing back.
+    /// `None`: another kind of transport, which holds nothing back.
     end: Option<Rc<End>>,
     is_on: Cell<bool>,
     holds: Cell<bool>,
@@ -21,9 +21,17 @@ impl Farewell {
         Rc::new(Self { end: Some(Rc::clone(end)), ..Self::default() })
     }
 
+    /// The client has sent its last request.
+    pub(crate) fn foresee(&self) {
+        if let Some(end) = &self.end {
+            end.has_sent_all.set(true);
+        }
+    }
+
     /// All that is left to write will be written now, and then the stream ends.
     pub(crate) fn begin(&self) {
-        self.is_on.set(true);
+        // A Unix connection has no packets to save.
+        self.is_on.set(self.end.as_ref().is_some_and(|end| end.transport == Transport::Tcp));
     }
 
     /// Something has come in between: what was held back leaves now.

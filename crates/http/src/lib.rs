@@ -17,6 +17,7 @@ mod watched;
 
 pub use connection::{Settings, serve};
 pub use drain::Drain;
+pub use end::Transport;
 pub use farewell::Farewell;
 pub use interim::Interim;
 pub use listener::listen;

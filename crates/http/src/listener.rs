@@ -1,5 +1,6 @@
 //! Listening sockets.
 
+use rustix::net::sockopt::set_tcp_quickack;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -30,7 +31,7 @@ fn listen_on(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
     // Alone at first: were the address shared from the start, a second server on it would go unnoticed.
     let first = bind(address, Sharing::None)?;
     first.set_reuse_port(true)?;
-    first.listen(BACKLOG)?;
+    start(&first)?;
     let address = first.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     // Where the system does not give more of them, fewer hold fewer connections: no reason not to serve.
     let others = (1..SOCKETS).map_while(|_| also_listen(address).ok());
@@ -39,8 +40,15 @@ fn listen_on(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
 
 fn also_listen(address: SocketAddr) -> io::Result<Socket> {
     let socket = bind(address, Sharing::Port)?;
-    socket.listen(BACKLOG)?;
+    start(&socket)?;
     Ok(socket)
+}
+
+fn start(socket: &Socket) -> io::Result<()> {
+    socket.listen(BACKLOG)?;
+    // Accepted connections inherit what is set now (listen(2) resets it): a request that is answered at once is
+    // acknowledged by its answer, which is a packet less. `End` ends that for those that wait.
+    Ok(set_tcp_quickack(socket, false)?)
 }
 
 /// Whether other sockets of this user may have the same address.
@@ -111,6 +119,14 @@ mod tests {
         let _client = TcpStream::connect(listeners[0].local_addr().unwrap()).unwrap();
         let accepted = listeners.iter().find_map(|listener| listener.accept().ok());
         assert!(accepted.unwrap().0.nodelay().unwrap());
+    }
+
+    #[test]
+    fn requests_are_acknowledged_by_their_answers() {
+        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _client = TcpStream::connect(listeners[0].local_addr().unwrap()).unwrap();
+        let accepted = listeners.iter().find_map(|listener| listener.accept().ok());
+        assert!(!rustix::net::sockopt::tcp_quickack(accepted.unwrap().0).unwrap());
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! Most connections that serve one request have it when they are accepted, and have ended before they would be registered:
 //! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is registered before the thread
-//! sleeps, or after [`PATIENCE`], with the next use of any socket, if the thread always has something to do.
+//! sleeps, or after [`PATIENCE`], with the next use of any socket, if the thread always has something to do. One whose
+//! client has sent its last request, so that it can only tell that the client has gone, has that time in any case.
 
 use crate::activity::Moment;
-use crate::end::{End, EndSocket};
+use crate::end::{End, EndSocket, Transport};
 use crate::farewell::Farewell;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 
 /// How long a socket may wait to be registered.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -34,16 +36,24 @@ pub struct Socket {
 
 /// What the sockets of one thread share.
 pub struct Sockets {
-    /// Those that wait for bytes and are not registered, and since when.
-    unregistered: RefCell<VecDeque<(Moment, Weak<End>)>>,
+    /// Those that wait for bytes and are not registered.
+    unregistered: Waiting,
+    /// Those of them that can wait while the thread sleeps.
+    patient: Waiting,
+    /// `patient` has its first.
+    has_patient: Notify,
     /// The caller's buffers are memory without contents, of which safe code can make no slice.
     buffer: RefCell<Box<[u8]>>,
 }
 
+/// Ends in the order in which they began to wait, and since when.
+#[derive(Default)]
+struct Waiting(RefCell<VecDeque<(Moment, Weak<End>)>>);
+
 impl Socket {
     /// Must be used within a runtime. The farewell is for [`serve`](crate::serve).
-    pub fn new(socket: OwnedFd, sockets: &Rc<Sockets>) -> (Self, Rc<Farewell>) {
-        let end = Rc::new(End::new(socket));
+    pub fn new(socket: OwnedFd, transport: Transport, sockets: &Rc<Sockets>) -> (Self, Rc<Farewell>) {
+        let end = Rc::new(End::new(socket, transport));
         let farewell = Farewell::of(&end);
         (Self { end, sockets: Rc::clone(sockets), farewell: Rc::clone(&farewell) }, farewell)
     }
@@ -150,36 +160,46 @@ enum Received {
 
 impl Default for Sockets {
     fn default() -> Self {
-        Self { unregistered: RefCell::default(), buffer: RefCell::new(vec![0; PART].into_boxed_slice()) }
+        Self {
+            unregistered: Waiting::default(),
+            patient: Waiting::default(),
+            has_patient: Notify::new(),
+            buffer: RefCell::new(vec![0; PART].into_boxed_slice()),
+        }
     }
 }
 
 impl Sockets {
-    /// Registers all sockets that wait for bytes. Must be called, within the runtime, before it sleeps.
+    /// Registers all sockets that wait for bytes which may come. Must be called, within the runtime, before it sleeps.
     pub fn register(&self) {
-        self.register_while(|_| true);
+        self.unregistered.register_while(|_| true);
+    }
+
+    /// Registers, as long as it is polled, those that nothing is expected of but the client's leave.
+    pub async fn register_patient(&self) {
+        loop {
+            self.has_patient.notified().await;
+            while let Some(since) = self.patient.first() {
+                tokio::time::sleep(Moment::now().left(since, PATIENCE)).await;
+                self.patient.register_impatient(Moment::now());
+            }
+        }
     }
 
     fn list(&self, end: &Rc<End>) {
-        if !end.is_listed.replace(true) {
-            self.unregistered.borrow_mut().push_back((Moment::now(), Rc::downgrade(end)));
+        if end.is_listed.replace(true) {
+            return;
+        }
+        if !end.has_sent_all.get() {
+            self.unregistered.add(end);
+        } else if self.patient.add(end) == 1 {
+            self.has_patient.notify_one();
         }
     }
 
     /// A thread that always has something to do never sleeps: what waits is registered all the same.
     fn register_impatient(&self, now: Moment) {
-        self.register_while(|since| now.left(since, PATIENCE).is_zero());
-    }
-
-    fn register_while(&self, is_due: impl Fn(Moment) -> bool) {
-        let next = || {
-            let mut unregistered = self.unregistered.borrow_mut();
-            let (since, _) = unregistered.front()?;
-            if is_due(*since) { unregistered.pop_front() } else { None }
-        };
-        while let Some((_, end)) = next() {
-            end.upgrade().inspect(|end| end.register_for_reader());
-        }
+        self.unregistered.register_impatient(now);
     }
 
     fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<Received> {
@@ -193,12 +213,40 @@ impl Sockets {
     }
 }
 
+impl Waiting {
+    /// Returns how many there are then.
+    fn add(&self, end: &Rc<End>) -> usize {
+        let mut ends = self.0.borrow_mut();
+        ends.push_back((Moment::now(), Rc::downgrade(end)));
+        ends.len()
+    }
+
+    /// Since when the first of them has waited.
+    fn first(&self) -> Option<Moment> {
+        self.0.borrow().front().map(|(since, _)| *since)
+    }
+
+    fn register_impatient(&self, now: Moment) {
+        self.register_while(|since| now.left(since, PATIENCE).is_zero());
+    }
+
+    fn register_while(&self, is_due: impl Fn(Moment) -> bool) {
+        // Not borrowed while tasks are woken.
+        let next = || if is_due(self.first()?) { self.0.borrow_mut().pop_front() } else { None };
+        while let Some((_, end)) = next() {
+            end.upgrade().inspect(|end| end.register_for_reader());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::future::Future;
+    use rustix::net::sockopt::tcp_quickack;
+    use std::future::{Future, poll_fn};
     use std::io::{ErrorKind, Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::pin::pin;
     use std::task::Waker;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -217,7 +265,7 @@ mod tests {
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
         let sockets = Rc::new(Sockets::default());
-        let (socket, farewell) = Socket::new(accepted.into(), &sockets);
+        let (socket, farewell) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
         Pair { sockets, socket, farewell, client }
     }
 
@@ -293,6 +341,25 @@ mod tests {
         assert_eq!(read.unwrap(), 5);
     }
 
+    /// Nagle's algorithm keeps the next part of its request back until then.
+    #[tokio::test]
+    async fn what_has_come_is_acknowledged_when_more_has_to_be_waited_for() {
+        let listener = crate::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut client = TcpStream::connect(listener[0].local_addr().unwrap()).unwrap();
+        client.write_all(b"half a").unwrap();
+        let accepted = listener.iter().find_map(|listener| listener.accept().ok()).unwrap().0;
+        accepted.set_nonblocking(true).unwrap();
+        let sockets = Rc::new(Sockets::default());
+        let (socket, farewell) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
+        let mut pair = Pair { sockets, socket, farewell, client };
+        let acknowledges = |pair: &Pair| tcp_quickack(pair.socket.end.socket().fd().unwrap()).unwrap();
+        assert_eq!(pair.try_read().unwrap(), b"half a");
+        assert_eq!(pair.try_read(), None);
+        assert!(!acknowledges(&pair));
+        pair.sockets.register();
+        assert!(acknowledges(&pair));
+    }
+
     #[tokio::test]
     async fn the_end_of_a_connection_is_seen_once_it_is_registered() {
         let mut pair = pair();
@@ -315,6 +382,23 @@ mod tests {
         let later = listed.after(PATIENCE);
         waiting.sockets.register_impatient(later);
         assert!(waiting.is_registered());
+    }
+
+    /// Most have ended by then.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_sent_all_is_registered_after_a_while() {
+        let mut pair = pair();
+        pair.farewell.foresee();
+        assert_eq!(pair.try_read(), None);
+        pair.sockets.register();
+        assert!(!pair.is_registered());
+        let sockets = Rc::clone(&pair.sockets);
+        let mut registering = pin!(sockets.register_patient());
+        let registered = poll_fn(|context| {
+            assert!(registering.as_mut().poll(context).is_pending());
+            if pair.is_registered() { Poll::Ready(()) } else { Poll::Pending }
+        });
+        registered.await;
     }
 
     #[tokio::test]
@@ -362,8 +446,21 @@ mod tests {
         assert_eq!(pair.received(), b"and on");
     }
 
+    #[tokio::test]
+    async fn a_unix_connection_holds_nothing_back() {
+        let (client, socket) = UnixStream::pair().unwrap();
+        for end in [&client, &socket] {
+            end.set_nonblocking(true).unwrap();
+        }
+        let (mut socket, farewell) = Socket::new(socket.into(), Transport::Unix, &Rc::default());
+        farewell.begin();
+        socket.write_all(b"bye").await.unwrap();
+        assert!(!farewell.holds());
+        assert_eq!((&client).read(&mut [0; 8]).unwrap(), 3);
+    }
+
     /// A future's state after one poll.
     async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-        std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
     }
 }

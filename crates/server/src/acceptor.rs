@@ -11,10 +11,9 @@ use crate::service::{Ends, Service};
 use crate::sockets::{Listener, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
-use crate::variables::Peer;
 use crate::vigil::Vigil;
 use regent_handlers::Sites;
-use regent_http::{Drain, Interim, Settings, Socket, Sockets};
+use regent_http::{Drain, Interim, Settings, Socket, Sockets, Transport};
 use regent_wire::clock;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
@@ -145,6 +144,8 @@ async fn serve(start: IoStart) -> io::Result<()> {
         std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
     let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
     hooks::hook(links.clone(), Rc::clone(&sockets), Rc::clone(&vigil));
+    let patient = Rc::clone(&sockets);
+    spawn_local(async move { patient.register_patient().await });
     spawn_local(async move { vigil.keep(&links, &sockets).await });
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
@@ -258,15 +259,17 @@ impl Front {
     fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
         let remote = arrival.remote;
         // Only ends of TCP connections have addresses.
+        let transport = if remote.is_some() { Transport::Tcp } else { Transport::Unix };
         let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
-        let (peer, interim) = (Peer::new(remote, local), Rc::new(Interim::default()));
-        let ends = Rc::new(Ends { remote, local, peer, interim: Rc::clone(&interim) });
+        let interim = Rc::new(Interim::default());
+        let ends = Rc::new(Ends::new(remote, local, &interim));
         let service = Rc::clone(&self.services[arrival.listener]);
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
         front.vigil.event();
-        let (socket, farewell) = Socket::new(socket, &front.sockets);
-        spawn_local(async move {
+        let (socket, farewell) = Socket::new(socket, transport, &front.sockets);
+        // Boxed: the runtime would move it about, when it starts and when it ends.
+        spawn_local(Box::pin(async move {
             let answer = |request, head_time| {
                 front.vigil.event();
                 service.answer(request, head_time, &ends)
@@ -277,7 +280,7 @@ impl Front {
                 tracing::debug!(%error, "a connection ended with an error");
             }
             front.connections.one_less();
-        });
+        }));
     }
 }
 

@@ -106,7 +106,7 @@ impl Gateway {
         let (prefix, length) = upload
             .as_mut()
             .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
-        let head = |head: &mut _| self.variables.write(head, exchange, target, &ends.peer, length);
+        let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length);
         if prefix.complete && target.is_answered_here(exchange) {
             return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }

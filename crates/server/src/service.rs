@@ -9,7 +9,7 @@ use http::{Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use regent_handlers::{Action, Exchange, Sites};
 use regent_http::Interim;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,8 +31,8 @@ pub(crate) struct Service {
 pub(crate) struct Ends {
     pub remote: Option<SocketAddr>,
     pub local: Option<SocketAddr>,
-    pub peer: Peer,
     pub interim: Rc<Interim>,
+    peer: OnceCell<Peer>,
 }
 
 /// A request that is being answered. What needs no engine is answered at once.
@@ -40,6 +40,17 @@ pub(crate) enum Answering {
     /// `None`: taken.
     Ready(Option<Response<Logged>>),
     Later(Pin<Box<dyn Future<Output = Response<Logged>>>>),
+}
+
+impl Ends {
+    pub fn new(remote: Option<SocketAddr>, local: Option<SocketAddr>, interim: &Rc<Interim>) -> Self {
+        Self { remote, local, interim: Rc::clone(interim), peer: OnceCell::new() }
+    }
+
+    /// What engines are told of the connection.
+    pub fn peer(&self) -> &Peer {
+        self.peer.get_or_init(|| Peer::new(self.remote, self.local))
+    }
 }
 
 impl Service {
