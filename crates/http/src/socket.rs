@@ -385,7 +385,7 @@ mod tests {
     }
 
     /// Most have ended by then.
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn who_has_sent_all_is_registered_after_a_while() {
         let mut pair = pair();
         pair.farewell.foresee();

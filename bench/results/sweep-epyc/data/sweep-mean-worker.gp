@@ -1,0 +1,13 @@
+set encoding utf8
+set terminal pngcairo noenhanced size 1200,720
+set output 'sweep-mean-worker.png'
+set title 'Regent worker: Mean latency over concurrency'
+set xlabel 'concurrency'
+set ylabel 'mean latency (ms)'
+set xrange [0:*]
+set yrange [0:*]
+set grid
+set samples 200
+set key above
+plot 'sweep-mean-worker-worker.dat' using 1:2 with points pointtype 2 linecolor rgb '#d1001f' title 'Regent worker', \
+     'sweep-mean-worker-worker.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#d1001f' notitle
