@@ -6,7 +6,7 @@ use crate::farewell::Farewell;
 use crate::interim::Interim;
 use crate::watched::{WatchedAnswer, WatchedSocket};
 use bytes::Bytes;
-use http::{Request, Response, Version, header};
+use http::{HeaderMap, Request, Response, Version, header};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -100,13 +100,18 @@ where
 
 /// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).
 fn is_last(request: &Request<Incoming>) -> bool {
-    let mut options = request.headers().get_all(header::CONNECTION).iter();
-    let mut says = |option| options.any(|value| value.as_bytes().eq_ignore_ascii_case(option));
-    request.body().is_end_stream()
-        && match request.version() {
-            Version::HTTP_10 => !says(b"keep-alive"),
-            _ => says(b"close"),
-        }
+    request.body().is_end_stream() && ends_connection(request.version(), request.headers())
+}
+
+/// By what its request says. As hyper has it, too: if the connection went on, the next request would be seen late.
+fn ends_connection(version: Version, headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::CONNECTION).into_iter();
+    let mut options = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut says = |option| options.any(|own| own.trim_ascii().eq_ignore_ascii_case(option));
+    match version {
+        Version::HTTP_10 => !says(b"keep-alive"),
+        _ => says(b"close"),
+    }
 }
 
 /// Ends when the connection has to.
@@ -123,7 +128,7 @@ async fn expiry(activity: &Activity, settings: &Settings) -> Expired {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderMap, StatusCode};
+    use http::StatusCode;
     use http_body::{Frame, SizeHint};
     use http_body_util::Full;
     use std::cell::{Cell, RefCell};
@@ -324,6 +329,24 @@ mod tests {
         fn size_hint(&self) -> SizeHint {
             SizeHint::with_exact(8 - 4 * self.given.min(2) as u64)
         }
+    }
+
+    #[test]
+    fn a_connection_ends_where_its_request_says_so() {
+        for (version, connection, expected) in [
+            (Version::HTTP_11, "close", true),
+            (Version::HTTP_11, "TE, Close", true),
+            (Version::HTTP_11, "keep-alive", false),
+            (Version::HTTP_11, "closed", false),
+            (Version::HTTP_10, "close", true),
+            (Version::HTTP_10, "Keep-Alive", false),
+            (Version::HTTP_10, "TE ,keep-alive", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::CONNECTION, connection.parse().unwrap())]);
+            assert_eq!(ends_connection(version, &headers), expected, "{version:?} {connection}");
+        }
+        assert!(ends_connection(Version::HTTP_10, &HeaderMap::new()));
+        assert!(!ends_connection(Version::HTTP_11, &HeaderMap::new()));
     }
 
     /// The last answer of a connection is held back until its end, but not while more of it has to be waited for.

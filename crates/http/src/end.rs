@@ -92,7 +92,9 @@ impl End {
     /// next part of its request only then; the kernel would let it wait for 40 ms, since the listening socket has told
     /// it to leave that to the answer.
     fn acknowledge(&self) {
+        // Who has sent all waits for the answer alone.
         if self.transport == Transport::Tcp
+            && !self.has_sent_all.get()
             && let Ok(socket) = self.socket().fd()
         {
             // An error is one of the connection, which the next use of it meets too.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// nine, and its client an event.
 #[derive(Default)]
 pub struct Farewell {
-    /// `None`: another kind of transport, which holds nothing back.
+    /// `None`: not of a [`Socket`](crate::Socket), and nothing is held back.
     end: Option<Rc<End>>,
     is_on: Cell<bool>,
     holds: Cell<bool>,
