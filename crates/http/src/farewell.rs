@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// Of one connection. While it is on, what is written is held back until it is off again or the stream ends: the last
 /// segment then carries the end too (`MSG_MORE`, send(2)). Of a connection with one request this saves two packets of
-/// nine, and its client an event.
+/// ten, and its client an event.
 #[derive(Default)]
 pub struct Farewell {
     /// `None`: not of a [`Socket`](crate::Socket), and nothing is held back.

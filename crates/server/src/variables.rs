@@ -128,7 +128,7 @@ fn address_text(address: IpAddr) -> String {
     }
 }
 
-/// As `Display` writes it, which takes ten times as long over it, for each connection.
+/// As `Display` writes it, without the way through `fmt`, for each connection.
 fn dotted(address: Ipv4Addr) -> String {
     let mut text = String::with_capacity("255.255.255.255".len());
     for octet in address.octets() {
