@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, Interest, ReadBuf};
 /// A non-blocking socket of any kind, registered until it is closed.
 ///
 /// tokio's `TcpStream` does it: made from a descriptor, it registers that, and is no different for a Unix socket or
-/// one that listens. It owns the descriptor and so can be made safely, which `AsyncFd` cannot.
+/// an epoll instance. It owns the descriptor and so can be made safely, which `AsyncFd` cannot.
 pub struct RegisteredSocket(tokio::net::TcpStream);
 
 impl RegisteredSocket {

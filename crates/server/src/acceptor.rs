@@ -8,7 +8,7 @@ use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
 use crate::service::{Ends, Service};
-use crate::sockets::{Listener, local_address};
+use crate::sockets::{Listeners, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
@@ -215,37 +215,26 @@ async fn obey(
 }
 
 impl Front {
-    fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
-        let deal = Rc::new(Deal { threads: dealer.threads, next: Cell::new(0) });
-        for (number, sockets) in dealer.listeners.into_iter().enumerate() {
-            for socket in sockets {
-                self.accept_from(Listener::new(socket)?, number, &deal);
-            }
-        }
-        Ok(())
-    }
-
     /// Accepts until the server drains.
-    fn accept_from(self: &Rc<Self>, listener: Listener, number: usize, deal: &Rc<Deal>) {
-        let (front, deal) = (Rc::clone(self), Rc::clone(deal));
+    fn accept(self: &Rc<Self>, dealer: Dealer) -> io::Result<()> {
+        let mut listeners = Listeners::new(dealer.listeners)?;
+        let deal = Deal { threads: dealer.threads, next: Cell::new(0) };
+        let front = Rc::clone(self);
         spawn_local(async move {
             tokio::select! {
-                () = front.deal_out(&listener, number, &deal) => {}
+                () = front.deal_out(&mut listeners, &deal) => {}
                 () = front.drain.begun() => {}
             }
         });
+        Ok(())
     }
 
-    async fn deal_out(self: &Rc<Self>, listener: &Listener, number: usize, deal: &Deal) {
-        let local = listener.specific_address();
+    /// Those that are being served go first, between two rounds of the listening sockets: of thousands that are read
+    /// before one is answered, nothing is left in the caches when it is.
+    async fn deal_out(self: &Rc<Self>, listeners: &mut Listeners, deal: &Deal) {
         loop {
-            match listener.next().await {
-                Ok((socket, remote)) => {
-                    deal.out(self, socket, Arrival { remote, local, listener: number });
-                    // Those that are being served go first: of thousands that are read before one is answered, nothing
-                    // is left in the caches when it is.
-                    tokio::task::yield_now().await;
-                }
+            match listeners.next().await {
+                Ok((socket, arrival)) => deal.out(self, socket, arrival),
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {

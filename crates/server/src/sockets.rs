@@ -1,31 +1,103 @@
 //! Listening sockets of both families, TCP and Unix.
 
+use crate::acceptor::Arrival;
 use regent_http::RegisteredSocket;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with, getsockname};
+use rustix::time::Timespec;
+use std::collections::VecDeque;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use tokio::task::yield_now;
 
-/// A socket that connections come from.
-pub(crate) struct Listener(RegisteredSocket);
+/// The most sockets that are accepted from in one round.
+const ROUND: usize = 64;
+
+/// All sockets that a server's connections come from.
+///
+/// They have an epoll instance of their own, which says where connections wait, whenever they came (it is
+/// level-triggered). The runtime's says only that one has come. That it was the last would show when the next `accept`
+/// finds none, after the kernel has made a socket and a file for it: ten times the cost of asking.
+pub(crate) struct Listeners {
+    sockets: Vec<Listener>,
+    /// The epoll instance: the runtime's watches it as it does a socket.
+    epoll: RegisteredSocket,
+    /// Indices of the sockets that a connection waits at, in this round.
+    round: VecDeque<usize>,
+}
+
+struct Listener {
+    socket: OwnedFd,
+    /// The number of its listening address.
+    number: usize,
+    /// This end of all its connections, unless it listens on all of the machine's addresses.
+    local: Option<SocketAddr>,
+}
+
+impl Listeners {
+    /// Of non-blocking sockets that listen, by the listening address that they share. Must be called within a runtime.
+    pub fn new(addresses: Vec<Vec<OwnedFd>>) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        // To epoll it means nothing; the runtime takes no descriptor without it.
+        fcntl_setfl(&epoll, OFlags::NONBLOCK)?;
+        let mut sockets = Vec::new();
+        for (number, shared) in addresses.into_iter().enumerate() {
+            for socket in shared {
+                epoll::add(&epoll, &socket, EventData::new_u64(sockets.len() as u64), EventFlags::IN)?;
+                sockets.push(Listener::new(socket, number));
+            }
+        }
+        Ok(Self { sockets, epoll: RegisteredSocket::new(epoll)?, round: VecDeque::with_capacity(ROUND) })
+    }
+
+    /// The next connection, non-blocking, one of each socket in turn. Whatever else can be done is done between two
+    /// rounds.
+    pub async fn next(&mut self) -> io::Result<(OwnedFd, Arrival)> {
+        loop {
+            if self.round.is_empty() {
+                yield_now().await;
+                let Self { epoll, round, .. } = self;
+                epoll.when_readable(|| begin_round(epoll, round)).await?;
+            }
+            if let Some(index) = self.round.pop_front()
+                && let Some(connection) = self.sockets[index].accept()?
+            {
+                return Ok(connection);
+            }
+        }
+    }
+}
+
+fn begin_round(epoll: &RegisteredSocket, round: &mut VecDeque<usize>) -> io::Result<()> {
+    let mut events = [MaybeUninit::<Event>::uninit(); ROUND];
+    // Not at all: a signal cannot interrupt it either.
+    let patience = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let (ready, _) = epoll::wait(epoll, &mut events, Some(&patience))?;
+    round.extend(ready.iter().map(|event| { event.data }.u64() as usize));
+    if round.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+}
 
 impl Listener {
-    /// Of a non-blocking socket that listens. Must be called within a runtime.
-    pub fn new(socket: OwnedFd) -> io::Result<Self> {
-        RegisteredSocket::new(socket).map(Self)
+    fn new(socket: OwnedFd, number: usize) -> Self {
+        let local = local_address(&socket).filter(|address| !address.ip().is_unspecified());
+        Self { socket, number, local }
     }
 
-    /// The next connection, non-blocking, and its client's address, if that has one.
-    pub async fn next(&self) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
+    /// `None`: another process that shares the socket was faster.
+    fn accept(&self) -> io::Result<Option<(OwnedFd, Arrival)>> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let accept = || Ok(rustix::io::retry_on_intr(|| acceptfrom_with(&self.0, flags))?);
-        let (socket, remote) = self.0.when_readable(accept).await?;
-        Ok((socket, remote.and_then(ip_address)))
-    }
-
-    /// The address of all its connections at this end, unless it listens on all of the machine's.
-    pub fn specific_address(&self) -> Option<SocketAddr> {
-        local_address(&self.0).filter(|address| !address.ip().is_unspecified())
+        match rustix::io::retry_on_intr(|| acceptfrom_with(&self.socket, flags)) {
+            Ok((socket, remote)) => {
+                let remote = remote.and_then(ip_address);
+                Ok(Some((socket, Arrival { remote, local: self.local, listener: self.number })))
+            }
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -41,42 +113,74 @@ fn ip_address(address: SocketAddrAny) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::{UnixListener, UnixStream};
 
-    fn listen(address: &str) -> std::net::TcpListener {
-        let socket = std::net::TcpListener::bind(address).unwrap();
+    fn listen(address: &str) -> (OwnedFd, SocketAddr) {
+        let socket = TcpListener::bind(address).unwrap();
         socket.set_nonblocking(true).unwrap();
-        socket
+        let address = socket.local_addr().unwrap();
+        (socket.into(), address)
+    }
+
+    fn connect(address: SocketAddr) -> TcpStream {
+        TcpStream::connect(address).unwrap()
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn only_a_specific_address_is_that_of_every_connection() {
-        let socket = listen("127.0.0.1:0");
-        let address = socket.local_addr().unwrap();
-        assert_eq!(Listener::new(socket.into()).unwrap().specific_address(), Some(address));
-        assert_eq!(Listener::new(listen("0.0.0.0:0").into()).unwrap().specific_address(), None);
+        let (socket, address) = listen("127.0.0.1:0");
+        assert_eq!(Listener::new(socket, 0).local, Some(address));
+        assert_eq!(Listener::new(listen("0.0.0.0:0").0, 0).local, None);
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_connection_comes_with_both_addresses_and_does_not_block() {
-        let socket = listen("127.0.0.1:0");
-        let address = socket.local_addr().unwrap();
-        let listener = Listener::new(socket.into()).unwrap();
-        let client = std::net::TcpStream::connect(address).unwrap();
-        let (accepted, remote) = listener.next().await.unwrap();
-        assert_eq!((remote, local_address(&accepted)), (client.local_addr().ok(), Some(address)));
+        let (socket, address) = listen("127.0.0.1:0");
+        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        let client = connect(address);
+        let (accepted, arrival) = listeners.next().await.unwrap();
+        assert_eq!((arrival.remote, arrival.local), (client.local_addr().ok(), Some(address)));
+        assert_eq!(local_address(&accepted), Some(address));
         let error = rustix::io::read(&accepted, &mut [0; 1]).unwrap_err();
-        assert_eq!(error, rustix::io::Errno::AGAIN);
+        assert_eq!(error, Errno::AGAIN);
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_connection_over_a_unix_socket_has_no_addresses() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let socket = UnixListener::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
-        let listener = Listener::new(socket.into()).unwrap();
-        let _client = std::os::unix::net::UnixStream::connect(&path).unwrap();
-        let (accepted, remote) = listener.next().await.unwrap();
-        assert_eq!((remote, local_address(&accepted), listener.specific_address()), (None, None, None));
+        let mut listeners = Listeners::new(vec![vec![socket.into()]]).unwrap();
+        let _client = UnixStream::connect(&path).unwrap();
+        let (_, arrival) = listeners.next().await.unwrap();
+        assert_eq!((arrival.remote, arrival.local), (None, None));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn each_socket_has_its_turn_until_none_has_more() {
+        let ((busy, at_busy), (other, at_other)) = (listen("127.0.0.1:0"), listen("127.0.0.1:0"));
+        let mut listeners = Listeners::new(vec![vec![busy], vec![other]]).unwrap();
+        let _clients = [connect(at_busy), connect(at_busy), connect(at_busy), connect(at_other)];
+        let mut turns = Vec::new();
+        for _ in 0..4 {
+            turns.push(listeners.next().await.unwrap().1.listener);
+        }
+        assert_eq!(turns, [0, 1, 0, 0]);
+        let (next, late) = tokio::join!(listeners.next(), async { connect(at_other) });
+        assert_eq!(next.unwrap().1.remote, late.local_addr().ok(), "whoever comes while it waits wakes it");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_another_process_took_is_not_waited_for() {
+        let (socket, address) = listen("127.0.0.1:0");
+        let shared = socket.try_clone().unwrap();
+        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        let _taken = connect(address);
+        listeners.round.push_back(0);
+        TcpListener::from(shared).accept().unwrap();
+        let (next, client) = tokio::join!(listeners.next(), async { connect(address) });
+        assert_eq!(next.unwrap().1.remote, client.local_addr().ok());
     }
 }
