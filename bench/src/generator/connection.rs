@@ -1,4 +1,8 @@
 //! A place for a connection: its socket, when it has one, and the exchange on it.
+//!
+//! A socket whose connection both sides have ended serves the place's next connection too. On the wire there is no
+//! difference; to make a socket and a file, to register it, and to take it all apart again is a fifth of what a connection
+//! costs the generator, which shares its machine with the servers under test.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +12,8 @@ use std::time::Duration;
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::io::{Errno, Result, read, writev};
 use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with, sockopt,
+    AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, bind, connect, connect_unspec, ipproto,
+    send, shutdown, socket_with, sockopt,
 };
 
 use super::deadlines::Ticket;
@@ -22,9 +27,11 @@ const CALLS_AT_ONCE: usize = 16;
 #[derive(Debug, Default)]
 pub struct Connection {
     socket: Option<OwnedFd>,
+    /// The socket of the last connection, disconnected.
+    spare: Option<OwnedFd>,
+    /// The poller's round in which the connection was opened.
+    opened: u64,
     phase: Phase,
-    /// Counts the sockets of this place, so that late events of a former one are known.
-    generation: u32,
     /// Counts the requests of this place.
     number: u32,
     request: Request,
@@ -45,6 +52,13 @@ pub enum Phase {
     Receiving,
     /// The answer is whole; the server has said that it will close, and does so soon.
     Closing,
+}
+
+/// Whether a socket that was opened is registered with the poller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registered {
+    Before,
+    NotYet,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,14 +96,9 @@ impl Connection {
         self.number == ticket.number && self.phase != Phase::Idle
     }
 
-    /// Names the socket in epoll.
-    pub fn token(&self, place: usize) -> u64 {
-        u64::from(self.generation) << 32 | place as u64
-    }
-
-    /// The place of the connection that a token names.
-    pub fn place(token: u64) -> usize {
-        (token & u64::from(u32::MAX)) as usize
+    /// Whether an event of this round is one of the connection, and not of one before it.
+    pub fn is_of_round(&self, round: u64) -> bool {
+        self.socket.is_some() && self.opened < round
     }
 
     /// Makes this the place of a request whose head has been written to `head`.
@@ -101,20 +110,19 @@ impl Connection {
         self.phase = if self.socket.is_some() { Phase::Sending } else { Phase::Connecting };
     }
 
-    /// Makes a socket. An error is a shortage on the side of the generator, unlike one of `connect`.
-    pub fn open(&mut self, target: &SocketAddr, source: Option<IpAddr>) -> Result<()> {
-        let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    /// Takes the spare socket, or makes one. An error is a shortage on the side of the generator, unlike one of `connect`.
+    pub fn open(&mut self, target: &SocketAddr, source: Option<IpAddr>, round: u64) -> Result<Registered> {
+        let (socket, registered) = match self.spare.take() {
+            Some(socket) => (socket, Registered::Before),
+            None => (new_socket(target, source)?, Registered::NotYet),
+        };
         // The request acknowledges the server's half of the handshake: a packet less, as by every client that has
         // something to say at once. Of the CPU that a connection takes on the loopback, packets are the greater part.
         sockopt::set_tcp_quickack(&socket, false)?;
-        if let Some(source) = source {
-            come_from(&socket, source)?;
-        }
         self.phase = Phase::Connecting;
+        self.opened = round;
         self.socket = Some(socket);
-        Ok(())
+        Ok(registered)
     }
 
     pub fn connect(&self, target: &SocketAddr) -> Result<()> {
@@ -168,8 +176,16 @@ impl Connection {
 
     /// Gives up the socket: dropping it closes it.
     pub fn close(&mut self) -> Option<OwnedFd> {
-        self.generation = self.generation.wrapping_add(1);
         self.socket.take()
+    }
+
+    /// Ends a connection that the server has ended, as closing would, but keeps the socket. Without a connection, or when
+    /// that broke, there is nothing to keep.
+    pub fn hang_up(&mut self) {
+        let disconnect = |socket: &OwnedFd| {
+            shutdown(socket, Shutdown::Write).and_then(|()| connect_unspec(socket)).is_ok()
+        };
+        self.spare = self.socket.take().filter(disconnect);
     }
 
     fn send_once(&self) -> Result<usize> {
@@ -191,9 +207,78 @@ impl Connection {
     }
 }
 
+fn new_socket(target: &SocketAddr, source: Option<IpAddr>) -> Result<OwnedFd> {
+    let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    if let Some(source) = source {
+        come_from(&socket, source)?;
+    }
+    Ok(socket)
+}
+
 /// The port is chosen by `connect`, when the target is known: `bind` would take one that no connection has, of which
 /// there are 28,000 for all targets.
 fn come_from(socket: &OwnedFd, source: IpAddr) -> Result<()> {
     setsockopt(socket, IpBindAddressNoPort, &true).map_err(|error| Errno::from_raw_os_error(error as i32))?;
     bind(socket, &SocketAddr::new(source, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    /// Sends a request over a connection, which the server answers and ends. Returns the server's side.
+    fn exchange(connection: &mut Connection, listener: &TcpListener, expected: Registered) -> TcpStream {
+        let target = listener.local_addr().expect("an address");
+        let source = Some([127, 0, 0, 9].into());
+        connection.head = b"request".to_vec();
+        connection.begin(Request::default());
+        assert_eq!(connection.open(&target, source, 0), Ok(expected));
+        connection.connect(&target).expect("connected");
+        connection.send().expect("sent");
+        let (mut server, client) = listener.accept().expect("a connection");
+        assert_eq!(client.ip(), IpAddr::from([127, 0, 0, 9]));
+        server.read_exact(&mut [0; 7]).expect("the request");
+        server.write_all(b"answer").expect("sent");
+        server.shutdown(std::net::Shutdown::Write).expect("ended");
+        assert_eq!(connection.receive(&mut [0; 16]), Ok(6));
+        server
+    }
+
+    #[test]
+    fn a_socket_serves_one_connection_after_the_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut connection = Connection::default();
+        let mut first = exchange(&mut connection, &listener, Registered::NotYet);
+        let socket = connection.open_socket().as_raw_fd();
+        connection.hang_up();
+        assert!(!connection.is_of_round(1), "it has no connection");
+        assert_eq!(first.read(&mut [0; 1]).expect("not reset"), 0, "the server sees the end");
+        let second = exchange(&mut connection, &listener, Registered::Before);
+        assert_eq!(connection.open_socket().as_raw_fd(), socket);
+        assert_ne!(first.peer_addr().ok(), second.peer_addr().ok());
+    }
+
+    #[test]
+    fn a_broken_connection_leaves_no_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut connection = Connection::default();
+        let server = exchange(&mut connection, &listener, Registered::NotYet);
+        rustix::net::sockopt::set_socket_linger(&server, Some(Duration::ZERO)).expect("TCP");
+        drop(server);
+        connection.hang_up();
+        exchange(&mut connection, &listener, Registered::NotYet);
+    }
+
+    #[test]
+    fn events_of_the_round_in_which_a_connection_was_opened_are_not_its_own() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut connection = Connection::default();
+        connection.open(&listener.local_addr().expect("an address"), None, 7).expect("a socket");
+        assert_eq!([7, 8].map(|round| connection.is_of_round(round)), [false, true]);
+    }
 }

@@ -53,6 +53,8 @@ pub struct Engine<'a> {
     /// Connections so far; the next one goes to the target with this number.
     pub(super) opened: usize,
     pub(super) ports: Ports,
+    /// Whether a socket may serve any of the targets.
+    pub(super) has_one_family: bool,
 }
 
 /// Whether everything that is due was started.
@@ -86,6 +88,7 @@ impl<'a> Engine<'a> {
             open: 0,
             opened: 0,
             ports: Ports::default(),
+            has_one_family: plan.targets.windows(2).all(|pair| pair[0].is_ipv4() == pair[1].is_ipv4()),
             start: Instant::now(),
         })
     }
@@ -151,8 +154,8 @@ impl<'a> Engine<'a> {
     fn serve(&mut self, events: usize) -> Result<()> {
         let begin = self.now();
         for index in 0..events {
-            if let Some((token, readiness)) = self.poller.event(index) {
-                self.on_event(token, readiness)?;
+            if let Some((place, readiness)) = self.poller.event(index) {
+                self.on_event(place, readiness)?;
             }
             let now = self.now();
             self.start_due(now, 1)?;

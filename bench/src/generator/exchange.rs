@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 
-use super::connection::{Connection, Phase, Request};
+use super::connection::{Phase, Registered, Request};
 use super::engine::Engine;
 use super::plan::Connections;
 use super::poller::{Interest, Readiness};
@@ -45,13 +45,12 @@ impl Engine<'_> {
     }
 
     /// Serves a connection that something happened to.
-    pub(super) fn on_event(&mut self, token: u64, readiness: Readiness) -> Result<()> {
-        let place = Connection::place(token);
-        if self.has_token(place, token) && self.is_sending(place) {
+    pub(super) fn on_event(&mut self, place: usize, readiness: Readiness) -> Result<()> {
+        if self.is_of_round(place) && self.is_sending(place) {
             self.send(place)?;
         }
-        // The socket may be another one by now: this event is not about it.
-        if self.has_token(place, token) && readiness.is_readable() {
+        // The connection may be another one by now: this event is not about it.
+        if self.is_of_round(place) && readiness.is_readable() {
             self.receive(place, readiness)?;
         }
         Ok(())
@@ -73,11 +72,24 @@ impl Engine<'_> {
         }
     }
 
+    /// Closes after the server.
+    fn hang_up(&mut self, place: usize) {
+        match self.plan.connections {
+            Connections::PerRequest if self.has_one_family => {
+                self.connections[place].hang_up();
+                self.open -= 1;
+            }
+            _ => self.close(place),
+        }
+    }
+
     fn connect(&mut self, place: usize) -> Result<()> {
         let target = self.plan.targets[self.opened % self.plan.targets.len()];
         self.opened += 1;
         let connection = &mut self.connections[place];
-        connection.open(&target, self.plan.source).context("a socket could not be made")?;
+        let registered = connection
+            .open(&target, self.plan.source, self.poller.round())
+            .context("a socket could not be made")?;
         self.open += 1;
         self.tally.note_connections(self.open);
         if let Err(error) = connection.connect(&target) {
@@ -85,22 +97,24 @@ impl Engine<'_> {
             return self.end(place, End::Connect);
         }
         // On loopback the connection is made already, as a rule.
-        match connection.send() {
-            Ok(()) | Err(Errno::AGAIN) => self.watch(place),
-            Err(_) => self.on_send_error(place),
+        match (connection.send(), registered) {
+            (Ok(()), Registered::Before) => Ok(()),
+            (Err(Errno::AGAIN), Registered::Before) => self.watch_again(place),
+            (Ok(()) | Err(Errno::AGAIN), Registered::NotYet) => self.watch(place),
+            (Err(_), _) => self.on_send_error(place),
         }
     }
 
     fn watch(&mut self, place: usize) -> Result<()> {
         let connection = &self.connections[place];
         let socket = connection.socket().expect("invariant: it was opened just now");
-        self.poller.add(socket, connection.token(place), self.interest(place))
+        self.poller.add(socket, place, self.interest(place))
     }
 
     fn watch_again(&mut self, place: usize) -> Result<()> {
         let connection = &self.connections[place];
         let socket = connection.socket().expect("invariant: an exchange has a socket");
-        self.poller.watch_again(socket, connection.token(place), self.interest(place))
+        self.poller.watch_again(socket, place, self.interest(place))
     }
 
     fn interest(&self, place: usize) -> Interest {
@@ -111,8 +125,8 @@ impl Engine<'_> {
         matches!(self.connections[place].phase(), Phase::Connecting | Phase::Sending)
     }
 
-    fn has_token(&self, place: usize, token: u64) -> bool {
-        self.connections[place].token(place) == token
+    fn is_of_round(&self, place: usize) -> bool {
+        self.connections[place].is_of_round(self.poller.round())
     }
 
     fn send(&mut self, place: usize) -> Result<()> {
@@ -188,6 +202,10 @@ impl Engine<'_> {
             (Persistence::Kept, Connections::KeepAlive) if !is_ended => self.release(place),
             // The side that closes first keeps the port for a minute: leave that to the server, who said it would.
             (Persistence::Closed, _) if !is_ended => self.connections[place].await_close(),
+            (Persistence::Closed, _) if self.connections[place].is_sent() => {
+                self.hang_up(place);
+                self.release(place);
+            }
             _ => {
                 self.close(place);
                 self.release(place);
@@ -205,6 +223,11 @@ impl Engine<'_> {
                 Some(answer) => self.end(place, judge(&answer)),
                 None => self.end(place, End::Broken),
             },
+            Phase::Closing => {
+                self.hang_up(place);
+                self.release(place);
+                Ok(())
+            }
             _ => self.on_broken(place),
         }
     }

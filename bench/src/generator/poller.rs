@@ -28,6 +28,7 @@ pub struct Poller {
     /// What the timer is set to.
     alarm: Option<Duration>,
     events: Vec<Event>,
+    round: u64,
 }
 
 /// What a connection is watched for.
@@ -48,16 +49,16 @@ impl Poller {
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         // Edge-triggered: the timer is set anew instead of being read.
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self { epoll, timer, alarm: None, events: Vec::with_capacity(EVENTS) })
+        Ok(Self { epoll, timer, alarm: None, events: Vec::with_capacity(EVENTS), round: 0 })
     }
 
-    pub fn add(&self, socket: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), interest.flags())?)
+    pub fn add(&self, socket: impl AsFd, place: usize, interest: Interest) -> Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(place as u64), interest.flags())?)
     }
 
     /// Also reports at once what is ready already.
-    pub fn watch_again(&self, socket: impl AsFd, token: u64, interest: Interest) -> Result<()> {
-        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), interest.flags())?)
+    pub fn watch_again(&self, socket: impl AsFd, place: usize, interest: Interest) -> Result<()> {
+        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(place as u64), interest.flags())?)
     }
 
     /// Ends the next wait at `moment`, exactly.
@@ -75,6 +76,7 @@ impl Poller {
 
     /// Waits for an event, the alarm or a signal, for `timeout` (in whole ms, rounded up) at most. Returns the number of events.
     pub fn wait(&mut self, timeout: Duration) -> Result<usize> {
+        self.round += 1;
         self.events.clear();
         let timeout = Timespec::try_from(timeout)?;
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
@@ -84,10 +86,15 @@ impl Poller {
         }
     }
 
-    /// An event of the last wait as the token of its connection; `None` for the alarm.
-    pub fn event(&self, index: usize) -> Option<(u64, Readiness)> {
+    /// How often events were waited for.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// An event of the last wait, with the place of its connection; `None` for the alarm.
+    pub fn event(&self, index: usize) -> Option<(usize, Readiness)> {
         let Event { flags, data, .. } = self.events[index];
-        (data.u64() != TIMER).then_some((data.u64(), Readiness(flags)))
+        (data.u64() != TIMER).then_some((data.u64() as usize, Readiness(flags)))
     }
 }
 

@@ -82,12 +82,12 @@ impl Peer {
         self.input.get_mut().write_all(bytes).ok()
     }
 
-    /// Sends an answer and its connection's end in one segment.
     /// Where the connection comes from.
     pub fn source(&self) -> IpAddr {
         self.input.get_ref().peer_addr().expect("it is connected").ip()
     }
 
+    /// Sends an answer and its connection's end in one segment.
     pub fn send_and_close(self, bytes: &[u8]) {
         let mut stream = self.input.into_inner();
         rustix::net::sockopt::set_tcp_cork(&stream, true).expect("TCP");
