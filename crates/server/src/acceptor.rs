@@ -8,7 +8,7 @@ use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
 use crate::service::{Ends, Service};
-use crate::sockets::{Listeners, local_address};
+use crate::sockets::{Arrival, Listeners, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
@@ -18,7 +18,6 @@ use regent_wire::clock;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,17 +38,6 @@ pub(crate) enum Command {
     Link(EngineKind, LinkCommand),
     /// Native handlers that run in the server come from these modules now; those before are given back.
     Inline(Arc<Inlined>, oneshot::Sender<Arc<Inlined>>),
-}
-
-/// How a connection came here.
-#[derive(Clone, Copy)]
-pub(crate) struct Arrival {
-    /// The client; `None` on a Unix socket.
-    pub remote: Option<SocketAddr>,
-    /// This end; `None`: the connection has to be asked for it.
-    pub local: Option<SocketAddr>,
-    /// The number of the listening address.
-    pub listener: usize,
 }
 
 /// How far the server has come.

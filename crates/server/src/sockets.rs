@@ -1,6 +1,5 @@
 //! Listening sockets of both families, TCP and Unix.
 
-use crate::acceptor::Arrival;
 use regent_http::RegisteredSocket;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -30,6 +29,17 @@ pub(crate) struct Listeners {
     round: VecDeque<usize>,
 }
 
+/// How a connection came here.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// The client; `None` on a Unix socket.
+    pub remote: Option<SocketAddr>,
+    /// This end; `None`: the connection has to be asked for it.
+    pub local: Option<SocketAddr>,
+    /// The number of the listening address.
+    pub listener: usize,
+}
+
 struct Listener {
     socket: OwnedFd,
     /// The number of its listening address.
@@ -42,7 +52,7 @@ impl Listeners {
     /// Of non-blocking sockets that listen, by the listening address that they share. Must be called within a runtime.
     pub fn new(addresses: Vec<Vec<OwnedFd>>) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        // To epoll it means nothing; the runtime takes no descriptor without it.
+        // To epoll it means nothing; a debug build of the runtime takes no descriptor without it.
         fcntl_setfl(&epoll, OFlags::NONBLOCK)?;
         let mut sockets = Vec::new();
         for (number, shared) in addresses.into_iter().enumerate() {
@@ -113,8 +123,11 @@ fn ip_address(address: SocketAddrAny) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::{Future, poll_fn};
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::pin::Pin;
+    use std::task::Poll;
 
     fn listen(address: &str) -> (OwnedFd, SocketAddr) {
         let socket = TcpListener::bind(address).unwrap();
@@ -127,8 +140,8 @@ mod tests {
         TcpStream::connect(address).unwrap()
     }
 
-    #[tokio::test(flavor = "current_thread")]
-    async fn only_a_specific_address_is_that_of_every_connection() {
+    #[test]
+    fn only_a_specific_address_is_that_of_every_connection() {
         let (socket, address) = listen("127.0.0.1:0");
         assert_eq!(Listener::new(socket, 0).local, Some(address));
         assert_eq!(Listener::new(listen("0.0.0.0:0").0, 0).local, None);
@@ -168,8 +181,27 @@ mod tests {
             turns.push(listeners.next().await.unwrap().1.listener);
         }
         assert_eq!(turns, [0, 1, 0, 0]);
-        let (next, late) = tokio::join!(listeners.next(), async { connect(at_other) });
-        assert_eq!(next.unwrap().1.remote, late.local_addr().ok(), "whoever comes while it waits wakes it");
+    }
+
+    /// Polls until there is nothing that the runtime could do.
+    async fn assert_waits(next: &mut (impl Future + Unpin)) {
+        for _ in 0..10 {
+            let is_waiting = poll_fn(|context| Poll::Ready(Pin::new(&mut *next).poll(context).is_pending()));
+            assert!(is_waiting.await);
+            yield_now().await;
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn whoever_comes_while_it_waits_wakes_it_every_time() {
+        let (socket, address) = listen("127.0.0.1:0");
+        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        for _ in 0..3 {
+            let mut next = Box::pin(listeners.next());
+            assert_waits(&mut next).await;
+            let client = connect(address);
+            assert_eq!(next.await.unwrap().1.remote, client.local_addr().ok());
+        }
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -178,9 +210,18 @@ mod tests {
         let shared = socket.try_clone().unwrap();
         let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
         let _taken = connect(address);
-        listeners.round.push_back(0);
+        begin_round(&listeners.epoll, &mut listeners.round).unwrap();
         TcpListener::from(shared).accept().unwrap();
-        let (next, client) = tokio::join!(listeners.next(), async { connect(address) });
-        assert_eq!(next.unwrap().1.remote, client.local_addr().ok());
+        let mut next = Box::pin(listeners.next());
+        assert_waits(&mut next).await;
+        let client = connect(address);
+        assert_eq!(next.await.unwrap().1.remote, client.local_addr().ok());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn there_is_no_round_without_a_connection() {
+        let mut listeners = Listeners::new(vec![vec![listen("127.0.0.1:0").0]]).unwrap();
+        let error = begin_round(&listeners.epoll, &mut listeners.round).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 }
