@@ -1,8 +1,8 @@
 //! A place for a connection: its socket, when it has one, and the exchange on it.
 //!
-//! A socket whose connection both sides have ended serves the place's next connection too. On the wire there is no
-//! difference; to make a socket and a file, to register it, and to take it all apart again is a fifth of what a connection
-//! costs the generator, which shares its machine with the servers under test.
+//! A socket whose connection both sides have ended can serve the place's next connection too. The packets are the same;
+//! to make a socket and a file, to register it, and to take it all apart again is a fifth of what a connection costs the
+//! generator, which shares its machine with the servers under test.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +17,7 @@ use rustix::net::{
 };
 
 use super::deadlines::Ticket;
+use super::poller::Interest;
 use super::response::Response;
 
 /// What bodies of requests are made of, as much of it as goes into one system call.
@@ -29,6 +30,8 @@ pub struct Connection {
     socket: Option<OwnedFd>,
     /// The socket of the last connection, disconnected.
     spare: Option<OwnedFd>,
+    /// What the poller watches the socket for, if it does.
+    pub watched: Option<Interest>,
     /// The poller's round in which the connection was opened.
     opened: u64,
     phase: Phase,
@@ -52,13 +55,6 @@ pub enum Phase {
     Receiving,
     /// The answer is whole; the server has said that it will close, and does so soon.
     Closing,
-}
-
-/// Whether a socket that was opened is registered with the poller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
-    Before,
-    NotYet,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,8 +92,9 @@ impl Connection {
         self.number == ticket.number && self.phase != Phase::Idle
     }
 
-    /// Whether an event of this round is one of the connection, and not of one before it.
-    pub fn is_of_round(&self, round: u64) -> bool {
+    /// Whether there is a connection that was opened before this round of the poller: events of the round in which it was
+    /// opened are of one before it.
+    pub fn was_open_before(&self, round: u64) -> bool {
         self.socket.is_some() && self.opened < round
     }
 
@@ -111,18 +108,15 @@ impl Connection {
     }
 
     /// Takes the spare socket, or makes one. An error is a shortage on the side of the generator, unlike one of `connect`.
-    pub fn open(&mut self, target: &SocketAddr, source: Option<IpAddr>, round: u64) -> Result<Registered> {
-        let (socket, registered) = match self.spare.take() {
-            Some(socket) => (socket, Registered::Before),
-            None => (new_socket(target, source)?, Registered::NotYet),
-        };
+    pub fn open(&mut self, target: &SocketAddr, source: Option<IpAddr>, round: u64) -> Result<()> {
+        let socket = self.spare.take().map_or_else(|| new_socket(target, source), Ok)?;
         // The request acknowledges the server's half of the handshake: a packet less, as by every client that has
         // something to say at once. Of the CPU that a connection takes on the loopback, packets are the greater part.
         sockopt::set_tcp_quickack(&socket, false)?;
         self.phase = Phase::Connecting;
         self.opened = round;
         self.socket = Some(socket);
-        Ok(registered)
+        Ok(())
     }
 
     pub fn connect(&self, target: &SocketAddr) -> Result<()> {
@@ -176,16 +170,19 @@ impl Connection {
 
     /// Gives up the socket: dropping it closes it.
     pub fn close(&mut self) -> Option<OwnedFd> {
+        self.watched = None;
         self.socket.take()
     }
 
-    /// Ends a connection that the server has ended, as closing would, but keeps the socket. Without a connection, or when
-    /// that broke, there is nothing to keep.
+    /// Ends a connection that the server has ended, as closing would, but keeps the socket, unless the connection broke.
     pub fn hang_up(&mut self) {
         let disconnect = |socket: &OwnedFd| {
             shutdown(socket, Shutdown::Write).and_then(|()| connect_unspec(socket)).is_ok()
         };
         self.spare = self.socket.take().filter(disconnect);
+        if self.spare.is_none() {
+            self.watched = None;
+        }
     }
 
     fn send_once(&self) -> Result<usize> {
@@ -231,13 +228,15 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
 
-    /// Sends a request over a connection, which the server answers and ends. Returns the server's side.
-    fn exchange(connection: &mut Connection, listener: &TcpListener, expected: Registered) -> TcpStream {
+    /// Sends a request over a connection, which the server answers and ends. Returns the server's side, and the port of the
+    /// other.
+    fn exchange(connection: &mut Connection, listener: &TcpListener) -> (TcpStream, u16) {
         let target = listener.local_addr().expect("an address");
         let source = Some([127, 0, 0, 9].into());
         connection.head = b"request".to_vec();
         connection.begin(Request::default());
-        assert_eq!(connection.open(&target, source, 0), Ok(expected));
+        connection.open(&target, source, 0).expect("a socket");
+        connection.watched.get_or_insert(Interest::Read);
         connection.connect(&target).expect("connected");
         connection.send().expect("sent");
         let (mut server, client) = listener.accept().expect("a connection");
@@ -246,32 +245,34 @@ mod tests {
         server.write_all(b"answer").expect("sent");
         server.shutdown(std::net::Shutdown::Write).expect("ended");
         assert_eq!(connection.receive(&mut [0; 16]), Ok(6));
-        server
+        (server, client.port())
     }
 
     #[test]
     fn a_socket_serves_one_connection_after_the_other() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut connection = Connection::default();
-        let mut first = exchange(&mut connection, &listener, Registered::NotYet);
+        let (mut server, first) = exchange(&mut connection, &listener);
         let socket = connection.open_socket().as_raw_fd();
         connection.hang_up();
-        assert!(!connection.is_of_round(1), "it has no connection");
-        assert_eq!(first.read(&mut [0; 1]).expect("not reset"), 0, "the server sees the end");
-        let second = exchange(&mut connection, &listener, Registered::Before);
+        assert_eq!(connection.watched, Some(Interest::Read), "epoll keeps it");
+        assert!(!connection.was_open_before(1), "it has no connection");
+        assert_eq!(server.read(&mut [0; 1]).expect("not reset"), 0, "the server sees the end");
+        let (_, second) = exchange(&mut connection, &listener);
         assert_eq!(connection.open_socket().as_raw_fd(), socket);
-        assert_ne!(first.peer_addr().ok(), second.peer_addr().ok());
+        assert_ne!(first, second, "it is another connection");
     }
 
     #[test]
     fn a_broken_connection_leaves_no_socket() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut connection = Connection::default();
-        let server = exchange(&mut connection, &listener, Registered::NotYet);
+        let (server, _) = exchange(&mut connection, &listener);
         rustix::net::sockopt::set_socket_linger(&server, Some(Duration::ZERO)).expect("TCP");
         drop(server);
         connection.hang_up();
-        exchange(&mut connection, &listener, Registered::NotYet);
+        assert_eq!(connection.watched, None);
+        exchange(&mut connection, &listener);
     }
 
     #[test]
@@ -279,6 +280,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut connection = Connection::default();
         connection.open(&listener.local_addr().expect("an address"), None, 7).expect("a socket");
-        assert_eq!([7, 8].map(|round| connection.is_of_round(round)), [false, true]);
+        assert_eq!([7, 8].map(|round| connection.was_open_before(round)), [false, true]);
     }
 }

@@ -14,7 +14,7 @@ use super::connection::{Connection, Request};
 use super::deadlines::{Deadlines, Ticket};
 use super::exchange::Ports;
 use super::outcome::Outcome;
-use super::plan::Plan;
+use super::plan::{Connections, Pace, Plan};
 use super::poller::Poller;
 use super::raw_log::RawLog;
 use super::request::Mix;
@@ -53,8 +53,8 @@ pub struct Engine<'a> {
     /// Connections so far; the next one goes to the target with this number.
     pub(super) opened: usize,
     pub(super) ports: Ports,
-    /// Whether a socket may serve any of the targets.
-    pub(super) has_one_family: bool,
+    /// Whether a socket serves one connection after the other.
+    pub(super) reuses_sockets: bool,
 }
 
 /// Whether everything that is due was started.
@@ -88,7 +88,7 @@ impl<'a> Engine<'a> {
             open: 0,
             opened: 0,
             ports: Ports::default(),
-            has_one_family: plan.targets.windows(2).all(|pair| pair[0].is_ipv4() == pair[1].is_ipv4()),
+            reuses_sockets: can_reuse_sockets(plan),
             start: Instant::now(),
         })
     }
@@ -286,6 +286,26 @@ impl<'a> Engine<'a> {
     fn deadline(&self, request: &Request) -> Duration {
         request.start.saturating_add(self.plan.timeout)
     }
+}
+
+/// Whether connections look the same to the server if sockets serve several, and whether that saves anything.
+fn can_reuse_sockets(plan: &Plan) -> bool {
+    // Another user follows at once. A socket without a connection would wake the generator by its end.
+    let is_closed = matches!(plan.pace, Pace::Closed { .. });
+    let has_one_family = plan.targets.windows(2).all(|pair| pair[0].is_ipv4() == pair[1].is_ipv4());
+    // What is left of a body when the server has answered would be lost with the connection.
+    let has_bodies = plan.mix.iter().any(|kind| kind.body_bytes > 0);
+    plan.connections == Connections::PerRequest
+        && is_closed
+        && has_one_family
+        && !has_bodies
+        && has_timestamps()
+}
+
+/// Whether TCP's timestamps are on. By them a server takes a connection from the port of one that it has ended less than a
+/// minute ago; the sequence numbers of a socket that had one before do not say which is the later (RFC 6191).
+fn has_timestamps() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps").is_ok_and(|on| on.trim() != "0")
 }
 
 /// CPU time of this thread: the generator has one.

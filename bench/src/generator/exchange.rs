@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 
-use super::connection::{Phase, Registered, Request};
+use super::connection::{Phase, Request};
 use super::engine::Engine;
 use super::plan::Connections;
 use super::poller::{Interest, Readiness};
@@ -46,11 +46,11 @@ impl Engine<'_> {
 
     /// Serves a connection that something happened to.
     pub(super) fn on_event(&mut self, place: usize, readiness: Readiness) -> Result<()> {
-        if self.is_of_round(place) && self.is_sending(place) {
+        if self.is_about_connection(place) && self.is_sending(place) {
             self.send(place)?;
         }
         // The connection may be another one by now: this event is not about it.
-        if self.is_of_round(place) && readiness.is_readable() {
+        if self.is_about_connection(place) && readiness.is_readable() {
             self.receive(place, readiness)?;
         }
         Ok(())
@@ -72,22 +72,22 @@ impl Engine<'_> {
         }
     }
 
-    /// Closes after the server.
+    /// Closes after the server, and gives the place to the next request.
     fn hang_up(&mut self, place: usize) {
-        match self.plan.connections {
-            Connections::PerRequest if self.has_one_family => {
-                self.connections[place].hang_up();
-                self.open -= 1;
-            }
-            _ => self.close(place),
+        if self.reuses_sockets {
+            self.connections[place].hang_up();
+            self.open -= 1;
+        } else {
+            self.close(place);
         }
+        self.release(place);
     }
 
     fn connect(&mut self, place: usize) -> Result<()> {
         let target = self.plan.targets[self.opened % self.plan.targets.len()];
         self.opened += 1;
         let connection = &mut self.connections[place];
-        let registered = connection
+        connection
             .open(&target, self.plan.source, self.poller.round())
             .context("a socket could not be made")?;
         self.open += 1;
@@ -97,24 +97,31 @@ impl Engine<'_> {
             return self.end(place, End::Connect);
         }
         // On loopback the connection is made already, as a rule.
-        match (connection.send(), registered) {
-            (Ok(()), Registered::Before) => Ok(()),
-            (Err(Errno::AGAIN), Registered::Before) => self.watch_again(place),
-            (Ok(()) | Err(Errno::AGAIN), Registered::NotYet) => self.watch(place),
-            (Err(_), _) => self.on_send_error(place),
+        match connection.send() {
+            Ok(()) | Err(Errno::AGAIN) => self.watch(place),
+            Err(_) => self.on_send_error(place),
         }
     }
 
+    /// Of a connection that was opened just now.
     fn watch(&mut self, place: usize) -> Result<()> {
-        let connection = &self.connections[place];
+        let interest = self.interest(place);
+        let connection = &mut self.connections[place];
+        let watched = connection.watched.replace(interest);
         let socket = connection.socket().expect("invariant: it was opened just now");
-        self.poller.add(socket, place, self.interest(place))
+        match watched {
+            None => self.poller.add(socket, place, interest),
+            Some(watched) if watched != interest => self.poller.watch_again(socket, place, interest),
+            Some(_) => Ok(()),
+        }
     }
 
     fn watch_again(&mut self, place: usize) -> Result<()> {
-        let connection = &self.connections[place];
+        let interest = self.interest(place);
+        let connection = &mut self.connections[place];
+        connection.watched = Some(interest);
         let socket = connection.socket().expect("invariant: an exchange has a socket");
-        self.poller.watch_again(socket, place, self.interest(place))
+        self.poller.watch_again(socket, place, interest)
     }
 
     fn interest(&self, place: usize) -> Interest {
@@ -125,8 +132,9 @@ impl Engine<'_> {
         matches!(self.connections[place].phase(), Phase::Connecting | Phase::Sending)
     }
 
-    fn is_of_round(&self, place: usize) -> bool {
-        self.connections[place].is_of_round(self.poller.round())
+    /// Whether an event of this round is about the connection that the place has now.
+    fn is_about_connection(&self, place: usize) -> bool {
+        self.connections[place].was_open_before(self.poller.round())
     }
 
     fn send(&mut self, place: usize) -> Result<()> {
@@ -202,10 +210,7 @@ impl Engine<'_> {
             (Persistence::Kept, Connections::KeepAlive) if !is_ended => self.release(place),
             // The side that closes first keeps the port for a minute: leave that to the server, who said it would.
             (Persistence::Closed, _) if !is_ended => self.connections[place].await_close(),
-            (Persistence::Closed, _) if self.connections[place].is_sent() => {
-                self.hang_up(place);
-                self.release(place);
-            }
+            (Persistence::Closed, _) => self.hang_up(place),
             _ => {
                 self.close(place);
                 self.release(place);
@@ -220,12 +225,15 @@ impl Engine<'_> {
         let kind = connection.request().kind;
         match connection.phase() {
             Phase::Receiving | Phase::Sending => match connection.response.end(self.mix.expected(kind)) {
-                Some(answer) => self.end(place, judge(&answer)),
+                Some(answer) => {
+                    self.count(place, judge(&answer))?;
+                    self.hang_up(place);
+                    Ok(())
+                }
                 None => self.end(place, End::Broken),
             },
             Phase::Closing => {
                 self.hang_up(place);
-                self.release(place);
                 Ok(())
             }
             _ => self.on_broken(place),

@@ -21,9 +21,6 @@ use crate::report::page::{Figure, Page, Scale, Section, Style, Table};
 const STRICT_LIMIT: Duration = Duration::from_millis(100);
 /// Threads, children or processes of every server that has a fixed number.
 const THREADS: u16 = 8;
-/// So many at least, on the average: at the start and at the end of a closed loop not all of its users wait, and with few
-/// requests for each that would be most of the time. (The original has 100,000 requests of 10,000 users.)
-const REQUESTS_OF_A_USER: u64 = 10;
 /// Users of one generator process; descriptors and a core bound it.
 const USERS_OF_A_PROCESS: u32 = 10_000;
 
@@ -34,6 +31,12 @@ fn sizes(length: Length) -> (Vec<u32>, u64) {
         Length::Short => (vec![1, 50, 100, 200, 500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000], 50_000),
         Length::Full => (std::iter::once(1).chain((100..=10_000).step_by(100)).collect(), 100_000),
     }
+}
+
+/// Requests of a user, on the average, at the least. At the start and at the end of a closed loop not all of its users wait:
+/// with few requests of each, that is much of the time. (The original has 100,000 requests of 10,000 users.)
+fn least_requests(length: Length) -> u64 {
+    if length == Length::Tour { 5 } else { 10 }
 }
 
 /// Beyond the sweep, for Regent alone: where does it end, and why there?
@@ -75,7 +78,7 @@ fn setup(contender: &Contender, length: Length) -> Setup {
 }
 
 fn case(selection: &Selection, contender: &Contender, users: u32, requests: u64, round: u32) -> Case {
-    let limit = Limit::Requests(requests.max(REQUESTS_OF_A_USER * u64::from(users)));
+    let limit = Limit::Requests(requests.max(least_requests(selection.length) * u64::from(users)));
     let load = LoadSpec {
         processes: users.div_ceil(USERS_OF_A_PROCESS).max(selection.generators.unwrap_or(1)).min(users),
         // Later answers are counted as misses, but seen: where the tail is matters too.
@@ -331,6 +334,9 @@ fn notes(selection: &Selection, all: &[Measurement]) -> Vec<String> {
             "Apache has {THREADS} processes, the best for a connection for each request. Servers with default settings \
              have those of their distribution: listen backlogs of 511, and of Apache 5 to 150 processes."
         ),
+        "A socket of the load generator whose connection both sides have ended serves the next connection: the packets \
+         are the same, and more of the cores is left to the servers."
+            .to_owned(),
         "The loop is closed: the mean latency is concurrency ÷ throughput, whatever the server; the tail is what \
          tells servers apart."
             .to_owned(),
