@@ -19,7 +19,7 @@ plot 'sweep-misses-100ms-worker.dat' using 1:2 with points pointtype 2 linecolor
      'sweep-misses-100ms-native-inline.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#3f51c9' dashtype (10,3,2,3) notitle, \
      'sweep-misses-100ms-respond.dat' using 1:2 with points pointtype 2 linecolor rgb '#007f8c' dashtype (10,3,2,3,2,3) title 'Regent without PHP', \
      'sweep-misses-100ms-respond.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#007f8c' dashtype (10,3,2,3,2,3) notitle, \
-     'sweep-misses-100ms-apache.dat' using 1:2 with points pointtype 2 linecolor rgb '#c0508c' title 'Apache + mod_php', \
-     'sweep-misses-100ms-apache.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#c0508c' notitle, \
      'sweep-misses-100ms-fpm.dat' using 1:2 with points pointtype 2 linecolor rgb '#00865f' title 'nginx + php-fpm', \
-     'sweep-misses-100ms-fpm.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' notitle
+     'sweep-misses-100ms-fpm.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#00865f' notitle, \
+     'sweep-misses-100ms-apache.dat' using 1:2 with points pointtype 2 linecolor rgb '#c0508c' title 'Apache + mod_php', \
+     'sweep-misses-100ms-apache.dat' using 1:2 smooth bezier with lines linewidth 2 linecolor rgb '#c0508c' notitle
