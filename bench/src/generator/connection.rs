@@ -1,8 +1,8 @@
 //! A place for a connection: its socket, when it has one, and the exchange on it.
 //!
 //! A socket whose connection both sides have ended can serve the place's next connection too. The packets are the same;
-//! to make a socket and a file, to register it, and to take it all apart again is about a sixth of what a connection costs the
-//! generator, which shares its machine with the servers under test.
+//! to make a socket and a file, to register it, and to take it all apart again is about a sixth of what a connection
+//! costs the generator, which shares its machine with the servers under test.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
