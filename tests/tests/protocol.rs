@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::{Conn, Server, Setup};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use std::fs;
 use std::io::ErrorKind;
 
 /// A server whose `/` echoes the body, and whose `/smuggled.php` leaves a trace that it ran.
@@ -35,6 +37,30 @@ fn a_connection_serves_many_requests() {
     conn.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert_eq!(conn.response().expect(200).header("connection"), Some("close"));
     assert!(conn.is_closed());
+    server.stop();
+}
+
+/// Lets a server open only a few files more than it has.
+fn limit_open_files(server: &Server) {
+    let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it runs").count();
+    let limit = Some(open as u64 + 4);
+    let pid = Pid::from_raw(server.pid() as i32);
+    prlimit(pid, Resource::Nofile, Rlimit { current: limit, maximum: limit }).expect("it is ours");
+}
+
+#[test]
+fn connections_beyond_the_limit_of_open_files_wait_for_their_turn() {
+    let server = Setup::new().file("index.php", "<?php echo 'quick';").start();
+    assert_eq!(server.get("/").expect(200).text(), "quick");
+    limit_open_files(&server);
+    let mut connections: Vec<Conn> = (0..64).map(|_| server.connect()).collect();
+    server.wait_for_log("a connection could not be accepted");
+    for connection in &mut connections {
+        connection.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    }
+    for connection in &mut connections {
+        assert_eq!(connection.response().expect(200).text(), "quick");
+    }
     server.stop();
 }
 
