@@ -49,6 +49,53 @@ pub fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
+/// Copies an application out of its unpacked packages, what links lead to in the place of the links. They lead to other
+/// packages, also by absolute paths; links to what the packages do not have are left out.
+pub fn copy_application(packages: &Path, from: &Path, to: &Path) {
+    let kind = fs::symlink_metadata(from).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    if kind.is_symlink() {
+        let target = fs::read_link(from).expect("it is a link");
+        let target = match target.strip_prefix("/") {
+            Ok(absolute) => packages.join(absolute),
+            Err(_) => from.parent().expect("a link is in a directory").join(target),
+        };
+        if target.exists() {
+            copy_application(packages, &target, to);
+        }
+    } else if kind.is_dir() {
+        fs::create_dir_all(to).unwrap_or_else(|error| panic!("making {}: {error}", to.display()));
+        for entry in fs::read_dir(from).expect("the packages can be read") {
+            let entry = entry.expect("the directory can be read to its end");
+            copy_application(packages, &entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::copy(from, to).unwrap_or_else(|error| panic!("copying {}: {error}", from.display()));
+    }
+}
+
+/// Runs a script with the command line program of the PHP that the engine is built with, and gives what it prints.
+pub fn run_php(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(php_program())
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .expect("PHP's command line program can be started");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+fn php_program() -> PathBuf {
+    let config =
+        std::env::var_os("PHP_CONFIG").expect("PHP_CONFIG is set: make does it, see CONTRIBUTING.md");
+    let output = Command::new(config)
+        .arg("--php-binary")
+        .output()
+        .expect("the php-config of PHP_CONFIG can be started");
+    PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end())
+}
+
 /// Replaces a text in every PHP file below `directory`.
 pub fn replace_in_php_files(directory: &Path, from: &str, to: &str) {
     for entry in fs::read_dir(directory).expect("the directory can be read") {

@@ -14,9 +14,11 @@
 
 mod admin;
 pub mod apps;
+pub mod browser;
 mod gate;
 mod http;
 mod load;
+mod mariadb;
 pub mod native;
 pub mod process;
 mod server;
@@ -27,5 +29,6 @@ pub use admin::{Admin, Thread};
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};
+pub use mariadb::MariaDb;
 pub use server::{Server, Setup, regent_command};
 pub use wait::{DEADLINE, until};

@@ -2,11 +2,10 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::apps::{copy_tree, packages_of, replace_in_php_files};
-use regent_tests::{Request, Response, Server, Setup, in_parallel, until};
-use std::collections::BTreeMap;
+use regent_tests::browser::{Browser, hidden_field};
+use regent_tests::{Server, Setup, in_parallel, until};
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
 
 /// Deprecations are of the application's age, not of the server.
 const PHP_OPTIONS: &str = "num_threads 4\n\t\tphp_ini error_reporting 8191";
@@ -40,88 +39,46 @@ fn start() -> Server {
     setup.start()
 }
 
-/// A visitor with cookies.
-struct Visitor<'a> {
-    server: &'a Server,
-    cookies: Mutex<BTreeMap<String, String>>,
+fn log_in(visitor: &Browser<'_>) {
+    let form = visitor.get("/doku.php?id=start&do=login").expect(200).text();
+    let answer = visitor.submit(
+        "/doku.php?id=start",
+        &[
+            ("sectok", &hidden_field(&form, "sectok")),
+            ("id", "start"),
+            ("do", "login"),
+            ("u", "admin"),
+            ("p", "secret-1"),
+        ],
+    );
+    // PHP says 303 after a POST over HTTP/1.1, 302 otherwise (sapi_header_op() in main/SAPI.c).
+    answer.expect(303);
+    assert!(visitor.get("/doku.php?id=start").expect(200).text().contains("Logged in as"));
 }
 
-impl<'a> Visitor<'a> {
-    fn new(server: &'a Server) -> Self {
-        Self { server, cookies: Mutex::default() }
-    }
-
-    fn get(&self, target: &str) -> Response {
-        self.send(self.server.request("GET", target))
-    }
-
-    fn submit(&self, target: &str, fields: &[(&str, &str)]) -> Response {
-        self.send(self.server.request("POST", target).form(fields))
-    }
-
-    /// Sends the cookies along and keeps those that come back.
-    fn send(&self, request: Request) -> Response {
-        let mut cookies = self.cookies.lock().expect("no visitor panics with it");
-        let pairs: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let answer =
-            if pairs.is_empty() { request.send() } else { request.header("Cookie", pairs.join("; ")).send() };
-        for cookie in answer.header_all("set-cookie") {
-            let pair = cookie.split(';').next().unwrap_or_default();
-            if let Some((name, value)) = pair.split_once('=') {
-                cookies.insert(name.to_owned(), value.to_owned());
-            }
-        }
-        answer
-    }
-
-    fn log_in(&self) {
-        let form = self.get("/doku.php?id=start&do=login").expect(200).text();
-        let answer = self.submit(
-            "/doku.php?id=start",
-            &[
-                ("sectok", &hidden(&form, "sectok")),
-                ("id", "start"),
-                ("do", "login"),
-                ("u", "admin"),
-                ("p", "secret-1"),
-            ],
-        );
-        // PHP says 303 after a POST over HTTP/1.1, 302 otherwise (sapi_header_op() in main/SAPI.c).
-        answer.expect(303);
-        assert!(self.get("/doku.php?id=start").expect(200).text().contains("Logged in as"));
-    }
-
-    /// Opens a page's editor, replaces the text and saves.
-    fn edit(&self, page: &str, text: &str) {
-        let editor = self.get(&format!("/doku.php?id={page}&do=edit")).expect(200).text();
-        let answer = self.submit(
-            "/doku.php",
-            &[
-                ("sectok", &hidden(&editor, "sectok")),
-                ("id", page),
-                ("rev", "0"),
-                ("date", &hidden(&editor, "date")),
-                ("prefix", "."),
-                ("suffix", ""),
-                ("changecheck", &hidden(&editor, "changecheck")),
-                ("target", "section"),
-                ("wikitext", text),
-                ("summary", "by the test"),
-                ("do[save]", "1"),
-            ],
-        );
-        assert_eq!(answer.status, 303, "saving {page}: {}", answer.text());
-    }
+/// Opens a page's editor, replaces the text and saves.
+fn edit(visitor: &Browser<'_>, page: &str, text: &str) {
+    let editor = visitor.get(&format!("/doku.php?id={page}&do=edit")).expect(200).text();
+    let answer = visitor.submit(
+        "/doku.php",
+        &[
+            ("sectok", &hidden_field(&editor, "sectok")),
+            ("id", page),
+            ("rev", "0"),
+            ("date", &hidden_field(&editor, "date")),
+            ("prefix", "."),
+            ("suffix", ""),
+            ("changecheck", &hidden_field(&editor, "changecheck")),
+            ("target", "section"),
+            ("wikitext", text),
+            ("summary", "by the test"),
+            ("do[save]", "1"),
+        ],
+    );
+    assert_eq!(answer.status, 303, "saving {page}: {}", answer.text());
 }
 
-/// The value of a form's hidden field.
-fn hidden(page: &str, name: &str) -> String {
-    let start = format!("name=\"{name}\" value=\"");
-    let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no field {name} in {page}"));
-    rest.split('"').next().unwrap_or_default().to_owned()
-}
-
-fn install(visitor: &Visitor) {
+fn install(visitor: &Browser<'_>) {
     let form = visitor.get("/install.php?l=en").expect(200).text();
     assert!(form.contains("d[superuser]"), "the installer sees no obstacle: {form}");
     let done = visitor.submit(
@@ -147,16 +104,17 @@ fn install(visitor: &Visitor) {
 #[test]
 fn a_wiki_is_installed_edited_and_searched() {
     let server = start();
-    let admin = Visitor::new(&server);
+    let admin = Browser::new(&server);
     install(&admin);
 
-    let guest = Visitor::new(&server);
+    let guest = Browser::new(&server);
     assert!(guest.get("/").expect(200).text().contains("The wiki of the test"));
     let editor = guest.get("/doku.php?id=new:page&do=edit").text();
     assert!(!editor.contains("do[save]"), "guests may only read: {editor}");
 
-    admin.log_in();
-    admin.edit(
+    log_in(&admin);
+    edit(
+        &admin,
         "new:page",
         "====== A new page ======\n\nIt speaks of **zebrafish**.\n\n<code php>echo strlen('x');</code>\n",
     );
@@ -164,7 +122,7 @@ fn a_wiki_is_installed_edited_and_searched() {
     assert!(page.contains("<strong>zebrafish</strong>"), "{page}");
     assert!(page.contains("class=\"kw1\">echo"), "the highlighter of php-geshi ran: {page}");
 
-    admin.edit("new:page", "====== A new page ======\n\nIt speaks of zebrafish and axolotls.\n");
+    edit(&admin, "new:page", "====== A new page ======\n\nIt speaks of zebrafish and axolotls.\n");
     assert!(guest.get("/doku.php?id=new:page").expect(200).text().contains("axolotls"));
     assert!(guest.get("/doku.php?id=new:page&do=revisions").expect(200).text().contains("by the test"));
 
@@ -196,15 +154,15 @@ fn a_wiki_is_installed_edited_and_searched() {
 #[test]
 fn many_visitors_read_and_write_at_once() {
     let server = start();
-    install(&Visitor::new(&server));
+    install(&Browser::new(&server));
     in_parallel(8, |i| {
-        let visitor = Visitor::new(&server);
+        let visitor = Browser::new(&server);
         if i < 3 {
-            visitor.log_in();
+            log_in(&visitor);
         }
         for round in 0..10 {
             if i < 3 {
-                visitor.edit(&format!("page{i}"), &format!("Visitor {i} wrote round {round}.\n"));
+                edit(&visitor, &format!("page{i}"), &format!("Visitor {i} wrote round {round}.\n"));
             }
             visitor.get("/doku.php?id=page0").text();
             let page = visitor.get(&format!("/doku.php?id=page{}", i % 3));
