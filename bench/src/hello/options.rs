@@ -45,7 +45,7 @@ pub struct Options {
     regent: Option<PathBuf>,
 
     /// Directory of the results
-    #[arg(long, default_value = "bench/results/hello")]
+    #[arg(long, default_value = "regent-bench-results/hello")]
     pub out: PathBuf,
 }
 
