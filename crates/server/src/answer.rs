@@ -39,11 +39,14 @@ pub(crate) struct Trailed {
 /// Where the fields behind the body are put when they come.
 pub(crate) type TrailerSlot = Rc<Cell<Option<Box<HeaderMap>>>>;
 
-/// An answer that a script is still writing. Dropped before its end, it cancels the script.
+/// An answer that a script is still writing. Dropped before its end, it cancels the script; one that has its declared
+/// length lets the script run on, as if its client had not been told.
 pub(crate) struct Streamed {
     reader: SpoolReader,
-    /// Takes what the script writes. Aborted with the answer.
+    /// Takes what the script writes. Aborted with an answer that is not whole.
     pump: Option<tokio::task::JoinHandle<()>>,
+    /// Bytes that are missing of the length that the client was told.
+    owed: Option<u64>,
     /// `None`: the client was told of none.
     trailers: Option<TrailerSlot>,
     /// Where the answer broke off, until what came before has been sent.
@@ -142,46 +145,65 @@ impl Trailed {
 
 impl Streamed {
     /// Goes on reading the answer of a script, and writing the rest of the request body to it. `begun` is what has been
-    /// read of the answer.
-    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script) -> Self {
+    /// read of the answer, `length` what the client is told of its length.
+    pub fn start(
+        spools: &Arc<Spools>,
+        begun: VecDeque<Bytes>,
+        script: Script,
+        length: Option<u64>,
+    ) -> Self {
         let (writer, reader) = spool(spools, begun);
         let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));
-        Self { reader, pump: Some(pump), trailers, error: None }
+        Self { reader, pump: Some(pump), owed: length, trailers, error: None }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
     pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> Self {
         let (writer, reader) = spool(spools, chunks);
         writer.end(Err(broken()));
-        Self { reader, pump: None, trailers: None, error: None }
+        Self { reader, pump: None, owed: None, trailers: None, error: None }
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if let Some(error) = self.error.take() {
             return Poll::Ready(Some(Err(error)));
         }
-        Poll::Ready(match ready!(self.reader.poll_chunk(context)) {
-            Some(Ok(chunk)) => Some(Ok(Frame::data(chunk))),
-            // hyper drops what it has not sent yet, the head too, when a body fails; while one is waited for, it sends.
-            Some(Err(error)) => {
-                self.error = Some(error);
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
+        let error = match ready!(self.reader.poll_chunk(context)) {
+            Some(Ok(chunk)) => return Poll::Ready(Some(Ok(Frame::data(self.cut(chunk))))),
+            Some(Err(error)) => error,
+            None if self.owed.is_some_and(|bytes| bytes > 0) => too_short(),
             None => {
                 let trailers = self.trailers.take().and_then(|slot| slot.take());
-                trailers.map(|trailers| Ok(Frame::trailers(*trailers)))
+                let trailers = trailers.filter(|trailers| !trailers.is_empty());
+                return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(*trailers))));
             }
-        })
+        };
+        // hyper drops what it has not sent yet, the head too, when a body fails; while one is waited for, it sends.
+        self.error = Some(error);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// What of the chunk belongs to a body of the length that the client was told: the rest would be taken for the
+    /// beginning of the next response.
+    fn cut(&mut self, mut chunk: Bytes) -> Bytes {
+        if let Some(owed) = &mut self.owed {
+            chunk.truncate(usize::try_from(*owed).unwrap_or(usize::MAX));
+            *owed -= chunk.len() as u64;
+        }
+        chunk
     }
 }
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // What was spooled whole needs no pump any more; otherwise the client has left, and so may the script.
-        if let Some(pump) = &self.pump {
-            pump.abort();
+        let Some(pump) = &self.pump else { return };
+        // What was spooled whole needs no pump any more. Otherwise the client has its answer and the script may have
+        // other work to do, or the client has left, and so may the script.
+        match self.owed {
+            Some(0) => self.reader.discard_rest(),
+            _ => pump.abort(),
         }
     }
 }
@@ -228,4 +250,8 @@ fn apart(part: Bytes) -> Bytes {
 
 fn broken() -> io::Error {
     io::Error::other("the script ended in the middle of its answer")
+}
+
+fn too_short() -> io::Error {
+    io::Error::other("the script wrote less than the Content-Length that it declared")
 }

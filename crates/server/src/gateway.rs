@@ -1,11 +1,11 @@
 //! A request's way through an engine: its body in, its answer out.
 
-use crate::answer::{Answer, Script, Streamed, TrailerSlot, plain};
+use crate::answer::{Answer, Script, Streamed, plain};
 use crate::engine_log::Origin;
 use crate::gate::{Entering, Gate, Passage, Shed};
 use crate::kind::EngineKind;
 use crate::link::{Link, Refused, Submitted};
-use crate::response::{self, Collected, ResponseHeader, trailers};
+use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::service::Ends;
 use crate::spool::Spools;
 use crate::target::Target;
@@ -134,12 +134,11 @@ impl Gateway {
         target: &impl Target,
     ) -> Result<Response<Answer>, Failure> {
         let Collected { head, body, trailers, end } = collected;
-        let mut head = head.ok_or(Failure::Engine(ReadError::Lost))?;
+        let head = head.ok_or(Failure::Engine(ReadError::Lost))?;
         let Some(end) = end else {
-            let slot = head.announce_trailers(&exchange.headers).then(|| TrailerSlot::new(trailers.into()));
             let origin = Origin::new(exchange, target.subject());
-            let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: slot };
-            return Ok(head.into_response(Answer::Streamed(Streamed::start(&self.spools, body, script))));
+            let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
+            return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
         };
         submitted.finish();
         end.timing.into_iter().for_each(|timing| passage.executed(timing));
@@ -155,7 +154,7 @@ impl Gateway {
         exchange: &Exchange,
     ) -> Response<Answer> {
         match completion {
-            Completion::Complete => head.into_whole(body, trailers, &exchange.headers),
+            Completion::Complete => head.into_whole(body, trailers, Asked::by(exchange)),
             // A head alone, and then the end of the script: nothing is known to be missing.
             Completion::Truncated => {
                 head.into_response(Answer::Streamed(Streamed::broken(&self.spools, body)))

@@ -14,6 +14,7 @@ mod gate;
 mod gateway;
 mod hooks;
 mod kind;
+mod length;
 mod link;
 mod logged;
 mod machine;

@@ -1,17 +1,29 @@
 //! What an engine answers, made fit for HTTP.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Script, Streamed, TrailerSlot};
+use crate::length::DeclaredLength;
+use crate::spool::Spools;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use hyper::ext::ReasonPhrase;
+use regent_handlers::Exchange;
 use regent_http::Interim;
 use regent_wire::{End, ResponseHead};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Fields that are between the client and us, not the script's (RFC 9110 §7.6.1). `Connection: close` is honoured, and
 /// `Trailer` where trailers can be sent.
-const HOP_BY_HOP: [HeaderName; 5] =
-    [header::TRANSFER_ENCODING, header::UPGRADE, header::TE, header::TRAILER, header::PROXY_AUTHENTICATE];
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::PROXY_AUTHENTICATE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
 
 /// Fields that room is made for beforehand: an engine can announce any number.
 const MOST_RESERVED: usize = 64;
@@ -30,9 +42,24 @@ pub(crate) struct Collected {
 pub(crate) struct ResponseHeader {
     status: StatusCode,
     reason: Option<ReasonPhrase>,
+    /// Without `Content-Length`.
     fields: HeaderMap,
+    declared: DeclaredLength,
     /// `Trailer`: names of fields that are to follow the body.
     announced: Option<HeaderValue>,
+}
+
+/// What of a request shapes its answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub method: &'a Method,
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a> Asked<'a> {
+    pub fn by(exchange: &'a Exchange) -> Self {
+        Self { method: exchange.original_method(), headers: &exchange.headers }
+    }
 }
 
 impl ResponseHeader {
@@ -56,6 +83,7 @@ impl ResponseHeader {
             reason: (!reason.is_empty()).then(|| ReasonPhrase::try_from(reason)).and_then(Result::ok),
             // One more, since `Server` will be added.
             fields: HeaderMap::with_capacity(count.min(MOST_RESERVED) + 1),
+            declared: DeclaredLength::None,
             announced: None,
         };
         for (name, value) in fields {
@@ -76,35 +104,81 @@ impl ResponseHeader {
         response
     }
 
-    /// The answer with all that follows its head. Trailers are for clients that asked for them.
+    /// The answer with all that follows its head. Its length is the true one, whatever the engine says. Trailers are for
+    /// clients that asked for them.
     pub fn into_whole(
         mut self,
         body: VecDeque<Bytes>,
         trailers: Option<Box<HeaderMap>>,
-        request: &HeaderMap,
+        asked: Asked<'_>,
     ) -> Response<Answer> {
-        match trailers.filter(|trailers| !trailers.is_empty() && accepts_trailers(request)) {
+        if self.is_bodiless() {
+            return self.into_response(Answer::whole(VecDeque::new()));
+        }
+        if body.is_empty() && asked.method == Method::HEAD {
+            // PHP writes no body then, and a GET may have one (RFC 9110 §9.3.2).
+            self.declare(self.declared.bytes());
+        }
+        match trailers.filter(|trailers| !trailers.is_empty() && accepts_trailers(asked.headers)) {
             None => self.into_response(Answer::whole(body)),
             Some(trailers) => {
                 self.announced = names(&trailers);
-                self.announce_trailers(request);
+                self.announce_trailers(asked.headers);
                 self.into_response(Answer::trailed(body, *trailers))
             }
         }
     }
 
+    /// The answer of a script that is still writing it; `body` and `trailers` are what has come of it. A plain length is
+    /// kept, and the body is held to it, unless trailers follow: those need chunks.
+    pub fn into_streamed(
+        mut self,
+        spools: &Arc<Spools>,
+        body: VecDeque<Bytes>,
+        trailers: Option<Box<HeaderMap>>,
+        mut script: Script,
+        asked: Asked<'_>,
+    ) -> Response<Answer> {
+        let length = if self.is_bodiless() {
+            Some(0)
+        } else if self.announce_trailers(asked.headers) {
+            script.trailers = Some(TrailerSlot::new(trailers.into()));
+            None
+        } else {
+            self.declared.bytes()
+        };
+        self.declare(length);
+        self.into_response(Answer::Streamed(Streamed::start(spools, body, script, length)))
+    }
+
     /// Says which trailers will follow, if the engine has announced any and the client takes them. Returns whether it does.
-    pub fn announce_trailers(&mut self, request: &HeaderMap) -> bool {
+    fn announce_trailers(&mut self, request: &HeaderMap) -> bool {
         let Some(names) = self.announced.take().filter(|_| accepts_trailers(request)) else { return false };
         self.fields.insert(header::TRAILER, names);
-        // They follow chunks.
-        self.fields.remove(header::CONTENT_LENGTH);
         true
     }
 
+    /// Whether the status has no content (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
+    fn is_bodiless(&self) -> bool {
+        matches!(self.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
+    }
+
+    /// Of 204 and 304 the length says nothing, and clients have taken it for that of a body.
+    fn declare(&mut self, length: Option<u64>) {
+        if let Some(length) = length
+            && !matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+        {
+            self.fields.insert(header::CONTENT_LENGTH, length.into());
+        }
+    }
+
     fn add(&mut self, name: HeaderName, value: HeaderValue) {
-        if !is_hop_by_hop(&name, &value) {
+        if name == header::CONTENT_LENGTH {
+            self.declared = self.declared.and(value.as_bytes());
+        } else if !HOP_BY_HOP.contains(&name) {
             self.fields.append(name, value);
+        } else if name == header::CONNECTION && says_close(&value) {
+            self.fields.insert(name, HeaderValue::from_static("close"));
         } else if name == header::TRAILER {
             self.announced = match self.announced.take() {
                 None => Some(value),
@@ -159,10 +233,8 @@ fn joined(list: &HeaderValue, more: &HeaderValue) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&[list.as_bytes(), b", ", more.as_bytes()].concat()).ok()
 }
 
-fn is_hop_by_hop(name: &HeaderName, value: &HeaderValue) -> bool {
-    HOP_BY_HOP.contains(name)
-        || *name == "keep-alive"
-        || (*name == header::CONNECTION && !value.as_bytes().eq_ignore_ascii_case(b"close"))
+fn says_close(connection: &HeaderValue) -> bool {
+    connection.as_bytes().split(|byte| *byte == b',').any(|own| own.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 #[cfg(test)]
@@ -192,16 +264,76 @@ mod tests {
         }
     }
 
+    fn whole(status: u16, fields: &[(&str, &str)], body: &'static str, method: Method) -> Response<Answer> {
+        let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let body = if body.is_empty() { VecDeque::new() } else { VecDeque::from([Bytes::from(body)]) };
+        let asked = Asked { method: &method, headers: &HeaderMap::new() };
+        ResponseHeader::new(status, b"", 1, fields).into_whole(body, None, asked)
+    }
+
+    fn length(response: &Response<Answer>) -> Option<&str> {
+        response.headers().get(header::CONTENT_LENGTH).map(|value| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn a_whole_answer_has_its_true_length() {
+        for declared in ["2", "400", "4", "abc", "-1", "3,3", "+5"] {
+            let response = whole(200, &[("Content-Length", declared)], "body", Method::GET);
+            assert_eq!(length(&response), None, "hyper says it");
+            assert_eq!(response.body().size_hint().exact(), Some(4));
+        }
+    }
+
+    #[test]
+    fn the_answer_to_head_has_the_length_that_a_script_knows() {
+        let to_head = |fields: &[(&str, &str)]| {
+            let response = whole(200, fields, "", Method::HEAD);
+            length(&response).map(str::to_owned)
+        };
+        assert_eq!(to_head(&[("Content-Length", "0010")]), Some("10".into()));
+        assert_eq!(to_head(&[("Content-Length", "10"), ("Content-Length", "11")]), None);
+        assert_eq!(to_head(&[("Content-Length", "abc")]), None);
+        assert_eq!(to_head(&[]), None);
+    }
+
+    #[test]
+    fn a_status_without_content_has_none() {
+        for status in [204, 205, 304] {
+            for method in [Method::GET, Method::HEAD] {
+                let response = whole(status, &[("Content-Length", "4")], "body", method);
+                assert!(response.body().is_end_stream() && length(&response).is_none(), "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_the_connection_are_not_the_scripts() {
+        let fields = [
+            ("Transfer-Encoding", "chunked"),
+            ("Connection", "Upgrade"),
+            ("Keep-Alive", "timeout=5"),
+            ("Proxy-Connection", "keep-alive"),
+            ("Upgrade", "websocket"),
+            ("TE", "trailers"),
+        ];
+        assert!(header(&fields).fields.is_empty(), "{:?}", header(&fields).fields);
+        let close = header(&[("Connection", "X-Own, Close"), ("Connection", "close")]).fields;
+        assert_eq!(close.get_all(header::CONNECTION).iter().collect::<Vec<_>>(), ["close"]);
+    }
+
     #[test]
     fn an_answer_with_trailers_has_no_length_and_names_them() {
         let fields = [("content-length", "4"), ("connection", "keep-alive")];
-        let body = || VecDeque::from([Bytes::from("body")]);
-        let with = header(&fields).into_whole(body(), sum(), &request("trailers"));
+        let into_whole = |te| {
+            let asked = Asked { method: &Method::GET, headers: &request(te) };
+            header(&fields).into_whole(VecDeque::from([Bytes::from("body")]), sum(), asked)
+        };
+        let with = into_whole("trailers");
         assert_eq!(with.headers().get(header::TRAILER).unwrap(), "x-sum");
         assert!(!with.headers().contains_key(header::CONTENT_LENGTH));
         assert_eq!(with.body().size_hint().exact(), None);
-        let without = header(&fields).into_whole(body(), sum(), &request(""));
-        assert_eq!(without.headers().len(), 1);
+        let without = into_whole("");
+        assert!(without.headers().is_empty());
         assert_eq!(without.body().size_hint().exact(), Some(4));
     }
 

@@ -58,13 +58,24 @@ struct Spool {
     writer: Option<Waker>,
     /// Chunks and parts of the file that the reader has taken.
     taken: u64,
+    fate: Fate,
+}
+
+/// What becomes of what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    /// Nobody will read it.
+    Discarded,
 }
 
 /// Where a chunk goes.
 enum Place {
     Memory,
     File(Room),
+    /// The bounds forbid it.
     Nowhere,
+    Discarded,
 }
 
 /// A spool that holds these chunks.
@@ -80,6 +91,7 @@ pub(crate) fn spool(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> (SpoolWrit
         reader: None,
         writer: None,
         taken: 0,
+        fate: Fate::Kept,
     };
     let spool = Rc::new(RefCell::new(spool));
     (SpoolWriter(Rc::clone(&spool)), SpoolReader { spool, reading: None })
@@ -93,6 +105,7 @@ impl SpoolWriter {
             Place::Memory => self.0.borrow_mut().push(chunk),
             Place::File(room) => self.write_to_file(room, &chunk).await?,
             Place::Nowhere => return Ok(Offered::Full(chunk)),
+            Place::Discarded => {}
         }
         Ok(Offered::Taken)
     }
@@ -152,10 +165,26 @@ impl SpoolReader {
             };
         }
     }
+
+    /// Reads no more: the writer goes on, at its own speed, and what it writes is dropped.
+    pub fn discard_rest(&self) {
+        self.spool.borrow_mut().discard();
+    }
 }
 
 impl Spool {
+    fn discard(&mut self) {
+        self.fate = Fate::Discarded;
+        while self.pop().is_some() {}
+        self.file = Overflow::new(Arc::clone(&self.spools));
+        // A writer that waits has its room.
+        self.note_taken();
+    }
+
     fn place_for(&mut self, chunk: &Bytes) -> Place {
+        if self.fate == Fate::Discarded {
+            return Place::Discarded;
+        }
         // What comes after bytes in the file has to go there too.
         if self.file.is_empty() && self.take_memory(cost(chunk)) {
             return Place::Memory;
@@ -322,6 +351,27 @@ mod tests {
         };
         let (all, ()) = tokio::join!(read_all(reader), write);
         assert!(all == chunks.concat());
+    }
+
+    #[tokio::test]
+    async fn a_writer_goes_on_when_its_reader_has_enough() {
+        let spools = without_files();
+        let (writer, mut reader) = spool(&spools, VecDeque::new());
+        let chunks = chunks(100);
+        assert_eq!(fill(&writer, &chunks).await, 16);
+        let write = async {
+            for chunk in &chunks {
+                writer.write(chunk.clone()).await.unwrap();
+            }
+            writer.end(Ok(()));
+        };
+        let have_enough = async {
+            read(&mut reader).await.unwrap().unwrap();
+            reader.discard_rest();
+            drop(reader);
+        };
+        tokio::join!(write, have_enough);
+        assert_eq!(spools.all_memory.used(), 0);
     }
 
     #[tokio::test]
