@@ -127,6 +127,15 @@ impl Conn {
         }
     }
 
+    /// Reads the body behind a [head](Self::head).
+    ///
+    /// # Errors
+    /// When the connection breaks or ends before the body does.
+    pub fn rest_of(&mut self, mut response: Response) -> io::Result<Response> {
+        self.body(&mut response)?;
+        Ok(response)
+    }
+
     /// Reads until `text` has arrived, and gives everything up to its end; for bodies that come in parts.
     pub fn read_until(&mut self, text: &str) -> String {
         let mut seen = Vec::new();

@@ -40,7 +40,7 @@ typedef struct regent_response {
     bool head_sent;
     bool ended;
     bool client_gone;
-    bool truncated;
+    bool truncated; /* PHP broke off before it had given all of the output */
     uint64_t memory; /* bytes that the script had at its end, if it has ended; PHP has freed them by the end of the response */
 } regent_response;
 

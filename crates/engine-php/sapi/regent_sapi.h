@@ -58,7 +58,7 @@ typedef struct regent_emit {
     size_t body_len;
     int informational;             /* 1: the head is a 1xx response; the real head follows */
     int end;                       /* 1: nothing follows; the response is complete */
-    int truncated;                 /* with end: the response broke off (the script died after the head was sent) */
+    int truncated;                 /* with end: the response broke off (PHP could not end it) */
     uint64_t memory;               /* with end: bytes that PHP's memory manager has given out on this thread */
 } regent_emit;
 

@@ -135,26 +135,20 @@ void regent_php_request_shutdown(regent_context *context)
     }
     zend_end_try();
     if (context->untrusted) {
-        context->response.truncated = true;
+        /* Nearly always it happens behind php_output_end_all(). Before it, PHP still holds a part of the output. */
+        context->response.truncated = context->phase != REGENT_ENDING;
         PG(last_error_message) = NULL; /* it may be freed, and the next error would free it again */
         PG(last_error_file) = NULL;
     }
 }
 
-static bool died_of_fatal_error(void)
-{
-    const int fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
-    return PG(last_error_message) != NULL && (PG(last_error_type) & fatal) != 0;
-}
-
-/* Our part of php_request_shutdown(): the script and its shutdown functions are over, the output is complete. */
+/*
+ * Our part of php_request_shutdown(): the script and its shutdown functions are over, the output is complete. That of a
+ * script that died of a fatal error too: its client gets what it printed, as from every other server of PHP.
+ */
 void regent_request_module_shutdown(regent_context *context)
 {
-    regent_response *response = &context->response;
-    response->memory = zend_memory_usage(false);
-    if (SG(headers_sent) && response->status != 500 && !PG(display_errors) && died_of_fatal_error()) {
-        response->truncated = true; /* it died too late for a 500 */
-    }
+    context->response.memory = zend_memory_usage(false);
     if (context->phase != REGENT_OUTSIDE && context->phase != REGENT_FINISHED) {
         context->phase = REGENT_ENDING;
     }

@@ -72,7 +72,7 @@ pub struct Timing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Complete,
-    /// The script died after the head was sent: the client must not take what it has for the whole.
+    /// The engine could not end what it had begun: the client must not take what it has for the whole.
     Truncated,
 }
 

@@ -32,11 +32,48 @@ fn errors_are_shown_where_that_is_configured() {
 }
 
 #[test]
-fn a_response_that_breaks_off_says_so() {
-    let outcome =
-        Scenario::classic().get("dies.php", "how=fatal&flush").get("dies.php", "how=exit&flush").run();
-    assert_eq!((outcome.response(0).status, outcome.response(0).truncated), (200, true));
-    assert!(!outcome.response(1).truncated);
+fn a_page_keeps_its_end_when_the_script_dies_after_a_flush() {
+    let outcome = Scenario::classic()
+        .get("dies.php", "how=fatal&flush")
+        .get("dies.php", "how=exception&flush")
+        .get("dies.php", "how=parse&flush")
+        .get("dies.php", "how=exit&flush")
+        .run();
+    for number in 0..4 {
+        let response = outcome.response(number);
+        assert_eq!((response.status, response.ended, response.truncated), (200, true, false), "{number}");
+        assert!(response.body.starts_with("partly[shutdown]"), "request {number}: {}", response.body);
+    }
+    assert!(outcome.logged("PHP Fatal error:  Uncaught LogicException: nobody catches this"));
+}
+
+#[test]
+fn a_page_keeps_its_end_when_php_dies_behind_the_script() {
+    for how in ["shutdown", "destructor", "session"] {
+        let outcome = Scenario::classic().get("dies_late.php", how).get("hello.php", "").run();
+        let response = outcome.response(0);
+        assert_eq!((response.status, response.ended, response.truncated), (200, true, false), "{how}");
+        assert_eq!(response.body, "<html>all of the page</html>", "{how}: {}", outcome.text);
+        assert!(outcome.logged("nobody catches this"), "{how}: {}", outcome.text);
+        assert_eq!(outcome.response(1).body, "Hello world", "{how}");
+    }
+}
+
+#[test]
+fn a_worker_s_page_keeps_its_end_when_php_dies_behind_the_script() {
+    for how in ["script", "shutdown", "session"] {
+        let outcome = Scenario::worker("worker_dies_late.php")
+            .line("restarts", 1)
+            .get("worker_dies_late.php", how)
+            .get("worker_dies_late.php", "")
+            .run();
+        for number in 0..2 {
+            let response = outcome.response(number);
+            assert_eq!((response.status, response.ended, response.truncated), (200, true, false), "{how}");
+            assert_eq!(response.body, "<html>all of the page</html>", "{how}: {}", outcome.text);
+        }
+        assert!(outcome.logged("nobody catches this"), "{how}: {}", outcome.text);
+    }
 }
 
 #[test]
