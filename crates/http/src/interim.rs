@@ -25,7 +25,7 @@ pub struct Interim {
 
 impl Interim {
     /// Sends one, to a client of this version. It is for the service to call, while it is polled for the final answer and
-    /// has none yet: a final answer supersedes it.
+    /// has none yet. A final answer that comes at once waits until this is on its way.
     ///
     /// Nothing is sent to HTTP/1.0 (RFC 9110 §15.2), and neither 100, which hyper sends by itself, nor 101, which would
     /// hand the connection over.
@@ -34,13 +34,6 @@ impl Interim {
         let is_known = (102..200).contains(&status.as_u16()) && version >= Version::HTTP_11;
         if is_known && unsent.len() < MOST_UNSENT {
             write_head(&mut unsent, status, fields);
-        }
-    }
-
-    /// The final answer is there: what has not begun comes too late.
-    pub(crate) fn supersede(&self) {
-        if !self.has_begun() {
-            self.unsent.borrow_mut().clear();
         }
     }
 

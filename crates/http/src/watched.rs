@@ -42,8 +42,10 @@ struct Linger {
 }
 
 /// An answer that is on its way.
-pub(crate) struct WatchedAnswer<R> {
+pub(crate) struct WatchedAnswer<R, B> {
     pub answer: R,
+    /// The final answer, while the interim ones that came with it are sent. Boxed, since few have any.
+    pub held: Option<Box<Response<B>>>,
     pub activity: Rc<Activity>,
     pub interim: Rc<Interim>,
     /// `Some`: the client wants no other after it.
@@ -102,6 +104,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.interim.is_empty() {
             ready!(self.poll_interim(context))?;
+            // A final answer may wait for that.
+            context.waker().wake_by_ref();
         }
         Pin::new(&mut self.socket).poll_flush(context)
     }
@@ -173,12 +177,30 @@ impl Linger {
     }
 }
 
-impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<R> {
+impl<R: Future<Output = Response<B>> + Unpin, B: Body> WatchedAnswer<R, B> {
+    /// An interim answer that comes together with the final one goes first: hyper flushes the socket while it waits for
+    /// the final one, and the socket sends the interim one then.
+    fn poll_held(&mut self, context: &mut Context<'_>) -> Poll<Response<B>> {
+        if let Some(held) = self.held.take_if(|_| self.interim.is_empty() || self.interim.has_begun()) {
+            return Poll::Ready(*held);
+        }
+        if self.held.is_none() {
+            let answer = ready!(Pin::new(&mut self.answer).poll(context));
+            if self.interim.is_empty() {
+                return Poll::Ready(answer);
+            }
+            self.held = Some(Box::new(answer));
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<R, B> {
     type Output = Result<Response<WatchedBody<B>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(Pin::new(&mut self.answer).poll(context));
-        self.interim.supersede();
+        let answer = ready!(self.poll_held(context));
         if answer.headers().contains_key(header::CONNECTION) {
             self.activity.answered_with_close();
         }
