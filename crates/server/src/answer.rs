@@ -146,12 +146,7 @@ impl Trailed {
 impl Streamed {
     /// Goes on reading the answer of a script, and writing the rest of the request body to it. `begun` is what has been
     /// read of the answer, `length` what the client is told of its length.
-    pub fn start(
-        spools: &Arc<Spools>,
-        begun: VecDeque<Bytes>,
-        script: Script,
-        length: Option<u64>,
-    ) -> Self {
+    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script, length: Option<u64>) -> Self {
         let (writer, reader) = spool(spools, begun);
         let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));

@@ -55,7 +55,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_none() {
-        for value in ["", "abc", "-1", "+5", "3,3", "3, 3", "0x10", "1e3", "5 5", "18446744073709551616", "５"] {
+        for value in
+            ["", "abc", "-1", "+5", "3,3", "3, 3", "0x10", "1e3", "5 5", "18446744073709551616", "５"]
+        {
             assert_eq!(declared(&[value]), None, "{value}");
         }
         assert_eq!(declared(&[]), None);

@@ -234,7 +234,10 @@ fn joined(list: &HeaderValue, more: &HeaderValue) -> Option<HeaderValue> {
 }
 
 fn says_close(connection: &HeaderValue) -> bool {
-    connection.as_bytes().split(|byte| *byte == b',').any(|own| own.trim_ascii().eq_ignore_ascii_case(b"close"))
+    connection
+        .as_bytes()
+        .split(|byte| *byte == b',')
+        .any(|own| own.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 #[cfg(test)]
