@@ -10,7 +10,7 @@ use crate::root::{self, Root, RootSource};
 use crate::route::Flow;
 use crate::script::Split;
 use http::StatusCode;
-use regent_config::{self as config, WorkerId};
+use regent_config::{self as config, Delivery, Template, WorkerId};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(crate) struct Php {
     split: Split,
     workers: Workers,
     delivery: DeliveryRules,
+    /// Of the workers that have variables of their own.
+    of_workers: FxHashMap<WorkerId, DeliveryRules>,
     known: KnownScripts,
 }
 
@@ -31,12 +33,17 @@ struct Workers {
     by_file: FxHashMap<Vec<u8>, WorkerId>,
     /// With a `match`, in the order of the configuration.
     matching: Vec<(Vec<PathPattern>, WorkerId)>,
-    files: WorkerFiles,
+    scripts: WorkerScripts,
 }
 
-/// The script of each worker, by its id.
+/// All workers, by their ids.
 #[derive(Clone)]
-pub(crate) struct WorkerFiles(Arc<[Vec<u8>]>);
+pub(crate) struct WorkerScripts(Arc<[WorkerScript]>);
+
+struct WorkerScript {
+    file: Vec<u8>,
+    env: Vec<(String, Template)>,
+}
 
 /// What became of a script's path.
 pub(crate) enum Script {
@@ -45,24 +52,39 @@ pub(crate) enum Script {
     Missing,
 }
 
-impl WorkerFiles {
+impl WorkerScripts {
     pub(crate) fn new(workers: &[config::Worker]) -> Self {
-        Self(workers.iter().map(|worker| worker.file.as_os_str().as_bytes().to_vec()).collect())
+        Self(workers.iter().map(WorkerScript::new).collect())
     }
 
-    fn get(&self, id: WorkerId) -> Result<&[u8], BuildError> {
-        self.0.get(usize::from(id.0)).map(Vec::as_slice).ok_or(BuildError::UnknownWorker(id.0))
+    fn get(&self, id: WorkerId) -> Result<&WorkerScript, BuildError> {
+        self.0.get(usize::from(id.0)).ok_or(BuildError::UnknownWorker(id.0))
+    }
+
+    fn file(&self, id: WorkerId) -> Option<&[u8]> {
+        self.get(id).ok().map(|script| script.file.as_slice())
+    }
+}
+
+impl WorkerScript {
+    fn new(worker: &config::Worker) -> Self {
+        let variable = |(name, value): &(String, String)| (name.clone(), Template::text(value));
+        Self {
+            file: worker.file.as_os_str().as_bytes().to_vec(),
+            env: worker.env.iter().map(variable).collect(),
+        }
     }
 }
 
 impl Php {
-    pub(crate) fn compile(php: &config::Php, workers: &WorkerFiles) -> Result<Self, BuildError> {
+    pub(crate) fn compile(php: &config::Php, workers: &WorkerScripts) -> Result<Self, BuildError> {
         Ok(Self {
             root: RootSource::compile(php.root.as_ref())?,
             resolve_root_symlink: php.resolve_root_symlink,
             split: Split::new(&php.split_path),
             workers: Workers::compile(&php.workers, workers)?,
             delivery: DeliveryRules::compile(&php.delivery),
+            of_workers: of_workers(php, workers)?,
             known: KnownScripts::default(),
         })
     }
@@ -128,7 +150,7 @@ impl Php {
 
     /// A request for a worker that was chosen by its `match`.
     pub(crate) fn run_worker(&self, exchange: &Exchange, worker: WorkerId, prefix: &[u8]) -> Flow {
-        let Ok(file) = self.workers.files.get(worker) else { return Flow::error(StatusCode::NOT_FOUND) };
+        let Some(file) = self.workers.scripts.file(worker) else { return Flow::error(StatusCode::NOT_FOUND) };
         let name = file.strip_prefix(prefix).filter(|rest| rest.starts_with(b"/")).unwrap_or_default();
         let target = PhpTarget::new(Some(worker), root::join(prefix, name), prefix.len(), &[]);
         self.complete(exchange, target.with_file(file))
@@ -144,7 +166,7 @@ impl Php {
         path_info: &[u8],
     ) -> Flow {
         let target = PhpTarget::new(worker, file, prefix.len(), path_info);
-        let known = worker.and_then(|worker| self.workers.files.get(worker).ok());
+        let known = worker.and_then(|worker| self.workers.scripts.file(worker));
         self.complete(
             exchange,
             match known {
@@ -155,16 +177,17 @@ impl Php {
     }
 
     fn complete(&self, exchange: &Exchange, mut target: PhpTarget) -> Flow {
-        target.delivery = self.delivery.of(exchange);
+        let of_worker = target.worker.and_then(|worker| self.of_workers.get(&worker));
+        target.delivery = of_worker.unwrap_or(&self.delivery).of(exchange);
         Flow::Answer(Action::Php(target))
     }
 }
 
 impl Workers {
-    fn compile(refs: &[config::WorkerRef], files: &WorkerFiles) -> Result<Self, BuildError> {
+    fn compile(refs: &[config::WorkerRef], scripts: &WorkerScripts) -> Result<Self, BuildError> {
         let (mut by_file, mut matching) = (FxHashMap::default(), Vec::new());
         for worker in refs {
-            let file = files.get(worker.id)?;
+            let file = &scripts.get(worker.id)?.file;
             if !worker.matches.is_empty() {
                 matching.push((PathPattern::compile_all(&worker.matches)?, worker.id));
                 continue;
@@ -175,6 +198,27 @@ impl Workers {
             }
             by_file.entry(file.to_vec()).or_insert(worker.id);
         }
-        Ok(Self { by_file, matching, files: files.clone() })
+        Ok(Self { by_file, matching, scripts: scripts.clone() })
     }
+}
+
+/// A worker's requests have the variables that its script has booted with: those of the block, and its own before them.
+fn of_workers(
+    php: &config::Php,
+    scripts: &WorkerScripts,
+) -> Result<FxHashMap<WorkerId, DeliveryRules>, BuildError> {
+    let mut rules = FxHashMap::default();
+    for worker in &php.workers {
+        let own = &scripts.get(worker.id)?.env;
+        if !own.is_empty() {
+            rules.insert(worker.id, DeliveryRules::compile(&with_variables(&php.delivery, own)));
+        }
+    }
+    Ok(rules)
+}
+
+fn with_variables(delivery: &Delivery, own: &[(String, Template)]) -> Delivery {
+    let is_free = |(name, _): &&(String, Template)| !own.iter().any(|(taken, _)| taken == name);
+    let env = delivery.env.iter().filter(is_free).chain(own).cloned().collect();
+    Delivery { env, ..delivery.clone() }
 }

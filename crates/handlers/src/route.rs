@@ -8,7 +8,7 @@ use crate::file_cache::FileCache;
 use crate::file_server::FileServer;
 use crate::matcher::{self, Matcher};
 use crate::native::Native;
-use crate::php::{Php, WorkerFiles};
+use crate::php::{Php, WorkerScripts};
 use crate::php_server::PhpServer;
 use crate::response_headers::{HeaderOps, Origin};
 use crate::rewrite::Rewrite;
@@ -59,7 +59,7 @@ pub(crate) enum Flow {
 
 /// What handlers need to know when they are compiled.
 pub(crate) struct Context<'a> {
-    pub(crate) workers: &'a WorkerFiles,
+    pub(crate) workers: &'a WorkerScripts,
     pub(crate) files: &'a Arc<FileCache>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,

@@ -8,7 +8,7 @@ use crate::exchange::{Action, Exchange};
 use crate::failure::Failure;
 use crate::file_cache::FileCache;
 use crate::host;
-use crate::php::WorkerFiles;
+use crate::php::WorkerScripts;
 use crate::response_headers::Origin;
 use crate::root::Root;
 use crate::route::{Context, Flow, Routes};
@@ -45,7 +45,7 @@ struct Hosts {
 impl Sites {
     /// Compiles the routes and opens the access logs. `workers`: all of them, as [`config::WorkerId`] counts them.
     pub fn build(server: &config::Server, workers: &[config::Worker]) -> Result<Self, BuildError> {
-        let workers = WorkerFiles::new(workers);
+        let workers = WorkerScripts::new(workers);
         let mut outputs = LogOutputs::default();
         let mut hosts = Hosts::default();
         let files = Arc::new(FileCache::default());

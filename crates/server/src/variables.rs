@@ -8,8 +8,9 @@ use regent_wire::{HeadBlock, HeadBuilder};
 use rustc_hash::FxHashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// SERVER_SOFTWARE.
-pub(crate) const SOFTWARE: &str = concat!("Regent/", env!("CARGO_PKG_VERSION"));
+/// SERVER_SOFTWARE. Applications look for FrankenPHP in it: WordPress has permalinks without `index.php` only with a
+/// server that it knows (`wp-includes/vars.php`, `got_url_rewrite()`).
+pub(crate) const SOFTWARE: &str = concat!("FrankenPHP (Regent/", env!("CARGO_PKG_VERSION"), ")");
 
 /// Keys of the variables that every request has.
 macro_rules! keys {
@@ -18,9 +19,15 @@ macro_rules! keys {
 keys! {
     REQUEST_METHOD REQUEST_URI QUERY_STRING CONTENT_TYPE CONTENT_LENGTH SCRIPT_FILENAME SCRIPT_NAME DOCUMENT_ROOT
     DOCUMENT_URI PATH_INFO PATH_TRANSLATED PHP_SELF SERVER_PROTOCOL SERVER_SOFTWARE SERVER_NAME SERVER_PORT
-    SERVER_ADDR GATEWAY_INTERFACE REQUEST_SCHEME REMOTE_ADDR REMOTE_HOST REMOTE_PORT REMOTE_USER REMOTE_IDENT
-    AUTH_TYPE HTTP_HOST
+    SERVER_ADDR GATEWAY_INTERFACE REQUEST_SCHEME REMOTE_ADDR REMOTE_HOST REMOTE_PORT REMOTE_IDENT
+    AUTH_TYPE SSL_PROTOCOL SSL_CIPHER HTTP_HOST
 }
+
+/// Of these the server knows nothing, and FrankenPHP has them empty; a site's `env` may know better, behind a proxy that
+/// ends TLS or asks for passwords. REMOTE_USER is left to `env` altogether: a script that finds it takes the name for
+/// one that was proved (RFC 3875 §4.1.11), so it is not what any client puts into `Authorization`.
+const LEFT_TO_SITES: [(&str, u16); 3] =
+    [("AUTH_TYPE", keys::AUTH_TYPE), ("SSL_PROTOCOL", keys::SSL_PROTOCOL), ("SSL_CIPHER", keys::SSL_CIPHER)];
 
 /// Writes requests' variables; made once for each I/O thread.
 pub(crate) struct Variables {
@@ -51,12 +58,11 @@ impl Peer {
             (keys::REMOTE_ADDR, &remote_address),
             (keys::REMOTE_HOST, &remote_address),
             (keys::REMOTE_PORT, &remote_port),
-            (keys::REMOTE_USER, ""),
             (keys::REMOTE_IDENT, ""),
-            (keys::AUTH_TYPE, ""),
         ] {
             block.known(key, value.as_bytes());
         }
+        LEFT_TO_SITES.iter().for_each(|(_, key)| block.known(*key, b""));
         Self { block: block.into_block(), local_address, local_port: port(local) }
     }
 }
@@ -86,6 +92,11 @@ impl Variables {
         request_line(head, exchange);
         target.write(head, exchange);
         connection(head, exchange, peer);
+        for (name, value) in &target.delivery().env {
+            if let Some((_, key)) = LEFT_TO_SITES.iter().find(|(own, _)| own == name) {
+                head.known(*key, value.as_bytes());
+            }
+        }
         body(head, &exchange.headers, body_length);
         self.fields(head, exchange);
     }

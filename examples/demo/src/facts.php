@@ -37,7 +37,7 @@ function facts(): array
         ['label' => 'PHP', 'value' => PHP_VERSION, 'note' => PHP_ZTS ? 'thread-safe' : 'not thread-safe'],
         [
             'label' => 'Server',
-            'value' => strtok($_SERVER['SERVER_SOFTWARE'] ?? '—', ' '),
+            'value' => trim(strrchr($_SERVER['SERVER_SOFTWARE'] ?? '—', ' ') ?: '—', ' ()'),
             'note' => 'to you over '.$_SERVER['SERVER_PROTOCOL'],
         ],
         [
