@@ -64,7 +64,8 @@ pub struct Change {
 /// What was restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restarted {
-    /// Threads that run worker scripts, or native modules; 0 when there are none.
+    /// Threads that run worker scripts, or native modules; those of the whole engine where there are no workers, and 0
+    /// without native services.
     pub restarted: u32,
 }
 

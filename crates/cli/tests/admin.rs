@@ -94,7 +94,7 @@ fn a_refusal_is_said() {
 #[test]
 fn workers_are_restarted() {
     let site = Site::start();
-    assert_eq!(text(&site, &["workers", "restart"]), "4 worker threads have started anew\n");
+    assert_eq!(text(&site, &["workers", "restart"]), "4 threads have started anew\n");
     assert_eq!(site.fake.state().restarts, 1);
 }
 

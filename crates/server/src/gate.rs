@@ -163,6 +163,17 @@ impl Passage {
         self.pool
     }
 
+    /// Whether nothing can answer it: its worker's script does not boot, and is not tried again.
+    pub fn is_given_up(&self) -> bool {
+        self.of_pool().is_given_up()
+    }
+
+    /// Nothing has run it, and it has waited until now.
+    pub fn waited_in_vain(&self) {
+        let waited = clock::now().saturating_sub(self.ready.get());
+        self.timing.set(Some(Timing { waited, execution: Duration::ZERO, cpu: None }));
+    }
+
     /// Whether it is one of the requests that its pool may have at once.
     pub fn is_permitted(&self) -> Result<(), Shed> {
         match self.permit {

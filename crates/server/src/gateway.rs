@@ -28,6 +28,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+/// To clients, and to the log, which has the script's errors too.
+const GIVEN_UP: &str =
+    "The worker script failed too often and is not started again until the workers are restarted.";
+/// Somebody has to mend the script first.
+const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
+
 /// What requests to engines of one kind need on an I/O thread.
 pub(crate) struct Gateway {
     link: Rc<Link>,
@@ -89,6 +95,7 @@ impl Gateway {
         passage: &Rc<Passage>,
     ) -> Result<Response<Answer>, Failure> {
         passage.is_permitted().map_err(Failure::Shed)?;
+        is_served(passage)?;
         let Arrived { exchange, ends, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
@@ -114,11 +121,12 @@ impl Gateway {
             Entering::Entered(place) => place,
             Entering::Waiting(turn) => turn.await.map_err(Failure::Shed)?,
         };
+        is_served(passage)?;
         passage.admit(|| self.link.queue(passage.pool())).map_err(Failure::Shed)?;
         let submitted = self.link.acquire(length, head)?;
         queue(&submitted, &prefix, place, passage)?;
         let mut collected = Collected::default();
-        let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target);
+        let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, passage);
         within(passage, &submitted, pin!(frames)).await?;
         self.respond(collected, submitted, upload, passage, exchange, target)
     }
@@ -192,6 +200,7 @@ impl Gateway {
         collected: &mut Collected,
         arrived: &Arrived<'_>,
         target: &impl Target,
+        passage: &Passage,
     ) -> Result<(), Failure> {
         let Arrived { exchange, ends, .. } = *arrived;
         poll_fn(|context| {
@@ -209,6 +218,9 @@ impl Gateway {
                     }
                     Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,
+                    Ok(None) if passage.is_given_up() && submitted.is_queued() => {
+                        return Poll::Ready(Err(Failure::GivenUp));
+                    }
                     Ok(None) => {
                         submitted.wake_on_news(context);
                         return Poll::Pending;
@@ -234,6 +246,11 @@ impl Gateway {
                 passage.shed(shed.reason);
                 self.note_unanswered(&shed.reason);
                 unavailable(shed.retry_after)
+            }
+            Failure::GivenUp => {
+                passage.waited_in_vain();
+                self.note_unanswered(&GIVEN_UP);
+                with_reason(unavailable(RETRY_AFTER_RESTART), GIVEN_UP)
             }
             Failure::Refused(refused) => {
                 self.note_unanswered(refused);
@@ -270,6 +287,10 @@ fn queue(submitted: &Submitted, prefix: &Prefix, place: Place, passage: &Passage
         submitted.end_body(BodyState::Complete).map_err(damaged)?;
     }
     submitted.submit(passage.pool(), passage.ready())
+}
+
+fn is_served(passage: &Passage) -> Result<(), Failure> {
+    if passage.is_given_up() { Err(Failure::GivenUp) } else { Ok(()) }
 }
 
 /// Gives up when the request has not left the queue in time.
@@ -309,10 +330,18 @@ fn unavailable(retry_after: Duration) -> Response<Answer> {
     response
 }
 
+fn with_reason(mut response: Response<Answer>, reason: &str) -> Response<Answer> {
+    let status = response.status();
+    let name = status.canonical_reason().unwrap_or_default();
+    *response.body_mut() = Answer::Whole(Some(format!("{} {name}\n{reason}\n", status.as_u16()).into()));
+    response
+}
+
 /// Why there is no answer of an engine's.
 enum Failure {
     Upload(StatusCode),
     Shed(Shed),
+    GivenUp,
     Refused(Refused),
     Engine(ReadError),
 }

@@ -38,6 +38,8 @@ pub(crate) enum LinkCommand {
     Switch(Arc<Backend>, oneshot::Sender<()>),
     /// This engine is dead; another one is current.
     Bury(Arc<Backend>),
+    /// A pool has been given up: who waits looks whether it waits for that.
+    Look,
     /// What are these requests of the engine? Those of other I/O threads are passed over.
     Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
@@ -105,6 +107,9 @@ impl Link {
                 let _ = done.send(());
             }
             LinkCommand::Bury(dead) => self.bury(&dead),
+            LinkCommand::Look => {
+                self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
+            }
             LinkCommand::Describe(backend, tokens, answer) => {
                 drop(answer.send(self.describe(&backend, &tokens)))
             }

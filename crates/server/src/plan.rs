@@ -65,8 +65,8 @@ pub(crate) struct PoolPlan {
 }
 
 impl PoolPlan {
-    /// Whether its threads run code that was loaded once, and that a restart loads anew.
-    pub fn is_restarted(&self) -> bool {
+    /// Whether its threads run code that was loaded once.
+    pub fn keeps_code(&self) -> bool {
         self.kind == EngineKind::Native || self.worker.is_some()
     }
 

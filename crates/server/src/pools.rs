@@ -9,7 +9,7 @@ use regent_dispatch::routes::Routes;
 use regent_metrics::{PoolId, Registry};
 use regent_wire::clock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// All pools, in the order of the plan.
 pub(crate) struct Pools {
@@ -25,6 +25,8 @@ pub(crate) struct Pool {
     pub lanes: Lanes,
     /// Threads that take requests.
     threads: AtomicU32,
+    /// Its script does not boot, and is not tried again: nothing can answer.
+    given_up: AtomicBool,
     max_connections: Option<u32>,
     /// Requests that are there, if they are bounded.
     connections: Arc<AtomicU32>,
@@ -54,6 +56,7 @@ impl Pools {
                 admission: Admission::new(bounds),
                 lanes,
                 threads: AtomicU32::new(u32::from(plan.least)),
+                given_up: AtomicBool::new(false),
                 max_connections: plan.max_connections,
                 connections: Arc::default(),
             }
@@ -77,6 +80,15 @@ impl Pool {
 
     pub fn set_threads(&self, threads: u32) {
         self.threads.store(threads, Ordering::Relaxed);
+    }
+
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether that is news.
+    pub fn set_given_up(&self, given_up: bool) -> bool {
+        self.given_up.swap(given_up, Ordering::Relaxed) != given_up
     }
 
     /// Asks whether there may be one more request.

@@ -337,6 +337,22 @@ impl State {
                 }
             }
         }
+        self.note_given_up();
+    }
+
+    /// A worker whose threads have all failed too often answers nothing until the next generation, or until threads are
+    /// added by hand. Those that wait for it are told.
+    fn note_given_up(&self) {
+        let Some(current) = &self.current else { return };
+        let mut is_news = false;
+        for (index, pool) in self.recipe.pools.iter().enumerate() {
+            let (size, failed) = (current.roster.size(index as u16), current.roster.failed(index as u16));
+            let given_up = size == 0 && failed > 0;
+            is_news |= pool.set_given_up(given_up) && given_up;
+        }
+        if is_news {
+            self.recipe.links.look_at_pools();
+        }
     }
 
     fn note_pid(&mut self, id: u64, pid: u32) {
@@ -395,6 +411,7 @@ impl State {
             draining.push(old);
         }
         self.current = Some(next);
+        self.note_given_up();
         tracing::info!(engine = %self.recipe.kind, "the new generation has taken over");
         let threads = self.restarted_threads();
         self.answer_restarts(&Ok(threads));
@@ -420,7 +437,9 @@ impl State {
 
     fn restarted_threads(&self) -> u32 {
         let Some(current) = &self.current else { return 0 };
-        let restarted = self.recipe.plans.iter().enumerate().filter(|(_, pool)| pool.is_restarted());
+        let plans = &self.recipe.plans;
+        let has_any = plans.iter().any(PoolPlan::keeps_code);
+        let restarted = plans.iter().enumerate().filter(|(_, pool)| pool.keeps_code() || !has_any);
         restarted.map(|(index, _)| u32::from(current.roster.size(index as u16))).sum()
     }
 
@@ -446,6 +465,7 @@ impl State {
             self.recipe.links.switch_to(&next.backend).await;
             self.recipe.links.bury(&dead.backend);
             self.current = Some(next);
+            self.note_given_up();
             let threads = self.restarted_threads();
             self.answer_restarts(&Ok(threads));
             return;
@@ -473,6 +493,7 @@ impl State {
         };
         let next = self.launch(Arc::clone(&backend), wait, DIED);
         let dead = self.current.replace(next).expect("invariant: put back above");
+        self.note_given_up();
         self.recipe.links.switch_to(&backend).await;
         self.recipe.links.bury(&dead.backend);
     }

@@ -43,9 +43,8 @@ pub fn workers(options: &Workers) -> Result<()> {
     let WorkersChange::Restart = options.change;
     let Restarted { restarted } = client.call(Method::POST, "/regent/workers/restart", Patience::Long)?;
     print(&match restarted {
-        0 => "there are no workers".to_owned(),
-        1 => "1 worker thread has started anew".to_owned(),
-        many => format!("{many} worker threads have started anew"),
+        1 => "1 thread has started anew".to_owned(),
+        many => format!("{many} threads have started anew"),
     })
 }
 

@@ -30,6 +30,13 @@ impl LinkHandles {
         }
     }
 
+    /// Every request that waits looks at its pool again.
+    pub fn look_at_pools(&self) {
+        for thread in &self.io_threads {
+            let _ = thread.send(Command::Link(self.kind, LinkCommand::Look));
+        }
+    }
+
     /// What these requests of the engine are. They are asked about by the call, before anything that is said after it;
     /// the answers are awaited.
     pub fn describe(

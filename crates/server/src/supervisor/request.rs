@@ -3,7 +3,6 @@
 use super::generation::Generation;
 use super::growth::ScaleEvent;
 use super::{RESTART, State, stuck};
-use crate::plan::PoolPlan;
 use crate::roster::{Member, MemberStage};
 use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
@@ -97,8 +96,8 @@ impl Handle {
         self.ask(|answer| Request::Remove { pool, count, answer }).await?
     }
 
-    /// Replaces the engine, in order to load code anew; returns the number of threads that run such code when the new ones
-    /// serve. Of PHP those are the workers' threads.
+    /// Replaces the engine, in order to load code and settings anew; returns the number of threads that had kept code,
+    /// when the new ones serve. Of PHP those are the workers' threads; where there are none, all threads count.
     pub async fn restart(&self) -> Result<u32, Refused> {
         self.ask(Request::Restart).await?
     }
@@ -116,7 +115,10 @@ impl State {
     pub(super) fn answer(&mut self, request: Request, draining: &[Generation]) {
         match request {
             Request::View(answer) => drop(answer.send(self.view(draining))),
-            Request::Add { pool, count, answer } => drop(answer.send(self.add(pool, count))),
+            Request::Add { pool, count, answer } => {
+                drop(answer.send(self.add(pool, count)));
+                self.note_given_up();
+            }
             Request::Remove { pool, count, answer } => drop(answer.send(self.remove(pool, count))),
             Request::Restart(answer) => self.restart_on_demand(answer),
         }
@@ -133,9 +135,6 @@ impl State {
     }
 
     fn restart_on_demand(&mut self, answer: oneshot::Sender<Result<u32, Refused>>) {
-        if !self.recipe.plans.iter().any(PoolPlan::is_restarted) {
-            return drop(answer.send(Ok(0)));
-        }
         if self.replacement.is_some() {
             return self.later_restarts.push(answer);
         }
