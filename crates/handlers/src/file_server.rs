@@ -11,7 +11,7 @@ use crate::exchange::{Exchange, FileKind};
 use crate::failure::Failure;
 use crate::file_cache::{self, CachedFile, FileCache};
 use crate::file_stat;
-use crate::hide::Hide;
+use crate::hide::{Hide, Sources};
 use crate::range::{self, ByteRange, Wanted};
 use crate::root::{self, RootSource};
 use crate::route::{Context, Flow};
@@ -75,12 +75,28 @@ enum Content {
 
 impl FileServer {
     pub(crate) fn compile(server: &config::FileServer, context: &Context<'_>) -> Result<Self, BuildError> {
+        Self::with(server, context, Sources::Scripts(context.scripts.clone()))
+    }
+
+    /// The part of a `php_server`. What lies in its root was not put there file by file to be published.
+    pub(crate) fn beside_scripts(
+        server: &config::FileServer,
+        context: &Context<'_>,
+    ) -> Result<Self, BuildError> {
+        Self::with(server, context, Sources::Copies(context.scripts.clone()))
+    }
+
+    fn with(
+        server: &config::FileServer,
+        context: &Context<'_>,
+        sources: Sources,
+    ) -> Result<Self, BuildError> {
         let status = |code: u16| {
             answer::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
         };
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
-            hide: Hide::compile(&server.hide, context.scripts.clone())?,
+            hide: Hide::compile(&server.hide, sources)?,
             // Cleaned, so that an index name cannot lead elsewhere.
             index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },

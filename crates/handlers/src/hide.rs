@@ -7,11 +7,20 @@ use crate::script::Split;
 use crate::text::Text;
 use regent_config::Template;
 
-/// Dot-files, scripts, and what `hide` names.
+/// Dot-files, sources, and what `hide` names.
 #[derive(Debug)]
 pub(crate) struct Hide {
     patterns: Vec<HidePattern>,
-    scripts: Split,
+    sources: Sources,
+}
+
+/// What passes for source code.
+#[derive(Debug)]
+pub(crate) enum Sources {
+    /// What the site runs.
+    Scripts(Split),
+    /// That, and copies of it by whatever name.
+    Copies(Split),
 }
 
 #[derive(Debug)]
@@ -27,8 +36,7 @@ enum HidePattern {
 }
 
 impl Hide {
-    /// `scripts`: names that are source code in this site.
-    pub(crate) fn compile(patterns: &[Template], scripts: Split) -> Result<Self, BuildError> {
+    pub(crate) fn compile(patterns: &[Template], sources: Sources) -> Result<Self, BuildError> {
         let compile = |template: &Template| {
             let text = Text::compile(template);
             match text.literal() {
@@ -38,7 +46,7 @@ impl Hide {
                 None => Ok(HidePattern::Computed(text)),
             }
         };
-        Ok(Self { patterns: patterns.iter().map(compile).collect::<Result<_, _>>()?, scripts })
+        Ok(Self { patterns: patterns.iter().map(compile).collect::<Result<_, _>>()?, sources })
     }
 
     /// Whether the file at this decoded path below the root is hidden. `absolute` is where it is on the disk.
@@ -51,8 +59,17 @@ impl Hide {
         });
         let name = relative.rsplit(|byte| *byte == b'/').find(|segment| !segment.is_empty());
         dotted
-            || name.is_some_and(|name| self.scripts.hides(name))
+            || name.is_some_and(|name| self.sources.has(name))
             || self.patterns.iter().any(|pattern| pattern.hides(exchange, relative, absolute))
+    }
+}
+
+impl Sources {
+    fn has(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Scripts(scripts) => scripts.hides(name),
+            Self::Copies(scripts) => scripts.hides(name) || scripts.hides_copies(name),
+        }
     }
 }
 
@@ -95,7 +112,7 @@ mod tests {
 
     fn hidden(patterns: &[&str], relative: &str) -> bool {
         let patterns: Vec<_> = patterns.iter().map(|text| Template::text(*text)).collect();
-        let hide = Hide::compile(&patterns, Split::new(&[".php".into()])).unwrap();
+        let hide = Hide::compile(&patterns, Sources::Scripts(Split::new(&[".php".into()]))).unwrap();
         hide.hides(&get("/"), relative.as_bytes(), format!("/srv/.app{relative}").as_bytes())
     }
 

@@ -81,7 +81,7 @@ impl PhpServer {
         };
         let files = server.file_server.clone().map(|mut files| {
             files.root = files.root.or_else(|| server.php.root.clone());
-            FileServer::compile(&files, context)
+            FileServer::beside_scripts(&files, context)
         });
         Ok(Self {
             php: Php::compile(&server.php, context.workers)?,

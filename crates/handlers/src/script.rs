@@ -1,5 +1,9 @@
 //! Where in a path the script's name ends (`split_path`).
 
+/// Endings of files that hold PHP's source code by custom, or on other servers, whether this site runs them or not.
+const CUSTOMARY: [&str; 11] =
+    [".php", ".php3", ".php4", ".php5", ".php7", ".php8", ".phtml", ".pht", ".phps", ".phar", ".inc"];
+
 /// The endings that make a path segment a script's name: `.php`.
 #[derive(Debug, Clone)]
 pub(crate) struct Split(Vec<Vec<u8>>);
@@ -40,12 +44,33 @@ impl Split {
         self.is_script(name)
     }
 
+    /// Whether a file of this name may hold source code that is not run: a copy that an editor or a person has made of a
+    /// script (`x.php~`, `x.php.bak`, `x.php_old`), or a script by another name (`x.phtml`).
+    pub(crate) fn hides_copies(&self, name: &[u8]) -> bool {
+        let customary = CUSTOMARY.iter().map(|ending| ending.as_bytes());
+        let mut endings = self.0.iter().map(Vec::as_slice).chain(customary);
+        endings.any(|ending| is_in_name(ending, name))
+    }
+
     /// Whether a name, or the last name of a path, has one of the endings.
     pub(crate) fn is_script(&self, name: &[u8]) -> bool {
         self.0.iter().any(|ending| {
             name.len() >= ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
         })
     }
+}
+
+/// Whether the ending is in the name, and no letter or digit follows it. One of `.inc` ends the name: `x.inc.js` is
+/// a script for browsers.
+fn is_in_name(ending: &[u8], name: &[u8]) -> bool {
+    let follows = |rest: &[u8]| match rest {
+        [] | [b'~', ..] => true,
+        [next, ..] => ending != b".inc" && !next.is_ascii_alphanumeric(),
+    };
+    let places = name.windows(ending.len()).enumerate();
+    places
+        .filter(|(_, part)| part.eq_ignore_ascii_case(ending))
+        .any(|(at, _)| follows(&name[at + ending.len()..]))
 }
 
 #[cfg(test)]
@@ -77,5 +102,43 @@ mod tests {
         }
         assert!(!split.hides(b"x.php.txt"));
         assert!(!Split::new(&[]).hides(b"x.php"));
+    }
+
+    #[test]
+    fn copies_of_sources_are_known_by_their_names() {
+        let split = Split::new(&[".php".into(), ".hh".into()]);
+        for name in [
+            "x.php",
+            "x.php~",
+            "x.PHP.bak",
+            "x.php.swp",
+            "x.php.save",
+            "x.php.orig",
+            "x.php.dist",
+            "x.php.txt",
+            "x.php_old",
+            "x.php-1",
+            "#x.php#",
+            "x.php copy",
+            "x.php.2024",
+            "x.php.",
+            "x.hh.bak",
+            "x.phtml",
+            "x.phtml~",
+            "x.phar",
+            "x.phar.gz",
+            "x.inc",
+            "x.inc~",
+            "x.php5",
+            "x.PHPS",
+            "wp-config.php.gz",
+        ] {
+            assert!(split.hides_copies(name.as_bytes()), "{name}");
+        }
+        for name in
+            ["x.phpx", "php", "x.js", "php.js", "jquery.inc.js", "x.incl", "phar.html", "x.php5x", "~", ""]
+        {
+            assert!(!split.hides_copies(name.as_bytes()), "{name}");
+        }
     }
 }

@@ -29,6 +29,8 @@ fn tree() -> TempDir {
         ("www/dir.php/inner.txt", "a text in a directory with an odd name"),
         ("www/dir.php/inner.php", SOURCE),
         ("www/x.php.gz", SOURCE),
+        ("www/x.php~", SOURCE),
+        ("www/x.phtml", SOURCE),
         ("www/a/ok.txt", "fine"),
         ("www/.env", OUTSIDE),
         ("www/.git/config", OUTSIDE),
