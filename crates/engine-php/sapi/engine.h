@@ -195,6 +195,10 @@ int regent_send_headers(sapi_headers_struct *headers);
 /* Sends the headers so far as an informational (1xx) response. */
 int regent_send_informational(regent_context *context, int status);
 
+/* ---- ini.c --------------------------------------------------------------------------------------------------- */
+
+void regent_ini_defaults(HashTable *configuration);
+
 /* ---- env.c --------------------------------------------------------------------------------------------------- */
 
 void regent_env_start(void);

@@ -34,6 +34,7 @@ static sapi_module_struct sapi = {
     .register_server_variables = regent_register_server_variables,
     .log_message = log_message,
     .php_ini_ignore_cwd = 1,
+    .ini_defaults = regent_ini_defaults,
 };
 
 int regent_php_start(const regent_options *options, const regent_callbacks *callbacks)

@@ -93,7 +93,7 @@ typedef struct regent_callbacks {
 typedef struct regent_options {
     int threads;                        /* expected number; more may come */
     const char *ini;                    /* "name=value\n" lines, applied over php.ini; may be NULL */
-    const char *software;               /* SERVER_SOFTWARE, as "Regent/0.1.0" */
+    const char *software;               /* SERVER_SOFTWARE, as "FrankenPHP (Regent/0.1.0)" */
     const regent_str *well_known;       /* names of $_SERVER keys, by index; interned once */
     size_t n_well_known;
     /* The reserved real-time signal (installed by the C side, no SA_RESTART). Sent to a PHP thread, it ends the request
@@ -108,6 +108,8 @@ void regent_php_stop(void);
 /* "8.4.24", and whether opcache is on. */
 const char *regent_php_version(void);
 int regent_php_opcache_enabled(void);
+/* The settings that PHP and its extensions have, one by one, on the thread that has started PHP; ptr NULL: no more. */
+regent_str regent_php_ini_name(size_t index);
 
 /* How a thread runs. */
 typedef struct regent_thread_options {

@@ -111,6 +111,7 @@ unsafe extern "C" {
     pub fn regent_php_stop();
     pub fn regent_php_version() -> *const c_char;
     pub fn regent_php_opcache_enabled() -> c_int;
+    pub fn regent_php_ini_name(index: usize) -> Str;
     pub fn regent_php_thread(thread: *mut c_void, options: *const ThreadOptions) -> c_int;
 }
 

@@ -5,6 +5,7 @@
 
 mod ffi;
 mod host;
+mod ini;
 mod php;
 mod threads;
 mod warmup;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let Host { engine, start, reporter, orders } = Host::attach()?;
     php::start(&start, &reporter)?;
+    ini::warn_of_unknown(&start.ini, &reporter);
     reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
     let scripts = Scripts::new(start.pools, &reporter);
     let crew = Crew::start(engine, start.threads, reporter, scripts);

@@ -2,12 +2,12 @@
 
 use crate::ffi::{self, Str};
 use crate::host;
+use crate::ini;
 use anyhow::{Result, bail};
 use regent_wire::control::{Opcache, Start};
 use regent_wire::host::Reporter;
 use regent_wire::names::WELL_KNOWN;
 use std::ffi::{CStr, CString, c_int};
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// The real-time signal that is ours: interrupts a thread's blocking system call. PHP's timers use the first ones.
@@ -16,7 +16,7 @@ const INTERRUPT_SIGNAL_BELOW_MAX: c_int = 2;
 /// Starts PHP, once. What goes wrong has been logged by the time of the error.
 pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
     host::set_reporter(reporter);
-    let ini = CString::new(ini_lines(&start.ini))?;
+    let ini = CString::new(ini::lines(&start.ini))?;
     let software = CString::new(start.software.as_str())?;
     let names: Vec<Str> = WELL_KNOWN.iter().map(|name| Str::new(name.as_bytes())).collect();
     let options = ffi::Options {
@@ -55,22 +55,13 @@ pub fn opcache() -> Opcache {
     }
 }
 
-/// `name="value"` lines as `php -d` makes them: quoted, so that a value is taken as it is.
-fn ini_lines(overrides: &[(String, String)]) -> String {
-    overrides.iter().fold(String::new(), |mut lines, (name, value)| {
-        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-        let _ = writeln!(lines, "{name}=\"{escaped}\"");
-        lines
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ini_values_are_quoted() {
-        let lines = ini_lines(&[("a.b".into(), "x;y \"z\"".into())]);
-        assert_eq!(lines, "a.b=\"x;y \\\"z\\\"\"\n");
-    }
+/// The names of all settings, with those of the extensions.
+pub fn settings() -> Vec<String> {
+    let name = |index| {
+        // SAFETY: laws 1 and 5: reads a table that nothing changes after PHP's start, on the thread that started it; the
+        // names live as long as PHP does.
+        unsafe { ffi::regent_php_ini_name(index).bytes() }
+    };
+    let names = (0..).map(name).take_while(|name| !name.is_empty());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }

@@ -31,11 +31,18 @@ fn superglobals_come_from_the_request() {
 }
 
 #[test]
-fn the_query_is_split_into_argv() {
-    let outcome = Scenario::classic().get("superglobals.php", "one+two").run();
+fn the_query_is_split_into_argv_where_php_ini_says_so() {
+    let outcome = Scenario::classic().ini("register_argc_argv=On").get("superglobals.php", "one+two").run();
     let got = outcome.response(0).json();
     assert_eq!(got["argv"], serde_json::json!(["one", "two"]));
     assert_eq!(got["argc"], 2);
+}
+
+#[test]
+fn the_query_was_a_command_line_for_what_reads_argv() {
+    let outcome = Scenario::classic().get("superglobals.php", "--env=local").run();
+    let got = outcome.response(0).json();
+    assert!(got["server"].get("argv").is_none() && got["server"].get("argc").is_none(), "{got:#}");
 }
 
 #[test]

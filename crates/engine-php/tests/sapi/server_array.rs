@@ -41,7 +41,8 @@ fn what_a_script_keeps_does_not_change() {
 
 #[test]
 fn variables_come_and_go() {
-    let outcome = ask(Scenario::worker("worker_server.php"), "")
+    let scenario = Scenario::worker("worker_server.php").ini("register_argc_argv=On");
+    let outcome = ask(scenario, "")
         .header("X-First: 1")
         .header("X-Second: 2")
         .get("worker_server.php", "a+b")

@@ -1,0 +1,49 @@
+//! php.ini, what stands in its place, and `php_ini` of the configuration.
+#![forbid(unsafe_code)]
+
+use regent_tests::Setup;
+
+const ARGUMENTS: &str = "<?php echo json_encode([$_SERVER['argv'] ?? null, $_SERVER['argc'] ?? null, $argv ?? null, ini_get('register_argc_argv')]);";
+
+fn without_php_ini() -> Setup {
+    Setup::new().env("PHPRC", "ROOT/empty.ini").env("PHP_INI_SCAN_DIR", "").file("empty.ini", "")
+}
+
+#[test]
+fn a_query_was_a_command_line_without_a_php_ini() {
+    let server = without_php_ini().file("index.php", ARGUMENTS).start();
+    assert_eq!(server.get("/?--env=local").expect(200).json(), serde_json::json!([null, null, null, "0"]));
+    server.stop();
+}
+
+#[test]
+fn php_ini_may_ask_for_argv() {
+    let server =
+        without_php_ini().file("empty.ini", "register_argc_argv = On").file("index.php", ARGUMENTS).start();
+    assert_eq!(server.get("/?a+b").expect(200).json()[0], serde_json::json!(["a", "b"]));
+    server.stop();
+}
+
+#[test]
+fn the_configuration_may_ask_for_argv() {
+    let server = Setup::new()
+        .php_options("num_threads 2\nphp_ini register_argc_argv On")
+        .file("index.php", ARGUMENTS)
+        .start();
+    assert_eq!(server.get("/?a+b").expect(200).json()[0], serde_json::json!(["a", "b"]));
+    server.stop();
+}
+
+#[test]
+fn a_misspelt_setting_did_nothing_without_a_word() {
+    let server = Setup::new()
+        .php_options("num_threads 2\nphp_ini {\nmemry_limit 1G\nmemory_limit 64M\nxdebug.mode off\nopcache.enable 1\n}")
+        .file("index.php", "<?php echo ini_get('memory_limit');")
+        .start();
+    assert_eq!(server.get("/").expect(200).text(), "64M");
+    server.wait_for_log("PHP has no setting `memry_limit`; did you mean `memory_limit`?");
+    server.wait_for_log("PHP has no setting `xdebug.mode`; is the extension `xdebug` loaded?");
+    let complaints = server.log().matches("PHP has no setting").count();
+    assert_eq!(complaints, 2, "{}", server.log());
+    server.stop();
+}
