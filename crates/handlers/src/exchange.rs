@@ -132,10 +132,10 @@ pub(crate) struct Uuid(u128);
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
     pub fn new(head: request::Parts, remote: Option<SocketAddr>, local: Option<SocketAddr>) -> Self {
-        let request::Parts { method, uri, version, headers, .. } = head;
-        let host = host::host_name(host::host_port(&uri, &headers));
+        let request::Parts { method, uri, version, mut headers, .. } = head;
+        let host = host::of_request(&uri, &mut headers);
         let path = url_path::normalize(uri.path());
-        let flaw = path.as_ref().err().copied().or(host.is_none().then_some(BadRequest::Host));
+        let flaw = if host.is_none() { Some(BadRequest::Host) } else { path.as_ref().err().copied() };
         Self {
             original_method: method.clone(),
             method,

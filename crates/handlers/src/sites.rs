@@ -13,6 +13,7 @@ use crate::response_headers::Origin;
 use crate::root::Root;
 use crate::route::{Context, Flow, Routes};
 use crate::script::Split;
+use crate::url_path::BadRequest;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
 use std::collections::HashMap;
@@ -125,11 +126,12 @@ impl Sites {
         if let Some(site) = site {
             exchange.enter_site(site, &self.default_root);
         }
-        if exchange.method == Method::OPTIONS && exchange.uri.path() == "*" {
-            // About the server as a whole (RFC 9110 §9.3.7).
-            return Action::Respond(answer::empty(StatusCode::OK));
-        }
-        if exchange.flaw().is_some() {
+        if let Some(flaw) = exchange.flaw() {
+            let is_of_all = exchange.method == Method::OPTIONS && exchange.uri.path() == "*";
+            if is_of_all && flaw == BadRequest::NoPath {
+                // About the server as a whole (RFC 9110 §9.3.7).
+                return Action::Respond(answer::empty(StatusCode::OK));
+            }
             let mut response = answer::error(StatusCode::BAD_REQUEST);
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return Action::Respond(response);

@@ -12,6 +12,7 @@ mod control;
 mod engine_log;
 mod gate;
 mod gateway;
+mod head_check;
 mod hooks;
 mod kind;
 mod length;

@@ -2,10 +2,11 @@
 
 use crate::answer::{Answer, OwnAnswer, plain};
 use crate::gateway::{Answered, Arrived, Gateway};
+use crate::head_check::check;
 use crate::logged::Logged;
 use crate::native::NativeGateway;
 use crate::variables::Peer;
-use http::{Method, Request, Response, StatusCode, Version, header};
+use http::{Request, Response, header};
 use hyper::body::Incoming;
 use regent_handlers::{Action, Exchange, Sites};
 use regent_http::Interim;
@@ -155,32 +156,4 @@ impl Future for Answering {
             Self::Later(answer) => answer.as_mut().poll(context),
         }
     }
-}
-
-/// What HTTP forbids and hyper lets through.
-fn check(request: &Request<Incoming>, max_header_size: usize) -> Result<(), StatusCode> {
-    // One walk instead of a look-up for each.
-    let (mut size, mut hosts, mut encoded, mut with_length) = (0, 0, false, false);
-    for (name, value) in request.headers() {
-        size += name.as_str().len() + value.len() + 4;
-        hosts += usize::from(*name == header::HOST);
-        encoded |= *name == header::TRANSFER_ENCODING;
-        with_length |= *name == header::CONTENT_LENGTH;
-    }
-    // hyper looks at the size only while a head is not complete.
-    if size > max_header_size {
-        return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-    }
-    // RFC 9112 §3.2: exactly one Host field, but for HTTP/1.0.
-    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
-        return Err(StatusCode::BAD_REQUEST);
-    }
-    // RFC 9112 §6.1: both together are how requests are smuggled past a proxy that believes the other one.
-    if encoded && with_length {
-        return Err(StatusCode::BAD_REQUEST);
-    }
-    if request.method() == Method::CONNECT {
-        return Err(StatusCode::METHOD_NOT_ALLOWED);
-    }
-    Ok(())
 }

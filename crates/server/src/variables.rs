@@ -20,7 +20,7 @@ keys! {
     REQUEST_METHOD REQUEST_URI QUERY_STRING CONTENT_TYPE CONTENT_LENGTH SCRIPT_FILENAME SCRIPT_NAME DOCUMENT_ROOT
     DOCUMENT_URI PATH_INFO PATH_TRANSLATED PHP_SELF SERVER_PROTOCOL SERVER_SOFTWARE SERVER_NAME SERVER_PORT
     SERVER_ADDR GATEWAY_INTERFACE REQUEST_SCHEME REMOTE_ADDR REMOTE_HOST REMOTE_PORT REMOTE_IDENT
-    AUTH_TYPE SSL_PROTOCOL SSL_CIPHER HTTP_HOST
+    AUTH_TYPE SSL_PROTOCOL SSL_CIPHER
 }
 
 /// Of these the server knows nothing, and FrankenPHP has them empty; a site's `env` may know better, behind a proxy that
@@ -105,11 +105,6 @@ impl Variables {
     /// an underscore are dropped, since they would pass for the dashed ones; `Proxy` is (httpoxy, CVE-2016-5385).
     fn fields(&self, head: &mut HeadBuilder, exchange: &Exchange) {
         let headers = &exchange.headers;
-        // A target in absolute form names the host, whatever the field says (RFC 9112 §3.2.2).
-        let authority = exchange.original_uri.authority();
-        if let Some(authority) = authority {
-            head.known(keys::HTTP_HOST, authority.as_str().as_bytes());
-        }
         let mut fields = headers.iter().peekable();
         while let Some((name, first)) = fields.next() {
             // Fields of one name follow one another in a `HeaderMap`.
@@ -119,7 +114,6 @@ impl Variables {
             match self.fields.get(name) {
                 // CGI has these two without the prefix (RFC 3875 §4.1.18).
                 Some(&(CONTENT_TYPE_FIELD | CONTENT_LENGTH_FIELD)) => {}
-                Some(&keys::HTTP_HOST) if authority.is_some() => {}
                 Some(&key) => head.known(key, value),
                 None if *name == "proxy" || name.as_str().contains('_') => {}
                 None => head.named(variable_name(name).as_bytes(), value),
