@@ -33,6 +33,8 @@ pub(crate) struct Activity {
     blocked_since: Cell<Option<Moment>>,
     /// The last answer closes the connection, whatever the client is still sending.
     cut_off: Cell<bool>,
+    /// Of the request that has just begun.
+    body_length: Cell<Option<u64>>,
 }
 
 /// Longest times.
@@ -60,6 +62,7 @@ impl Activity {
             head_begun: Cell::new(None),
             blocked_since: Cell::new(None),
             cut_off: Cell::new(false),
+            body_length: Cell::new(None),
         }
     }
 
@@ -80,9 +83,17 @@ impl Activity {
 
     /// A request's head is complete. Returns how long it took to come, from its first byte: nothing if it came whole.
     /// (Of a head that began in the same packet as the request before ended, the later bytes count.)
-    pub fn request_started(&self) -> Duration {
+    ///
+    /// `body_length`: in bytes, if the head says it.
+    pub fn request_started(&self, body_length: Option<u64>) -> Duration {
         self.phase.set(Phase::Busy);
+        self.body_length.set(body_length);
         self.head_begun.take().map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+
+    /// How many bytes follow the head of the last request; `None` if nobody knows, or this was asked before.
+    pub fn take_body_length(&self) -> Option<u64> {
+        self.body_length.take()
     }
 
     /// The answer's last byte was handed to the connection.
@@ -189,13 +200,13 @@ mod tests {
         let activity = Activity::new();
         activity.reading();
         activity.received();
-        assert_eq!(activity.request_started(), Duration::ZERO);
+        assert_eq!(activity.request_started(Some(0)), Duration::ZERO);
         activity.reading();
         activity.received();
         activity.request_ended();
         activity.reading();
         activity.received();
-        assert_eq!(activity.request_started(), Duration::ZERO);
+        assert_eq!(activity.request_started(Some(0)), Duration::ZERO);
     }
 
     #[test]
@@ -208,13 +219,13 @@ mod tests {
         activity.reading();
         assert_eq!(activity.head_begun.get(), Some(begun));
         let most = begun.elapsed();
-        assert!(activity.request_started() >= most && activity.head_begun.get().is_none());
+        assert!(activity.request_started(Some(0)) >= most && activity.head_begun.get().is_none());
     }
 
     #[test]
     fn a_running_request_has_no_limit_but_the_clients_reading() {
         let activity = Activity::new();
-        activity.request_started();
+        activity.request_started(Some(0));
         assert!(activity.check(&PATIENCE, after(1000)).is_ok());
         activity.write_blocked();
         assert_eq!(activity.check(&PATIENCE, after(61)), Err(Expired::Stalled));

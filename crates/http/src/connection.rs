@@ -64,8 +64,8 @@ where
     let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim), Rc::clone(&farewell));
     let for_service = Rc::clone(&activity);
     let last = Rc::clone(&farewell);
-    let service = service_fn(move |request| {
-        let head_time = for_service.request_started();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let head_time = for_service.request_started(request.body().size_hint().exact());
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
         let farewell = is_last(&request).then(|| Rc::clone(&last));
         farewell.iter().for_each(|farewell| farewell.foresee());

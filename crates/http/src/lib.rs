@@ -8,6 +8,7 @@ mod connection;
 mod drain;
 mod end;
 mod farewell;
+mod inbound;
 mod interim;
 mod listener;
 mod registered;

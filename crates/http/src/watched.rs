@@ -2,6 +2,7 @@
 
 use crate::activity::Activity;
 use crate::farewell::Farewell;
+use crate::inbound::Inbound;
 use crate::interim::Interim;
 use bytes::Bytes;
 use http::{Response, header};
@@ -29,6 +30,7 @@ const LINGER_BYTES: usize = 1024 * 1024;
 /// with TLS, needs its shutdown in both cases.)
 pub(crate) struct WatchedSocket<S> {
     socket: S,
+    inbound: Inbound,
     activity: Rc<Activity>,
     interim: Rc<Interim>,
     farewell: Rc<Farewell>,
@@ -64,11 +66,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.activity.reading();
+        let Self { socket, inbound, activity, .. } = &mut *self;
+        activity.reading();
         let before = buffer.filled().len();
-        let result = Pin::new(&mut self.socket).poll_read(context, buffer);
+        let result = inbound.poll_read(socket, activity, context, buffer);
         if buffer.filled().len() > before {
-            self.activity.received();
+            activity.received();
         }
         result
     }
@@ -128,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 
 impl<S> WatchedSocket<S> {
     pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, farewell: Rc<Farewell>) -> Self {
-        Self { socket, activity, interim, farewell, linger: None }
+        Self { socket, inbound: Inbound::default(), activity, interim, farewell, linger: None }
     }
 
     fn noticed<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
