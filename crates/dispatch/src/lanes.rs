@@ -6,17 +6,27 @@
 //! `slowness.rs`. Requests that still run count with the time they have run so far, so a route that hangs
 //! is slow 50 ms after its first hanging request started, not when that ends.
 //!
+//! # Who is new
+//! A route of which no request has ended yet. Nothing is known of it, and a client that asks for another path each time
+//! would always have a new one. So while a known route that is not slow is asked for, a new one is limited as a slow one
+//! is, until its first request has ended: for a fast route that is a matter of milliseconds. What is known of new ones is
+//! what [those of the same script](crate::routes::Routes::shared) were like. If they were not slow, the new one is
+//! limited by itself only, in case it is a burst that is; otherwise all of them are limited together. On a server that
+//! has just started nobody is known, nobody is protected, and nothing is limited.
+//!
 //! # How much it gets
-//! - All slow routes together: the pool's largest size less a reserve for the fast. That is what fast requests have held
-//!   on average, n threads, and 2√n beyond, with which requests that come by chance hardly ever find all of them busy;
-//!   but at least a quarter or four threads, whichever is less, and never more than half.
-//! - Each slow route, when there are several: half of the pool's largest size, at least one thread.
+//! Of the threads that the pool *has*. What waits in lanes is a reason to add threads, where the CPU is none against it;
+//! see [`scaling`](crate::scaling). Threads that are added for the fast alone are not for lanes.
+//! - All slow routes together: the pool less a reserve for the fast. That is what fast requests have held on average, n
+//!   threads, and 2√n beyond, with which requests that come by chance hardly ever find all of them busy; but at least a
+//!   quarter or four threads, whichever is less, and never more than half.
+//! - Each slow route, when there are several: half of the pool, at least one thread.
 //! - Nobody asked for a fast route for 10 s: the whole pool, since there is nobody to protect. Not more than that: what
 //!   waits goes on waiting in the lane, not on the pool's queue, where a fast request that comes after all would stand
 //!   behind it.
 //!
-//! Among several lanes with waiting requests, the one that has the fewest places is next, and then the one whose
-//! request came first.
+//! Among several lanes with waiting requests, the one that has the fewest places (new routes of one script count as one)
+//! is next, and then the one whose request came first.
 //!
 //! # In which order
 //! The requests of a lane reach the pool's queue in the order of arrival, also those of different I/O threads: the next
@@ -88,13 +98,35 @@ pub struct Lanes {
 #[derive(Debug)]
 struct Shared {
     epoch: Duration,
-    most: AtomicU32,
-    /// Nanoseconds after the epoch: when a fast request last came.
-    last_fast: AtomicU64,
+    /// Threads of the pool.
+    threads: AtomicU32,
+    /// When a request last came that is not limited, and one of them whose route is known.
+    last_fast: Moment,
+    last_known: Moment,
+    /// Nanoseconds: what the shortest request on the pool's queue takes. As it was when one last waited.
+    shortest_queued: AtomicU64,
     /// Nanoseconds after the epoch.
     next_review: AtomicU64,
     waiting: AtomicUsize,
     state: Mutex<State>,
+}
+
+/// When something last happened, to [`FAST_STEP`].
+#[derive(Debug, Default)]
+struct Moment {
+    /// Nanoseconds after an epoch, and one; 0 for never.
+    at: AtomicU64,
+}
+
+/// What those who are held back want of the pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Requests that wait in lanes that are not pinned.
+    pub waiting: u32,
+    /// When the first of them came.
+    pub since: Option<Duration>,
+    /// Threads that the pool would need to have places for all of them at once; zero if none waits.
+    pub threads: u32,
 }
 
 #[derive(Debug)]
@@ -104,16 +136,18 @@ struct State {
 }
 
 impl Lanes {
-    /// `most`: threads of the pool at its largest size.
-    pub fn new(most: u32, now: Duration) -> Self {
-        let state = State { watch: Watch::new(now), lines: Lines::new(Limits::protecting(most, 0.0)) };
+    /// `most`: threads of the pool at its largest size. `threads`: what it has.
+    pub fn new(most: u32, threads: u32, now: Duration) -> Self {
+        let lines = Lines::new(most, Limits::protecting(threads, 0.0));
         let shared = Shared {
             epoch: now,
-            most: AtomicU32::new(most),
-            last_fast: AtomicU64::new(0),
+            threads: AtomicU32::new(threads),
+            last_fast: Moment::default(),
+            last_known: Moment::default(),
+            shortest_queued: AtomicU64::new(0),
             next_review: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
-            state: Mutex::new(state),
+            state: Mutex::new(State { watch: Watch::new(now), lines }),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -127,24 +161,33 @@ impl Lanes {
         });
     }
 
-    /// The pool's largest size is another now.
-    pub fn set_most(&self, most: u32, now: Duration) {
-        self.shared.most.store(most, Relaxed);
-        self.shared.review(now);
+    /// The pool has so many threads now. Costs a load when that is nothing new.
+    pub fn set_threads(&self, threads: u32, now: Duration) {
+        if self.shared.threads.load(Relaxed) != threads {
+            self.shared.threads.store(threads, Relaxed);
+            self.shared.review(now);
+        }
     }
 
-    /// Asks for a place for a request. The route must be one of this pool.
+    /// Asks for a place for a request. The route must be one of this pool. `common`: what new routes of the same script
+    /// [have in common](crate::routes::Routes::shared).
     ///
-    /// For a route that is not limited this is a few atomic operations.
-    pub fn enter(&self, route: &Arc<Route>, now: Duration) -> Entry {
+    /// For a route that is known and not limited this is a few atomic operations.
+    pub fn enter(&self, route: &Arc<Route>, common: impl FnOnce() -> Arc<Route>, now: Duration) -> Entry {
+        let shared = &self.shared;
         if route.list() {
-            self.shared.state().watch.add(route);
+            shared.state().watch.add(route);
         }
         self.tick(now);
         if route.is_limited() {
-            self.shared.join(route)
+            shared.join(route, now)
+        } else if route.is_known() {
+            shared.last_known.note(shared.since_epoch(now));
+            Entry::Enter(shared.let_in(route, now))
+        } else if shared.is_lately(&shared.last_known, now) {
+            shared.join_as_newcomer(route, &common(), now)
         } else {
-            Entry::Enter(self.shared.let_in(route, now))
+            Entry::Enter(shared.let_in(route, now))
         }
     }
 
@@ -168,7 +211,26 @@ impl Lanes {
         self.shared.waiting.load(Relaxed)
     }
 
-    /// All limited routes.
+    /// What those who are held back want of the pool.
+    pub fn demand(&self) -> Demand {
+        if self.waiting() == 0 {
+            return Demand::default();
+        }
+        self.shared.state().lines.demand()
+    }
+
+    /// Requests of slow routes that run, as far as that was told.
+    pub fn slow_running(&self) -> u32 {
+        self.shared.state().lines.slow_running()
+    }
+
+    /// What the shortest of the requests on the pool's queue will take, as far as that is known, when one last waited
+    /// there.
+    pub fn shortest_queued(&self) -> Duration {
+        Duration::from_nanos(self.shared.shortest_queued.load(Relaxed))
+    }
+
+    /// All limited routes; the new ones of them as one.
     pub fn figures(&self) -> Vec<LaneFigures> {
         self.shared.state().lines.figures()
     }
@@ -187,21 +249,30 @@ impl LaneLimit {
 }
 
 impl Shared {
-    fn join(self: &Arc<Self>, route: &Arc<Route>) -> Entry {
-        self.state().lines.join(route, self)
+    fn join(self: &Arc<Self>, route: &Arc<Route>, now: Duration) -> Entry {
+        self.state().lines.join(route, now, self)
+    }
+
+    fn join_as_newcomer(self: &Arc<Self>, route: &Arc<Route>, common: &Arc<Route>, now: Duration) -> Entry {
+        let State { watch, lines } = &mut *self.state();
+        if common.list() {
+            watch.add(common);
+        }
+        // It may be known by now.
+        if !route.is_known() {
+            lines.open_to_newcomer(route, common);
+        }
+        lines.join(route, now, self)
     }
 
     fn let_in(self: &Arc<Self>, route: &Arc<Route>, now: Duration) -> Place {
-        self.see_fast(now);
-        route.let_in();
-        Place::new(Arc::clone(route), Arc::clone(self))
+        self.last_fast.note(self.since_epoch(now));
+        Place::new(Arc::clone(route), None, Arc::clone(self))
     }
 
-    fn see_fast(&self, now: Duration) {
-        let now = self.since_epoch(now);
-        if now.saturating_sub(self.last_fast.load(Relaxed)) >= nanoseconds(FAST_STEP) {
-            self.last_fast.store(now, Relaxed);
-        }
+    /// Whether it happened so lately that there may be somebody to protect.
+    fn is_lately(&self, moment: &Moment, now: Duration) -> bool {
+        moment.is_within(NO_FAST, self.since_epoch(now))
     }
 
     /// `true` for one caller in each interval.
@@ -217,18 +288,31 @@ impl Shared {
     }
 
     fn limits(&self, now: Duration, fast_load: f64) -> Limits {
-        let most = self.most.load(Relaxed);
-        let fast_seen = self.since_epoch(now).saturating_sub(self.last_fast.load(Relaxed));
-        if fast_seen <= nanoseconds(NO_FAST) {
-            Limits::protecting(most, fast_load)
+        let threads = self.threads.load(Relaxed);
+        if self.is_lately(&self.last_fast, now) {
+            Limits::protecting(threads, fast_load)
         } else {
-            Limits::whole(most)
+            Limits::whole(threads)
         }
     }
 
     /// A thread that panics with the lock leaves at worst a place that was not given; the next change gives it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Moment {
+    fn note(&self, now: u64) {
+        let at = self.at.load(Relaxed);
+        if at == 0 || now.saturating_sub(at) >= nanoseconds(FAST_STEP) {
+            self.at.store(now + 1, Relaxed);
+        }
+    }
+
+    fn is_within(&self, time: Duration, now: u64) -> bool {
+        let at = self.at.load(Relaxed);
+        at > 0 && now.saturating_sub(at) <= nanoseconds(time)
     }
 }
 
@@ -240,8 +324,11 @@ impl Shared {
         let State { watch, lines } = &mut *state;
         watch.judge(now, |route, change| match change {
             Change::Slow => lines.open(route),
-            Change::Fast => lines.close(route),
+            Change::Fast | Change::Known => lines.close(route),
         });
+        if let Some(shortest) = watch.shortest_queued(now) {
+            self.shortest_queued.store(nanoseconds(shortest), Relaxed);
+        }
         lines.set_limits(self.limits(now, watch.fast_load()));
         let returned = lines.advance(self);
         drop(state);

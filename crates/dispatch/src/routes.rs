@@ -2,8 +2,12 @@
 //! metrics go by it.
 //!
 //! Paths come from clients, so everything here is bounded: [`Routes`] knows at most [`MAX_ROUTES`] names, and whatever
-//! is new beyond that is the pool's route `other`. So that a scanner that comes by does not fill the table for ever, a
-//! name that was not seen for a minute makes room when the table is full.
+//! is new beyond that is `other`. So that a scanner that comes by does not fill the table for ever, a name that was not
+//! seen for a minute makes room when the table is full.
+//!
+//! A client can ask for a new path with each request, and a path that was never asked for has no history to judge it
+//! by. What runs then is not the client's choice: so each script has an `other` of its own ([`Routes::shared`]), whose
+//! history is that of all its new routes.
 
 mod cache;
 mod name;
@@ -38,6 +42,10 @@ pub struct Route {
     inside: AtomicU32,
     /// Held back by the lanes.
     held_back: AtomicU32,
+    /// Of what it is [shared](Routes::shared) for: requests of new routes that the lanes have let in.
+    newcomers: AtomicU32,
+    /// Whether the lanes have judged it by a request that ended. Until then it is new.
+    known: AtomicBool,
     /// Whether its requests have to ask the lanes for a place.
     limited: AtomicBool,
     /// Whether the pool's lanes know of it.
@@ -51,6 +59,9 @@ pub struct Route {
 pub(crate) enum Origin {
     Path,
     Configuration,
+    /// What new routes of a script have in common.
+    Script,
+    /// The same, of a pool, where there are too many scripts.
     Overflow,
 }
 
@@ -66,6 +77,8 @@ impl Route {
             running: Running::default(),
             inside: AtomicU32::new(0),
             held_back: AtomicU32::new(0),
+            newcomers: AtomicU32::new(0),
+            known: AtomicBool::new(false),
             limited: AtomicBool::new(false),
             listed: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -103,8 +116,12 @@ impl Route {
 
     /// Requests that wait, be it for their lane or on the pool's queue.
     pub fn waiting(&self) -> u32 {
-        let queued = self.inside.load(Ordering::Relaxed).saturating_sub(self.running());
-        self.held_back() + queued
+        self.held_back() + self.queued()
+    }
+
+    /// Requests on the pool's queue.
+    pub(crate) fn queued(&self) -> u32 {
+        self.inside.load(Ordering::Relaxed).saturating_sub(self.running())
     }
 
     /// Requests that wait for their lane.
@@ -116,6 +133,16 @@ impl Route {
     pub fn is_limited(&self) -> bool {
         // See `inside`.
         self.limited.load(Ordering::SeqCst)
+    }
+
+    /// Whether it has a history. A route without one may turn out to be anything.
+    pub fn is_known(&self) -> bool {
+        self.known.load(Ordering::Relaxed)
+    }
+
+    /// The table has no room for the path's own name: its requests count as what is [shared](Routes::shared).
+    pub fn is_overflow(&self) -> bool {
+        self.origin == Origin::Overflow
     }
 
     /// When a request last asked for it, to a tenth of a second.
@@ -143,6 +170,11 @@ impl Route {
         let start = self.start_at(now);
         self.running.begin(start);
         start
+    }
+
+    /// As of a request of another route; all have the same epoch.
+    pub(crate) fn begin_at(&self, start: Start) {
+        self.running.begin(start);
     }
 
     pub(crate) fn end(&self, start: Start) {
@@ -195,14 +227,28 @@ impl Route {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// The pool's `other`.
-    pub(crate) fn is_overflow(&self) -> bool {
-        self.origin == Origin::Overflow
+    /// Returns whether it was new until now.
+    pub(crate) fn set_known(&self) -> bool {
+        !self.is_known() && !self.known.swap(true, Ordering::Relaxed)
     }
 
-    /// Made up by clients, and not in use.
+    /// As [`Route::inside`], and read by the same rule.
+    pub(crate) fn newcomers(&self) -> u32 {
+        self.newcomers.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn let_newcomer_in(&self) {
+        self.newcomers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn let_newcomer_out(&self) {
+        self.newcomers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Not of the configuration, and not in use.
     pub(crate) fn may_make_room(&self, now: Duration, unseen: Duration) -> bool {
-        self.origin == Origin::Path
+        matches!(self.origin, Origin::Path | Origin::Script)
+            && self.newcomers() == 0
             && self.inside.load(Ordering::Relaxed) == 0
             && self.held_back() == 0
             && now.saturating_sub(self.last_seen()) >= unseen

@@ -5,6 +5,10 @@
 //!   once as the backlog can use, as far as the CPU share of one thread is known ([`cpu`]), the boots in flight do not
 //!   crowd the CPU, and memory is left. Near the limit of the CPU it creeps, because only the CPU's idle time tells
 //!   whether one more thread is of use.
+//! - **Beside slow requests** also when the CPU is the limit: threads that hold requests which take far longer than
+//!   those that wait are no capacity for these. The kernel shares the CPU among threads, so a short request has to
+//!   have a thread, not a core. Such threads are [not for the lanes](Scaler::threads_for_lanes), or slow requests would
+//!   fill them too and call for more.
 //! - **A reserve** after a stall, if threads boot slowly, so that the next stall does not wait for a boot.
 //! - **Down**, slowly, when threads were not needed at any moment of the last `max_idle` ([`peak`]), or when the CPU
 //!   had no idle time for as long and runnable threads crowd it.
@@ -56,7 +60,11 @@ pub struct Observation {
     pub now: Duration,
     /// Requests in the queue.
     pub waiting: u32,
-    /// Of the queue's head; zero if the queue is empty.
+    /// Requests that wait for their lane, not in the queue.
+    pub held_back: u32,
+    /// Threads that the pool would need to have a place for all of these at once; zero if none is held back.
+    pub lanes_need: u32,
+    /// Of the queue's head, or of the first that is held back; zero if nobody waits.
     pub oldest_wait: Duration,
     /// Requests that threads have taken so far.
     pub started: u64,
@@ -84,6 +92,8 @@ pub struct Threads {
     pub runnable: u16,
     /// Of the busy: far beyond their route's service time, and off the CPU. They are no capacity.
     pub stuck: u16,
+    /// Of the busy, but not of the stuck: with requests that take far longer than those that wait in the queue.
+    pub slow: u16,
 }
 
 /// In bytes.
@@ -103,6 +113,8 @@ pub struct Scaler {
     cpu: CpuMeter,
     stall: Stall,
     peak: Peak,
+    /// Threads that were added beside slow requests though the CPU was the limit.
+    beside_slow: u32,
     /// The first observation.
     since: Option<Duration>,
     /// The next small step up, and the next step down, come at these times at the earliest.
@@ -117,6 +129,7 @@ impl Scaler {
             cpu: CpuMeter::default(),
             stall: Stall::default(),
             peak: Peak::default(),
+            beside_slow: 0,
             since: None,
             creeps_at: Duration::ZERO,
             shrinks_at: Duration::ZERO,
@@ -139,13 +152,21 @@ impl Scaler {
         let pool = Pool::of(seen);
         self.stall.observe(seen);
         self.peak.observe(seen.now, pool.active, self.idle_limit());
+        self.count_beside_slow(&pool);
         self.fill_up(&pool)
             .or_else(|| self.cut(&pool))
             .or_else(|| self.grow(seen, &pool))
+            .or_else(|| self.grow_beside_slow(seen, &pool))
             .or_else(|| self.reserve(seen, &pool))
             .or_else(|| self.thin_out(seen, &pool))
             .or_else(|| self.shrink(seen, &pool))
             .unwrap_or(Decision::Keep)
+    }
+
+    /// Of so many threads that take requests, those by which lanes are sized. Not those that were added because slow
+    /// requests had the others.
+    pub fn threads_for_lanes(&self, ready: u32) -> u32 {
+        ready.saturating_sub(self.beside_slow).max(self.least())
     }
 
     fn fill_up(&self, pool: &Pool) -> Option<Decision> {
@@ -162,7 +183,7 @@ impl Scaler {
         if !self.stall.calls_for_threads(seen) {
             return None;
         }
-        let wanted = pool.active.saturating_add(seen.waiting);
+        let wanted = pool.active.saturating_add(seen.waiting).max(seen.lanes_need);
         let leap = wanted.min(self.fed_by_cpu(pool)).saturating_sub(pool.capacity);
         let count =
             if leap > 0 { leap } else { self.creep(seen, pool).min(wanted.saturating_sub(pool.capacity)) };
@@ -173,6 +194,27 @@ impl Scaler {
             self.cpu.forget_idle_time();
         }
         decision
+    }
+
+    /// The queue waits behind requests that take far longer: as many threads as a pool has in any case, beside those.
+    fn grow_beside_slow(&mut self, seen: &Observation, pool: &Pool) -> Option<Decision> {
+        if pool.slow == 0 || seen.waiting == 0 || !self.stall.calls_for_threads(seen) {
+            return None;
+        }
+        let wanted = (pool.active - pool.slow).saturating_add(seen.waiting).min(pool.cores + BEYOND_CORES);
+        let count = wanted.saturating_sub(pool.capacity - pool.slow);
+        let cause = Cause::BesideSlow { waited: seen.oldest_wait, slow: pool.slow };
+        let decision = self.order(seen, pool, count, cause);
+        if let Some(Decision::Add { count, .. }) = decision {
+            self.beside_slow += u32::from(count);
+        }
+        decision
+    }
+
+    /// What the CPU can feed, or the pool has in any case, is an ordinary thread.
+    fn count_beside_slow(&mut self, pool: &Pool) {
+        let ordinary = self.fed_by_cpu(pool).max(self.least());
+        self.beside_slow = self.beside_slow.min(pool.total.saturating_sub(ordinary));
     }
 
     /// Near the limit of the CPU, threads are runnable now all at once and now none of them: as long as the CPU has
@@ -201,13 +243,13 @@ impl Scaler {
     /// fewer switches.
     fn thin_out(&mut self, seen: &Observation, pool: &Pool) -> Option<Decision> {
         let surplus = self.cpu.crowd_for(self.idle_limit())?.min((pool.total / 16).max(1));
-        let floor = self.least().max(pool.cores + BEYOND_CORES + pool.stuck);
+        let floor = self.least().max(pool.cores + BEYOND_CORES + pool.stuck + pool.slow);
         self.take_away(seen, pool, surplus.min(pool.total.saturating_sub(floor)), Cause::Crowd)
     }
 
     fn shrink(&mut self, seen: &Observation, pool: &Pool) -> Option<Decision> {
         let observed = seen.now.saturating_sub(self.since?);
-        if observed < self.idle_limit() || seen.waiting > 0 || pool.booting > 0 {
+        if observed < self.idle_limit() || seen.anybody_waits() || pool.booting > 0 {
             return None;
         }
         let kept = self.peak.highest() + self.margin(seen);
@@ -263,6 +305,17 @@ impl Scaler {
     }
 }
 
+impl Observation {
+    fn anybody_waits(&self) -> bool {
+        self.waiting > 0 || self.held_back > 0
+    }
+
+    /// In the queue and in lanes.
+    fn all_waiting(&self) -> u32 {
+        self.waiting.saturating_add(self.held_back)
+    }
+}
+
 /// An observation's threads, added up.
 struct Pool {
     booting: u32,
@@ -270,6 +323,8 @@ struct Pool {
     stuck: u32,
     /// Busy, and not stuck.
     active: u32,
+    /// Of the active.
+    slow: u32,
     /// Threads that take requests, or soon will.
     capacity: u32,
     total: u32,
@@ -290,6 +345,7 @@ impl Pool {
             idle,
             stuck,
             active,
+            slow: u32::from(threads.slow).min(active),
             capacity: booting + idle + active,
             total: booting + idle + busy,
             cores: seen.cores.ceil() as u32,

@@ -14,6 +14,11 @@ use std::time::Duration;
 /// The moment at which the tests begin.
 const START: Duration = Duration::from_secs(1_000);
 
+/// Of a pinned lane, which is limited whether it is new or not.
+fn no_newcomer() -> Arc<Route> {
+    unreachable!("its route is limited")
+}
+
 /// What happens to a lane.
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -59,7 +64,7 @@ impl Checked {
     fn new() -> Self {
         let now = START;
         let route = Routes::new(now).lane(0, "checked");
-        let lanes = Lanes::new(8, now);
+        let lanes = Lanes::new(8, 8, now);
         lanes.pin(&route, LaneLimit::Threads(2));
         Self {
             now,
@@ -94,7 +99,7 @@ impl Checked {
             true => self.inside.push(number),
             false => self.line.push_back(number),
         }
-        match self.lanes.enter(&self.route, self.now) {
+        match self.lanes.enter(&self.route, no_newcomer, self.now) {
             Entry::Enter(place) => self.places.push((number, place)),
             Entry::Wait(turn) => self.turns.push((number, turn)),
         }
@@ -196,9 +201,9 @@ proptest! {
         steps.into_iter().for_each(|step| checked.step(step));
         checked.turns.clear();
         checked.places.clear();
-        let places: Vec<_> = (0..checked.limit).map(|_| checked.lanes.enter(&checked.route, checked.now)).collect();
+        let places: Vec<_> = (0..checked.limit).map(|_| checked.lanes.enter(&checked.route, no_newcomer, checked.now)).collect();
         prop_assert!(places.iter().all(|entry| matches!(entry, Entry::Enter(_))));
-        prop_assert!(matches!(checked.lanes.enter(&checked.route, checked.now), Entry::Wait(_)));
+        prop_assert!(matches!(checked.lanes.enter(&checked.route, no_newcomer, checked.now), Entry::Wait(_)));
     }
 }
 
@@ -238,7 +243,7 @@ const LIMIT: u32 = 3;
 fn many_threads_never_hold_more_than_the_limit_and_never_hang() {
     let now = START;
     let route = Routes::new(now).lane(0, "stressed");
-    let lanes = Lanes::new(8, now);
+    let lanes = Lanes::new(8, 8, now);
     lanes.pin(&route, LaneLimit::Threads(LIMIT));
     let (holding, served) = (AtomicU32::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -246,7 +251,7 @@ fn many_threads_never_hold_more_than_the_limit_and_never_hang() {
             let (lanes, route, holding, served) = (&lanes, &route, &holding, &served);
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    let place = match lanes.enter(route, now) {
+                    let place = match lanes.enter(route, no_newcomer, now) {
                         Entry::Enter(place) => place,
                         // Some leave, at a moment when they may have been given the place already.
                         Entry::Wait(_) if (round * 7 + thread) % 5 == 0 => continue,
@@ -270,7 +275,8 @@ fn a_route_that_turns_slow_and_fast_under_load_loses_nobody() {
     let start = START;
     let routes = Routes::new(start);
     let (route, usual) = (routes.get(0, "/flips", start), routes.get(0, "/usual", start));
-    let lanes = Lanes::new(2, start);
+    let common = routes.shared(0, b"index.php", start);
+    let lanes = Lanes::new(2, 2, start);
     // Each look at the clock is a second later: judgements come all the time, and so do limits and their end.
     let clock = Mutex::new(start);
     let tick = || {
@@ -282,13 +288,14 @@ fn a_route_that_turns_slow_and_fast_under_load_loses_nobody() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             let (lanes, route, usual, flips, tick) = (&lanes, &route, &usual, &flips, &tick);
+            let common = &common;
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    if let Entry::Enter(place) = lanes.enter(usual, tick()) {
+                    if let Entry::Enter(place) = lanes.enter(usual, || Arc::clone(common), tick()) {
                         place.finished(Duration::from_millis(5));
                     }
                     let limited = route.is_limited();
-                    let place = match lanes.enter(route, tick()) {
+                    let place = match lanes.enter(route, || Arc::clone(common), tick()) {
                         Entry::Enter(place) => place,
                         Entry::Wait(turn) => wait(turn),
                     };

@@ -97,6 +97,43 @@ fn a_long_computation_does_not_block_the_pool() {
 }
 
 #[test]
+fn ten_endless_computations_do_not_stop_the_pool() {
+    // The first ten users never get an answer. The others come half a second later.
+    let users = |now: Nanos| if now < SECONDS / 2 { 10.0 } else { 14.0 };
+    let load = Load::new(20 * SECONDS, users, |_, now| match now < SECONDS / 2 {
+        true => vec![Step::Compute(1_000 * SECONDS)],
+        false => vec![Step::Compute(MILLIS / 2)],
+    });
+    let outcome = Setup::new(scaled(4, 1024)).run(&load.then(Then::Again(20 * MILLIS)));
+    println!("{} answers, p99 {} ms", outcome.handled(), outcome.percentile(99) / MILLIS);
+    assert!(outcome.handled() > 1_000, "{}", outcome.handled());
+    assert!(outcome.percentile(99) < 50 * MILLIS, "{}", outcome.percentile(99) / MILLIS);
+    assert!(outcome.most_threads() <= 10 + 4, "{}", outcome.most_threads());
+}
+
+#[test]
+fn long_computations_alone_get_no_threads_beyond_the_usual() {
+    let load = Load::steady(30, 60 * SECONDS, simulator::computing(2_000));
+    let outcome = Setup::new(scaled(4, 1024)).run(&load);
+    assert_eq!(outcome.most_threads(), 4);
+    assert_eq!(outcome.handled(), Setup::new(Size::Fixed(4)).run(&load).handled());
+}
+
+#[test]
+fn short_and_long_computations_together_are_nearly_as_many_as_in_the_best_pool() {
+    let load = Load::steady(20, 30 * SECONDS, |random, _| match random.u32(0..400) {
+        0 => vec![Step::Compute(3 * SECONDS)],
+        _ => vec![Step::Compute(5 * MILLIS)],
+    });
+    let load = load.then(Then::Again(50 * MILLIS));
+    let outcome = Setup::new(scaled(4, 1024)).run(&load);
+    println!("p95 {} ms, {} threads", outcome.percentile(95) / MILLIS, outcome.most_threads());
+    assert!(outcome.percentile(95) < 500 * MILLIS);
+    assert!(outcome.most_threads() <= 20 + 4);
+    assert_best(&outcome, &load);
+}
+
+#[test]
 fn a_load_that_both_computes_and_waits_gets_what_fills_the_cpu() {
     for (compute, sleep) in [(2, 20), (1, 5), (5, 100)] {
         let load = Load::steady(90, 10 * SECONDS, move |random, _| {

@@ -81,7 +81,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 fn anything() -> impl Strategy<Value = Observation> {
-    let waits = (any::<u32>(), duration(), any::<u64>());
+    let waits = ([any::<u32>(), any::<u32>(), any::<u32>()], duration(), any::<u64>());
     let cpu = (any::<f32>(), any::<u16>());
     (duration(), waits, threads(any::<u16>()), duration(), cpu, memory(any::<u64>())).prop_map(
         |(now, waits, threads, boot_time, cpu, memory)| {
@@ -91,7 +91,8 @@ fn anything() -> impl Strategy<Value = Observation> {
 }
 
 fn plausible() -> impl Strategy<Value = Observation> {
-    let waits = (prop_oneof![Just(0), 0..300u32], (0..20u64).prop_map(Duration::from_millis), 0..100_000u64);
+    let few = || prop_oneof![Just(0), 0..300u32];
+    let waits = ([few(), few(), few()], (0..20u64).prop_map(Duration::from_millis), 0..100_000u64);
     let cpu = (0.1..64f32, 0..8u16);
     let boot_time = (0..400u64).prop_map(Duration::from_millis);
     (Just(Duration::ZERO), waits, threads(0..40u16), boot_time, cpu, memory(0..1_000u64)).prop_map(
@@ -103,23 +104,36 @@ fn plausible() -> impl Strategy<Value = Observation> {
 
 fn observation(
     now: Duration,
-    (waiting, oldest_wait, started): (u32, Duration, u64),
+    ([waiting, held_back, lanes_need], oldest_wait, started): ([u32; 3], Duration, u64),
     threads: Threads,
     boot_time: Duration,
     (cores, runnable_elsewhere): (f32, u16),
     memory: Option<Memory>,
 ) -> Observation {
-    Observation { now, waiting, oldest_wait, started, threads, boot_time, cores, runnable_elsewhere, memory }
+    Observation {
+        now,
+        waiting,
+        held_back,
+        lanes_need,
+        oldest_wait,
+        started,
+        threads,
+        boot_time,
+        cores,
+        runnable_elsewhere,
+        memory,
+    }
 }
 
 fn threads(count: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = Threads> {
-    vec(count, 6).prop_map(|counts| Threads {
+    vec(count, 7).prop_map(|counts| Threads {
         booting: counts[0],
         booting_runnable: counts[1],
         idle: counts[2],
         busy: counts[3],
         runnable: counts[4],
         stuck: counts[5],
+        slow: counts[6],
     })
 }
 

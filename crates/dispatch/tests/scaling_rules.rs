@@ -49,6 +49,38 @@ fn stuck_threads_are_no_capacity() {
 }
 
 #[test]
+fn beside_computations_that_take_far_longer_a_pool_has_as_many_threads_as_without_them() {
+    let slow = |busy, slow| Threads { busy, runnable: busy, slow, ..Threads::default() };
+    let mut scaler = scaler();
+    let Decision::Add { count: 4, reason } = scaler.decide(&stalled(0, slow(6, 6))) else { panic!() };
+    assert_eq!(reason.to_string(), "queue head waited 3.0 ms beside 6 slow requests: 6 → 10");
+    assert_eq!(scaler.decide(&stalled(1, slow(10, 6))), Decision::Keep, "four are beside the slow ones");
+    assert_eq!(scaler.threads_for_lanes(10), 6, "or the slow ones would fill those too");
+    assert_eq!(scaler.decide(&seen(2, slow(10, 10))), Decision::Keep, "nobody waits");
+}
+
+#[test]
+fn who_waits_for_a_lane_is_a_reason_to_grow_where_the_cpu_is_none_not_to() {
+    let held_back = |millis, threads| Observation {
+        held_back: 7,
+        lanes_need: 12,
+        waiting: 0,
+        ..stalled(millis, threads)
+    };
+    let blocked = Threads { busy: 3, idle: 1, slow: 3, ..Threads::default() };
+    let mut scaler = scaler();
+    let added = (0..50).find_map(|millis| match scaler.decide(&held_back(millis, blocked)) {
+        Decision::Add { count, .. } => Some(count),
+        _ => None,
+    });
+    assert!(added.is_some_and(|count| count <= 8), "{added:?}");
+    assert_eq!(scaler.threads_for_lanes(12), 12);
+
+    let computing = Threads { runnable: 3, ..blocked };
+    assert!((0..50).all(|millis| self::scaler().decide(&held_back(millis, computing)) == Decision::Keep));
+}
+
+#[test]
 fn cpus_that_other_pools_use_do_not_count() {
     let half_blocked = Threads { busy: 8, runnable: 2, ..Threads::default() };
     let mut alone = scaler();
@@ -142,6 +174,8 @@ fn seen(millis: u64, threads: Threads) -> Observation {
     Observation {
         now: ms(millis),
         waiting: 0,
+        held_back: 0,
+        lanes_need: 0,
         oldest_wait: Duration::ZERO,
         started: 0,
         threads,

@@ -27,6 +27,7 @@ struct Server {
     /// The one under test, and one that is fast beside it.
     route: Arc<Route>,
     usual: Arc<Route>,
+    common: Arc<Route>,
     /// Milliseconds.
     clock: AtomicU64,
     /// Held until a request is in its lane or on the queue, since those that come at the same moment have no order.
@@ -49,9 +50,10 @@ impl Server {
         let start = Duration::from_secs(1_000);
         let routes = Routes::new(start);
         let server = Self {
-            lanes: Lanes::new(6, start),
+            lanes: Lanes::new(6, 6, start),
             route: routes.lane(0, "ordered"),
             usual: routes.lane(0, "usual"),
+            common: routes.shared(0, b"index.php", start),
             clock: AtomicU64::new(start.as_millis() as u64),
             arrivals: Mutex::default(),
             queue: Mutex::new(Vec::new()),
@@ -62,6 +64,10 @@ impl Server {
 
     fn after(&self, milliseconds: u64) -> Duration {
         Duration::from_millis(self.clock.fetch_add(milliseconds, Ordering::Relaxed) + milliseconds)
+    }
+
+    fn enter(&self, route: &Arc<Route>, milliseconds: u64) -> Entry {
+        self.lanes.enter(route, || Arc::clone(&self.common), self.after(milliseconds))
     }
 
     fn is_slow(&self) -> bool {
@@ -121,7 +127,7 @@ impl Io<'_> {
     fn arrive(&mut self) {
         let mut arrivals = hold(&self.server.arrivals);
         let number = arrivals.next(self.server.route.is_limited());
-        match self.server.lanes.enter(&self.server.route, self.server.after(0)) {
+        match self.server.enter(&self.server.route, 0) {
             Entry::Enter(place) => {
                 self.server.queue(number, &place);
                 self.running.push(place);
@@ -172,7 +178,7 @@ impl Io<'_> {
     }
 
     fn fast(&self) {
-        if let Entry::Enter(place) = self.server.lanes.enter(&self.server.usual, self.server.after(10)) {
+        if let Entry::Enter(place) = self.server.enter(&self.server.usual, 10) {
             place.finished(Duration::from_millis(5));
         }
     }

@@ -8,7 +8,7 @@ use regent_dispatch::routes::{Route, RouteCache};
 use regent_metrics::{Recorder, Request, RouteId};
 use regent_wire::{MAX_SLOTS_PER_IO, Timing, clock};
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,11 +43,23 @@ pub(crate) struct GateBounds {
     pub deadline: Option<Duration>,
 }
 
+/// What a request is for.
+pub(crate) struct Aim<'a> {
+    pub pool: usize,
+    /// As in the request line.
+    pub path: &'a str,
+    /// What runs, whatever the path: [`Target::code`](crate::target::Target::code).
+    pub code: &'a [u8],
+    pub lane: Option<&'a LaneChoice>,
+}
+
 /// A request, from its head to the last byte of its answer. The last owner's drop is its end.
 pub(crate) struct Passage {
     gate: Rc<Gate>,
     pool: usize,
     route: Arc<Route>,
+    /// What it counts as besides, since its route was new.
+    newcomer_of: OnceCell<Arc<Route>>,
     id: RouteId,
     /// The first byte of its head.
     arrival: Duration,
@@ -93,26 +105,22 @@ impl Gate {
         })
     }
 
-    /// A request has come for a pool. `path` as in the request line; `head_time`: from the first byte of its head to the
-    /// last.
+    /// A request has come. `head_time`: from the first byte of its head to the last.
     pub fn arrive(
         self: &Rc<Self>,
-        pool: usize,
-        path: &str,
-        lane: Option<&LaneChoice>,
+        aim: Aim<'_>,
         deadline: Option<Duration>,
         head_time: Duration,
     ) -> Rc<Passage> {
         let now = clock::now();
-        let route = match lane {
-            Some(LaneChoice::Named(name)) => self.pools.routes.lane(pool as u16, name),
-            _ => self.routes.borrow_mut().get(pool as u16, path, now),
-        };
+        let Aim { pool, lane, .. } = aim;
+        let route = self.route(&aim, now);
         Rc::new(Passage {
             gate: Rc::clone(self),
             pool,
             id: self.id(&route),
             route,
+            newcomer_of: OnceCell::new(),
             arrival: now.saturating_sub(head_time),
             ready: Cell::new(now),
             deadline: deadline.or(self.bounds.deadline),
@@ -127,6 +135,15 @@ impl Gate {
     pub fn tick(&self) {
         let now = clock::now();
         self.pools.iter().for_each(|pool| pool.lanes.tick(now));
+    }
+
+    fn route(&self, aim: &Aim<'_>, now: Duration) -> Arc<Route> {
+        let pool = aim.pool as u16;
+        if let Some(LaneChoice::Named(name)) = aim.lane {
+            return self.pools.routes.lane(pool, name);
+        }
+        let route = self.routes.borrow_mut().get(pool, aim.path, now);
+        if route.is_overflow() { self.pools.routes.shared(pool, aim.code, now) } else { route }
     }
 
     fn id(&self, route: &Arc<Route>) -> RouteId {
@@ -201,13 +218,15 @@ impl Passage {
         }
     }
 
-    /// Asks for a place among the threads, for which only a request of a slow route has to wait.
-    pub fn enter(&self) -> Entering {
+    /// Asks for a place among the threads, for which only a request of a slow or new route has to wait. `code` as in its
+    /// [`Aim`].
+    pub fn enter(&self, code: &[u8]) -> Entering {
         let (lanes, now) = (&self.of_pool().lanes, self.ready.get());
+        let common = || self.gate.pools.routes.shared(self.pool as u16, code, now);
         if self.has_no_lane {
             return Entering::Entered(lanes.let_past(&self.route, now));
         }
-        let turn = match lanes.enter(&self.route, now) {
+        let turn = match lanes.enter(&self.route, common, now) {
             Entry::Enter(place) => return Entering::Entered(place),
             Entry::Wait(turn) => turn,
         };
@@ -222,6 +241,14 @@ impl Passage {
             Some((left, shed)) => Entering::Waiting(Box::pin(async move {
                 tokio::time::timeout(left, turn).await.map_err(|_| shed)
             })),
+        }
+    }
+
+    /// It has its place.
+    pub fn entered(&self, place: &Place) {
+        if let Some(common) = place.newcomer_of() {
+            // It has one place only.
+            let _ = self.newcomer_of.set(Arc::clone(common));
         }
     }
 
@@ -253,6 +280,7 @@ impl Passage {
     /// The engine has ended the response.
     pub fn executed(&self, timing: Timing) {
         self.route.record(timing.execution);
+        self.newcomer_of.get().into_iter().for_each(|common| common.record(timing.execution));
         self.timing.set(Some(timing));
     }
 
@@ -340,6 +368,7 @@ mod tests {
     use std::time::Instant;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const AIM: Aim<'static> = Aim { pool: 0, path: "/", code: b"/index.php", lane: None };
 
     /// A pool with a lane of one thread.
     fn gate(max_queue: Option<u32>) -> Rc<Gate> {
@@ -360,13 +389,13 @@ mod tests {
     /// What becomes of so many requests of the lane that come after one that has its place.
     fn refused_of(gate: &Rc<Gate>, requests: usize) -> usize {
         let lane = LaneChoice::Named("reports".into());
-        let arrive = || gate.arrive(0, "/", Some(&lane), None, Duration::ZERO);
+        let arrive = || gate.arrive(Aim { lane: Some(&lane), ..AIM }, None, Duration::ZERO);
         let first = arrive();
-        let Entering::Entered(_place) = first.enter() else { panic!("nobody is there") };
+        let Entering::Entered(_place) = first.enter(AIM.code) else { panic!("nobody is there") };
         let passages: Vec<_> = (0..requests).map(|_| arrive()).collect();
         let mut turns: Vec<_> = passages
             .iter()
-            .map(|passage| match passage.enter() {
+            .map(|passage| match passage.enter(AIM.code) {
                 Entering::Waiting(turn) => turn,
                 Entering::Entered(_) => panic!("the lane has one place"),
             })
@@ -392,7 +421,7 @@ mod tests {
 
     /// How much longer a request may wait whose head took so long.
     fn patience(head_time: Duration) -> Duration {
-        let passage = gate(None).arrive(0, "/", None, Some(10 * SECOND), head_time);
+        let passage = gate(None).arrive(AIM, Some(10 * SECOND), head_time);
         let (left, shed) = passage.patience().expect("it has a deadline");
         assert_eq!(shed.reason, Reason::Deadline);
         left

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Script, Streamed, plain};
 use crate::engine_log::Origin;
-use crate::gate::{Entering, Gate, Passage, Shed};
+use crate::gate::{Aim, Entering, Gate, Passage, Shed};
 use crate::kind::EngineKind;
 use crate::link::{Link, Refused, Submitted};
 use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
@@ -77,7 +77,8 @@ impl Gateway {
         let path = arrived.exchange.original_uri.path();
         let delivery = target.delivery();
         let lane = delivery.lane.as_deref();
-        let passage = self.gate.arrive(target.pool(), path, lane, delivery.deadline, arrived.head_time);
+        let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
+        let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
         let response = match self.answer(&arrived, target, body, received, &passage).await {
             Ok(response) => response,
             Err(failure) => self.failure(&failure, &passage),
@@ -117,11 +118,15 @@ impl Gateway {
         if prefix.complete && target.is_answered_here(exchange) {
             return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }
-        let place = match passage.enter() {
+        let place = match passage.enter(target.code()) {
             Entering::Entered(place) => place,
-            Entering::Waiting(turn) => turn.await.map_err(Failure::Shed)?,
+            Entering::Waiting(turn) => {
+                self.link.note_held_back();
+                turn.await.map_err(Failure::Shed)?
+            }
         };
         is_served(passage)?;
+        passage.entered(&place);
         passage.admit(|| self.link.queue(passage.pool())).map_err(Failure::Shed)?;
         let submitted = self.link.acquire(length, head)?;
         queue(&submitted, &prefix, place, passage)?;

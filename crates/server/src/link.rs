@@ -209,6 +209,11 @@ impl Link {
         }
     }
 
+    /// A request has to wait for its lane: more threads may help it.
+    pub fn note_held_back(&self) {
+        self.pressure.note(|| true);
+    }
+
     /// Whether a request waits in the pool and no thread is about to take it.
     fn is_waiting(&self, pool: usize) -> bool {
         let current = self.current();

@@ -72,6 +72,11 @@ impl Target for Call<'_> {
         &self.target.delivery
     }
 
+    /// Each service has a pool of its own.
+    fn code(&self) -> &[u8] {
+        b""
+    }
+
     /// The path belongs to the module's routes as a whole: no part of it is the name of a script.
     fn write(&self, head: &mut HeadBuilder, exchange: &Exchange) {
         head.known(keys::SCRIPT_NAME, b"");

@@ -47,7 +47,7 @@ impl Pools {
         let routes = Arc::new(Routes::new(now));
         let bounds = Bounds { max_queue: rules.max_queue, max_wait: rules.max_wait_time };
         let pools = plans.iter().enumerate().map(|(index, plan)| {
-            let lanes = Lanes::new(u32::from(plan.most), now);
+            let lanes = Lanes::new(u32::from(plan.most), u32::from(plan.least), now);
             for lane in &rules.lanes {
                 lanes.pin(&routes.lane(index as u16, &lane.name), limit(lane.bound));
             }

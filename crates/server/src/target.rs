@@ -14,6 +14,9 @@ pub(crate) trait Target {
 
     fn delivery(&self) -> &Delivery;
 
+    /// What runs, as far as that tells requests to the pool apart before a path is known. Not the client's choice.
+    fn code(&self) -> &[u8];
+
     /// Writes the variables that say what is to run.
     fn write(&self, head: &mut HeadBuilder, exchange: &Exchange);
 
@@ -46,6 +49,10 @@ impl Target for PhpTarget {
 
     fn delivery(&self) -> &Delivery {
         &self.delivery
+    }
+
+    fn code(&self) -> &[u8] {
+        self.script_filename().as_os_str().as_bytes()
     }
 
     fn write(&self, head: &mut HeadBuilder, _: &Exchange) {

@@ -1,10 +1,11 @@
 //! Who has places, and who waits for one. One lock protects all lines of a pool: only limited routes take it. Places
 //! are given, and those who wait for them woken, with the lock: in the order of the line, whichever thread does it.
 
-use super::{Entry, LaneFigures, LaneLimit, Place, Shared, Turn};
+use super::{Demand, Entry, LaneFigures, LaneLimit, Place, Shared, Turn};
 use crate::routes::Route;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A line with fewer entries is not worth cleaning.
@@ -16,7 +17,8 @@ const MOST_UNKNOWN: u32 = 4;
 /// How many places slow routes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    most: u32,
+    /// Threads that the pool has.
+    threads: u32,
     /// Each of them, when there are several.
     each: u32,
     /// All of them.
@@ -26,6 +28,8 @@ pub(super) struct Limits {
 /// All limited routes of a pool.
 #[derive(Debug)]
 pub(super) struct Lines {
+    /// Threads of the pool at its largest size.
+    most: u32,
     limits: Limits,
     lanes: Vec<Lane>,
     /// Requests that had to wait so far: the order of arrival over all lanes.
@@ -36,7 +40,11 @@ pub(super) struct Lines {
 struct Lane {
     route: Arc<Route>,
     pinned: Option<LaneLimit>,
+    /// The route is new: nothing is known of it but what it has in common with other new ones.
+    newcomer_of: Option<Arc<Route>>,
     line: VecDeque<Waiting>,
+    /// The line is cleaned of those who have left when it is as long as this.
+    clean_at: usize,
     /// The first of the line has got its place and is not on the pool's queue yet. The next one follows when it is: on
     /// another I/O thread it could overtake otherwise.
     is_moving: bool,
@@ -49,27 +57,29 @@ struct Lane {
 #[derive(Debug)]
 struct Waiting {
     arrival: u64,
+    since: Duration,
     turn: oneshot::Sender<Place>,
 }
 
 impl Limits {
     /// With fast routes beside the slow ones, which have held so many threads on average.
-    pub fn protecting(most: u32, fast_load: f64) -> Self {
+    pub fn protecting(threads: u32, fast_load: f64) -> Self {
         let needed = (fast_load + 2.0 * fast_load.sqrt()).ceil() as u32;
-        let reserve = needed.max((most / 4).clamp(1, MOST_UNKNOWN)).min(most / 2);
-        Self { most, each: (most / 2).max(1), together: (most - reserve).max(1) }
+        let reserve = needed.max((threads / 4).clamp(1, MOST_UNKNOWN)).min(threads / 2);
+        Self { threads, each: (threads / 2).max(1), together: (threads - reserve).max(1) }
     }
 
     /// With slow routes alone.
-    pub fn whole(most: u32) -> Self {
-        let all = most.max(1);
-        Self { most, each: all, together: all }
+    pub fn whole(threads: u32) -> Self {
+        let all = threads.max(1);
+        Self { threads, each: all, together: all }
     }
 }
 
 impl Lines {
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, lanes: Vec::new(), arrivals: 0 }
+    /// `most`: threads of the pool at its largest size.
+    pub fn new(most: u32, limits: Limits) -> Self {
+        Self { most, limits, lanes: Vec::new(), arrivals: 0 }
     }
 
     pub fn set_limits(&mut self, limits: Limits) {
@@ -82,13 +92,21 @@ impl Lines {
 
     /// The route has become slow.
     pub fn open(&mut self, route: &Arc<Route>) {
-        self.lane(route);
+        self.lane(route).newcomer_of = None;
     }
 
-    /// The route is no longer slow: all that wait are let in, in their order, before any that come now.
+    /// The route is new, as others that have this in common with it.
+    pub fn open_to_newcomer(&mut self, route: &Arc<Route>, common: &Arc<Route>) {
+        if self.find(route).is_none() {
+            self.lane(route).newcomer_of = Some(Arc::clone(common));
+        }
+    }
+
+    /// The route is no longer slow or new: all that wait are let in, in their order, before any that come now.
     pub fn close(&mut self, route: &Arc<Route>) {
-        if let Some(lane) = self.find(route) {
+        if let Some(lane) = self.find(route).filter(|lane| lane.pinned.is_none()) {
             lane.is_closing = true;
+            lane.newcomer_of = None;
         }
     }
 
@@ -100,19 +118,17 @@ impl Lines {
     }
 
     /// A request of a limited route comes.
-    pub fn join(&mut self, route: &Arc<Route>, shared: &Arc<Shared>) -> Entry {
-        let (slow, limits, arrival) = (self.slow_inside(), self.limits, self.arrivals + 1);
+    pub fn join(&mut self, route: &Arc<Route>, now: Duration, shared: &Arc<Shared>) -> Entry {
+        let (slow, most, limits, arrival) = (self.slow_inside(), self.most, self.limits, self.arrivals + 1);
         // It was limited a moment ago, and is no longer.
         let Some(lane) = self.find(route) else {
-            route.let_in();
-            return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
+            return Entry::Enter(Place::new(Arc::clone(route), None, Arc::clone(shared)));
         };
         lane.skip_gone();
-        if lane.line.is_empty() && lane.has_room(limits, slow) {
-            route.let_in();
-            return Entry::Enter(Place::new(Arc::clone(route), Arc::clone(shared)));
+        if lane.line.is_empty() && lane.has_room(limits, most, slow) {
+            return Entry::Enter(Place::new(Arc::clone(route), lane.common(), Arc::clone(shared)));
         }
-        let turn = lane.append(arrival, shared);
+        let turn = lane.append(arrival, now, shared);
         self.arrivals = arrival;
         Entry::Wait(turn)
     }
@@ -128,9 +144,41 @@ impl Lines {
         returned
     }
 
+    /// Those of new routes are together under the name that these have in common.
     pub fn figures(&self) -> Vec<LaneFigures> {
         let slow = self.slow_inside();
-        self.lanes.iter().map(|lane| lane.figures(self.limits, slow)).collect()
+        let mut figures: Vec<LaneFigures> = Vec::new();
+        for lane in self.lanes.iter().filter(|lane| lane.newcomer_of.is_none() || lane.waiting() > 0) {
+            let more = lane.figures(self.limits, self.most, slow);
+            match figures.iter_mut().find(|known| known.route.name() == more.route.name()) {
+                Some(known) => known.add(&more),
+                None => figures.push(more),
+            }
+        }
+        figures
+    }
+
+    /// What the pool lacks for those who wait. Not for pinned lanes: those get no more whatever the pool has.
+    pub fn demand(&self) -> Demand {
+        let lanes = || self.lanes.iter().filter(|lane| lane.pinned.is_none());
+        let held_back = || lanes().filter(|lane| lane.waiting() > 0);
+        let waiting: u32 = held_back().map(Lane::waiting).sum();
+        if waiting == 0 {
+            return Demand::default();
+        }
+        let reserve = self.limits.threads.saturating_sub(self.limits.together);
+        let largest = held_back().map(|lane| lane.route.inside() + lane.waiting()).max().unwrap_or(0);
+        let several = lanes().filter(|lane| lane.route.inside() + lane.waiting() > 0).count() > 1;
+        Demand {
+            waiting,
+            since: held_back().filter_map(|lane| Some(lane.line.front()?.since)).min(),
+            threads: (self.slow_inside() + waiting + reserve).max(if several { 2 * largest } else { 0 }),
+        }
+    }
+
+    /// Requests of slow routes that run.
+    pub fn slow_running(&self) -> u32 {
+        self.lanes.iter().filter(|lane| lane.is_slow()).map(|lane| lane.route.running()).sum()
     }
 
     fn find(&mut self, route: &Arc<Route>) -> Option<&mut Lane> {
@@ -151,17 +199,17 @@ impl Lines {
 
     fn next_lane(&mut self) -> Option<&mut Lane> {
         let slow = self.slow_inside();
-        let limits = self.limits;
+        let (most, limits) = (self.most, self.limits);
         self.lanes.iter_mut().for_each(Lane::skip_gone);
         self.lanes
             .iter_mut()
-            .filter(|lane| lane.has_room(limits, slow))
-            .filter_map(|lane| Some(((lane.route.inside(), lane.line.front()?.arrival), lane)))
+            .filter(|lane| lane.has_room(limits, most, slow))
+            .filter_map(|lane| Some(((lane.inside_together(), lane.line.front()?.arrival), lane)))
             .min_by_key(|(order, _)| *order)
             .map(|(_, lane)| lane)
     }
 
-    /// Requests of all slow routes.
+    /// Requests of all slow routes, and of new ones that are no better until more is known of them.
     fn slow_inside(&self) -> u32 {
         self.lanes.iter().filter(|lane| lane.is_slow()).map(|lane| lane.route.inside()).sum()
     }
@@ -172,7 +220,9 @@ impl Lane {
         Self {
             route: Arc::clone(route),
             pinned: None,
+            newcomer_of: None,
             line: VecDeque::new(),
+            clean_at: CLEAN_FROM,
             is_moving: false,
             is_closing: false,
         }
@@ -180,12 +230,19 @@ impl Lane {
 
     /// Whether it counts in what slow routes have together.
     fn is_slow(&self) -> bool {
-        self.pinned.is_none() && !self.is_closing
+        self.pinned.is_none() && !self.is_closing && !self.is_promising()
+    }
+
+    /// Whether the route is new, and new routes of its kind are as a rule not slow.
+    fn is_promising(&self) -> bool {
+        self.newcomer_of.as_ref().is_some_and(|common| common.is_known() && !common.is_limited())
     }
 
     /// Whether it is still needed. If not, its route is limited no more.
     fn stays(&self) -> bool {
-        let stays = !self.is_closing || self.is_moving || !self.line.is_empty();
+        let is_used = self.is_moving || !self.line.is_empty();
+        let is_new = self.newcomer_of.is_some();
+        let stays = is_used || if is_new { self.route.inside() > 0 } else { !self.is_closing };
         if !stays {
             self.route.set_unlimited();
         }
@@ -193,27 +250,42 @@ impl Lane {
     }
 
     /// `slow`: places that all slow routes have.
-    fn limit(&self, limits: Limits, slow: u32) -> u32 {
-        let is_alone = slow <= self.route.inside();
+    fn limit(&self, limits: Limits, most: u32, slow: u32) -> u32 {
+        let is_alone = slow <= self.route.inside() || self.is_promising();
         let unpinned = if is_alone { limits.together } else { limits.each };
-        self.pinned.map_or(unpinned, |limit| limit.places(limits.most))
+        self.pinned.map_or(unpinned, |limit| limit.places(most))
     }
 
-    fn has_room(&self, limits: Limits, slow: u32) -> bool {
+    fn has_room(&self, limits: Limits, most: u32, slow: u32) -> bool {
         let is_within = || {
-            self.route.inside() < self.limit(limits, slow)
-                && (self.pinned.is_some() || slow < limits.together)
+            self.route.inside() < self.limit(limits, most, slow)
+                && (!self.is_slow() || slow < limits.together)
         };
         !self.is_moving && (self.is_closing || is_within())
     }
 
-    fn append(&mut self, arrival: u64, shared: &Arc<Shared>) -> Turn {
+    /// What a place of it counts as besides. The route that new ones have in common may be new itself.
+    fn common(&self) -> Option<Arc<Route>> {
+        self.newcomer_of.clone().filter(|common| !Arc::ptr_eq(common, &self.route))
+    }
+
+    /// Places of the route, and of those that are new with it.
+    fn inside_together(&self) -> u32 {
+        self.route.inside().max(self.newcomer_of.as_ref().map_or(0, |common| common.newcomers()))
+    }
+
+    fn waiting(&self) -> u32 {
+        self.route.held_back()
+    }
+
+    fn append(&mut self, arrival: u64, now: Duration, shared: &Arc<Shared>) -> Turn {
         // Those who left from the middle of a line that does not move.
-        if self.line.len() >= CLEAN_FROM && self.line.len() / 2 > self.route.held_back() as usize {
+        if self.line.len() >= self.clean_at {
             self.line.retain(|waiting| !waiting.turn.is_closed());
+            self.clean_at = CLEAN_FROM.max(2 * self.line.len());
         }
         let (turn, place) = oneshot::channel();
-        self.line.push_back(Waiting { arrival, turn });
+        self.line.push_back(Waiting { arrival, since: now, turn });
         Turn::new(place, Arc::clone(&self.route), Arc::clone(shared))
     }
 
@@ -226,20 +298,28 @@ impl Lane {
     /// Gives a place to the first of the line. Returns it if the request left at this very moment.
     fn let_next_in(&mut self, shared: &Arc<Shared>) -> Option<Place> {
         let next = self.line.pop_front()?;
-        self.route.let_in();
-        let place = Place::from_line(Arc::clone(&self.route), Arc::clone(shared));
+        let place = Place::from_line(Arc::clone(&self.route), self.common(), Arc::clone(shared));
         let returned = next.turn.send(place).err();
         self.is_moving = returned.is_none();
         returned.inspect(Place::leave_line)
     }
 
-    fn figures(&self, limits: Limits, slow: u32) -> LaneFigures {
+    fn figures(&self, limits: Limits, most: u32, slow: u32) -> LaneFigures {
         LaneFigures {
-            route: Arc::clone(&self.route),
-            limit: self.limit(limits, slow),
+            route: Arc::clone(self.newcomer_of.as_ref().unwrap_or(&self.route)),
+            limit: self.limit(limits, most, slow),
             inside: self.route.inside(),
-            waiting: self.route.held_back(),
+            waiting: self.waiting(),
         }
+    }
+}
+
+impl LaneFigures {
+    /// Of two lanes of one name.
+    fn add(&mut self, other: &Self) {
+        self.limit = self.limit.max(other.limit);
+        self.inside += other.inside;
+        self.waiting += other.waiting;
     }
 }
 

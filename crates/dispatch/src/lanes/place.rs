@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 /// the request.
 pub struct Place {
     route: Arc<Route>,
+    /// What a new route counts as besides.
+    newcomer_of: Option<Arc<Route>>,
     shared: Arc<Shared>,
     start: Cell<Option<Start>>,
     /// Its line waits until the request is on the queue.
@@ -37,14 +39,16 @@ struct HeldBack {
 }
 
 impl Place {
-    /// Of a request that was [let in](Route::let_in).
-    pub(super) fn new(route: Arc<Route>, shared: Arc<Shared>) -> Self {
-        Self { route, shared, start: Cell::new(None), holds_line: Cell::new(false) }
+    /// Lets a request in.
+    pub(super) fn new(route: Arc<Route>, newcomer_of: Option<Arc<Route>>, shared: Arc<Shared>) -> Self {
+        route.let_in();
+        newcomer_of.iter().for_each(|common| common.let_newcomer_in());
+        Self { route, newcomer_of, shared, start: Cell::new(None), holds_line: Cell::new(false) }
     }
 
-    /// Of one that was the first of its line.
-    pub(super) fn from_line(route: Arc<Route>, shared: Arc<Shared>) -> Self {
-        let place = Self::new(route, shared);
+    /// Lets the first of its line in.
+    pub(super) fn from_line(route: Arc<Route>, newcomer_of: Option<Arc<Route>>, shared: Arc<Shared>) -> Self {
+        let place = Self::new(route, newcomer_of, shared);
         place.holds_line.set(true);
         place
     }
@@ -56,6 +60,11 @@ impl Place {
 
     pub fn route(&self) -> &Arc<Route> {
         &self.route
+    }
+
+    /// What the request counts as besides its route, since that is new.
+    pub fn newcomer_of(&self) -> Option<&Arc<Route>> {
+        self.newcomer_of.as_ref()
     }
 
     /// The request is on the pool's queue. Tell it at once: the next of its line goes there only after it, so that
@@ -71,13 +80,16 @@ impl Place {
     pub fn started(&self, now: Duration) {
         self.queued();
         if self.start.get().is_none() {
-            self.start.set(Some(self.route.begin(now)));
+            let start = self.route.begin(now);
+            self.newcomer_of.iter().for_each(|common| common.begin_at(start));
+            self.start.set(Some(start));
         }
     }
 
     /// The request has ended after so long in PHP. Its place is free, and the route's service time known better.
     pub fn finished(self, execution: Duration) {
         self.route.record(execution);
+        self.newcomer_of.iter().for_each(|common| common.record(execution));
     }
 }
 
@@ -85,8 +97,10 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(start) = self.start.take() {
             self.route.end(start);
+            self.newcomer_of.iter().for_each(|common| common.end(start));
         }
         self.route.let_out();
+        self.newcomer_of.iter().for_each(|common| common.let_newcomer_out());
         if self.holds_line.get() {
             self.shared.moved(&self.route);
         } else if self.route.is_limited() {

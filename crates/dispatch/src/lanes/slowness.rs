@@ -58,6 +58,8 @@ struct Watched {
 pub(super) enum Change {
     Slow,
     Fast,
+    /// It was new, and has shown that it is not slow.
+    Known,
 }
 
 impl Watch {
@@ -80,7 +82,7 @@ impl Watch {
         self.routes.retain(|watched| !Arc::ptr_eq(&watched.route, route));
     }
 
-    /// Looks at all routes, and tells of those that have become slow or fast. A route that the table no longer has
+    /// Looks at all routes, and tells of those that have become slow or fast, or known. A route that the table no longer has
     /// becomes fast and is forgotten.
     pub fn judge(&mut self, now: Duration, mut tell: impl FnMut(&Arc<Route>, Change)) {
         let kept = (-now.saturating_sub(self.judged).as_secs_f64() / MEMORY.as_secs_f64()).exp();
@@ -94,6 +96,14 @@ impl Watch {
             }
         }
         self.routes.retain(|watched| !watched.route.is_retired());
+    }
+
+    /// What the shortest of the requests that wait on the pool's queue will take, by their routes' means; none, if nothing
+    /// is known of one. `None` if nobody waits there.
+    pub fn shortest_queued(&self, now: Duration) -> Option<Duration> {
+        let queued = self.routes.iter().filter(|watched| watched.route.queued() > 0);
+        let mean = |watched: &Watched| watched.with_running(now).map_or(0.0, |time| time.mean);
+        queued.map(mean).min_by(f64::total_cmp).map(Duration::from_secs_f64)
     }
 
     /// How many threads the requests of fast routes have held on average, of late.
@@ -126,9 +136,11 @@ impl Watched {
     fn judge(&mut self, now: Duration, typical: f64) -> Option<Change> {
         let was_slow = self.slow_until.is_some();
         self.slow_until = self.slow_until(now, typical);
+        let was_new = self.seen.count > 0 && self.route.set_known();
         match (was_slow, self.slow_until.is_some()) {
             (false, true) => Some(Change::Slow),
             (true, false) => Some(Change::Fast),
+            (false, false) if was_new => Some(Change::Known),
             _ => None,
         }
     }
@@ -199,7 +211,11 @@ mod tests {
         fn after(&mut self, time: Duration) -> Vec<(String, Change)> {
             self.now += time;
             let mut changes = Vec::new();
-            self.watch.judge(self.now, |route, change| changes.push((route.name().to_owned(), change)));
+            self.watch.judge(self.now, |route, change| {
+                if change != Change::Known {
+                    changes.push((route.name().to_owned(), change));
+                }
+            });
             changes.sort_by(|a, b| a.0.cmp(&b.0));
             changes
         }
@@ -226,6 +242,38 @@ mod tests {
         pool.record("/below-four-times", 1, ms(399));
         pool.record("/slow", 1, ms(400));
         assert_eq!(pool.after(ms(20)), [slow("/slow")]);
+    }
+
+    #[test]
+    fn a_route_is_known_when_a_request_has_ended() {
+        let mut pool = Pool::new();
+        pool.record("/fast", 100, ms(5));
+        let new = pool.route("/new");
+        let start = new.begin(pool.now);
+        pool.after(ms(20));
+        assert!(pool.route("/fast").is_known() && !new.is_known(), "it still runs");
+        new.end(start);
+        pool.record("/new", 1, ms(25));
+        let mut changes = Vec::new();
+        pool.watch.judge(pool.now, |route, change| changes.push((route.name().to_owned(), change)));
+        assert_eq!(changes, [("/new".to_owned(), Change::Known)]);
+        assert!(new.is_known());
+    }
+
+    #[test]
+    fn what_waits_shortest_is_known_by_its_route() {
+        let mut pool = Pool::new();
+        let shortest = |pool: &Pool| pool.watch.shortest_queued(pool.now);
+        pool.record("/fast", 100, ms(5));
+        pool.record("/slow", 10, ms(500));
+        pool.after(ms(20));
+        assert_eq!(shortest(&pool), None);
+        pool.route("/slow").let_in();
+        assert!(shortest(&pool).is_some_and(|time| time.abs_diff(ms(500)) < ms(1)));
+        pool.route("/fast").let_in();
+        assert!(shortest(&pool).is_some_and(|time| time.abs_diff(ms(5)) < ms(1)));
+        pool.route("/new").let_in();
+        assert_eq!(shortest(&pool), Some(Duration::ZERO));
     }
 
     #[test]

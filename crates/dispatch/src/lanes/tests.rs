@@ -20,7 +20,7 @@ fn ms(value: u64) -> Duration {
 impl Pool {
     fn new(most: u32) -> Self {
         let now = START;
-        Self { now, routes: Routes::new(now), lanes: Lanes::new(most, now) }
+        Self { now, routes: Routes::new(now), lanes: Lanes::new(most, most, now) }
     }
 
     /// With fast requests, and a route that is slow already.
@@ -48,7 +48,8 @@ impl Pool {
     }
 
     fn enter(&self, path: &str) -> Entry {
-        self.lanes.enter(&self.route(path), self.now)
+        let common = || self.routes.shared(0, b"index.php", self.now);
+        self.lanes.enter(&self.route(path), common, self.now)
     }
 
     fn pass(&mut self, time: Duration) {
@@ -167,10 +168,10 @@ fn the_limit_follows_the_pool() {
     let pool = Pool::with_slow(8, "/slow");
     let mut places = pool.fill("/slow", 6);
     let mut turns: Vec<_> = (0..4).map(|_| waits(pool.enter("/slow"))).collect();
-    pool.lanes.set_most(12, pool.now);
+    pool.lanes.set_threads(12, pool.now);
     places.extend(turns.iter_mut().filter_map(poll));
     assert_eq!(places.len(), 9);
-    pool.lanes.set_most(2, pool.now);
+    pool.lanes.set_threads(2, pool.now);
     (0..8).for_each(|_| drop(places.pop()));
     assert!(poll(&mut turns[3]).is_none(), "one is inside still");
     places.pop();
@@ -201,7 +202,7 @@ fn a_pinned_lane_is_limited_whatever_it_takes() {
     let pool = Pool::new(8);
     let reports = pool.routes.lane(0, "reports");
     pool.lanes.pin(&reports, LaneLimit::Threads(2));
-    let enter = || pool.lanes.enter(&reports, pool.now);
+    let enter = || pool.lanes.enter(&reports, || unreachable!("it is limited"), pool.now);
     let places = [entered(enter()), entered(enter())];
     let mut turn = waits(enter());
     pool.lanes.pin(&reports, LaneLimit::Share(50));

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Names that clients can make, over all pools. Each costs about 300 bytes here, and labels in the metrics.
 pub const MAX_ROUTES: usize = 512;
+/// Scripts whose new routes have a history of their own; a site of more has them in one.
+const MAX_SCRIPTS: usize = 256;
 /// A name that was not seen for so long makes room for another when the table is full.
 const UNSEEN: Duration = Duration::from_secs(60);
 /// Looking for such names takes a while; a flood of new names must not make it the server's work.
@@ -25,13 +27,15 @@ struct Table {
     pools: Vec<HashMap<RouteName, Arc<Route>>>,
     /// Of those, names that come from paths.
     from_paths: usize,
+    /// By pool and script.
+    shared: HashMap<(u16, Box<[u8]>), Arc<Route>>,
     swept: Duration,
 }
 
 impl Routes {
     /// `now`: what times of the routes count from.
     pub fn new(now: Duration) -> Self {
-        let table = Table { pools: Vec::new(), from_paths: 0, swept: now };
+        let table = Table { pools: Vec::new(), from_paths: 0, shared: HashMap::new(), swept: now };
         Self { epoch: now, table: RwLock::new(table) }
     }
 
@@ -52,9 +56,20 @@ impl Routes {
         known.unwrap_or_else(|| self.write().given(pool, name, Origin::Configuration, self.epoch))
     }
 
+    /// What the new routes of a script have in common, and what its requests count as when the table is full. `script`:
+    /// what tells the scripts of a pool apart; the server's choice, not the client's.
+    pub fn shared(&self, pool: u16, script: &[u8], now: Duration) -> Arc<Route> {
+        let key = (pool, Box::from(script));
+        let known = self.read().shared.get(&key).cloned();
+        let route = known.unwrap_or_else(|| self.write().find_or_share(key, self.epoch, now));
+        route.see(now);
+        route
+    }
+
     /// Every route there is now, in no particular order.
     pub fn all(&self) -> Vec<Arc<Route>> {
-        self.read().pools.iter().flat_map(HashMap::values).cloned().collect()
+        let table = self.read();
+        table.pools.iter().flat_map(HashMap::values).chain(table.shared.values()).cloned().collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -92,6 +107,19 @@ impl Table {
         self.add(Route::new(name, pool, Origin::Path, epoch))
     }
 
+    fn find_or_share(&mut self, key: (u16, Box<[u8]>), epoch: Duration, now: Duration) -> Arc<Route> {
+        let pool = key.0;
+        if self.shared.len() >= MAX_SCRIPTS && self.may_sweep(now) {
+            self.make_room(now);
+        }
+        if self.shared.len() >= MAX_SCRIPTS && !self.shared.contains_key(&key) {
+            return self.given(pool, RouteName::other(), Origin::Overflow, epoch);
+        }
+        let new = || Arc::new(Route::new(RouteName::other(), pool, Origin::Script, epoch));
+        // Another thread may have been faster.
+        Arc::clone(self.shared.entry(key).or_insert_with(new))
+    }
+
     fn given(&mut self, pool: u16, name: RouteName, origin: Origin, epoch: Duration) -> Arc<Route> {
         self.find(pool, name.as_str()).unwrap_or_else(|| self.add(Route::new(name, pool, origin, epoch)))
     }
@@ -121,6 +149,7 @@ impl Table {
             routes.retain(|_, route| keep(route, now));
             self.from_paths -= before - routes.len();
         }
+        self.shared.retain(|_, route| keep(route, now));
     }
 }
 
@@ -176,6 +205,31 @@ mod tests {
         assert_eq!(routes.get(0, &word(7), now).name(), word(7));
         assert_eq!(routes.lane(0, "reports").name(), "reports");
         assert_eq!(routes.all().len(), MAX_ROUTES + 3);
+    }
+
+    #[test]
+    fn a_script_has_one_shared_route_however_many_paths_lead_to_it() {
+        let now = START;
+        let routes = Routes::new(now);
+        let shared = |pool, script: &str| routes.shared(pool, script.as_bytes(), now);
+        assert!(Arc::ptr_eq(&shared(0, "/a/index.php"), &shared(0, "/a/index.php")));
+        assert!(!Arc::ptr_eq(&shared(0, "/a/index.php"), &shared(0, "/b/index.php")));
+        assert!(!Arc::ptr_eq(&shared(0, "/a/index.php"), &shared(1, "/a/index.php")));
+        assert_eq!((shared(1, "/a/index.php").name(), shared(1, "/a/index.php").pool()), ("other", 1));
+    }
+
+    #[test]
+    fn scripts_are_bounded_too_and_make_room() {
+        let now = START;
+        let routes = Routes::new(now);
+        let script = |number: usize, now| routes.shared(0, number.to_string().as_bytes(), now);
+        let first = script(0, now);
+        (1..MAX_SCRIPTS).for_each(|number| drop(script(number, now)));
+        assert!(Arc::ptr_eq(&script(MAX_SCRIPTS, now), &script(MAX_SCRIPTS + 1, now)));
+        assert!(Arc::ptr_eq(&script(0, now), &first));
+        let later = now + UNSEEN + SEEN_SLACK;
+        assert!(!Arc::ptr_eq(&script(MAX_SCRIPTS, later), &script(MAX_SCRIPTS + 1, later)));
+        assert!(first.is_retired());
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl CpuMeter {
         let idle = (self.room - runnable - f64::from(threads.booting_runnable)).max(0.0);
         self.idle += (idle - self.idle) * new;
         self.crowd += (runnable - self.crowd) * new;
-        if seen.waiting > 0 {
+        if seen.anybody_waits() {
             self.missed += (idle - self.missed) * new.min(AT_MOST);
         }
         self.watch_crowd(seen.now);
@@ -112,6 +112,8 @@ mod tests {
         Observation {
             now: Duration::from_millis(millis),
             waiting: 1,
+            held_back: 0,
+            lanes_need: 0,
             oldest_wait: Duration::ZERO,
             started: 0,
             threads: Threads { busy, runnable, ..Threads::default() },

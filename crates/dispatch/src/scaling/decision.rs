@@ -36,6 +36,11 @@ pub enum Cause {
         waited: Duration,
         blocked: f64,
     },
+    /// Requests wait behind others that take far longer, and the CPU is the limit.
+    BesideSlow {
+        waited: Duration,
+        slow: u32,
+    },
     /// Stalls were seen, and boots are slow.
     Reserve,
     BelowLeast,
@@ -62,6 +67,13 @@ impl fmt::Display for Cause {
                 let (ms, percent) = (waited.as_secs_f64() * 1e3, blocked * 100.0);
                 write!(f, "queue head waited {ms:.1} ms, {percent:.0} % blocked")
             }
+            Self::BesideSlow { waited, slow } => {
+                write!(
+                    f,
+                    "queue head waited {:.1} ms beside {slow} slow requests",
+                    waited.as_secs_f64() * 1e3
+                )
+            }
             Self::Reserve => f.write_str("too few in reserve after a stall"),
             Self::BelowLeast => f.write_str("below the minimum"),
             Self::AboveMost => f.write_str("above the maximum"),
@@ -80,6 +92,10 @@ mod tests {
         let cause = Cause::Stall { waited: Duration::from_micros(3_180), blocked: 0.961 };
         let reason = Reason { cause, from: 10, to: 26 };
         assert_eq!(reason.to_string(), "queue head waited 3.2 ms, 96 % blocked: 10 → 26");
+
+        let cause = Cause::BesideSlow { waited: Duration::from_millis(7), slow: 3 };
+        let reason = Reason { cause, from: 4, to: 5 };
+        assert_eq!(reason.to_string(), "queue head waited 7.0 ms beside 3 slow requests: 4 → 5");
 
         let cause = Cause::Idle { surplus: 6, since: Duration::from_secs(5) };
         assert_eq!(Reason { cause, from: 30, to: 28 }.to_string(), "6 not needed for 5s: 30 → 28");

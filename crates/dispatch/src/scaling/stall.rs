@@ -22,7 +22,7 @@ pub struct Stall {
     counted: Option<(Duration, u64)>,
     /// Requests that start in a second.
     rate: f64,
-    /// Requests in the queue.
+    /// Requests in the queue and in lanes.
     length: f64,
     /// Whether any waited at the last look.
     waited: bool,
@@ -31,7 +31,7 @@ pub struct Stall {
 impl Stall {
     pub fn observe(&mut self, seen: &Observation) {
         self.count(seen);
-        let stalled = seen.waiting > 0 && (seen.oldest_wait >= STALLED || self.length >= MISSING);
+        let stalled = seen.anybody_waits() && (seen.oldest_wait >= STALLED || self.length >= MISSING);
         self.since = stalled.then(|| self.since.unwrap_or(seen.now));
         self.last = if stalled { Some(seen.now) } else { self.last };
     }
@@ -46,7 +46,7 @@ impl Stall {
     pub fn calls_for_threads(&self, seen: &Observation) -> bool {
         self.since.is_some_and(|since| {
             let patience = (seen.boot_time / 4).min(PATIENCE);
-            self.drains_in(seen.waiting) > seen.boot_time.as_secs_f64()
+            self.drains_in(seen.all_waiting()) > seen.boot_time.as_secs_f64()
                 || seen.now.saturating_sub(since) >= patience
         })
     }
@@ -64,8 +64,8 @@ impl Stall {
             let rate = seen.started.saturating_sub(before) as f64 / elapsed.as_secs_f64();
             self.rate = self.rate * old + rate * (1.0 - old);
             let lasted = if self.waited { elapsed } else { elapsed.min(FORMED) };
-            self.length = self.length * old + f64::from(seen.waiting) * (1.0 - kept(lasted, WINDOW));
-            self.waited = seen.waiting > 0;
+            self.length = self.length * old + f64::from(seen.all_waiting()) * (1.0 - kept(lasted, WINDOW));
+            self.waited = seen.anybody_waits();
             self.counted = Some((seen.now, seen.started));
         }
     }

@@ -61,6 +61,8 @@ struct Run<'a> {
     pool: Pool<Request>,
     lanes: Lanes,
     routes: Vec<Arc<Route>>,
+    /// What new routes have in common.
+    common: Arc<Route>,
     chance: Chance,
     /// Requests that wait for their lane: kind, arrival, turn.
     held_back: Vec<(usize, Duration, Turn)>,
@@ -81,7 +83,8 @@ impl<'a> Run<'a> {
         let routes = Routes::new(pool.now());
         Self {
             load,
-            lanes: Lanes::new(THREADS, pool.now()),
+            lanes: Lanes::new(THREADS, THREADS, pool.now()),
+            common: routes.shared(0, b"index.php", pool.now()),
             routes: load.kinds.iter().map(|kind| routes.get(0, kind.path, pool.now())).collect(),
             pool,
             chance: Chance::new(11),
@@ -133,7 +136,7 @@ impl<'a> Run<'a> {
     fn enter(&self, kind: usize) -> Entry {
         let (route, now) = (&self.routes[kind], self.pool.now());
         match self.load.protection {
-            Protection::Automatic => self.lanes.enter(route, now),
+            Protection::Automatic => self.lanes.enter(route, || Arc::clone(&self.common), now),
             Protection::Off => Entry::Enter(self.lanes.let_past(route, now)),
         }
     }

@@ -17,6 +17,9 @@ const SHORTEST_LOOK: Nanos = MILLIS;
 const LONGEST_LOOK: Nanos = 20 * MILLIS;
 /// And otherwise, if no request has to wait meanwhile.
 const REST: Nanos = 100 * MILLIS;
+/// Requests that run for longer, and for so many times the time of one that waits, are slow beside that.
+const SLOW_LEAST: Nanos = 500 * MILLIS;
+const SLOW_TIMES: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -33,6 +36,18 @@ struct Request {
     arrived: Nanos,
     /// The last one first.
     steps: Vec<Step>,
+}
+
+impl Request {
+    /// What it has to do yet, alone on the machine.
+    fn work(&self) -> Nanos {
+        self.steps
+            .iter()
+            .map(|step| match step {
+                Step::Compute(time) | Step::Sleep(time) => time,
+            })
+            .sum()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,6 +311,8 @@ impl<'a> Pool<'a> {
         Observation {
             now: Duration::from_nanos(now),
             waiting: self.queue.len() as u32,
+            held_back: 0,
+            lanes_need: 0,
             oldest_wait: Duration::from_nanos(self.queue.front().map_or(0, |head| now - head.arrived)),
             started: self.started,
             threads: self.count_threads(),
@@ -306,8 +323,15 @@ impl<'a> Pool<'a> {
         }
     }
 
+    /// From this age on a request takes far longer than those that wait, of which all is known here.
+    fn slow_from(&self) -> Nanos {
+        let shortest = self.queue.iter().map(Request::work).min().unwrap_or(Nanos::MAX);
+        SLOW_LEAST.max(shortest.saturating_mul(SLOW_TIMES))
+    }
+
     fn count_threads(&self) -> Threads {
         let mut seen = Threads::default();
+        let slow_from = self.slow_from();
         for thread in &self.threads {
             match thread {
                 Thread::Gone => {}
@@ -317,10 +341,12 @@ impl<'a> Pool<'a> {
                     seen.booting_runnable += u16::from(*on == On::Cpu);
                 }
                 Thread::Busy { on, since, .. } => {
-                    let long = self.machine.now() - since > self.setup.stuck_after;
+                    let age = self.machine.now() - since;
+                    let stuck = age > self.setup.stuck_after && *on == On::Sleep;
                     seen.busy += 1;
                     seen.runnable += u16::from(*on == On::Cpu);
-                    seen.stuck += u16::from(long && *on == On::Sleep);
+                    seen.stuck += u16::from(stuck);
+                    seen.slow += u16::from(age > slow_from && !stuck);
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::machine::{self, ThreadStates};
 use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::roster::{Member, MemberStage};
+use regent_dispatch::lanes::{Demand, Lanes};
 use regent_dispatch::scaling::{Decision, Limits, Memory, Observation, Reason, Scaler, Threads};
 use regent_metrics::Direction;
 use regent_wire::{ThreadState, ThreadView, clock};
@@ -27,6 +28,9 @@ const YOUNG: Duration = Duration::from_millis(500);
 const YOUNG_MEMORY: u64 = 16 << 20;
 /// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
 const PAUSE: Duration = Duration::from_secs(5);
+/// A request that has run for longer, and for so many times what one that waits will take, is no thread for that.
+const SLOW_LEAST: Duration = Duration::from_millis(500);
+const SLOW_TIMES: u32 = 4;
 /// Changes that are remembered for lists.
 const REMEMBERED: usize = 256;
 
@@ -138,16 +142,21 @@ impl Growth {
         let runnable: u16 = looks.iter().map(|look| look.threads.runnable).sum();
         let (mut changed, mut pressed) = (false, false);
         for (index, look) in looks.iter().enumerate() {
-            self.shared.get(index).set_threads(u32::from(look.threads.idle + look.threads.busy));
+            let ready = u32::from(look.threads.idle + look.threads.busy);
+            let shared = self.shared.get(index);
+            shared.set_threads(ready);
             let pool = &mut self.pools[index];
             if !pool.is_flexible() || look.does_not_boot() {
                 continue;
             }
             pool.measure_boot(look);
             let elsewhere = runnable - look.threads.runnable;
-            let seen = self.machine.observation(generation, index, now, look, pool, elsewhere);
-            pressed |= seen.waiting > 0 || look.threads.booting > 0;
+            let mut seen = self.machine.observation(generation, index, now, look, pool, elsewhere);
+            shared.lanes.tick(now);
+            see_lanes(&mut seen, &shared.lanes);
+            pressed |= seen.waiting > 0 || seen.held_back > 0 || look.threads.booting > 0;
             let decision = pool.scaler.decide(&seen);
+            shared.lanes.set_threads(pool.scaler.threads_for_lanes(ready), now);
             changed |= self.carry_out(generation, index, decision, now);
         }
         self.look_after = match changed {
@@ -208,8 +217,9 @@ impl Growth {
         let mut looks: Vec<Look> =
             (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
         let Some(pid) = generation.pid else { return looks };
-        for (pool, look) in self.pools.iter_mut().zip(&mut looks) {
-            look.sample(&mut pool.states, pid, now);
+        for ((pool, shared), look) in self.pools.iter_mut().zip(self.shared.iter()).zip(&mut looks) {
+            let slow_from = (shared.lanes.shortest_queued() * SLOW_TIMES).max(SLOW_LEAST);
+            look.sample(&mut pool.states, pid, now, slow_from);
         }
         looks
     }
@@ -348,6 +358,8 @@ impl Machine {
         Observation {
             now,
             waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            held_back: 0,
+            lanes_need: 0,
             oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             started: pool.taken_before.saturating_add(region.taken(index)),
             threads: look.threads,
@@ -421,7 +433,8 @@ impl Look {
     }
 
     /// Finds out which of the threads want the CPU at this moment.
-    fn sample(&mut self, states: &mut ThreadStates, pid: u32, now: Duration) {
+    /// `slow_from`: at this age a request takes far longer than those that wait.
+    fn sample(&mut self, states: &mut ThreadStates, pid: u32, now: Duration, slow_from: Duration) {
         let tids: Vec<u32> =
             self.busy.iter().map(|(tid, _)| *tid).chain(self.booting.iter().copied()).collect();
         let runnable = states.runnable(pid, &tids);
@@ -433,7 +446,21 @@ impl Look {
         let is_stuck = |view: &ThreadView| stuck::is_stuck(view, usual, now);
         let blocked = self.busy.iter().zip(busy).filter(|(_, runnable)| !**runnable);
         self.threads.stuck = blocked.filter(|((_, view), _)| is_stuck(view)).count() as u16;
+        let long =
+            self.busy.iter().filter(|(_, view)| now.saturating_sub(view.since) > slow_from).count() as u16;
+        self.threads.slow = long.saturating_sub(self.threads.stuck);
     }
+}
+
+/// Adds what the pool's lanes know: who waits there, and which requests are slow however long they have run.
+fn see_lanes(seen: &mut Observation, lanes: &Lanes) {
+    let Demand { waiting, since, threads } = lanes.demand();
+    let waited = since.map_or(Duration::ZERO, |since| seen.now.saturating_sub(since));
+    seen.held_back = waiting;
+    seen.lanes_need = threads;
+    seen.oldest_wait = seen.oldest_wait.max(waited);
+    let slow = u16::try_from(lanes.slow_running()).unwrap_or(u16::MAX);
+    seen.threads.slow = seen.threads.slow.max(slow);
 }
 
 /// By which threads are taken away: how little it disturbs, since when, and the number.
