@@ -49,16 +49,17 @@ fn check_tls(
     token: &Token,
     address: &Address,
 ) -> Result<(), Error> {
-    let text = token.text.as_str();
-    let plain = format!("http://{text}");
-    if address.port == options.https_port {
-        return Err(no_tls(token, &plain));
-    }
-    if !options.tls_by_default || address.host.is_none() || address.port == options.global.http_port {
+    // `auto_https off`: then no port means TLS by itself.
+    if !options.tls_by_default {
         return Ok(());
     }
-    if address.port == 0 {
+    let text = token.text.as_str();
+    let plain = format!("http://{text}");
+    if address.port == options.https_port || (address.port == 0 && address.host.is_some()) {
         return Err(no_tls(token, &format!("{plain}`, or set the global option `auto_https off")));
+    }
+    if address.host.is_none() || address.port == options.global.http_port {
+        return Ok(());
     }
     let message = format!(
         "Caddy would serve `{text}` with TLS, which is not built yet in Regent: this is plain HTTP; write `{plain}` to say so"
@@ -133,6 +134,13 @@ mod tests {
             assert_eq!(sites(address), [expected], "{address}");
         }
         assert_eq!(sites("{\nauto_https off\nhttp_port 81\n}\nlocalhost"), ["Tcp([::]:81) [\"localhost\"]"]);
+    }
+
+    #[test]
+    fn the_port_of_https_was_an_error_with_auto_https_off() {
+        assert_eq!(sites("{\nauto_https off\n}\n:443"), ["Tcp([::]:443) []"]);
+        assert_eq!(sites("{\nauto_https off\n}\nexample.com:443"), ["Tcp([::]:443) [\"example.com\"]"]);
+        assert!(!file_errors("{\nauto_https off\n}\nhttps://example.com {\n}").is_empty());
     }
 
     #[test]

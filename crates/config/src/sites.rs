@@ -4,12 +4,13 @@ use crate::address::{self, Address};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::bind::{self, Interface};
-use crate::directives::{handle_errors, log};
+use crate::directives::{self, handle_errors, log};
 use crate::global::GlobalOptions;
 use crate::matchers::Scope;
 use crate::model::{Listen, LogConfig, Server, Site, UnixSocket};
-use crate::problems::error;
+use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
+use crate::template;
 use regent_caddyfile::{Error, Line, SiteBlock, Token};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
     let mut servers: Vec<Server> = Vec::new();
     let mut taken = Taken::default();
     for block in blocks {
+        check_placeholders(cx, &block.lines);
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, &lines.binds, &mut taken);
         let doors = doors(cx, options, block, &interfaces, &mut taken);
@@ -70,6 +72,17 @@ impl<'a> Lines<'a> {
             }
         }
         lines
+    }
+}
+
+/// All of a block at once: texts with placeholders stand in nearly every directive.
+fn check_placeholders(cx: &mut Context<'_>, lines: &[Line]) {
+    // Of what is not built only that is said.
+    for line in lines.iter().filter(|line| !directives::is_not_built(&line.name.text)) {
+        for token in std::iter::once(&line.name).chain(&line.args) {
+            cx.errors.extend(template::unbuilt(&token.text).map(|written| not_built_as(token, written)));
+        }
+        check_placeholders(cx, line.block.as_deref().unwrap_or_default());
     }
 }
 
@@ -169,7 +182,17 @@ fn sorted(mut server: Server) -> Server {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, errors, file_errors, load};
+
+    #[test]
+    fn placeholders_that_only_caddy_fills_in_were_text() {
+        let text = ":80 {\n\thandle /a* {\n\t\theader X-A \"{resp.header.A} {path}\"\n\t}\n}";
+        let found = load(text).unwrap_err().to_string();
+        assert!(found.contains("Caddyfile:3:14: `{resp.header.A}` is not built yet in Regent"), "{found}");
+        let json = "respond `{\"path\": \"{path}\", \"resp\": {\"rp.x\": {}}}`\nheader X {nonsense}";
+        assert_eq!(errors(json), Vec::<String>::new());
+        assert_eq!(errors("reverse_proxy x {\nheader_up A {rp.header.B}\n}").len(), 1, "the directive alone");
+    }
 
     #[test]
     fn one_server_per_port_and_the_most_specific_site_first() {

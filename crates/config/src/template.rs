@@ -15,21 +15,34 @@ const WORDS: &[(&str, &str)] = &[
     ("host", "http.request.host"),
     ("hostport", "http.request.hostport"),
     ("method", "http.request.method"),
+    ("orig_dir", "http.request.orig_uri.path.dir"),
+    ("orig_file", "http.request.orig_uri.path.file"),
     ("orig_method", "http.request.orig_method"),
     ("orig_path", "http.request.orig_uri.path"),
+    ("orig_query", "http.request.orig_uri.query"),
+    ("orig_?query", "http.request.orig_uri.prefixed_query"),
     ("orig_uri", "http.request.orig_uri"),
     ("path", "http.request.uri.path"),
+    ("%path", "http.request.uri.path_escaped"),
     ("port", "http.request.port"),
     ("query", "http.request.uri.query"),
     ("?query", "http.request.uri.prefixed_query"),
+    ("%query", "http.request.uri.query_escaped"),
     ("remote", "http.request.remote"),
     ("remote_host", "http.request.remote.host"),
     ("remote_port", "http.request.remote.port"),
     ("scheme", "http.request.scheme"),
     ("tls_cipher", "http.request.tls.cipher_suite"),
+    ("tls_client_certificate_der_base64", "http.request.tls.client.certificate_der_base64"),
+    ("tls_client_certificate_pem", "http.request.tls.client.certificate_pem"),
+    ("tls_client_fingerprint", "http.request.tls.client.fingerprint"),
+    ("tls_client_issuer", "http.request.tls.client.issuer"),
+    ("tls_client_serial", "http.request.tls.client.serial"),
+    ("tls_client_subject", "http.request.tls.client.subject"),
     ("tls_version", "http.request.tls.version"),
     ("upstream_hostport", "http.reverse_proxy.upstream.hostport"),
     ("uri", "http.request.uri"),
+    ("%uri", "http.request.uri_escaped"),
     ("uuid", "http.request.uuid"),
 ];
 
@@ -47,12 +60,38 @@ const PREFIXES: &[(&str, &str)] = &[
     ("path.", "http.request.uri.path."),
     ("query.", "http.request.uri.query."),
     ("re.", "re."),
+    ("resp.", "http.intercept."),
     ("rp.", "http.reverse_proxy."),
     ("vars.", "vars."),
     ("env.", "env."),
     ("http.", "http."),
     ("system.", "system."),
     ("time.", "time."),
+];
+
+/// Placeholders of Caddy (modules/caddyhttp/replacer.go, log_append, handle_errors) that Regent does not fill in. In
+/// braces they would be empty or text, and nobody would notice. Those of TLS are not among them: without TLS they are
+/// empty in Caddy too.
+const UNBUILT: &[&str] = &[
+    "http.error",
+    "http.error.id",
+    "http.error.trace",
+    "http.request.body",
+    "http.request.body_base64",
+    "http.request.duration",
+    "http.request.duration_ms",
+    "http.shutting_down",
+    "http.time_until_shutdown",
+];
+
+/// The same for what begins like this.
+const UNBUILT_SPACES: &[&str] = &[
+    "file./",
+    "http.auth.",
+    "http.intercept.",
+    "http.request.remote.host/",
+    "http.response.",
+    "http.reverse_proxy.",
 ];
 
 impl Template {
@@ -93,6 +132,18 @@ pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> O
         Part::Placeholder(name) => name.strip_prefix("env.").map(variable),
     });
     parts.collect()
+}
+
+/// The placeholders of a text that Caddy fills in and Regent does not, as written.
+pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
+    let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
+    let written = starts.filter_map(|at| Some(&text[at..=at + text[at..].find('}')?]));
+    written.filter(|written| {
+        let name = &written[1..written.len() - 1];
+        let long = long_name(name);
+        let name = long.as_deref().unwrap_or(name);
+        UNBUILT.contains(&name) || UNBUILT_SPACES.iter().any(|space| name.starts_with(space))
+    })
 }
 
 fn escaped_brace(text: &str) -> Option<char> {
@@ -164,6 +215,55 @@ mod tests {
         assert_eq!(show("\\{path\\} {{path}}"), "{path} {<http.request.uri.path>}");
         assert_eq!(Template::parse(""), Template::text(""));
         assert_eq!(Template::parse("é{é}"), Template::text("é{é}"));
+    }
+
+    #[test]
+    fn shorthands_of_caddy_were_text() {
+        let cases = [
+            ("{orig_dir}{orig_file}", "<http.request.orig_uri.path.dir><http.request.orig_uri.path.file>"),
+            (
+                "{orig_query}{orig_?query}",
+                "<http.request.orig_uri.query><http.request.orig_uri.prefixed_query>",
+            ),
+            ("{%uri}{%path}", "<http.request.uri_escaped><http.request.uri.path_escaped>"),
+            (
+                "{%query}{tls_client_subject}",
+                "<http.request.uri.query_escaped><http.request.tls.client.subject>",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_caddy_fills_in_is_found() {
+        let found = |text| unbuilt(text).collect::<Vec<_>>();
+        for text in [
+            "{resp.status_code}",
+            "{rp.header.X}",
+            "{upstream_hostport}",
+            "{http.reverse_proxy.upstream.address}",
+            "{http.auth.user.id}",
+            "{err.trace}",
+            "{http.request.body}",
+            "{http.request.remote.host/24,64}",
+            "{http.response.header.X-A}",
+            "{file./run/secret}",
+        ] {
+            assert_eq!(found(text), [text]);
+        }
+        assert_eq!(found("a {resp.header.A} {path} {err.id}"), ["{resp.header.A}", "{err.id}"]);
+        for text in [
+            "{\"resp.a\": {\"rp.b\": \"{path}\"}}",
+            "\\{resp.status_code\\}",
+            "{nonsense}",
+            "{resp",
+            "{tls_version}",
+            "{vars.a}{err.status_code}{file.base}{http.error.message}",
+        ] {
+            assert_eq!(found(text), [""; 0], "{text}");
+        }
     }
 
     #[test]

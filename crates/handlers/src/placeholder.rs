@@ -32,7 +32,8 @@ pub(crate) enum Placeholder {
     Uri,
     /// Decoded and cleaned.
     Path,
-    PathEscaped,
+    /// The value as it goes into a query (Go's `url.QueryEscape`).
+    Escaped(Box<Placeholder>),
     PathSegment(usize),
     PathDir,
     PathFile,
@@ -46,6 +47,7 @@ pub(crate) enum Placeholder {
     OrigPath,
     OrigPathDir,
     OrigPathFile,
+    OrigPathSegment(usize),
     OrigQuery,
     OrigPrefixedQuery,
     Header(HeaderName),
@@ -162,6 +164,7 @@ impl Placeholder {
             Self::File(field) => out.extend_from_slice(file_field(exchange.file_match(), *field)),
             Self::Error(field) => write_error(exchange.failure(), *field, out),
             Self::Now(format) => write_now(*format, out),
+            Self::Escaped(value) => write_query_escaped(value, exchange, out),
             _ => self.write_uri(exchange, out),
         }
     }
@@ -178,20 +181,30 @@ impl Placeholder {
                 | Self::PathFileExt
         ) || matches!(
             self,
-            Self::OrigPath | Self::OrigPathDir | Self::OrigPathFile | Self::Regexp { .. } | Self::File(_)
+            Self::OrigPath
+                | Self::OrigPathDir
+                | Self::OrigPathFile
+                | Self::OrigPathSegment(_)
+                | Self::Regexp { .. }
+                | Self::File(_)
         )
     }
 
     /// Whether the value is a query string already.
     pub(crate) fn is_query(&self) -> bool {
-        matches!(self, Self::Query | Self::PrefixedQuery | Self::OrigQuery | Self::OrigPrefixedQuery)
+        matches!(
+            self,
+            Self::Query | Self::PrefixedQuery | Self::OrigQuery | Self::OrigPrefixedQuery | Self::Escaped(_)
+        )
     }
 
     fn write_uri(&self, exchange: &Exchange, out: &mut Vec<u8>) {
         let (uri, path) = match self {
-            Self::OrigUri | Self::OrigPath | Self::OrigPathDir | Self::OrigPathFile => {
-                (&exchange.original_uri, exchange.original_path())
-            }
+            Self::OrigUri
+            | Self::OrigPath
+            | Self::OrigPathDir
+            | Self::OrigPathFile
+            | Self::OrigPathSegment(_) => (&exchange.original_uri, exchange.original_path()),
             Self::OrigQuery | Self::OrigPrefixedQuery => (&exchange.original_uri, Cow::Borrowed(&[][..])),
             _ => (&exchange.uri, Cow::Borrowed(exchange.path())),
         };
@@ -201,8 +214,7 @@ impl Placeholder {
                 out.extend_from_slice(uri.path_and_query().map_or("", |both| both.as_str()).as_bytes());
             }
             Self::Path | Self::OrigPath => out.extend_from_slice(&path),
-            Self::PathEscaped => out.extend_from_slice(uri.path().as_bytes()),
-            Self::PathSegment(index) => {
+            Self::PathSegment(index) | Self::OrigPathSegment(index) => {
                 out.extend_from_slice(path.split(|byte| *byte == b'/').nth(index + 1).unwrap_or_default());
             }
             Self::PathDir | Self::OrigPathDir => out.extend_from_slice(&path[..path.len() - name.len()]),
@@ -250,6 +262,9 @@ fn parse_request(name: &str) -> Option<Placeholder> {
     if let Some(index) = name.strip_prefix("host.labels.") {
         return index.parse().ok().map(P::HostLabel);
     }
+    if let Some(value) = name.strip_suffix("_escaped") {
+        return parse_escapable(value).map(|value| P::Escaped(Box::new(value)));
+    }
     Some(match name {
         "method" => P::Method,
         "orig_method" => P::OrigMethod,
@@ -265,14 +280,13 @@ fn parse_request(name: &str) -> Option<Placeholder> {
         "local.host" => P::LocalHost,
         "local.port" => P::LocalPort,
         "uuid" => P::Uuid,
-        "uri" | "uri_escaped" => P::Uri,
+        "uri" => P::Uri,
         "uri.path" => P::Path,
-        "uri.path_escaped" => P::PathEscaped,
         "uri.path.dir" => P::PathDir,
         "uri.path.file" => P::PathFile,
         "uri.path.file.base" => P::PathFileBase,
         "uri.path.file.ext" => P::PathFileExt,
-        "uri.query" | "uri.query_escaped" => P::Query,
+        "uri.query" => P::Query,
         "uri.prefixed_query" => P::PrefixedQuery,
         "orig_uri" => P::OrigUri,
         "orig_uri.path" => P::OrigPath,
@@ -280,8 +294,25 @@ fn parse_request(name: &str) -> Option<Placeholder> {
         "orig_uri.path.file" => P::OrigPathFile,
         "orig_uri.query" => P::OrigQuery,
         "orig_uri.prefixed_query" => P::OrigPrefixedQuery,
-        _ => return name.strip_prefix("uri.path.")?.parse().ok().map(P::PathSegment),
+        _ => return parse_segment(name),
     })
+}
+
+/// What has an escaped form.
+fn parse_escapable(name: &str) -> Option<Placeholder> {
+    match name {
+        "uri" => Some(Placeholder::Uri),
+        "uri.path" => Some(Placeholder::Path),
+        "uri.query" => Some(Placeholder::Query),
+        _ => None,
+    }
+}
+
+fn parse_segment(name: &str) -> Option<Placeholder> {
+    match name.strip_prefix("orig_uri.path.") {
+        Some(index) => index.parse().ok().map(Placeholder::OrigPathSegment),
+        None => name.strip_prefix("uri.path.")?.parse().ok().map(Placeholder::PathSegment),
+    }
 }
 
 fn parse_regexp(name: &str) -> Placeholder {
@@ -312,6 +343,17 @@ fn parse_error(field: &str) -> Option<ErrorField> {
 
 fn strip_any<'a>(name: &'a str, prefixes: &[&str]) -> Option<&'a str> {
     prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+fn write_query_escaped(value: &Placeholder, exchange: &Exchange, out: &mut Vec<u8>) {
+    let mut raw = Vec::new();
+    value.write(exchange, &mut raw);
+    for (index, word) in raw.split(|byte| *byte == b' ').enumerate() {
+        if index > 0 {
+            out.push(b'+');
+        }
+        url_path::encode_query_value(word, out);
+    }
 }
 
 fn display(value: Option<impl std::fmt::Display>, out: &mut Vec<u8>) {
@@ -453,6 +495,13 @@ mod tests {
             ("http.request.remote.host", "192.0.2.7"),
             ("http.request.remote.port", "5000"),
             ("http.request.orig_uri.path", "/a/b c.tar.gz"),
+            ("http.request.orig_uri.path.dir", "/a/"),
+            ("http.request.orig_uri.path.file", "b c.tar.gz"),
+            ("http.request.orig_uri.path.1", "b c.tar.gz"),
+            ("http.request.orig_uri.query", "k=v+1&k=2&z"),
+            ("http.request.uri_escaped", "%2Fa%2Fb%2520c.tar.gz%3Fk%3Dv%2B1%26k%3D2%26z"),
+            ("http.request.uri.path_escaped", "%2Fa%2Fb+c.tar.gz"),
+            ("http.request.uri.query_escaped", "k%3Dv%2B1%26k%3D2%26z"),
             ("http.request.nonsense", ""),
             ("vars.none", ""),
             ("re.none.1", ""),

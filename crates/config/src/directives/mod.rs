@@ -118,6 +118,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Directive> {
     TABLE.iter().find(|directive| directive.name == name)
 }
 
+pub(crate) fn is_not_built(name: &str) -> bool {
+    find(name).is_some_and(|directive| matches!(directive.parse, Parse::NotBuilt))
+}
+
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|directive| directive.name)
 }
