@@ -249,7 +249,7 @@ pub struct Php {
 pub struct Delivery {
     /// Variables of the request, beside those that every request has.
     pub env: Vec<(String, Template)>,
-    /// Longest silence within a request body for this route.
+    /// Longest silence within a request body for this route; 0: no limit.
     pub request_body_timeout: Option<Duration>,
     pub request_buffering: RequestBuffering,
     /// Soft real-time limit, longer than 0. `None`: that of a `deadline` directive before, or of the whole server.

@@ -6,7 +6,7 @@
 //! | `num N` | 2 per core, at most `max_threads` | threads at start |
 //! | `max_threads N` | what the `max_threads` of all threads leaves | threads that scaling may reach |
 //! | `name TEXT` | the file as written | in lists and metrics |
-//! | `env NAME VALUE`, or a block | | environment of the script |
+//! | `env NAME VALUE`, or a block | | environment of the script, at boot and in its requests |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
 //! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
 //! | `warmup PATH…` | | GET requests that each thread runs after its boot, before it takes those of clients; see [warm-up](worker.md#warm-up) |

@@ -5,6 +5,7 @@ use crate::engine_log::Origin;
 use crate::gate::{Aim, Entering, Gate, Passage, Shed};
 use crate::kind::EngineKind;
 use crate::link::{Link, Refused, Submitted};
+use crate::plan;
 use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::service::Ends;
 use crate::spool::Spools;
@@ -100,7 +101,7 @@ impl Gateway {
         let Arrived { exchange, ends, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
-            silence: delivery.request_body_timeout.unwrap_or(self.limits.silence),
+            silence: delivery.request_body_timeout.map_or(self.limits.silence, plan::timeout),
             size: exchange.max_body_size.or(self.limits.size),
         };
         let mut upload = Upload::of(body, limits, received).map_err(Failure::Upload)?;

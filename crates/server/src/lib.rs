@@ -185,7 +185,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         admin: admin.map(|admin| admin.serve(control)),
         admin_addresses,
         stop_wanted,
-        grace_period: config.global.grace_period,
+        grace_period: plan::timeout(config.global.grace_period),
     })
 }
 

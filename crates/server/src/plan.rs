@@ -24,6 +24,9 @@ const RING: u32 = 64 * 1024;
 /// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
 const HEAD_EXTRA: usize = 64 * 1024;
 
+/// Stands for a time-out that the configuration switches off with 0: long, and far from any overflow of a clock.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {
     pub io_threads: usize,
@@ -33,6 +36,11 @@ pub(crate) struct Plan {
     pub settings: Settings,
     pub bodies: BodyLimits,
     pub bounds: GateBounds,
+}
+
+/// A time-out of the configuration.
+pub(crate) fn timeout(configured: Duration) -> Duration {
+    if configured.is_zero() { NEVER } else { configured }
 }
 
 /// What follows for the engines of one kind.
@@ -98,12 +106,15 @@ impl Plan {
             php: php_stack(global, io_threads, cores)?,
             native: native_stack(global, io_threads, cores)?,
             settings: Settings {
-                read_header: global.timeouts.read_header,
-                idle: global.timeouts.idle,
-                write: global.timeouts.write,
+                read_header: timeout(global.timeouts.read_header),
+                idle: timeout(global.timeouts.idle),
+                write: timeout(global.timeouts.write),
                 max_header_size: global.limits.max_header_size,
             },
-            bodies: BodyLimits { silence: global.timeouts.read_body, size: global.limits.max_body_size },
+            bodies: BodyLimits {
+                silence: timeout(global.timeouts.read_body),
+                size: global.limits.max_body_size,
+            },
             bounds: GateBounds {
                 max_wait_time: global.php.max_wait_time,
                 max_queue: global.php.max_queue,
@@ -165,7 +176,7 @@ fn stack(
             regent_config::Scheduling::Spread => Scheduling::Spread,
             regent_config::Scheduling::Pack => Scheduling::Pack,
         },
-        max_idle: global.php.max_idle_time,
+        max_idle: timeout(global.php.max_idle_time),
     })
 }
 

@@ -13,7 +13,7 @@
 //! | `name TEXT` | the file's name without `lib` and `.so` | in lists and metrics; no two services or workers share one |
 //! | `config NAME VALUE…`, or a block | | for the module to read, once for each value |
 //! | `env NAME VALUE`, or a block | | variables of the request |
-//! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body |
+//! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |

@@ -5,9 +5,9 @@
 //! | `root PATH` | the site's root | |
 //! | `split_path TEXT…` (or `split`) | .php | where the script's path ends and PATH_INFO begins |
 //! | `resolve_root_symlink [true\|false]` | true | scripts see the directory that a linked root points to |
-//! | `env NAME VALUE`, or a block | | for `$_SERVER` and, at boot, for this block's workers |
+//! | `env NAME VALUE`, or a block | | for `$_SERVER` and `getenv()`; a worker of this block has them at boot too, and its own `env` goes before them |
 //! | `worker FILE [N]`, or a block | | a worker for requests of this block only; see `workers.rs` |
-//! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body |
+//! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `num_threads N` | 2 per core, at most `max_threads` | threads at start in all, classic and worker; more than those of the workers |
 //! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
-//! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long |
+//! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long; 0: it stays |
 //! | `max_wait_time DURATION` | no bound | longest time in the queue, then 503 |
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |

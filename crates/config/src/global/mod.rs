@@ -5,9 +5,9 @@
 //! | `frankenphp { … }` or `regent { … }` | | PHP; see `frankenphp.rs` |
 //! | `admin ADDRESS` \| `off` | localhost:2019 | the admin API; see `admin.rs` |
 //! | `http_port N` | 80 | port of addresses that name none |
-//! | `https_port N` | 443 | what is asked for on this port needs TLS |
+//! | `https_port N` | 443 | what is asked for on this port needs TLS, but with `auto_https off` |
 //! | `auto_https off` | | plain HTTP for addresses without a scheme |
-//! | `grace_period DURATION` | 10s | how long a stop waits for running requests |
+//! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
 //! | `log { … }` | | the server's own log; see `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |

@@ -7,6 +7,8 @@
 //! | `timeouts { write D }` | 60s |
 //! | `timeouts { idle D }` | 5m |
 //! | `max_header_size SIZE` | 64KiB |
+//!
+//! A time-out of 0 is none: whoever holds a connection open then can hold it for ever.
 
 use crate::call::Call;
 use crate::context::Context;

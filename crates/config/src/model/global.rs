@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Global {
     /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
     pub http_port: u16,
-    /// How long a graceful stop waits for running requests. Default: 10 s.
+    /// How long a graceful stop waits for running requests; 0: as long as they take. Default: 10 s.
     pub grace_period: Duration,
     /// The server's own log (the `log` global option).
     pub log: LogConfig,
@@ -52,7 +52,7 @@ pub enum OriginCheck {
     Everyone,
 }
 
-/// Time-outs of a client's connection.
+/// Time-outs of a client's connection; 0: none, as in Caddy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeouts {
     /// From the first byte of a request's head to its end. Default: 10 s.
@@ -83,7 +83,7 @@ pub struct PhpGlobal {
     /// Threads in all that scaling may reach. `None`: `num_threads` if that is given, otherwise as [`MaxThreads::Auto`].
     /// Never less than `num_threads` or than that of a worker.
     pub max_threads: Option<MaxThreads>,
-    /// A thread that scaling added ends when it was idle for so long. Default: 5 s.
+    /// A thread that scaling added ends when it was idle for so long; 0: it stays. Default: 5 s.
     pub max_idle_time: Duration,
     /// Longest time a request may wait for a thread; then 503. `None`: no bound.
     pub max_wait_time: Option<Duration>,
