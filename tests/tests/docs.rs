@@ -63,6 +63,25 @@ fn every_page_is_linked_from_the_first() {
 }
 
 #[test]
+fn the_folders_that_a_page_protects_are_protected() {
+    let [downloads, private, strangers] = blocks("docs/protect-folders.md", "caddyfile").try_into().unwrap();
+    check_statuses(
+        &downloads,
+        &[("/downloads/tool.phar", 200), ("/tool.phar", 404), ("/config.php.bak", 404), ("/a.css", 200)],
+    );
+    let hidden = ["/data/db.sqlite", "/DATA/x.txt", "/a/../data/x.txt", "/dump.SQL", "/composer.json"];
+    let scripts = ["/uploads/shell.php", "/uploads/a/x.phtml", "/uploads/shell.php/info"];
+    let refused = hidden.into_iter().chain(scripts).map(|path| (path, 404));
+    let shown = ["/", "/uploads/photo.jpg", "/a.css", "/any/page"].map(|path| (path, 200));
+    check_statuses(&private, &refused.chain(shown).collect::<Vec<_>>());
+    check_statuses(&strangers, &[("/admin/", 200), ("/admin/a.css", 200), ("/", 200)]);
+    // Of all others we are one.
+    let elsewhere = strangers.replace("127.0.0.1 ::1 ", "");
+    assert_ne!(elsewhere, strangers);
+    check_statuses(&elsewhere, &[("/admin/", 403), ("/admin/a.css", 403), ("/", 200)]);
+}
+
+#[test]
 fn the_demo_shows_what_it_promises() {
     let server = demo().start();
     let page = server.get("/").expect(200).text().to_owned();
@@ -76,6 +95,34 @@ fn the_demo_shows_what_it_promises() {
     let burst = server.get("/playground.php?run=burst&count=20").expect(200).text().to_owned();
     assert_eq!(burst.matches(r#""kind":"slow""#).count(), 20, "{burst}");
     assert_eq!(burst.matches(r#""status":200"#).count(), 20, "{burst}");
+    server.stop();
+}
+
+/// What a site of a page answers, at another address and with the files that are asked for.
+fn check_statuses(configuration: &str, expected: &[(&str, u16)]) {
+    const FILES: [&str; 13] = [
+        "downloads/tool.phar",
+        "tool.phar",
+        "config.php.bak",
+        "a.css",
+        "data/db.sqlite",
+        "data/x.txt",
+        "dump.SQL",
+        "composer.json",
+        "uploads/shell.php",
+        "uploads/a/x.phtml",
+        "uploads/photo.jpg",
+        "admin/index.php",
+        "admin/a.css",
+    ];
+    let site = configuration.replace("http://:8080", "http://ADDRESS").replace("root public", "root ROOT");
+    let setup = Setup::new()
+        .caddyfile(&format!("{{\nadmin off\nfrankenphp {{\nnum_threads 2\n}}\n}}\n{site}"))
+        .file("index.php", "<?php echo 'front';");
+    let server = FILES.iter().fold(setup, |setup, name| setup.file(name, "<?php echo 'a file';")).start();
+    for (path, status) in expected {
+        assert_eq!(server.get(path).status, *status, "{path} of {configuration}");
+    }
     server.stop();
 }
 

@@ -3,6 +3,9 @@
 //! In order: a worker with `match`; a redirect to the path with `/` when `{path}/INDEX` exists; a rewrite to the first
 //! of `try_files` that exists; scripts to PHP; everything else a static file.
 //!
+//! Files that hold source code by another name, such as `x.php~` or `x.phtml`, count as missing; see
+//! [protect folders](protect-folders.md).
+//!
 //! The options of `php`, and
 //!
 //! | option | default | meaning |
