@@ -27,13 +27,17 @@ fn a_restart_did_nothing_on_a_site_without_workers() {
 
 /// A worker that is given up after its second failure in a row, beside a classic thread, and another one.
 fn site(broken: &str) -> Server {
+    site_with("num_threads 3", broken)
+}
+
+fn site_with(threads: &str, broken: &str) -> Server {
     Setup::new()
         .admin("ADMIN")
-        .php_options(
-            "num_threads 3
-            worker {\nfile ROOT/broken.php\nname broken\nnum 1\nmax_consecutive_failures 2\n}
-            worker {\nfile ROOT/good.php\nname good\nnum 1\n}",
-        )
+        .php_options(&format!(
+            "{threads}
+            worker {{\nfile ROOT/broken.php\nname broken\nnum 1\nmax_consecutive_failures 2\n}}
+            worker {{\nfile ROOT/good.php\nname good\nnum 1\n}}"
+        ))
         .file("broken.php", broken)
         .file("good.php", "<?php while (frankenphp_handle_request(function () { echo 'good'; })) {}")
         .file("classic.php", "<?php echo 'classic';")
@@ -88,6 +92,19 @@ fn requests_that_waited_when_their_worker_was_given_up_hung() {
     for conn in &mut waiting {
         assert_refused(conn.response());
     }
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_was_given_up_does_not_grow_back() {
+    let server =
+        site_with("num_threads 3\nmax_threads 12", "<?php throw new RuntimeException('it does not boot');");
+    let mut waiting: Vec<Conn> = (0..5).map(|_| Conn::open(server.address())).collect();
+    waiting.iter_mut().for_each(|conn| conn.send("GET /broken.php HTTP/1.1\r\nHost: x\r\n\r\n"));
+    for conn in &mut waiting {
+        assert_refused(conn.response());
+    }
+    assert_refused(server.get("/broken.php"));
     server.stop();
 }
 

@@ -345,9 +345,10 @@ impl State {
     fn note_given_up(&self) {
         let Some(current) = &self.current else { return };
         let mut is_news = false;
-        for (index, pool) in self.recipe.pools.iter().enumerate() {
+        let plans = self.recipe.plans.iter();
+        for (index, (pool, plan)) in self.recipe.pools.iter().zip(plans).enumerate() {
             let (size, failed) = (current.roster.size(index as u16), current.roster.failed(index as u16));
-            let given_up = size == 0 && failed > 0;
+            let given_up = plan.worker.is_some() && size == 0 && failed > 0;
             is_news |= pool.set_given_up(given_up) && given_up;
         }
         if is_news {
