@@ -19,7 +19,8 @@ pub(crate) fn host_port<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a [u8] {
 /// User information is not part of it; in a target, it is there to deceive (RFC 9110 §4.2.4).
 pub(crate) fn of_request(uri: &Uri, headers: &mut HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {
-        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        // Without a scheme it is for CONNECT, which is refused for its own sake.
+        let is_http = matches!(uri.scheme_str(), None | Some("http" | "https"));
         let field = headers.get(header::HOST).map_or(&[][..], |value| value.as_bytes());
         if !is_http || host_name(field).is_none() {
             return None;

@@ -1,13 +1,13 @@
 //! The bytes of a connection on their way to hyper, which gets no more than one request at a time of them, and request
-//! targets with nothing in them that a URI may not have.
+//! targets in which it refuses nothing that other servers take.
 //!
-//! Clients and scanners send `<`, `>`, `"`, and bytes above 0x7F as they are; other servers take them. hyper refuses some
-//! of them, so all are percent-encoded before it sees them (RFC 3986 §2.1). That makes a target longer, and must happen to
-//! nothing else: a longer body would end elsewhere than its length says, and its end would be the next request. So a
-//! target is touched only where the place in the stream is known for sure. A head ends at its first empty line, where
-//! httparse ends it too; how long the body behind it is hyper itself says, since what comes behind a head is held back
-//! until hyper has understood it. Behind a chunked body the place is lost: bytes go on as they came until the connection
-//! ends, and hyper refuses what it refuses.
+//! Clients and scanners send `<`, `>`, `"`, and bytes that are not UTF-8 as they are. hyper refuses those in places, so there
+//! they are percent-encoded before it sees them (RFC 3986 §2.1). That makes a target longer, and must happen to nothing
+//! else: a longer body would end elsewhere than its length says, and its end would be the next request. So a target is
+//! touched only where the place in the stream is known for sure. A head ends at its first empty line, where httparse ends it
+//! too; how long the body behind it is hyper itself says, since what comes behind a head is held back until hyper has
+//! understood it. Behind a chunked body the place is lost: bytes go on as they came until the connection ends, and hyper
+//! refuses what it refuses.
 
 use crate::activity::Activity;
 use memchr::memchr_iter;
@@ -33,7 +33,9 @@ enum Place {
     #[default]
     Start,
     Method,
-    Target,
+    /// In the target, before its query.
+    Path,
+    Query,
     /// In the rest of a line of the head.
     Line,
     /// At the first byte of a field line, or of the empty line that ends the head.
@@ -58,11 +60,11 @@ impl Inbound {
     ) -> Poll<io::Result<()>> {
         if self.ready.is_empty() {
             self.pass_head_end(activity);
-            if self.raw.is_empty() {
+            while !self.prepare() {
                 let before = buffer.filled().len();
-                ready!(Pin::new(socket).poll_read(context, buffer))?;
+                ready!(Pin::new(&mut *socket).poll_read(context, buffer))?;
                 let fresh = &buffer.filled()[before..];
-                let passed = self.place.pass(fresh);
+                let passed = if self.raw.is_empty() { self.place.pass(fresh) } else { 0 };
                 if passed == fresh.len() {
                     return Poll::Ready(Ok(()));
                 }
@@ -72,7 +74,6 @@ impl Inbound {
                     return Poll::Ready(Ok(()));
                 }
             }
-            self.prepare();
         }
         give(&mut self.ready, buffer);
         Poll::Ready(Ok(()))
@@ -89,20 +90,22 @@ impl Inbound {
         }
     }
 
-    /// Makes the next of the raw bytes ready: at least one.
-    fn prepare(&mut self) {
-        let passed = self.place.pass(&self.raw);
-        let taken = if passed > 0 {
-            self.ready.extend_from_slice(&self.raw[..passed]);
-            passed
-        } else {
-            self.place.pass_encoded(&self.raw, &mut self.ready)
-        };
+    /// Makes the next of the raw bytes ready, and says whether there are any: not if the rest of a character is missing.
+    fn prepare(&mut self) -> bool {
+        if self.raw.is_empty() {
+            return false;
+        }
+        let mut taken = self.place.pass(&self.raw);
+        match taken {
+            0 => taken = self.place.pass_encoded(&self.raw, &mut self.ready),
+            _ => self.ready.extend_from_slice(&self.raw[..taken]),
+        }
         match taken == self.raw.len() {
             // The memory is not kept for the next time, which there seldom is.
             true => self.raw = Vec::new(),
             false => drop(self.raw.drain(..taken)),
         }
+        taken > 0
     }
 }
 
@@ -134,20 +137,36 @@ impl Place {
     /// Goes past the bytes of a head up to its end, if that has come, and appends them as hyper may have them. Says how
     /// many they were.
     fn pass_encoded(&mut self, head: &[u8], out: &mut Vec<u8>) -> usize {
-        for (index, &byte) in head.iter().enumerate() {
-            if *self == Self::Target && must_be_encoded(byte) {
-                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-                out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
-            } else {
-                out.push(byte);
-            }
+        let mut passed = 0;
+        while *self != Self::HeadEnd
+            && let Some(&byte) = head.get(passed)
+        {
+            let length = match self.spelling(&head[passed..]) {
+                Spelling::Encoded => {
+                    push_encoded(byte, out);
+                    1
+                }
+                Spelling::Same(length) => {
+                    out.extend_from_slice(&head[passed..passed + length]);
+                    length
+                }
+                Spelling::Unknown => break,
+            };
             *self = self.behind(byte);
-            if *self == Self::HeadEnd {
-                return index + 1;
-            }
+            passed += length;
         }
-        head.len()
+        passed
+    }
+
+    /// How hyper may have the first byte of these, or the character that it begins.
+    fn spelling(self, bytes: &[u8]) -> Spelling {
+        match (self, bytes[0]) {
+            (Self::Path | Self::Query, b'<' | b'>') | (Self::Path, b'`') | (Self::Query, b'"') => {
+                Spelling::Encoded
+            }
+            (Self::Path | Self::Query, 0x80..) => Spelling::of_character(bytes),
+            _ => Spelling::Same(1),
+        }
     }
 
     /// Within a head.
@@ -157,9 +176,11 @@ impl Place {
             (Self::LineStart | Self::EmptyLine, b'\n') => Self::HeadEnd,
             (Self::LineStart, b'\r') => Self::EmptyLine,
             (_, b'\n') => Self::LineStart,
-            (Self::Method, b' ') => Self::Target,
+            (Self::Method, b' ') => Self::Path,
             (Self::Start | Self::Method, _) => Self::Method,
-            (Self::Target, byte) if byte != b' ' => Self::Target,
+            (Self::Path | Self::Query, b' ') => Self::Line,
+            (Self::Path, b'?') => Self::Query,
+            (Self::Path | Self::Query, _) => self,
             _ => Self::Line,
         }
     }
@@ -180,16 +201,39 @@ fn usual_head(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// Bytes that a URI may have only encoded (RFC 3986 §2), but for those that no request line has: control bytes, which
-/// hyper refuses, and the space, which ends the target.
-fn must_be_encoded(byte: u8) -> bool {
-    matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..)
+/// How something of a target goes on.
+enum Spelling {
+    /// So many bytes as they are.
+    Same(usize),
+    /// One byte percent-encoded.
+    Encoded,
+    /// More has to come first.
+    Unknown,
 }
 
-/// True for all of them and a few more, so that the compiler looks at many bytes at once.
+impl Spelling {
+    /// Of what begins with a byte above 0x7F: http takes characters, and no other bytes.
+    fn of_character(bytes: &[u8]) -> Self {
+        const LONGEST: usize = 4;
+        let start = &bytes[..bytes.len().min(LONGEST)];
+        let valid = match str::from_utf8(start) {
+            Ok(text) => text,
+            Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => return Self::Unknown,
+            Err(error) => str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        valid.chars().next().map_or(Self::Encoded, |character| Self::Same(character.len_utf8()))
+    }
+}
+
+fn push_encoded(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+    out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+}
+
+/// True for all bytes that are not always taken as they are, in a form in which the compiler looks at many at once.
 fn may_be_odd(byte: u8) -> bool {
-    let pair = byte | 2;
-    byte >= b'{' || byte == b'`' || byte == b'"' || pair == b'>' || pair == b'^'
+    byte >= 0x80 || byte == b'"' || byte == b'`' || byte | 2 == b'>'
 }
 
 /// Moves as much as there is room for.
@@ -266,11 +310,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_no_uri_may_have_is_encoded_in_targets_and_nowhere_else() {
         always_seen(
-            b"GET /<a>\"b\"?c=<\xe9>`{|}\\^ HTTP/1.1\r\nHost: a\r\nX: <\xe9>\r\n\r\n\
+            b"GET /<a>\"b`|\\?c=<\xe9\xc3\xa9\">`{|}\\^? HTTP/1.1\r\nHost: a\r\nX: <\xe9>\r\n\r\n\
               POST /~b HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /<x> HTTP/1.1\r\nX: <>\r\n\r\n\
               GET /c<?d HTTP/1.1\r\nHost: a\r\n\r\n",
             &[
-                "GET /%3Ca%3E%22b%22?c=%3C%E9%3E%60%7B%7C%7D%5C%5E \"<\\xe9>\" ",
+                "GET /%3Ca%3E\"b%60|\\?c=%3C%E9é%22%3E`{|}\\^? \"<\\xe9>\" ",
                 "POST /~b GET /<x> HTTP/1.1\r\nX: <>\r\n\r\n",
                 "GET /c%3C?d ",
                 "GET /end ",
@@ -340,9 +384,21 @@ mod tests {
     }
 
     #[test]
-    fn all_that_must_be_encoded_is_odd() {
-        assert!((0..=255).all(|byte| !must_be_encoded(byte) || may_be_odd(byte)));
-        let plain = b"GET /-._!$&'()*+,;=:@%?azAZ09[] HTTP/1.1\r";
+    fn all_that_is_not_always_taken_is_odd() {
+        for place in [Place::Path, Place::Query] {
+            let taken = |byte| matches!(place.spelling(&[byte]), Spelling::Same(1));
+            assert!((0..=255).all(|byte| taken(byte) || may_be_odd(byte)));
+        }
+        let plain = b"GET /-._!$&'()*+,;=:@%?azAZ09[]{}|\\^ HTTP/1.1\r";
         assert!(!plain.iter().any(|byte| may_be_odd(*byte)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn characters_stay_and_what_is_none_is_encoded_wherever_packets_end() {
+        always_seen(
+            b"GET /\xf0\x9f\x90\x98\xe2\x80\xc3\xa9\x80\xff\xc3 HTTP/1.1\r\nHost: a\r\n\r\n",
+            &["GET /\u{1f418}%E2%80é%80%FF%C3 ", "GET /end "],
+        )
+        .await;
     }
 }
