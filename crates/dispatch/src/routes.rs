@@ -3,7 +3,7 @@
 //!
 //! Paths come from clients, so everything here is bounded: [`Routes`] knows at most [`MAX_ROUTES`] names, and whatever
 //! is new beyond that is `other`. So that a scanner that comes by does not fill the table for ever, a name that was not
-//! seen for a minute makes room when the table is full.
+//! seen for a minute, or was seen once and not again for some seconds, makes room when the table is full.
 //!
 //! A client can ask for a new path with each request, and a path that was never asked for has no history to judge it
 //! by. What runs then is not the client's choice: so each script has an `other` of its own ([`Routes::shared`]), whose
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// `last_seen` moves in steps of this, so that I/O threads do not fight over its cache line.
 const SEEN_STEP: Duration = Duration::from_millis(100);
+/// A route returns that was asked for at so many moments, which are [`SEEN_STEP`] apart at least, over so long a time.
+const RETURNS: u32 = 3;
+const RETURNS_OVER: Duration = Duration::from_secs(2);
 
 /// One route of one pool, shared by all I/O threads: its figures, kept by atomics.
 #[derive(Debug)]
@@ -36,6 +39,10 @@ pub struct Route {
     epoch: Duration,
     /// Nanoseconds after the epoch.
     seen: AtomicU64,
+    /// The first time; as `seen`.
+    first_seen: AtomicU64,
+    /// How many times `seen` has moved.
+    moments: AtomicU32,
     service: ServiceTime,
     running: Running,
     /// Let in by the lanes: on the pool's queue, or running.
@@ -53,6 +60,12 @@ pub struct Route {
     /// No longer in the table: caches must ask again.
     retired: AtomicBool,
 }
+
+/// When the table is full, a name makes room for another that was not seen for so long ...
+const UNSEEN: Duration = Duration::from_secs(60);
+/// ... and one that has not [returned](Route::returns) yet, for so long: those that return come in even while a scanner
+/// fills the table.
+const UNSEEN_AGAIN: Duration = Duration::from_secs(5);
 
 /// Where a route's name comes from; only what clients can make up has to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +86,8 @@ impl Route {
             origin,
             epoch,
             seen: AtomicU64::new(0),
+            first_seen: AtomicU64::new(0),
+            moments: AtomicU32::new(0),
             service: ServiceTime::default(),
             running: Running::default(),
             inside: AtomicU32::new(0),
@@ -152,8 +167,35 @@ impl Route {
 
     pub(crate) fn see(&self, now: Duration) {
         let now = nanoseconds(now.saturating_sub(self.epoch));
-        if now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= nanoseconds(SEEN_STEP) {
-            self.seen.store(now, Ordering::Relaxed);
+        let seen = self.seen.load(Ordering::Relaxed);
+        if now.saturating_sub(seen) >= nanoseconds(SEEN_STEP) {
+            self.see_anew(seen, now);
+        }
+    }
+
+    #[cold]
+    fn see_anew(&self, seen: u64, now: u64) {
+        // Of several threads at one moment, one counts it.
+        if self.seen.compare_exchange(seen, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self.moments.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            self.first_seen.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it is asked for again and again, or was named by the configuration. What a scanner makes up is asked for
+    /// once.
+    pub fn returns(&self) -> bool {
+        let since_first = || {
+            let first = self.first_seen.load(Ordering::Relaxed);
+            self.seen.load(Ordering::Relaxed).saturating_sub(first)
+        };
+        match self.origin {
+            Origin::Configuration => true,
+            Origin::Script | Origin::Overflow => false,
+            Origin::Path => {
+                self.moments.load(Ordering::Relaxed) >= RETURNS && since_first() >= nanoseconds(RETURNS_OVER)
+            }
         }
     }
 
@@ -246,7 +288,8 @@ impl Route {
     }
 
     /// Not of the configuration, and not in use.
-    pub(crate) fn may_make_room(&self, now: Duration, unseen: Duration) -> bool {
+    pub(crate) fn may_make_room(&self, now: Duration) -> bool {
+        let unseen = if self.origin == Origin::Path && !self.returns() { UNSEEN_AGAIN } else { UNSEEN };
         matches!(self.origin, Origin::Path | Origin::Script)
             && self.newcomers() == 0
             && self.inside.load(Ordering::Relaxed) == 0

@@ -24,7 +24,7 @@ pub use exposition::{CONTENT_TYPE, render};
 pub use figures::Reason;
 pub use gauges::{Gauges, LaneGauges, PoolGauges, Threads};
 pub use histogram::Histogram;
-pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves};
+pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves, Standing};
 pub use recorder::{Recorder, Request};
 pub use registry::{Direction, Registry};
 pub use report::{

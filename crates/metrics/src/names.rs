@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// Further pools are counted together, as `other`.
 pub const MAX_POOLS: usize = 128;
-/// Routes that have figures of their own, of all pools. Further ones are counted as `other` of their pool.
-pub const MAX_ROUTES: usize = 512;
+/// Routes that have figures of their own, of all pools. Further ones are counted as `other` of their pool. Each is about
+/// 14 KiB of what [`render`](crate::render) writes.
+pub const MAX_ROUTES: usize = 256;
+/// Of them, so many are named when they are first asked for, so that the first requests to a server are seen by name.
+const NAMED_AT_ONCE: usize = 8;
 /// The routes with a name, and `other` of each pool.
 pub(crate) const ROUTE_SLOTS: usize = MAX_ROUTES + MAX_POOLS;
 /// What has no figures of its own.
@@ -42,10 +45,24 @@ impl RouteId {
         self.pool
     }
 
+    /// Whether it is what has no figures of its own.
+    pub fn is_other(self) -> bool {
+        self.slot() >= MAX_ROUTES
+    }
+
     /// Less than [`ROUTE_SLOTS`].
     pub(crate) fn slot(self) -> usize {
         usize::from(self.slot)
     }
+}
+
+/// What is known of a route that asks for a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A client may have made it up.
+    New,
+    /// It was asked for again and again.
+    Returning,
 }
 
 /// Whom a pool serves.
@@ -68,7 +85,8 @@ impl Serves {
     }
 }
 
-/// Names are added and never removed: a series that ends is worse than one that stays.
+/// Names are added and never removed: a series that ends is worse than one that stays. So what anybody makes up must not
+/// have one.
 #[derive(Default)]
 pub(crate) struct Names {
     pools: Vec<Pool>,
@@ -100,12 +118,17 @@ impl Names {
         id
     }
 
-    pub fn route(&mut self, pool: PoolId, name: &str) -> RouteId {
+    /// `other` for a route that has no name, be it for now.
+    pub fn route(&mut self, pool: PoolId, name: &str, standing: Standing) -> RouteId {
         let key = (pool, clipped(name));
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
-        if self.ids.len() == MAX_ROUTES || key.1 == OTHER {
+        let names = match standing {
+            Standing::New => NAMED_AT_ONCE,
+            Standing::Returning => MAX_ROUTES,
+        };
+        if self.ids.len() >= names || key.1 == OTHER {
             return pool.other();
         }
         let id = RouteId { pool, slot: self.ids.len() as u16 };
@@ -134,6 +157,7 @@ fn clipped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Standing::{New, Returning};
     use std::collections::HashSet;
 
     #[test]
@@ -144,19 +168,42 @@ mod tests {
             names.pool("api", Serves::Worker("/app/api.php".into())),
         );
         assert_eq!(names.pool("classic", Serves::Classic), classic);
-        assert_ne!(names.route(classic, "/"), names.route(worker, "/"));
-        assert_eq!(names.route(worker, "/"), names.route(worker, "/"));
+        assert_ne!(names.route(classic, "/", New), names.route(worker, "/", New));
+        assert_eq!(names.route(worker, "/", New), names.route(worker, "/", Returning));
     }
 
     #[test]
     fn routes_beyond_the_bound_are_others_of_their_pool() {
         let mut names = Names::default();
         let (a, b) = (names.pool("a", Serves::Classic), names.pool("b", Serves::Service));
-        let routes: HashSet<_> = (0..MAX_ROUTES).map(|n| names.route(a, &n.to_string()).slot()).collect();
+        let routes: HashSet<_> =
+            (0..MAX_ROUTES).map(|n| names.route(a, &n.to_string(), Returning).slot()).collect();
         assert_eq!(routes.len(), MAX_ROUTES);
-        assert_eq!((names.route(a, "more"), names.route(b, "more")), (a.other(), b.other()));
+        assert_eq!(
+            (names.route(a, "more", Returning), names.route(b, "more", Returning)),
+            (a.other(), b.other())
+        );
         assert_ne!(a.other(), b.other());
-        assert_eq!(names.route(a, "7").pool(), a);
+        assert_eq!(names.route(a, "7", New).pool(), a);
+    }
+
+    #[test]
+    fn a_hundred_thousand_invented_paths_have_no_names() {
+        let mut names = Names::default();
+        let pool = names.pool("classic", Serves::Classic);
+        let first = names.route(pool, "/", New);
+        for path in 0..100_000 {
+            names.route(pool, &format!("/w{path}"), New);
+        }
+        assert_eq!(names.pools()[0].routes.len(), NAMED_AT_ONCE + 1);
+        assert!(names.route(pool, "/real", New).is_other());
+        let real = names.route(pool, "/real", Returning);
+        assert!(!real.is_other());
+        assert_eq!(
+            (names.route(pool, "/real", New), names.route(pool, "/", New)),
+            (real, first),
+            "they stay"
+        );
     }
 
     #[test]
@@ -173,7 +220,7 @@ mod tests {
     fn other_is_other() {
         let mut names = Names::default();
         let pool = names.pool("classic", Serves::Classic);
-        assert_eq!(names.route(pool, OTHER), pool.other());
+        assert_eq!(names.route(pool, OTHER, Returning), pool.other());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The names, all recorders, and the events that no request causes.
 
 use crate::history::History;
-use crate::names::{Names, Pool, PoolId, RouteId, Serves};
+use crate::names::{Names, Pool, PoolId, RouteId, Serves, Standing};
 use crate::reading::{PoolEvents, PoolReading, Reading, RouteReading};
 use crate::recorder::Recorder;
 use crate::report::Report;
@@ -52,9 +52,9 @@ impl Registry {
         hold(&self.names).pool(name, serves)
     }
 
-    /// A route of a pool, which is new or was registered under this name before. Not for every request: it locks.
-    pub fn route(&self, pool: PoolId, name: &str) -> RouteId {
-        hold(&self.names).route(pool, name)
+    /// A route of a pool, by this name if it has one, or gets it by its standing. Not for every request: it locks.
+    pub fn route(&self, pool: PoolId, name: &str, standing: Standing) -> RouteId {
+        hold(&self.names).route(pool, name, standing)
     }
 
     /// A recorder for one more I/O thread.

@@ -1,7 +1,7 @@
 //! What was recorded is what a report says.
 
 use regent_metrics::{
-    Direction, PoolId, PoolReport, Reason, Recorder, Registry, Report, Request, RouteId, Serves,
+    Direction, PoolId, PoolReport, Reason, Recorder, Registry, Report, Request, RouteId, Serves, Standing,
 };
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ impl Server {
         let registry = Registry::new(began);
         let recorder = registry.recorder();
         let pool = registry.pool("api", Serves::Worker("/app/api.php".into()));
-        let route = registry.route(pool, "/users");
+        let route = registry.route(pool, "/users", Standing::Returning);
         Self { began, registry, recorder, pool, route }
     }
 

@@ -1,5 +1,7 @@
 //! The way of a request into its pool, and what is measured of it.
 
+mod route_ids;
+
 use crate::pools::{Permit, Pool, Pools};
 use regent_config::LaneChoice;
 use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
@@ -7,15 +9,12 @@ use regent_dispatch::lanes::{Entry, Place};
 use regent_dispatch::routes::{Route, RouteCache};
 use regent_metrics::{Recorder, Request, RouteId};
 use regent_wire::{MAX_SLOTS_PER_IO, Timing, clock};
-use rustc_hash::FxHashMap;
+use route_ids::RouteIds;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Routes whose ids one I/O thread remembers; beyond that it begins anew.
-const REMEMBERED: usize = 2048;
 
 /// Requests that wait in the lanes of a pool at most without `max_queue`: as many as one I/O thread can have on queues.
 const MOST_IN_LANES: usize = MAX_SLOTS_PER_IO;
@@ -27,8 +26,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Gate {
     pools: Arc<Pools>,
     routes: RefCell<RouteCache>,
-    /// By the address of the route, which the value keeps alive.
-    ids: RefCell<FxHashMap<*const Route, (Arc<Route>, RouteId)>>,
+    ids: RefCell<RouteIds>,
     recorder: Recorder,
     bounds: GateBounds,
 }
@@ -147,17 +145,8 @@ impl Gate {
     }
 
     fn id(&self, route: &Arc<Route>) -> RouteId {
-        let mut ids = self.ids.borrow_mut();
-        if let Some((_, id)) = ids.get(&Arc::as_ptr(route)) {
-            return *id;
-        }
-        if ids.len() >= REMEMBERED {
-            ids.clear();
-        }
-        let pool = self.pools.get(usize::from(route.pool())).id;
-        let id = self.pools.registry.route(pool, route.name());
-        ids.insert(Arc::as_ptr(route), (Arc::clone(route), id));
-        id
+        let pool = || self.pools.get(usize::from(route.pool())).id;
+        self.ids.borrow_mut().get(route, &self.pools.registry, pool)
     }
 
     fn has_bounds(&self) -> bool {

@@ -10,8 +10,6 @@ use std::time::Duration;
 pub const MAX_ROUTES: usize = 512;
 /// Scripts whose new routes have a history of their own; a site of more has them in one.
 const MAX_SCRIPTS: usize = 256;
-/// A name that was not seen for so long makes room for another when the table is full.
-const UNSEEN: Duration = Duration::from_secs(60);
 /// Looking for such names takes a while; a flood of new names must not make it the server's work.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -155,7 +153,7 @@ impl Table {
 
 /// Threads that still hold a route that is not kept see that it is retired, and ask again.
 fn keep(route: &Route, now: Duration) -> bool {
-    let keep = !route.may_make_room(now, UNSEEN);
+    let keep = !route.may_make_room(now);
     if !keep {
         route.retire();
     }
@@ -164,13 +162,18 @@ fn keep(route: &Route, now: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{UNSEEN, UNSEEN_AGAIN};
     use super::*;
 
     const START: Duration = Duration::from_secs(1_000);
+    const EPOCH: Duration = Duration::from_secs(990);
 
+    /// With routes that return.
     fn fill(routes: &Routes, now: Duration) {
-        for number in 0..MAX_ROUTES {
-            routes.get(0, &word(number), now);
+        for before in [2, 1, 0] {
+            for number in 0..MAX_ROUTES {
+                routes.get(0, &word(number), now - Duration::from_secs(before));
+            }
         }
     }
 
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn a_route_is_one_and_the_same_for_all_its_paths() {
         let now = START;
-        let routes = Routes::new(now);
+        let routes = Routes::new(EPOCH);
         let first = routes.get(0, "/users/1", now);
         assert!(Arc::ptr_eq(&first, &routes.get(0, "/users/2?x=1", now)));
         assert_eq!((first.name(), first.pool()), ("/users/*", 0));
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_new_in_a_full_table_is_other() {
         let now = START;
-        let routes = Routes::new(now);
+        let routes = Routes::new(EPOCH);
         fill(&routes, now);
         let other = routes.get(0, "/new", now);
         assert_eq!(other.name(), "other");
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn names_that_nobody_asks_for_make_room() {
         let now = START;
-        let routes = Routes::new(now);
+        let routes = Routes::new(EPOCH);
         fill(&routes, now);
         let lane = routes.lane(0, "reports");
         let used = routes.get(0, &word(1), now);
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn a_flood_of_names_sweeps_once_a_second() {
         let now = START;
-        let routes = Routes::new(now);
+        let routes = Routes::new(EPOCH);
         fill(&routes, now);
         let later = now + Duration::from_millis(59_900);
         assert_eq!(routes.get(0, "/new", later).name(), "other", "nothing was unseen for a minute yet");
@@ -264,9 +267,34 @@ mod tests {
     }
 
     #[test]
+    fn a_route_returns_that_is_asked_for_again_and_again() {
+        let routes = Routes::new(START);
+        let later = |ms| START + Duration::from_millis(ms);
+        let route = routes.get(0, "/a", later(1_000));
+        (1_000..1_090).for_each(|ms| route.see(later(ms)));
+        assert!(!route.returns(), "it was one moment");
+        [1_200, 1_400, 2_900].into_iter().for_each(|ms| route.see(later(ms)));
+        assert!(!route.returns(), "it was not long enough");
+        route.see(later(3_000));
+        assert!(route.returns());
+        assert!(routes.lane(0, "reports").returns(), "the configuration names it");
+    }
+
+    #[test]
+    fn what_is_invented_does_not_keep_a_route_out_that_returns() {
+        let routes = Routes::new(START);
+        for number in 0..10_000 {
+            routes.get(0, &word(number), START + Duration::from_micros(number as u64));
+        }
+        let later = START + UNSEEN_AGAIN + Duration::from_millis(200);
+        assert_eq!(routes.get(0, "/real", later).name(), "/real");
+        assert_eq!(routes.all().len(), 2, "it and other");
+    }
+
+    #[test]
     fn many_threads_make_one_route() {
         let now = START;
-        let routes = Routes::new(now);
+        let routes = Routes::new(EPOCH);
         let found: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| routes.get(0, "/a", now))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()

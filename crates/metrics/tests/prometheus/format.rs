@@ -2,7 +2,9 @@
 
 use crate::server::{Scrape, Server};
 use prometheus_parse::Value;
-use regent_metrics::{Direction, Gauges, PoolGauges, Reason, Registry, Request, Serves, Threads, render};
+use regent_metrics::{
+    Direction, Gauges, PoolGauges, Reason, Registry, Request, Serves, Standing, Threads, render,
+};
 use regex::Regex;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -188,7 +190,7 @@ fn series(scrape: &Scrape) -> HashSet<&str> {
 #[test]
 fn no_series_comes_twice() {
     let server = Server::new();
-    server.registry.route(server.worker, "/users");
+    server.registry.route(server.worker, "/users", Standing::Returning);
     let scrape = server.scrape();
     let samples = scrape.0.lines().filter(|line| !line.starts_with('#')).count();
     assert_eq!(series(&scrape).len(), samples);
@@ -201,13 +203,26 @@ fn hostile_names_stay_within_their_quotes() {
         ["\"} 1\nevil_metric 1", "back\\slash", "new\nline", "{}=,#", "\u{202e}ü\0\t", &"x".repeat(10_000)];
     for name in hostile {
         server.registry.pool(name, Serves::Classic);
-        server.registry.route(server.classic, name);
+        server.registry.route(server.classic, name, Standing::Returning);
     }
     let scrape = server.scrape();
     assert_grammar(&scrape);
     assert!(scrape.0.contains(r#"route="\"} 1\nevil_metric 1""#), "{}", scrape.0);
     assert!(scrape.0.contains(r#"route="back\\slash""#), "{}", scrape.0);
     assert!(!scrape.0.contains(&"x".repeat(200)));
+}
+
+/// It was 7.6 MB.
+#[test]
+fn a_hundred_thousand_invented_paths_leave_the_page_small() {
+    let server = Server::new();
+    for path in 0..100_000 {
+        let route = server.registry.route(server.classic, &format!("/invented-{path}"), Standing::New);
+        server.recorder.request(&Request { route, ..request(&server, Duration::from_millis(3)) });
+    }
+    let page = server.scrape().0;
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert!(page.contains(r#"{pool="classic",route="other",class="2xx"}"#), "they are counted");
 }
 
 #[test]

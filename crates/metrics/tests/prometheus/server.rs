@@ -1,7 +1,7 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Threads, render,
+    Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Standing, Threads, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ impl Server {
         let recorder = registry.recorder();
         let classic = registry.pool("classic", Serves::Classic);
         let worker = registry.pool("/app/worker.php", Serves::Worker("/app/worker.php".into()));
-        registry.route(classic, "/index.php");
-        let route = registry.route(worker, "/users");
+        registry.route(classic, "/index.php", Standing::Returning);
+        let route = registry.route(worker, "/users", Standing::Returning);
         Self { began, registry, recorder, classic, worker, route }
     }
 
