@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
+use regent_server::visible;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -208,7 +209,9 @@ fn json(out: &mut Writer<'_>, level: &Level, target: &str, fields: Fields) -> fm
     line.insert("logger".into(), logger(target).into());
     line.insert("msg".into(), fields.message.into());
     line.extend(fields.others);
-    writeln!(out, "{}", Value::Object(line))
+    let mut text = Vec::new();
+    visible::write_json(&line, &mut text);
+    writeln!(out, "{}", String::from_utf8_lossy(&text))
 }
 
 /// `php` for lines of PHP, the part of Regent otherwise: `server`, `http`.
@@ -232,9 +235,18 @@ fn console(out: &mut Writer<'_>, level: &Level, colour: Colour, fields: Fields) 
     out.write_char('\n')
 }
 
-/// What a script logs must not move a terminal's cursor.
+/// What a script logs must not move a terminal's cursor, nor look like what it is not.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => printable.push(c),
+            c if c.is_control() => printable.push('\u{fffd}'),
+            c if visible::misleads(c) => printable.extend(c.escape_unicode()),
+            c => printable.push(c),
+        }
+    }
+    printable
 }
 
 fn level(level: LogLevel) -> LevelFilter {
@@ -259,5 +271,6 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
         assert_eq!(printable("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\nc");
+        assert_eq!(printable("a\u{9b}2Jb\u{202e}c\u{2028}ü"), "a\u{fffd}2Jb\\u{202e}c\\u{2028}ü");
     }
 }

@@ -4,6 +4,7 @@ use crate::error::BuildError;
 use crate::exchange::Exchange;
 use crate::log_writer::LogWriter;
 use crate::placeholder::proto;
+use crate::visible;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
 use std::io::{IsTerminal, Write};
@@ -121,7 +122,7 @@ fn line(format: Format, level: LogLevel, record: &AccessRecord<'_>, now: SystemT
 
 fn push_fields(record: &AccessRecord<'_>, out: &mut Vec<u8>) {
     let exchange = record.exchange;
-    let ip = exchange.remote.map(|remote| remote.ip().to_canonical().to_string()).unwrap_or_default();
+    let ip = exchange.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
     let port = exchange.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
     out.extend_from_slice(b"\"request\":{\"remote_ip\":");
     push_string(ip.as_bytes(), out);
@@ -201,8 +202,7 @@ fn canonical(name: &HeaderName) -> String {
 
 /// A JSON string; bytes that are not UTF-8 become U+FFFD.
 fn push_string(text: &[u8], out: &mut Vec<u8>) {
-    // Writing a string to a vector cannot fail.
-    let _ = serde_json::to_writer(out, &String::from_utf8_lossy(text));
+    visible::write_json(&String::from_utf8_lossy(text), out);
 }
 
 #[cfg(test)]

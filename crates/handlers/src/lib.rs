@@ -39,6 +39,7 @@ mod sites;
 mod text;
 mod try_files;
 mod url_path;
+pub mod visible;
 
 pub use access_log::{AccessLog, AccessRecord};
 pub use body::Body;

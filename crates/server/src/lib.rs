@@ -62,6 +62,7 @@ use vigil::Vigil;
 
 pub use admin::AdminError;
 pub use kind::EngineKind;
+pub use regent_handlers::visible;
 pub use spool::SpoolError;
 pub use supervisor::EngineError;
 
