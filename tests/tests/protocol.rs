@@ -1,10 +1,12 @@
 //! HTTP/1.x on the wire: what RFC 9110 and RFC 9112 ask of a server, well-meant and ill-meant.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Server, Setup};
+use regent_tests::{Conn, Server, Setup, until};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 /// A server whose `/` echoes the body, and whose `/smuggled.php` leaves a trace that it ran.
 fn echo_server() -> Server {
@@ -347,6 +349,34 @@ fn a_silent_body_times_out_and_frees_its_thread() {
         Ok(None) => {}
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
     }
+    server.stop();
+}
+
+/// Sends a byte every 20 ms or so until the server answers, and gives the answer.
+fn drip(server: &Server) -> String {
+    let mut stream = TcpStream::connect(server.address()).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_millis(20))).expect("that is a time-out");
+    let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("it reads");
+    let mut answer = [0; 1024];
+    until("the server answers", || {
+        stream.write_all(b"x").expect("it reads");
+        let count = stream.read(&mut answer).ok()?;
+        Some(String::from_utf8_lossy(&answer[..count]).into_owned())
+    })
+}
+
+#[test]
+fn a_body_that_drips_is_not_waited_for_for_ever() {
+    let server = Setup::new()
+        .global_options(
+            "servers {\n\t\tmin_body_rate 1KiB\n\t\ttimeouts {\n\t\t\tread_body 400ms\n\t\t}\n\t}",
+        )
+        .file("index.php", "<?php echo strlen(file_get_contents('php://input'));")
+        .start();
+    let answer = drip(&server);
+    assert!(answer.starts_with("HTTP/1.1 408 "), "no byte is late by itself: {answer}");
+    assert_eq!(server.post("/", "text/plain", "0123456789").expect(200).text(), "10");
     server.stop();
 }
 

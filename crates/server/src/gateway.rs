@@ -10,7 +10,7 @@ use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::service::Ends;
 use crate::spool::Spools;
 use crate::target::Target;
-use crate::upload::{BodyLimits, Prefix, Upload};
+use crate::upload::{BodyLimits, Patience, Prefix, Upload};
 use crate::variables::Variables;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
@@ -101,7 +101,12 @@ impl Gateway {
         let Arrived { exchange, ends, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
-            silence: delivery.request_body_timeout.map_or(self.limits.silence, plan::timeout),
+            patience: Patience {
+                silence: delivery
+                    .request_body_timeout
+                    .map_or(self.limits.patience.silence, plan::timeout),
+                ..self.limits.patience
+            },
             size: exchange.max_body_size.or(self.limits.size),
         };
         let mut upload = Upload::of(body, limits, received).map_err(Failure::Upload)?;

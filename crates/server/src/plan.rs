@@ -7,7 +7,7 @@ mod warmup;
 use crate::StartError;
 use crate::gate::GateBounds;
 use crate::kind::EngineKind;
-use crate::upload::BodyLimits;
+use crate::upload::{BodyLimits, Patience};
 use crate::variables::SOFTWARE;
 use regent_config::{Config, Global};
 use regent_http::Settings;
@@ -111,10 +111,7 @@ impl Plan {
                 write: timeout(global.timeouts.write),
                 max_header_size: global.limits.max_header_size,
             },
-            bodies: BodyLimits {
-                silence: timeout(global.timeouts.read_body),
-                size: global.limits.max_body_size,
-            },
+            bodies: body_limits(global),
             bounds: GateBounds {
                 max_wait_time: global.php.max_wait_time,
                 max_queue: global.php.max_queue,
@@ -122,6 +119,11 @@ impl Plan {
             },
         })
     }
+}
+
+fn body_limits(global: &Global) -> BodyLimits {
+    let patience = Patience { silence: timeout(global.timeouts.read_body), rate: global.limits.min_body_rate };
+    BodyLimits { patience, size: global.limits.max_body_size }
 }
 
 fn php_stack(global: &Global, io_threads: usize, cores: usize) -> Result<StackPlan, StartError> {

@@ -1,11 +1,16 @@
 //! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
+mod pace;
+
+pub(crate) use pace::Patience;
+
 use crate::link::Submitted;
 use crate::spool::{Offered, SpoolReader, SpoolWriter, Spools, spool};
 use bytes::{Buf, Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Body;
 use hyper::body::Incoming;
+use pace::Pace;
 use regent_config::RequestBuffering;
 use regent_wire::BodyState;
 use std::cell::Cell;
@@ -16,8 +21,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
-use tokio::time::Sleep;
 
 /// Bytes of a body that go into the spool at a time: what arrives in small pieces is put together, so that its memory is
 /// what the bounds say and its file is written in large ones.
@@ -26,8 +29,7 @@ const BLOCK: usize = 64 * 1024;
 /// Bounds on a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
-    /// Longest time without a byte.
-    pub silence: Duration,
+    pub patience: Patience,
     /// Bytes in all.
     pub size: Option<u64>,
 }
@@ -57,8 +59,7 @@ pub(crate) struct Upload {
     pending: Bytes,
     ahead: Ahead,
     state: State,
-    /// Armed only while the client is awaited.
-    silence: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
 }
 
 /// What was read before the request was queued and is more than the ring holds.
@@ -101,7 +102,7 @@ impl Upload {
             pending: Bytes::new(),
             ahead: Ahead::default(),
             state: State::Reading,
-            silence: None,
+            pace: Pace::default(),
         })))
     }
 
@@ -246,7 +247,7 @@ impl Upload {
                 // Cut off, or wrongly coded.
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(StatusCode::BAD_REQUEST)),
                 Poll::Ready(Some(Ok(frame))) => {
-                    self.silence = None;
+                    self.pace.came();
                     // Trailers are not for engines.
                     let Ok(bytes) = frame.into_data() else { continue };
                     self.received.set(self.received.get() + bytes.len() as u64);
@@ -256,9 +257,7 @@ impl Upload {
                     return Poll::Ready(Ok(Some(bytes)));
                 }
                 Poll::Pending => {
-                    let limit = self.limits.silence;
-                    let sleep = self.silence.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-                    ready!(sleep.as_mut().poll(context));
+                    ready!(self.pace.poll_expired(&self.limits.patience, self.received.get(), context));
                     return Poll::Ready(Err(StatusCode::REQUEST_TIMEOUT));
                 }
             }

@@ -7,6 +7,11 @@
 //! | `timeouts { write D }` | 60s |
 //! | `timeouts { idle D }` | 5m |
 //! | `max_header_size SIZE` | 64KiB |
+//! | `min_body_rate SIZE` \| `off` | 240 |
+//!
+//! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
+//! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
+//! awaited counts.
 //!
 //! A time-out of 0 is none: whoever holds a connection open then can hold it for ever.
 
@@ -48,7 +53,11 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, global: &mut Global) 
         let result = match option.name() {
             "timeouts" => timeouts(cx, &option, &mut global.timeouts),
             "max_header_size" => max_header_size(&option).map(|size| global.limits.max_header_size = size),
-            _ => Err(unknown_option(option.name, "servers", &["max_header_size", "timeouts"], UNBUILT)),
+            "min_body_rate" => min_body_rate(&option).map(|rate| global.limits.min_body_rate = rate),
+            _ => {
+                let options = ["max_header_size", "min_body_rate", "timeouts"];
+                Err(unknown_option(option.name, "servers", &options, UNBUILT))
+            }
         };
         cx.check(result);
     }
@@ -88,6 +97,11 @@ fn max_header_size(option: &Call<'_>) -> Result<usize, Error> {
     usize::try_from(size).map_err(|_| error(token, "`max_header_size` is too large for this machine"))
 }
 
+fn min_body_rate(option: &Call<'_>) -> Result<u64, Error> {
+    let token = option.one("min_body_rate SIZE | off")?;
+    if token.text == "off" { Ok(0) } else { values::size(token) }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{config, file_errors};
@@ -105,6 +119,15 @@ mod tests {
         ];
         assert_eq!(timeouts, [1, 2, 3, 4].map(Duration::from_secs));
         assert_eq!(global.limits.max_header_size, 8192);
+    }
+
+    #[test]
+    fn the_rate_of_a_body() {
+        let rate =
+            |option: &str| config(&format!("{{\nservers {{\n{option}\n}}\n}}")).global.limits.min_body_rate;
+        assert_eq!(rate("min_body_rate 1KiB"), 1024);
+        assert_eq!((rate("min_body_rate off"), rate("min_body_rate 0")), (0, 0));
+        assert_eq!(rate("max_header_size 8KiB"), 240);
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub struct Limits {
     pub max_header_size: usize,
     /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
     pub max_body_size: Option<u64>,
+    /// Bytes a second that a request body brings on average, after its first 30 s; below it: 408. 0: no bound. Default: 240.
+    pub min_body_rate: u64,
 }
 
 /// The `frankenphp { … }` / `regent { … }` block.
@@ -209,7 +211,7 @@ impl Default for Timeouts {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_header_size: 64 * 1024, max_body_size: None }
+        Self { max_header_size: 64 * 1024, max_body_size: None, min_body_rate: 240 }
     }
 }
 
