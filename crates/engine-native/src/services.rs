@@ -4,7 +4,7 @@ use crate::exchange::{CopiedHead, SlotExchange};
 use regent_modules::{Modules, ServiceId};
 use regent_wire::EngineThread;
 use regent_wire::control::PoolStart;
-use regent_wire::host::{Courtesy, Neighbours, Readiness, Work};
+use regent_wire::host::{Afterwards, Courtesy, Neighbours, Readiness, Work};
 use std::sync::{Arc, Weak};
 
 pub struct Services {
@@ -38,16 +38,18 @@ impl Work for Services {
         service.id.map(|_| service.name.as_str())
     }
 
-    fn run(&self, mut thread: EngineThread, mut readiness: Readiness) {
+    fn run(&self, mut thread: EngineThread, mut readiness: Readiness) -> Afterwards {
         let service = self.services.get(thread.pool()).and_then(|service| service.id);
-        let (Some(modules), Some(service)) = (self.modules.upgrade(), service) else { return };
+        let (Some(modules), Some(service)) = (self.modules.upgrade(), service) else {
+            return Afterwards::End;
+        };
         let mut scratch = modules.scratch();
         let mut courtesy = Courtesy::new(Arc::clone(&self.neighbours));
         let mut head = CopiedHead::default();
         readiness.announce();
         loop {
             let waiting_behind = thread.waiting().saturating_sub(1);
-            let Some(request) = thread.next_request() else { return };
+            let Some(request) = thread.next_request() else { return Afterwards::End };
             head.copy(&request);
             courtesy.begin(waiting_behind, thread.started());
             modules.answer(service, &head.read(), &mut SlotExchange::new(&mut thread), &mut scratch);

@@ -45,4 +45,11 @@
 #define regent_output_handler() (PG(output_handler) != NULL ? ZSTR_VAL(PG(output_handler)) : NULL)
 #endif
 
+/* The signal of PHP's own timer (zend_set_timeout_ex()). */
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+#define REGENT_PHP_TIMER_SIGNAL SIGRTMIN
+#else
+#define REGENT_PHP_TIMER_SIGNAL SIGPROF
+#endif
+
 #endif

@@ -8,12 +8,31 @@
 #include "regent_sapi.h"
 
 #include <SAPI.h>
+#include <dlfcn.h>
+#include <locale.h>
 #include <php_output.h>
 #include <php_variables.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/stat.h>
+
+/*
+ * A definition that takes the place of the C library's for libphp and what it loads: a program's own symbols come first.
+ * REGENT_NEXT(name) is the C library's.
+ */
+#define REGENT_INTERPOSED __attribute__((visibility("default")))
+#define REGENT_NEXT(name)                                                  \
+    ({                                                                     \
+        static _Atomic(void *) next_##name;                                \
+        void *found_##name = next_##name;                                  \
+        if (found_##name == NULL) {                                        \
+            next_##name = found_##name = dlsym(RTLD_NEXT, #name);          \
+        }                                                                  \
+        (__typeof__(&name))found_##name;                                   \
+    })
 
 /* ---- What a thread is doing ---------------------------------------------------------------------------------- */
 
@@ -63,6 +82,31 @@ typedef struct regent_directory {
     time_t entered; /* the second of CLOCK_MONOTONIC when it was there; -1: there is none */
 } regent_directory;
 
+/*
+ * What a script has changed of its thread (undo.c), and how it was before. A worker script has two of these: one for
+ * what it does outside of requests, which lasts as long as it runs, and one for the request.
+ */
+enum {
+    REGENT_TOUCHED_SIGNALS = 1,
+    REGENT_TOUCHED_LOCALE = 2,
+    REGENT_TOUCHED_UMASK = 4,
+    REGENT_TOUCHED_PRIORITY = 8,
+    REGENT_TOUCHED_PROCESSORS = 16,
+    REGENT_TOUCHED_REGEX_OPTIONS = 32,
+    REGENT_TOUCHED_PCNTL = 64,
+};
+typedef struct regent_former {
+    unsigned touched;
+    uint64_t blocked_signals;
+    locale_t locale;         /* 0: that of the process */
+    zend_string *ctype_name; /* BG(ctype_string) */
+    mode_t umask;
+    int priority;
+    cpu_set_t processors;
+    zend_string *regex_options; /* of mb_regex_set_options() */
+    HashTable *signal_handlers; /* of pcntl_signal(), by number (pcntl.c) */
+} regent_former;
+
 /* What a worker script keeps between requests (worker.c). */
 typedef struct regent_worker {
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
@@ -71,6 +115,12 @@ typedef struct regent_worker {
     bool asked;                         /* it has asked for a request: it is ready */
     bool stopping;                      /* there are no more requests for it */
 } regent_worker;
+
+/* The locale that a thread's script has set (locale.c). */
+typedef struct regent_locale {
+    locale_t own; /* 0: none, that of the process holds */
+    char *names;  /* what the last setlocale(LC_ALL, ...) returned */
+} regent_locale;
 
 /* A PHP thread that serves requests. */
 typedef struct regent_context {
@@ -90,6 +140,12 @@ typedef struct regent_context {
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
     regent_time_limit time_limit;
     regent_directory directory;
+    regent_former of_script, of_request; /* undo.c */
+    struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */
+    regent_locale locale;
+    bool shares_umask; /* the kernel gave the thread no umask of its own (thread_state.c) */
+    bool reaps;        /* a script has ignored SIGCHLD: its children leave no status behind */
+    bool worn_out;     /* the kernel's thread has something that cannot be undone: PHP needs another one */
 } regent_context;
 
 /*
@@ -220,8 +276,54 @@ int regent_process_start(int interrupt_signal);
 /* Makes PHP look, between two opcodes, whether the host has given the request up; called once, at start-up. */
 void regent_process_install_interrupt(void);
 void regent_process_enter_thread(regent_context *context);
-void regent_process_leave_thread(void);
+void regent_process_leave_thread(regent_context *context);
 _Noreturn void regent_process_exit_child(int status);
+
+/* The context of the calling thread, NULL also in a forked child, which may do to its own process what it likes. */
+static inline regent_context *regent_guarded(void)
+{
+    return regent_in_forked_child() ? NULL : regent_current();
+}
+
+/* ---- signals.c ----------------------------------------------------------------------------------------------- */
+
+/* Blocks all signals in the calling thread for good, so in those that it starts from now on, and hands them to a thread
+ * of ours; 0, or -1. */
+int regent_signals_start(int interrupt_signal);
+void regent_signals_stop(void);
+void regent_signals_enter_thread(void);
+void regent_signals_leave_thread(regent_context *context);
+/* Ends the alarm, drops what is pending and sets what the script blocks; or forgets all that the script has set, too. */
+void regent_signals_end_request(regent_context *context, uint64_t blocked);
+void regent_signals_reset(regent_context *context);
+/* In a forked child of a PHP thread, or of another one (NULL). */
+void regent_signals_in_child(const regent_context *context);
+
+/* ---- locale.c, thread_state.c -------------------------------------------------------------------------------- */
+
+/* Goes back to a locale that was the thread's (0: that of the process), and owns it. */
+void regent_locale_restore(regent_context *context, locale_t former);
+void regent_locale_free(regent_context *context);
+void regent_thread_state_enter(regent_context *context);
+void regent_thread_state_restore(regent_context *context, const regent_former *former);
+/* Collects the children whose script did not want their status. */
+void regent_thread_state_reap(regent_context *context);
+
+/* ---- pcntl.c ------------------------------------------------------------------------------------------------- */
+
+/* Sets the handlers again that were there before the request. */
+void regent_pcntl_restore(HashTable *handlers);
+void regent_pcntl_override_functions(void);
+
+/* ---- undo.c -------------------------------------------------------------------------------------------------- */
+
+/* Called when a script changes something of its thread: where to keep how it was before, NULL if that is known. */
+regent_former *regent_touch(regent_context *context, unsigned what);
+/* When a worker script's request is over; before a script's memory goes; when PHP has ended it. */
+void regent_undo_request(regent_context *context);
+void regent_undo_before_shutdown(regent_context *context);
+void regent_undo_script(regent_context *context);
+void regent_undo_override_functions(void);
 
 /* ---- opcache.c ----------------------------------------------------------------------------------------------- */
 

@@ -68,6 +68,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
 void regent_php_stop(void)
 {
     regent_time_limits_stop();
+    regent_signals_stop();
     sapi.shutdown(&sapi);
     sapi_shutdown();
     tsrm_shutdown();
@@ -115,6 +116,8 @@ static PHP_MINIT_FUNCTION(regent)
     regent_script_open_hook_install();
     regent_process_install_interrupt();
     regent_time_limit_watch_ini();
+    regent_pcntl_override_functions();
+    regent_undo_override_functions();
     regent_opcache_before_startup();
     next_post_startup = zend_post_startup_cb;
     zend_post_startup_cb = post_startup;

@@ -1,9 +1,8 @@
 /*
- * Signals, and children that scripts fork.
+ * A PHP thread of this process: the signal that is reserved for it, and the children that it forks.
  */
 #include "engine.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@ extern char **environ;
 
 __thread regent_context *regent_thread_context;
 
-static int interrupt_signal;
 static pid_t parent;
 static bool forked;
 
@@ -23,33 +21,25 @@ static void on_interrupt_signal(int number);
 int regent_process_start(int number)
 {
     struct sigaction interrupt = {.sa_handler = on_interrupt_signal, .sa_flags = SA_ONSTACK}; /* no SA_RESTART */
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
 
-    interrupt_signal = number;
     sigemptyset(&interrupt.sa_mask);
-    sigemptyset(&ignore.sa_mask);
-    if (sigaction(number, &interrupt, NULL) != 0 || sigaction(SIGPIPE, &ignore, NULL) != 0) {
+    if (sigaction(number, &interrupt, NULL) != 0 || regent_signals_start(number) != 0) {
         return -1;
     }
     return pthread_atfork(before_fork, NULL, after_fork_in_child) == 0 ? 0 : -1;
 }
 
-/* All signals but ours and those that a fault raises in the thread itself belong to the main thread. */
 void regent_process_enter_thread(regent_context *context)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
-    sigset_t blocked;
-    sigfillset(&blocked);
-    sigdelset(&blocked, interrupt_signal);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        sigdelset(&blocked, faults[i]);
-    }
-    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    regent_signals_enter_thread();
+    regent_thread_state_enter(context);
     regent_thread_context = context;
 }
 
-void regent_process_leave_thread(void)
+void regent_process_leave_thread(regent_context *context)
 {
+    regent_signals_leave_thread(context);
+    regent_locale_free(context);
     regent_thread_context = NULL;
 }
 
@@ -116,14 +106,12 @@ static void before_fork(void)
  */
 static void after_fork_in_child(void)
 {
-    sigset_t none;
     forked = true;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(1); /* it died in between */
     }
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    regent_signals_in_child(regent_current());
     if (regent_current() != NULL) {
         char **own = regent_env_for_children();
         if (own != NULL) {

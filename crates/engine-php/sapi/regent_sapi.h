@@ -101,7 +101,8 @@ typedef struct regent_options {
     int interrupt_signal;
 } regent_options;
 
-/* Starts PHP in this process, once. 0, or -1 with a message for the log (already sent through log()). */
+/* Starts PHP in this process, once. Signals are PHP's from then on: all are blocked in the calling thread and those that
+ * it makes later, and no signal ends the process but SIGKILL and faults. 0, or -1 with a message for the log (already sent through log()). */
 int regent_php_start(const regent_options *options, const regent_callbacks *callbacks);
 /* Ends PHP after all threads have ended. */
 void regent_php_stop(void);
@@ -127,11 +128,13 @@ enum {
     REGENT_WORKER_BOOT_FAILED = 3,   /* the worker script ended before it first asked for a request */
     REGENT_THREAD_FAILED = 4,        /* PHP could not set the thread up */
     REGENT_WORKER_CRASHED = 5,       /* as REGENT_WORKER_ENDED, by a fatal error or with an exit status but 0 */
+    REGENT_THREAD_WORN_OUT = 6,      /* as REGENT_THREAD_RECYCLE, but the calling thread may not be used for PHP again: a script has
+                                        lowered its priority, which cannot be undone, and threads that it makes inherit that */
 };
 
 /*
  * Runs one PHP thread on the calling thread (8 MiB of stack or more, and not the one that started PHP) until it ends;
- * returns why. All signals but the reserved one stay blocked in it. A child that a script forks never returns from here.
+ * returns why. A child that a script forks never returns from here.
  * In worker mode it returns each time the script ends: the host decides when (back-off) to call it again; the
  * thread's PHP state is set up and torn down within the call.
  */

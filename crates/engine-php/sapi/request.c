@@ -134,6 +134,7 @@ void regent_php_request_shutdown(regent_context *context)
         context->untrusted = true;
     }
     zend_end_try();
+    regent_undo_script(context);
     if (context->untrusted) {
         /* Nearly always it happens behind php_output_end_all(). Before it, PHP still holds a part of the output. */
         context->response.truncated = context->phase != REGENT_ENDING;
@@ -155,6 +156,7 @@ void regent_request_module_shutdown(regent_context *context)
     regent_opcache_poll();
     regent_env_free(&context->env_request);
     regent_env_free(&context->env_boot);
+    regent_undo_before_shutdown(context);
     regent_time_limit_end(context);
 }
 

@@ -3,16 +3,18 @@
  * (proc_open()), which both would hand on this thread's signal mask, in which all is blocked, and the environment of
  * the process instead of what the script put. These definitions take the place of the C library's for libphp: a
  * program's own symbols come first. What is not called from a PHP thread, or asks for more, passes through unchanged.
+ *
+ * A script that waits for any of its children gets those of its own thread: the others belong to other requests.
  */
 #include "engine.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +113,39 @@ __attribute__((visibility("default"))) int pclose(FILE *stream)
         }
     }
     return status;
+}
+
+/* ---- Waiting for children ---------------------------------------------------------------------------------------------- */
+
+static int own_children_only(int options)
+{
+    return regent_guarded() != NULL ? options | __WNOTHREAD : options;
+}
+
+REGENT_INTERPOSED pid_t wait4(pid_t process, int *status, int options, struct rusage *usage)
+{
+    return REGENT_NEXT(wait4)(process, status, process > 0 ? options : own_children_only(options), usage);
+}
+
+REGENT_INTERPOSED pid_t waitpid(pid_t process, int *status, int options)
+{
+    return REGENT_NEXT(waitpid)(process, status, process > 0 ? options : own_children_only(options));
+}
+
+REGENT_INTERPOSED pid_t wait3(int *status, int options, struct rusage *usage)
+{
+    return wait4(-1, status, options, usage);
+}
+
+REGENT_INTERPOSED pid_t wait(int *status)
+{
+    return waitpid(-1, status, 0);
+}
+
+REGENT_INTERPOSED int waitid(idtype_t kind, id_t id, siginfo_t *info, int options)
+{
+    bool any = kind == P_ALL || kind == P_PGID;
+    return REGENT_NEXT(waitid)(kind, id, info, any ? own_children_only(options) : options);
 }
 
 /* ---- Helpers --------------------------------------------------------------------------------------------------------- */

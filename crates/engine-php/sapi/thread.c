@@ -4,6 +4,7 @@
 #include "engine.h"
 
 static void serve_one(regent_context *context);
+static int reason_to_tell(const regent_context *context, int reason);
 
 int regent_php_thread(void *thread, const regent_thread_options *options)
 {
@@ -22,14 +23,22 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
         reason = options->worker_script != NULL ? regent_serve_worker(&context) : regent_serve_classic(&context);
         regent_time_limit_leave_thread(&context);
         SG(server_context) = NULL;
-        regent_process_leave_thread();
+        regent_process_leave_thread(&context);
         ts_free_thread();
     } else {
-        regent_process_leave_thread();
+        regent_process_leave_thread(&context);
     }
     regent_response_free(&context.response);
     regent_directory_free(&context.directory);
-    return context.untrusted && reason == REGENT_THREAD_STOPPED ? REGENT_THREAD_RECYCLE : reason;
+    return reason_to_tell(&context, reason);
+}
+
+static int reason_to_tell(const regent_context *context, int reason)
+{
+    if (context->worn_out) {
+        return REGENT_THREAD_WORN_OUT;
+    }
+    return context->untrusted && reason == REGENT_THREAD_STOPPED ? REGENT_THREAD_RECYCLE : reason;
 }
 
 int regent_serve_classic(regent_context *context)
@@ -40,7 +49,7 @@ int regent_serve_classic(regent_context *context)
         regent_request_detach(context);
         regent_host_release(context);
         context->handled++;
-        if (context->untrusted || (limit != 0 && context->handled >= limit)) {
+        if (context->untrusted || context->worn_out || (limit != 0 && context->handled >= limit)) {
             return REGENT_THREAD_RECYCLE;
         }
     }

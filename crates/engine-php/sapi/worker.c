@@ -315,7 +315,7 @@ static bool take_request(regent_context *context)
 {
     const uint64_t limit = context->options->max_requests;
     regent_time_limit_end(context); /* the script may have set one outside of requests */
-    if (context->worker.stopping || (limit != 0 && context->handled >= limit)) {
+    if (context->worker.stopping || context->worn_out || (limit != 0 && context->handled >= limit)) {
         return false;
     }
     if (!regent_host_next_request(context)) {
@@ -413,6 +413,7 @@ static void end_request(regent_context *context)
         zend_bailout();
     }
     regent_opcache_poll();
+    regent_undo_request(context);
     context->phase = REGENT_ENDING;
     regent_response_end(context);
     free_body_stream();

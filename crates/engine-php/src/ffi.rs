@@ -90,6 +90,8 @@ pub enum ThreadEnd {
     WorkerEnded,
     WorkerBootFailed,
     WorkerCrashed,
+    /// This thread of the system is not to be used for PHP again.
+    WornOut,
     Failed,
 }
 
@@ -101,6 +103,7 @@ impl ThreadEnd {
             2 => Self::WorkerEnded,
             3 => Self::WorkerBootFailed,
             5 => Self::WorkerCrashed,
+            6 => Self::WornOut,
             _ => Self::Failed,
         }
     }

@@ -4,7 +4,7 @@ use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::warmup::Warmup;
 use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
-use regent_wire::host::{Neighbours, Readiness, Reporter, Work};
+use regent_wire::host::{Afterwards, Neighbours, Readiness, Reporter, Work};
 use regent_wire::{EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -40,11 +40,11 @@ impl Work for Scripts {
         })
     }
 
-    fn run(&self, thread: EngineThread, readiness: Readiness) {
-        let Some(pool) = self.pools.get(thread.pool()) else { return };
+    fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards {
+        let Some(pool) = self.pools.get(thread.pool()) else { return Afterwards::End };
         let warmup = Warmup::new(pool, &self.reporter);
         let php = PhpThread::new(thread, Arc::clone(&self.neighbours), warmup, readiness);
-        Runner { pool, reporter: &self.reporter }.run(php);
+        Runner { pool, reporter: &self.reporter }.run(php)
     }
 }
 
@@ -55,7 +55,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn run(self, mut php: PhpThread) {
+    fn run(self, mut php: PhpThread) -> Afterwards {
         let script = self.pool.worker.as_ref().map(worker_script);
         let environment = self.pool.worker.as_ref().map(worker_environment).unwrap_or_default();
         let variables: Vec<Var> =
@@ -69,7 +69,11 @@ impl Runner<'_> {
         let mut failures = 0;
         while !php.must_stop() {
             match php.run(&options) {
-                ThreadEnd::Stopped => return,
+                ThreadEnd::Stopped => return Afterwards::End,
+                ThreadEnd::WornOut => {
+                    self.report_end(ScriptEnd::Orderly);
+                    return Afterwards::Replace;
+                }
                 ThreadEnd::Recycle | ThreadEnd::WorkerEnded => {
                     failures = 0;
                     self.report_end(ScriptEnd::Orderly);
@@ -84,13 +88,14 @@ impl Runner<'_> {
                     failures += 1;
                     self.report_end(ScriptEnd::Crash);
                     if self.gives_up(failures) {
-                        return;
+                        return Afterwards::End;
                     }
                     php.count_restart();
                     wait_before_restart(&php, failures);
                 }
             }
         }
+        Afterwards::End
     }
 
     fn report_end(&self, end: ScriptEnd) {

@@ -8,6 +8,8 @@ mod environment;
 mod errors;
 #[path = "sapi/functions.rs"]
 mod functions;
+#[path = "sapi/locale.rs"]
+mod locale;
 #[path = "sapi/opcache.rs"]
 mod opcache;
 #[path = "sapi/process.rs"]
@@ -18,7 +20,11 @@ mod request;
 mod response;
 #[path = "sapi/server_array.rs"]
 mod server_array;
+#[path = "sapi/signals.rs"]
+mod signals;
 mod support;
+#[path = "sapi/thread_state.rs"]
+mod thread_state;
 #[path = "sapi/time_limit.rs"]
 mod time_limit;
 #[path = "sapi/worker.rs"]

@@ -14,6 +14,7 @@ pub const RECYCLE: i32 = 1;
 pub const WORKER_ENDED: i32 = 2;
 pub const BOOT_FAILED: i32 = 3;
 pub const WORKER_CRASHED: i32 = 5;
+pub const WORN_OUT: i32 = 6;
 
 /// The path of a PHP file of `tests/fixtures`.
 pub fn fixture(name: &str) -> PathBuf {

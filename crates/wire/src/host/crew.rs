@@ -22,7 +22,15 @@ pub trait Work: Send + Sync + 'static {
     /// What a thread of this pool is called; `None` if there is no such pool.
     fn name(&self, pool: u16) -> Option<&str>;
     /// Answers requests until the thread must end.
-    fn run(&self, thread: EngineThread, readiness: Readiness);
+    fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards;
+}
+
+/// What becomes of a thread that has done its work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Afterwards {
+    End,
+    /// A new thread of the system takes its place: something of this one cannot be undone.
+    Replace,
 }
 
 /// The threads of this process.
@@ -34,6 +42,8 @@ pub struct Crew {
     not_ready: Arc<AtomicUsize>,
     running: Mutex<usize>,
     ended: Condvar,
+    /// Threads to be replaced. A thread inherits much from the one that makes it, so they don't do it themselves.
+    worn_out: Mutex<Vec<ThreadStart>>,
     heap: Heap,
 }
 
@@ -69,6 +79,7 @@ impl Crew {
             not_ready: Arc::new(AtomicUsize::new(first.len())),
             running: Mutex::new(0),
             ended: Condvar::new(),
+            worn_out: Mutex::default(),
             heap: Heap::default(),
         });
         for thread in first {
@@ -88,26 +99,43 @@ impl Crew {
         thread::Builder::new().name("orders".into()).spawn(carry_out).expect("a thread can be made at start");
     }
 
-    /// Returns when the engine was told to drain and all threads have ended.
-    pub fn wait(&self) {
+    /// Returns when the engine was told to drain and all threads have ended; replaces those that are worn out until then.
+    pub fn wait(self: &Arc<Self>) {
         let mut running = self.count();
         while *running > 0 || !self.engine.region().is_draining() {
             // Nobody tells a process without threads that it is to drain.
-            running = self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            drop(self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0);
+            self.replace_worn_out();
+            running = self.count();
         }
     }
 
     fn spawn(self: &Arc<Self>, start: ThreadStart, not_ready: Option<Arc<AtomicUsize>>) {
         let Some(name) = self.work.name(start.pool) else { return };
+        *self.count() += 1;
+        self.spawn_counted(start, name, not_ready);
+    }
+
+    fn replace_worn_out(self: &Arc<Self>) {
+        let worn_out = std::mem::take(&mut *self.worn_out.lock().unwrap_or_else(PoisonError::into_inner));
+        for start in worn_out {
+            let Some(name) = self.work.name(start.pool) else { continue };
+            self.spawn_counted(start, name, None);
+        }
+    }
+
+    fn spawn_counted(self: &Arc<Self>, start: ThreadStart, name: &str, not_ready: Option<Arc<AtomicUsize>>) {
         let builder = thread::Builder::new().name(thread_name(name, start.index)).stack_size(STACK);
         let readiness = Readiness { not_ready, reporter: Arc::clone(&self.reporter) };
-        *self.count() += 1;
         let crew = Arc::clone(self);
         let spawned = builder.spawn(move || {
             // Dropped when the thread ends, also by a panic, which the hook has logged.
-            let _running = Running { crew: &crew, index: start.index };
+            let running = Running { crew: &crew, start };
             let (index, pool) = (usize::from(start.index), usize::from(start.pool));
-            crew.work.run(EngineThread::new(Arc::clone(&crew.engine), index, pool), readiness);
+            let thread = EngineThread::new(Arc::clone(&crew.engine), index, pool);
+            if crew.work.run(thread, readiness) == Afterwards::Replace {
+                running.hand_over();
+            }
         });
         if let Err(error) = spawned {
             self.one_less(start.index, Some(error.to_string()));
@@ -129,13 +157,23 @@ impl Crew {
 /// A thread that has not ended.
 struct Running<'a> {
     crew: &'a Crew,
-    index: u16,
+    start: ThreadStart,
+}
+
+impl Running<'_> {
+    /// To the thread that takes this one's place.
+    fn hand_over(self) {
+        self.crew.heap.give_back();
+        self.crew.worn_out.lock().unwrap_or_else(PoisonError::into_inner).push(self.start);
+        self.crew.ended.notify_all();
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.crew.heap.give_back();
-        self.crew.one_less(self.index, None);
+        self.crew.one_less(self.start.index, None);
     }
 }
 

@@ -7,7 +7,7 @@ mod heap;
 mod reporter;
 
 pub use courtesy::{Courtesy, Neighbours};
-pub use crew::{Crew, Readiness, Work};
+pub use crew::{Afterwards, Crew, Readiness, Work};
 pub use reporter::Reporter;
 
 use crate::control::{self, Order, Start, descriptors};
