@@ -33,6 +33,7 @@ pub struct Setup {
     caddyfile: Option<String>,
     arguments: Option<Vec<String>>,
     environment: Vec<(String, String)>,
+    launcher: Vec<String>,
 }
 
 /// A running server. Ends with [`Server::stop`]; a dropped one is killed with its engines, and when the test is
@@ -72,6 +73,7 @@ impl Setup {
             caddyfile: None,
             arguments: None,
             environment: Vec::new(),
+            launcher: Vec::new(),
         }
     }
 
@@ -103,6 +105,12 @@ impl Setup {
     /// [`Server::admin`] is for.
     pub fn admin(mut self, arguments: &str) -> Self {
         self.admin = arguments.into();
+        self
+    }
+
+    /// A program and its arguments that becomes the server (`setpriv --option`), instead of the server itself.
+    pub fn launcher(mut self, words: &[&str]) -> Self {
+        self.launcher = words.iter().map(|&word| word.into()).collect();
         self
     }
 
@@ -150,13 +158,22 @@ impl Setup {
     fn spawn(&self, ports: Ports) -> ServerProcess {
         let file = self.directory().join("Caddyfile");
         write_file(&file, self.config_text(ports).as_bytes());
-        let mut command = regent_command(self.directory());
+        let mut command = self.launched(regent_command(self.directory()));
         match &self.arguments {
             Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text, ports))),
             None => command.arg("run").arg("--config").arg(&file),
         };
         command.envs(self.environment.iter().map(|(name, value)| (name, self.fill_in(value, ports))));
         ServerProcess::start(command)
+    }
+
+    fn launched(&self, server: Command) -> Command {
+        let Some((launcher, arguments)) = self.launcher.split_first() else { return server };
+        let mut command = Command::new(launcher);
+        command.args(arguments).arg(server.get_program()).stdin(Stdio::null()).env_clear();
+        let environment = server.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(environment).current_dir(server.get_current_dir().unwrap_or(Path::new(".")));
+        command
     }
 
     fn config_text(&self, ports: Ports) -> String {

@@ -25,7 +25,7 @@ regent_former *regent_touch(regent_context *context, unsigned what)
 void regent_undo_request(regent_context *context)
 {
     regent_former *former = &context->of_request;
-    if (former->touched == 0) {
+    if (former->touched == 0 || regent_in_forked_child()) {
         return;
     }
     if (former->regex_options != NULL) {
@@ -58,12 +58,15 @@ void regent_undo_before_shutdown(regent_context *context)
 
 void regent_undo_script(regent_context *context)
 {
+    if (regent_in_forked_child()) {
+        return; /* it ends now */
+    }
     if (((context->of_script.touched | context->of_request.touched) & REGENT_TOUCHED_SIGNALS) != 0) {
         regent_signals_reset(context);
     }
     restore(context, &context->of_request);
     restore(context, &context->of_script);
-    if (context->reaps && !regent_in_forked_child()) {
+    if (context->reaps) {
         regent_thread_state_reap(context);
     }
 }

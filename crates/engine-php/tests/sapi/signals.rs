@@ -99,6 +99,16 @@ fn waiting_for_any_child_takes_none_of_another_request() {
 }
 
 #[test]
+fn the_end_of_a_child_reaches_the_script_that_forked_it() {
+    let alone = Scenario::classic().get("signals_child_ends.php", "alone").run();
+    assert_eq!(alone.response(0).json(), "told");
+    let beside = Scenario::classic().line("threads", 3).get("signals_child_ends.php", "").repeat(30).run();
+    for number in 0..30 {
+        assert_eq!(beside.response(number).json(), "told");
+    }
+}
+
+#[test]
 fn a_worker_keeps_the_handlers_of_its_boot_only() {
     let outcome = Scenario::worker("worker_signals.php")
         .get("worker_signals.php", "")
