@@ -122,6 +122,13 @@ typedef struct regent_locale {
     char *names;  /* what the last setlocale(LC_ALL, ...) returned */
 } regent_locale;
 
+/* What a script has told openlog() (syslog.c). */
+typedef struct regent_syslog {
+    const char *name; /* PHP's, until closelog(); NULL: none */
+    int options;
+    int facility;
+} regent_syslog;
+
 /* A PHP thread that serves requests. */
 typedef struct regent_context {
     void *thread; /* the host's */
@@ -143,6 +150,7 @@ typedef struct regent_context {
     regent_former of_script, of_request; /* undo.c */
     struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */
     regent_locale locale;
+    regent_syslog syslog;
     bool shares_umask; /* the kernel gave the thread no umask of its own (thread_state.c) */
     bool reaps;        /* a script has ignored SIGCHLD: its children leave no status behind */
     bool worn_out;     /* the kernel's thread has something that cannot be undone: PHP needs another one */

@@ -115,6 +115,15 @@ REGENT_INTERPOSED int sigaction(int number, const struct sigaction *action, stru
     return 0;
 }
 
+REGENT_INTERPOSED __sighandler_t signal(int number, __sighandler_t handler)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, former;
+    if (regent_guarded() == NULL) {
+        return REGENT_NEXT(signal)(number, handler);
+    }
+    return sigaction(number, &action, &former) == 0 ? former.sa_handler : SIG_ERR;
+}
+
 /* The mask that scripts see is empty at first; the thread's real one is larger. */
 static int change_mask(regent_context *context, int how, const sigset_t *set, sigset_t *former)
 {

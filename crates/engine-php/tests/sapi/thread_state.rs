@@ -59,3 +59,19 @@ fn regex_options_end_with_their_request() {
         Scenario::worker("worker_regex_options.php").get("worker_regex_options.php", "").repeat(2).run();
     assert_eq!((worker.response(0).body.as_str(), worker.response(1).body.as_str()), ("ixr", "ixr"));
 }
+
+#[test]
+fn lines_of_two_requests_go_to_syslog_under_their_own_names() {
+    let scratch = Scratch::new();
+    let query =
+        |name: &str, until: &str| format!("path={}&name={name}&until={until}", scratch.path().display());
+    let outcome = Scenario::classic()
+        .line("threads", 2)
+        .get("syslog_names.php", &query("first", "second"))
+        .get("syslog_names.php", &query("second", "first"))
+        .run();
+    for name in ["first", "second"] {
+        assert!(outcome.errors.contains(&format!("{name}: a line of {name}\n")), "{}", outcome.errors);
+    }
+    assert!(!outcome.errors.contains("no name"), "LOG_PERROR went with closelog(): {}", outcome.errors);
+}

@@ -130,7 +130,7 @@ impl Scenario {
         let text = String::from_utf8(output.stdout).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the host ended with {}:\n{text}{errors}", output.status);
-        Outcome::read(&text)
+        Outcome { errors: errors.into_owned(), ..Outcome::read(&text) }
     }
 }
 
@@ -175,6 +175,8 @@ pub struct Outcome {
     pub resident_kib: (i64, i64),
     /// The events as the host printed them.
     pub text: String,
+    /// What it wrote on its standard error.
+    pub errors: String,
 }
 
 impl Outcome {
