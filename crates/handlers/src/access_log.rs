@@ -96,6 +96,11 @@ fn is_terminal(output: &LogOutput) -> bool {
     }
 }
 
+/// As a log of the format JSON has it.
+pub(crate) fn json_line(level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
+    line(Format::Json, level, record, now)
+}
+
 fn line(format: Format, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
     let level = if level == LogLevel::Error { "error" } else { "info" };
     let mut out = Vec::with_capacity(1024);

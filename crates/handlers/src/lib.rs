@@ -18,6 +18,8 @@ mod failure;
 mod file_cache;
 mod file_server;
 mod file_stat;
+#[doc(hidden)]
+pub mod fuzzing;
 mod glob;
 mod hide;
 mod host;

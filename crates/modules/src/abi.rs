@@ -26,7 +26,7 @@ pub const JSON_OBJECT: u32 = 7;
 pub const SYMBOL: &str = "regent_module";
 
 /// A struct whose size is claimed to be larger than any version will ever be was not filled in.
-const MOST: usize = 64 * 1024;
+pub(crate) const MOST: usize = 64 * 1024;
 
 /// `regent_string`.
 #[repr(C)]

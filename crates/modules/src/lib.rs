@@ -16,6 +16,8 @@ mod answer;
 mod error;
 mod exchange;
 mod fields;
+#[doc(hidden)]
+pub mod fuzzing;
 mod instance;
 mod instance_api;
 mod json;

@@ -105,7 +105,7 @@ fn check_abi(file: &Path, info: &ModuleInfo) -> Result<(), LoadError> {
 
 /// # Safety
 /// The pointers are NULL, or as regent.h says.
-unsafe fn understand(file: &Path, info: &ModuleInfo) -> Result<Library, LoadError> {
+pub(crate) unsafe fn understand(file: &Path, info: &ModuleInfo) -> Result<Library, LoadError> {
     // SAFETY: the caller's promise.
     let (name, version) = unsafe { (text(info.name), text(info.version)) };
     let name = name.ok_or_else(|| bad(file, "it has no name"))?;

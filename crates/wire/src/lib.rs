@@ -67,6 +67,9 @@ mod fifo;
 #[cfg(not(loom))]
 pub mod frame;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(not(loom))]
 pub mod head;
 #[cfg(not(loom))]
 pub mod host;
