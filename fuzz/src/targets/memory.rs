@@ -100,7 +100,9 @@ impl Server {
 
     fn look(&self, thread: usize) {
         let region = self.backend.region();
-        (region.idle(0), region.waiting(0), region.thread_state(thread));
+        region.idle(0);
+        region.waiting(0);
+        region.thread_state(thread);
         let view = region.thread_view(thread);
         self.port.request_line(view.token);
         self.tokens.iter().for_each(|token| {

@@ -50,12 +50,15 @@ fn call(answer: &mut Answer<'_>, call: usize, input: &mut Input<'_>) {
     };
 }
 
+/// Name and value.
+type Field = (Vec<u8>, Vec<u8>);
+
 /// What was sent, and checked as it came.
 struct Client {
     /// Calls until the client leaves.
     patience: usize,
     body: Body,
-    head: Option<(u16, Vec<(Vec<u8>, Vec<u8>)>)>,
+    head: Option<(u16, Vec<Field>)>,
     received: usize,
     trailers: bool,
     end: Option<Completion>,
