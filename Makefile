@@ -9,7 +9,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
 
-.PHONY: help run build php test test-fast test-long fuzz bench instructions instructions-update check format clean setup
+.PHONY: help run build php test test-fast test-long test-php fuzz bench instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -24,8 +24,8 @@ build: setup ## build the release binaries: regent, regent-php and regent-native
 php: setup ## build the thread-safe PHP, or say where it is
 	@tools/build-php
 
-test: build ## run all tests: units, models, the server from outside, applications, gigabytes, instruction counts
-	@$(with_php) tools/test units fuzz models server apps long instructions
+test: build ## run all tests: units, models, the server from outside, some of PHP's, applications, gigabytes, instruction counts
+	@$(with_php) tools/test units fuzz models server php-short apps long instructions
 
 test-fast: build ## run the tests that need neither network nor patience
 	@$(with_php) tools/test units server
@@ -35,6 +35,9 @@ test-long: build ## run the long tests: gigabytes up and down, a thousand rounds
 
 fuzz: setup ## fuzz what strangers send, for an hour (SECONDS=60 each, FUZZ="connection frames")
 	@SECONDS_EACH='$(SECONDS)' tools/fuzz $(FUZZ)
+
+test-php: build ## run PHP's own tests over HTTP, in each mode (PHPT="--mode classic --only 'ext/session/*'" for some)
+	@$(with_php) tools/test php -- $(PHPT)
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@$(with_php) cargo run --release --quiet --package regent-bench -- $(BENCH)

@@ -327,9 +327,17 @@ static bool take_request(regent_context *context)
 
 /* ---- One request -------------------------------------------------------------------------------------------------------- */
 
-/* A bailout in here or in end_request() ends the script; end_script() then completes the request. */
+/*
+ * A bailout in here or in end_request() ends the script; end_script() then completes the request.
+ *
+ * What is wrong with a request, such as a body that is too large, is reported as in classic mode: as of no script, and to
+ * the client only with display_startup_errors. The worker's script is not to blame.
+ */
 static void start_request(regent_context *context)
 {
+    zend_execute_data *frame = EG(current_execute_data);
+    EG(current_execute_data) = NULL;
+    PG(during_request_startup) = true;
     context->worker.boot_shutdown_functions = BG(user_shutdown_function_names);
     BG(user_shutdown_function_names) = NULL;
     forget_last_error();
@@ -339,7 +347,7 @@ static void start_request(regent_context *context)
     PG(connection_status) = PHP_CONNECTION_NORMAL;
     sapi_activate();
     begin_time_limit(context);
-    if (PG(expose_php)) {
+    if (PG(expose_php) && !SG(headers_sent)) { /* an error about the body has sent them */
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
     }
     start_output_buffering();
@@ -347,6 +355,20 @@ static void start_request(regent_context *context)
     start_up_module(filter_module);
     start_up_module(session_module);
     SG(sapi_started) = 1;
+    PG(during_request_startup) = false;
+    EG(current_execute_data) = frame;
+}
+
+/*
+ * Below a frame PHP would drop what the handler itself throws, because that frame could catch it; without one it is
+ * reported, and the script ends (zend_call_function()).
+ */
+static void call_exception_handler(void)
+{
+    zend_execute_data *frame = EG(current_execute_data);
+    EG(current_execute_data) = NULL;
+    zend_user_exception_handler();
+    EG(current_execute_data) = frame;
 }
 
 /*
@@ -366,7 +388,7 @@ static bool report_exception(void)
         SG(sapi_headers).http_response_code = 500;
     }
     if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
-        zend_user_exception_handler();
+        call_exception_handler();
     }
     if (EG(exception) != NULL) {
         zend_exception_error(EG(exception), E_ERROR);

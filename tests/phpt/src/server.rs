@@ -1,0 +1,79 @@
+//! Regent with the tests' tree as its site, and a client of it.
+
+use std::io;
+use std::path::Path;
+
+use regent_tests::{Conn, Server, Setup};
+
+use crate::options::Mode;
+use crate::php::Prepared;
+use crate::place::Place;
+use crate::request::{Answer, Request, comparable};
+
+/// How many connections a shuffled run has, with a PHP thread for each.
+pub const CONNECTIONS: usize = 16;
+
+/// Starts Regent; panics with its log when that fails.
+pub fn start(mode: Mode, place: &Place, prepared: &Prepared) -> Server {
+    let setup = Setup::new().caddyfile(&caddyfile(mode, &place.tree()));
+    prepared.environment.iter().fold(setup, |setup, (name, value)| setup.env(name, value)).start()
+}
+
+/// Requests wait for a thread as long as they must: tests are slow beside each other.
+fn caddyfile(mode: Mode, tree: &Path) -> String {
+    let (options, site) = match mode {
+        Mode::Classic => ("num_threads 2".to_owned(), "php_server".to_owned()),
+        Mode::Shuffled => (format!("num_threads {CONNECTIONS}"), "php_server".to_owned()),
+        Mode::Worker => {
+            let worker = tree.join(Place::WORKER);
+            let block = format!(
+                "php_server {{\n\t\tworker {{\n\t\t\tfile {}\n\t\t\tnum 2\n\t\t\tmatch *\n\t\t}}\n\t}}",
+                worker.display()
+            );
+            ("num_threads 3\n\t\tmax_requests 1".to_owned(), block)
+        }
+    };
+    format!(
+        "{{\n\tadmin off\n\tfrankenphp {{\n\t\tmax_wait_time 10m\n\t\t{options}\n\t}}\n}}\n\
+         http://:PORT {{\n\tbind 127.0.0.1\n\troot * {}\n\t{site}\n}}\n",
+        tree.display()
+    )
+}
+
+/// One connection, which is kept as long as the server keeps it: a response that is not framed as it should be spoils
+/// the next.
+pub struct Client<'a> {
+    server: &'a Server,
+    conn: Option<Conn>,
+}
+
+impl<'a> Client<'a> {
+    pub fn new(server: &'a Server) -> Self {
+        Self { server, conn: None }
+    }
+
+    /// The answer to a test's request; one that says what went wrong where there is no whole response.
+    pub fn ask(&mut self, script: &Path, request: &Request) -> Answer {
+        self.try_ask(script, request).unwrap_or_else(|error| {
+            self.conn = None;
+            Answer { headers: Vec::new(), body: format!("** no whole response: {error} **").into_bytes() }
+        })
+    }
+
+    fn try_ask(&mut self, script: &Path, request: &Request) -> io::Result<Answer> {
+        let bytes = request.to_http(&self.server.address().to_string(), script);
+        let mut conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => Conn::try_open(self.server.address())?,
+        };
+        conn.try_send(bytes)?;
+        let response = conn.try_response(&request.method)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let closes = response.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        self.conn = (!closes).then_some(conn);
+        let mut headers = response.headers;
+        if response.status != 200 {
+            headers.push(("Status".into(), format!("{} {}", response.status, response.reason)));
+        }
+        Ok(Answer { headers, body: comparable(&response.body) })
+    }
+}
