@@ -24,7 +24,7 @@ struct Entry {
     reason: String,
     /// `classic`, `shuffled`, `worker`; all of them if it is left out.
     #[serde(default)]
-    modes: Vec<String>,
+    modes: Vec<Mode>,
     /// Paths in PHP's source; `*` stands for any text.
     tests: Vec<String>,
 }
@@ -51,9 +51,7 @@ impl Differences {
     }
 
     fn of(&self, mode: Mode) -> impl Iterator<Item = &Entry> {
-        let holds = move |entry: &&Entry| {
-            entry.modes.is_empty() || entry.modes.iter().any(|name| name == mode.name())
-        };
+        let holds = move |entry: &&Entry| entry.modes.is_empty() || entry.modes.contains(&mode);
         self.difference.iter().filter(holds)
     }
 }

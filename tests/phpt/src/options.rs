@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use serde::Deserialize;
 
 /// Runs PHP's own tests over HTTP, and compares with php-cgi where the answer is not the expected one.
 #[derive(Parser)]
@@ -17,7 +18,7 @@ pub struct Options {
     /// Only tests whose path fits, such as 'ext/session/*'; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
-    /// A selection that takes less than a minute, one by one and shuffled in one
+    /// Only a selection of what a SAPI has a part in, and a sample of the rest
     #[arg(long)]
     pub short: bool,
     /// At most so many tests
@@ -37,7 +38,8 @@ pub struct Options {
     pub differences: PathBuf,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// One after the other, in classic mode
     Classic,
