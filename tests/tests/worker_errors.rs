@@ -28,6 +28,29 @@ fn an_exception_of_the_exception_handler_was_lost() {
 }
 
 #[test]
+fn shutdown_functions_ran_twice_when_one_failed() {
+    for failure in ["throw new Exception('late');", "trigger_error('late', E_USER_ERROR);", "exit;"] {
+        let script = format!(
+            "<?php
+            register_shutdown_function(function () {{ echo ' boot'; }});
+            while (frankenphp_handle_request(function () {{
+                register_shutdown_function(function () {{ echo ' first'; {failure} }});
+                register_shutdown_function(function () {{ echo ' second'; }});
+                echo 'page';
+            }})) {{ }}"
+        );
+        let server = site_with(&script, "").start();
+        let answer = server.get("/").text();
+        assert!(answer.starts_with("page first"), "{failure} {answer}");
+        assert_eq!(answer.matches(" first").count(), 1, "{failure} {answer}");
+        assert_eq!(answer.matches(" second").count(), 0, "as in classic mode: {failure} {answer}");
+        assert!(answer.ends_with(" boot"), "the script's own run at its end: {failure} {answer}");
+        assert_eq!(answer.contains("late"), failure != "exit;", "{failure} {answer}");
+        server.stop();
+    }
+}
+
+#[test]
 fn a_body_that_is_too_large_was_blamed_on_the_worker() {
     let script = "<?php
         while (frankenphp_handle_request(function () { echo count($_POST); })) { }";

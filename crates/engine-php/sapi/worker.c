@@ -360,20 +360,25 @@ static void start_request(regent_context *context)
 }
 
 /*
- * Below a frame PHP would drop what the handler itself throws, because that frame could catch it; without one it is
- * reported, and the script ends (zend_call_function()).
+ * As at the end of any script, which has no frame: below one PHP would drop what the exception handler itself throws,
+ * because that frame could catch it (zend_call_function()). Without one it is reported, and the script ends.
  */
-static void call_exception_handler(void)
+static void report_uncaught(void)
 {
     zend_execute_data *frame = EG(current_execute_data);
     EG(current_execute_data) = NULL;
-    zend_user_exception_handler();
+    if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
+        zend_user_exception_handler();
+    }
+    if (EG(exception) != NULL) {
+        zend_exception_error(EG(exception), E_ERROR);
+    }
     EG(current_execute_data) = frame;
 }
 
 /*
- * What is left of an exception that nobody caught: it is reported as at the end of any script, and the script ends
- * with it. exit() is such an exception, too, and needs no report.
+ * What is left of an exception that nobody caught: it is reported, and the script ends with it. exit() is such an
+ * exception, too, and needs no report.
  */
 static bool report_exception(void)
 {
@@ -387,34 +392,31 @@ static bool report_exception(void)
     if (!SG(headers_sent)) {
         SG(sapi_headers).http_response_code = 500;
     }
-    if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
-        call_exception_handler();
-    }
-    if (EG(exception) != NULL) {
-        zend_exception_error(EG(exception), E_ERROR);
-    }
+    report_uncaught();
     if (EG(exception) == NULL) {
         zend_throw_unwind_exit();
     }
     return true;
 }
 
+/*
+ * Those of the request. If one throws, or has a fatal error, the script ends after it has been reported: by then they are
+ * gone, or the end of the script would call them again.
+ */
 static void call_shutdown_functions(regent_context *context)
 {
     if (BG(user_shutdown_function_names) != NULL) {
         zend_execute_data *frame = EG(current_execute_data);
+        EG(current_execute_data) = NULL;
         php_call_shutdown_functions();
-        EG(current_execute_data) = frame;
-        if (CG(unclean_shutdown)) {
-            zend_bailout(); /* a fatal error in one of them, which PHP has caught */
-        }
-        if (EG(exception) != NULL) {
-            return;
-        }
         php_free_shutdown_functions();
+        EG(current_execute_data) = frame;
     }
     BG(user_shutdown_function_names) = context->worker.boot_shutdown_functions;
     context->worker.boot_shutdown_functions = NULL;
+    if (CG(unclean_shutdown)) {
+        zend_bailout(); /* PHP has caught the one that ended them */
+    }
 }
 
 /* The order is that of php_request_shutdown(). */
