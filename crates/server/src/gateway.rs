@@ -135,7 +135,7 @@ impl Gateway {
         passage.entered(&place);
         passage.admit(|| self.link.queue(passage.pool())).map_err(Failure::Shed)?;
         let submitted = self.link.acquire(length, head)?;
-        queue(&submitted, &prefix, place, passage)?;
+        queue(&submitted, prefix, place, passage)?;
         let mut collected = Collected::default();
         let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, passage);
         within(passage, &submitted, pin!(frames)).await?;
@@ -290,7 +290,8 @@ impl Gateway {
     }
 }
 
-fn queue(submitted: &Submitted, prefix: &Prefix, place: Place, passage: &Passage) -> Result<(), Refused> {
+/// The prefix ends here: its bytes are in the ring.
+fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &Passage) -> Result<(), Refused> {
     submitted.keep(place);
     let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
     submitted.write_body(&prefix.bytes).map_err(damaged)?;

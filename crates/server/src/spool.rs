@@ -8,12 +8,12 @@ mod overflow;
 mod quota;
 mod settings;
 
+pub(crate) use quota::Share;
 pub use settings::SpoolError;
 pub(crate) use settings::Spools;
 
 use bytes::Bytes;
 use overflow::{Overflow, Room};
-use quota::Share;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -189,15 +189,18 @@ impl Spool {
         if self.file.is_empty() && self.take_memory(cost(chunk)) {
             return Place::Memory;
         }
-        self.file.room(chunk.len() as u64).map_or(Place::Nowhere, Place::File)
+        match self.file.room(chunk.len() as u64) {
+            Some(room) => Place::File(room),
+            // With bounds of zero, or when others have used up both, things still move.
+            None if self.chunks.is_empty() && self.file.is_empty() => {
+                self.memory.take_anyway(cost(chunk));
+                Place::Memory
+            }
+            None => Place::Nowhere,
+        }
     }
 
-    /// An empty spool takes anything: with bounds of zero, or when others have used up the memory, things still move.
     fn take_memory(&mut self, bytes: u64) -> bool {
-        if self.chunks.is_empty() {
-            self.memory.take_anyway(bytes);
-            return true;
-        }
         self.memory.held() < self.spools.memory && self.memory.take(bytes)
     }
 
@@ -422,7 +425,7 @@ mod tests {
         let (writer, reader) = spool(&spools, VecDeque::new());
         let chunks = chunks(10);
         assert_eq!(fill(&writer, &chunks).await, 10);
-        assert_eq!(writer.0.borrow().chunks.len(), 1);
+        assert!(writer.0.borrow().chunks.is_empty());
         writer.end(Ok(()));
         assert!(read_all(reader).await == chunks.concat());
     }

@@ -1,12 +1,14 @@
 //! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
+mod block;
 mod pace;
 
 pub(crate) use pace::Patience;
 
 use crate::link::Submitted;
-use crate::spool::{Offered, SpoolReader, SpoolWriter, Spools, spool};
-use bytes::{Buf, Bytes, BytesMut};
+use crate::spool::{Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
+use block::Block;
+use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
 use hyper::body::Incoming;
@@ -40,11 +42,13 @@ pub(crate) struct Prefix {
     pub bytes: Bytes,
     /// It is all there is.
     pub complete: bool,
+    /// What the bytes take of the memory of all bodies; nothing if they came in one piece.
+    _memory: Option<Share>,
 }
 
 impl Prefix {
     /// Of a request without a body.
-    pub const EMPTY: Self = Self { bytes: Bytes::new(), complete: true };
+    pub const EMPTY: Self = Self { bytes: Bytes::new(), complete: true, _memory: None };
 }
 
 /// A body that is being read.
@@ -66,8 +70,10 @@ pub(crate) struct Upload {
 #[derive(Default)]
 struct Ahead {
     spooled: Option<SpoolReader>,
-    /// Follows what is spooled: an unfinished block, or one that the spool had no room for.
-    rest: Bytes,
+    /// Follows what is spooled: an unfinished block, or what the spool had no room for.
+    rest: VecDeque<Bytes>,
+    /// What `rest` takes of the memory of all bodies.
+    memory: Option<Share>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +82,21 @@ enum State {
     /// The client has sent all; the ring has not taken all.
     Received,
     Done,
+}
+
+impl Prefix {
+    fn of(block: Block) -> Self {
+        let (bytes, memory) = block.into_parts();
+        Self { bytes, complete: false, _memory: Some(memory) }
+    }
+}
+
+impl Ahead {
+    fn keep(&mut self, rest: impl IntoIterator<Item = Bytes>, mut memory: Share) {
+        self.rest = rest.into_iter().filter(|bytes| !bytes.is_empty()).collect();
+        memory.take_anyway(self.rest.iter().map(|bytes| bytes.len() as u64).sum());
+        self.memory = Some(memory);
+    }
 }
 
 impl Upload {
@@ -98,7 +119,7 @@ impl Upload {
             body,
             limits,
             received: Rc::clone(received),
-            prefix: Prefix { bytes: Bytes::new(), complete: false },
+            prefix: Prefix::default(),
             pending: Bytes::new(),
             ahead: Ahead::default(),
             state: State::Reading,
@@ -120,10 +141,10 @@ impl Upload {
         if buffering == RequestBuffering::Streaming {
             return Ok(());
         }
-        self.read_prefix(ring).await?;
+        self.read_prefix(ring, spools).await?;
         if self.state == State::Reading {
             let (writer, reader) = spool(spools, VecDeque::new());
-            self.ahead.rest = self.read_into(&writer).await?;
+            self.read_into(&writer, spools).await?;
             self.ahead.spooled = Some(reader);
             writer.end(Ok(()));
         }
@@ -172,49 +193,48 @@ impl Upload {
         Ok(())
     }
 
-    /// Reads the body until it ends or more than `enough` bytes are there.
-    async fn read_prefix(&mut self, enough: usize) -> Result<(), StatusCode> {
-        let mut bytes = BytesMut::new();
-        while bytes.len() <= enough {
-            match poll_fn(|context| self.poll_chunk(context)).await? {
-                Some(chunk) if bytes.is_empty() && chunk.len() <= enough && self.body.is_end_stream() => {
-                    self.has_all_in_prefix(chunk);
-                    return Ok(());
-                }
-                Some(chunk) => bytes.extend_from_slice(&chunk),
-                None => {
-                    self.has_all_in_prefix(bytes.freeze());
-                    return Ok(());
-                }
+    /// Reads the body until it ends, or more than `enough` bytes are there, or no memory is.
+    async fn read_prefix(&mut self, enough: usize, spools: &Spools) -> Result<(), StatusCode> {
+        let mut block = Block::new(enough, spools);
+        while let Some(mut chunk) = poll_fn(|context| self.poll_chunk(context)).await? {
+            if block.is_empty() && chunk.len() <= enough && self.body.is_end_stream() {
+                self.prefix = Prefix { bytes: chunk, complete: true, _memory: None };
+                self.state = State::Done;
+                return Ok(());
+            }
+            if !block.fill(&mut chunk) {
+                self.pending = chunk;
+                self.prefix = Prefix::of(block);
+                return Ok(());
             }
         }
-        // The last chunk may reach beyond the ring.
-        self.pending = bytes.split_off(enough).freeze();
-        self.prefix.bytes = bytes.freeze();
+        self.prefix = Prefix { complete: true, ..Prefix::of(block) };
+        self.state = State::Done;
         Ok(())
     }
 
-    fn has_all_in_prefix(&mut self, bytes: Bytes) {
-        self.prefix = Prefix { bytes, complete: true };
-        self.state = State::Done;
-    }
-
-    /// Reads the body into a spool until it ends or the spool is full, and gives what comes after the spooled.
-    async fn read_into(&mut self, writer: &SpoolWriter) -> Result<Bytes, StatusCode> {
-        let mut block = Vec::from(mem::take(&mut self.pending));
+    /// Reads the body into a spool until it ends or the spool is full; what comes after the spooled is kept.
+    async fn read_into(&mut self, writer: &SpoolWriter, spools: &Spools) -> Result<(), StatusCode> {
+        let mut block = Block::new(BLOCK, spools);
+        let mut chunk = mem::take(&mut self.pending);
         loop {
-            if block.len() >= BLOCK {
-                match writer.offer(mem::take(&mut block).into()).await {
+            while !block.fill(&mut chunk) {
+                let full = block.pass_on().unwrap_or_else(|| mem::take(&mut chunk));
+                match writer.offer(full).await {
                     Ok(Offered::Taken) => {}
-                    Ok(Offered::Full(refused)) => return Ok(refused),
+                    Ok(Offered::Full(refused)) => {
+                        self.ahead.keep([refused, chunk], spools.all_memory.share());
+                        return Ok(());
+                    }
                     Err(_) => return Err(StatusCode::INSUFFICIENT_STORAGE),
                 }
             }
             match poll_fn(|context| self.poll_chunk(context)).await? {
-                Some(chunk) => block.extend_from_slice(&chunk),
+                Some(next) => chunk = next,
                 None => {
                     self.state = State::Received;
-                    return Ok(block.into());
+                    self.ahead.keep(block.pass_on(), spools.all_memory.share());
+                    return Ok(());
                 }
             }
         }
@@ -230,9 +250,10 @@ impl Upload {
                 None => self.ahead.spooled = None,
             }
         }
-        if !self.ahead.rest.is_empty() {
-            return Poll::Ready(Ok(Some(mem::take(&mut self.ahead.rest))));
+        if let Some(bytes) = self.ahead.rest.pop_front() {
+            return Poll::Ready(Ok(Some(bytes)));
         }
+        self.ahead.memory = None;
         match self.state {
             State::Reading => self.poll_chunk(context),
             State::Received | State::Done => Poll::Ready(Ok(None)),

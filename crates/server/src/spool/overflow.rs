@@ -9,8 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Bytes that are read from the file at a time.
+/// Bytes that are read from the file at a time, and how many when others have used up the memory.
 const READ_SIZE: u64 = 256 * 1024;
+const SMALL_READ_SIZE: u64 = 16 * 1024;
 
 /// The bytes from `read` to `written` are there.
 ///
@@ -26,6 +27,8 @@ pub(crate) struct Overflow {
     written: u64,
     /// The file's size, as part of that of all files.
     share: Share,
+    /// What was read last: it may still be on its way to its reader.
+    memory: Share,
 }
 
 /// Room in the file for what is to be written next.
@@ -44,8 +47,8 @@ pub(crate) struct Written {
 
 impl Overflow {
     pub fn new(spools: Arc<Spools>) -> Self {
-        let share = spools.all_files.share();
-        Self { spools, file: None, read: 0, written: 0, share }
+        let (share, memory) = (spools.all_files.share(), spools.all_memory.share());
+        Self { spools, file: None, read: 0, written: 0, share, memory }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -71,13 +74,25 @@ impl Overflow {
     }
 
     /// Begins to read the next bytes; `None` if there are none.
-    pub fn start_read(&self) -> Option<JoinHandle<io::Result<Bytes>>> {
-        let size = (self.written - self.read).min(READ_SIZE);
-        let (file, position) = (Arc::clone(self.file.as_ref()?), self.read);
+    pub fn start_read(&mut self) -> Option<JoinHandle<io::Result<Bytes>>> {
+        self.memory.give_back(self.memory.held());
+        let file = Arc::clone(self.file.as_ref()?);
+        let (size, position) = (self.read_size(), self.read);
         (size > 0).then(|| {
             let bytes = BytesMut::zeroed(size as usize);
             spawn_blocking(move || read_at(&file, position, bytes))
         })
+    }
+
+    fn read_size(&mut self) -> u64 {
+        let left = self.written - self.read;
+        let size = left.min(READ_SIZE);
+        if self.memory.take(size) {
+            return size;
+        }
+        let small = left.min(SMALL_READ_SIZE);
+        self.memory.take_anyway(small);
+        small
     }
 
     pub fn was_read(&mut self, bytes: usize) {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// All spools together may hold as many times the memory that one may: 256 MiB by default. Beyond it they use files.
+/// All spools together may hold as many times the memory that one may: 256 MiB by default, with the beginnings of bodies
+/// that are not spooled yet and what is being read from files. Beyond it they use files.
 const MEMORY_SHARES: u64 = 256;
 /// All spool files together may be as many times as large as one may be: 8 GiB by default. Beyond it spools are full.
 const FILE_SHARES: u64 = 8;
@@ -16,7 +17,7 @@ const FILE_SHARES: u64 = 8;
 /// Bounds of spools, and what they have of them together. One for the whole server.
 #[derive(Debug)]
 pub(crate) struct Spools {
-    /// Bytes that each holds in memory. (One that is empty takes a chunk in any case.)
+    /// Bytes that each holds in memory. (One that is empty takes a chunk in any case if it has no file.)
     pub memory: u64,
     /// Bytes that each holds in a file.
     pub file: u64,
