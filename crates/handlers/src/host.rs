@@ -48,7 +48,7 @@ pub(crate) fn host_name(host_port: &[u8]) -> Option<String> {
 }
 
 fn ipv6(address: &[u8]) -> Option<&[u8]> {
-    let text = str::from_utf8(address).ok()?;
+    let text = std::str::from_utf8(address).ok()?;
     text.parse::<Ipv6Addr>().is_ok().then_some(address)
 }
 

@@ -216,10 +216,10 @@ impl Spelling {
     fn of_character(bytes: &[u8]) -> Self {
         const LONGEST: usize = 4;
         let start = &bytes[..bytes.len().min(LONGEST)];
-        let valid = match str::from_utf8(start) {
+        let valid = match std::str::from_utf8(start) {
             Ok(text) => text,
             Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => return Self::Unknown,
-            Err(error) => str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
+            Err(error) => std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
         };
         valid.chars().next().map_or(Self::Encoded, |character| Self::Same(character.len_utf8()))
     }
