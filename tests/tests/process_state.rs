@@ -137,6 +137,28 @@ fn ignoring_sigchld_leaves_others_the_status_of_their_children() {
     server.stop();
 }
 
+#[test]
+fn children_whose_status_nobody_wants_do_not_pile_up() {
+    let fork = "<?php pcntl_signal(SIGCHLD, SIG_IGN); for ($i = 0; $i < 5; $i++) { if (pcntl_fork() === 0) { exit(0); } }";
+    let count = "<?php $children = 0; foreach (glob('/proc/[0-9]*/stat') as $file) {
+        $fields = explode(' ', substr(strrchr(@file_get_contents($file) ?: '', ')'), 2));
+        $children += ($fields[1] ?? null) == getmypid(); } echo $children;";
+    let server = Setup::new()
+        .php_options("num_threads 1")
+        .file("fork.php", fork)
+        .file("keep.php", "<?php for ($i = 0; $i < 5; $i++) { if (pcntl_fork() === 0) { exit(0); } }")
+        .file("index.php", count)
+        .start();
+    for _ in 0..3 {
+        server.get("/fork.php").expect(200);
+    }
+    until("the children are gone", || (server.get("/").expect(200).text() == "0").then_some(()));
+    // One that has not ignored them may still ask.
+    server.get("/keep.php").expect(200);
+    assert_eq!(server.get("/").expect(200).text(), "5");
+    server.stop();
+}
+
 /// Whether this process, and with it the server, may raise a priority (CAP_SYS_NICE, capabilities(7)).
 fn may_raise_priorities() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
