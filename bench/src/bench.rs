@@ -13,7 +13,7 @@ use crate::generator::plan::{Connections, Expect, Kind, Limit, Pace, Plan, Windo
 use crate::generator::process::run_in_processes;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
-use crate::peers::{self, Contender, External, Pool, Script, Server};
+use crate::peers::{self, Contender, External, Pool, Script, Server, Wait};
 use crate::progress::Progress;
 use crate::record::{Measurement, Store};
 use crate::site::Site;
@@ -60,6 +60,7 @@ pub struct Setup {
     pub time_limit: Option<Duration>,
     /// What can no longer be answered within this time is refused at once, by servers that can.
     pub deadline: Option<Duration>,
+    pub wait: Wait,
 }
 
 /// Whether a server is used for other cases of the same setup too.
@@ -202,6 +203,7 @@ impl<'a> Bench<'a> {
             externals: &ground.externals,
             time_limit: setup.time_limit,
             deadline: setup.deadline,
+            wait: setup.wait,
             interrupt: &ground.interrupt,
         };
         peers::start(&setup.contender, &plan)
@@ -267,7 +269,15 @@ impl Setup {
     /// Without limits of a request's time.
     pub fn new(contender: &Contender, pool: Pool, most_connections: u32, connections: Connections) -> Self {
         let contender = contender.clone();
-        Self { contender, pool, most_connections, connections, time_limit: None, deadline: None }
+        Self {
+            contender,
+            pool,
+            most_connections,
+            connections,
+            time_limit: None,
+            deadline: None,
+            wait: Wait::Default,
+        }
     }
 }
 

@@ -40,6 +40,7 @@ pub fn run(options: &Options) -> Result<()> {
         externals: &[],
         time_limit: None,
         deadline: None,
+        wait: peers::Wait::Default,
         interrupt: &interrupt,
     };
     let mut running = Vec::with_capacity(servers.len());

@@ -58,7 +58,19 @@ pub struct Plan<'a> {
     pub time_limit: Option<Duration>,
     /// What can no longer be answered within this time is refused at once; only Regent can.
     pub deadline: Option<Duration>,
+    /// How long a request may wait for a thread.
+    pub wait: Wait,
     pub interrupt: &'a Interrupt,
+}
+
+/// How long a request may wait for a thread before the server refuses it. Other servers have no bound of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// As the server comes.
+    #[default]
+    Default,
+    /// For cases in which requests have to wait for long, and are answered all the same.
+    Unbounded,
 }
 
 /// Threads or processes that run PHP, or a native module.

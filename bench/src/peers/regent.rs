@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::module;
 use super::programs::version_line;
 use super::{
-    MOST_ADDRESSES, Parts, Paths, PhpThreads, Plan, Pool, Tuning, addresses, configure, free_port,
+    MOST_ADDRESSES, Parts, Paths, PhpThreads, Plan, Pool, Tuning, Wait, addresses, configure, free_port,
     is_listening,
 };
 use crate::site::{BODY, Site, WORKER_PATH};
@@ -57,6 +57,7 @@ pub fn start(mode: Mode, tuning: Tuning, plan: &Plan) -> Result<Parts> {
     };
     let mut lines = mode.lines(plan.site, pool);
     lines.options += &deadline(plan.deadline);
+    lines.options += max_wait_time(plan.wait);
     let (config, kept) = configure(plan.site, &directory, "Caddyfile", &caddyfile(plan.site, &lines, port))?;
     validate(program, &config, plan)?;
 
@@ -167,6 +168,13 @@ fn native(site: &Site, place: Place, pool: Option<Pool>) -> String {
 
 fn deadline(deadline: Option<Duration>) -> String {
     deadline.map_or(String::new(), |deadline| format!("deadline {}ms\n", deadline.as_millis()))
+}
+
+fn max_wait_time(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Default => "",
+        Wait::Unbounded => "max_wait_time off\n",
+    }
 }
 
 /// `key`, and for a pool that scales `max_threads`, each with `more` threads than the pool has.

@@ -14,7 +14,7 @@ use crate::bench::{Bench, Beside, Case, Lifetime, LoadSpec, Request, SOFT_REAL_T
 use crate::generator::histogram::Latencies;
 use crate::generator::outcome::{Outcome, Tick};
 use crate::generator::plan::{Connections, Limit, Pace};
-use crate::peers::{Contender, Pool, Script};
+use crate::peers::{Contender, Pool, Script, Wait};
 use crate::record::Measurement;
 use crate::report::format;
 use crate::report::page::{Figure, Page, Point, Scale, Section, Series, Style, Table};
@@ -163,8 +163,11 @@ fn leaving(contender: &Contender, round: u32) -> Case {
         timeout: wait,
         ..LoadSpec::closed(users, Connections::PerRequest, Limit::Requests(u64::from(users)), request)
     };
-    // Without a deadline, which would spare the server these requests for another reason.
-    let setup = Setup::new(contender, Pool::Fixed(1), MOST_CONNECTIONS, Connections::PerRequest);
+    // Without a deadline or another bound, which would spare the server these requests for another reason.
+    let setup = Setup {
+        wait: Wait::Unbounded,
+        ..Setup::new(contender, Pool::Fixed(1), MOST_CONNECTIONS, Connections::PerRequest)
+    };
     Case {
         beside: Some(Beside { after: LEAVE_AFTER * 2, load: one_round(1, long) }),
         lifetime: Lifetime::Fresh,

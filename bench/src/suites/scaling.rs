@@ -11,7 +11,7 @@ use super::tables::{
 use super::{Length, Selection, Suite};
 use crate::bench::{Bench, Case, Lifetime, LoadSpec, Request, Setup};
 use crate::generator::plan::{Connections, Limit, Pace, Stage, Window};
-use crate::peers::{Contender, Pool, Script};
+use crate::peers::{Contender, Pool, Script, Wait};
 use crate::record::Measurement;
 use crate::report::format;
 use crate::report::page::{Figure, Page, Point, Scale, Section, Series, Style};
@@ -262,6 +262,8 @@ impl<'a> Way<'a> {
         let limit = |seconds: f64| Duration::from_secs_f64(seconds * self.scale).max(Duration::from_secs(1));
         Setup {
             time_limit: self.scenario.time_limit.map(limit),
+            // Of a fixed pool whose requests all hang, the others wait for longer than anybody would.
+            wait: Wait::Unbounded,
             ..Setup::new(self.contender, pool, users, CONNECTIONS)
         }
     }

@@ -3,7 +3,7 @@
 //! # The estimate
 //! Wait = requests waiting ÷ starts per second, measured while requests wait; see `rate.rs`. Nothing is
 //! shed while a thread is idle, while nothing waits, before a pool has started its first request (it boots), or when
-//! nothing is known of its rate (the first moments of a queue after a pause).
+//! too little is known of its rate (the first moments of a queue after a pause).
 //!
 //! # The bounds
 //! - `max_queue`: a number, exact.
@@ -32,6 +32,11 @@ use std::time::Duration;
 /// The low mark in relation to the bound.
 const LOW_PART: u32 = 10;
 const LOW_LEAST: Duration = Duration::from_millis(10);
+/// To say that a request would wait for longer than it may takes so much watching: this part of that time, ...
+const WATCHED_PART: u32 = 4;
+/// ... or so long, whichever is less. A pool's first requests, or those after a pause, are slower than the others: caches
+/// are cold, thousands of connections are accepted in the same moment.
+const WATCHED: Duration = Duration::from_millis(750);
 /// Overload has ended when nothing was shed for so long.
 const CALM: Duration = Duration::from_secs(1);
 /// `Retry-After` counts whole seconds; a wish of more than half a minute is a guess.
@@ -156,7 +161,9 @@ impl Admission {
         self.state().is_overloaded(now)
     }
 
-    fn pause(&self) {
+    /// Tells that an arrival saw an empty queue. As [`Admission::admit`] does, which then need not be asked unless
+    /// nothing may wait.
+    pub fn pause(&self) {
         if self.queued.load(Relaxed) && self.queued.swap(false, Relaxed) {
             self.state().rate.pause();
         }
@@ -187,11 +194,16 @@ impl State {
     fn decide(&mut self, now: Duration, wait: Duration, room: Room, queue: Queue) -> Verdict {
         let low = low_mark(room, wait, queue);
         let mark = if self.is_overloaded(now) { low } else { room.wait };
-        if wait <= mark {
+        if wait <= mark || !self.is_sure(now, room) {
             return Verdict::Admit;
         }
         self.overload_until = Some(now + CALM);
         shed(room.reason, wait - low.min(wait))
+    }
+
+    /// Whether the estimate rests on enough to turn somebody away.
+    fn is_sure(&self, now: Duration, room: Room) -> bool {
+        self.rate.watched(now) >= (room.wait / WATCHED_PART).min(WATCHED)
     }
 
     fn is_overloaded(&self, now: Duration) -> bool {
@@ -402,6 +414,24 @@ mod tests {
         assert_eq!(pool.shed(10, deadline(ms(1000))), None);
         pool.pass(ms(2000), 0);
         assert_eq!(pool.shed(10, deadline(ms(1000))), Some(Reason::Deadline));
+    }
+
+    #[test]
+    fn a_cold_start_is_no_overload() {
+        // Ten thousand come at once. The first requests take 20 ms each, the later ones half a millisecond.
+        let max_wait = Some(Duration::from_secs(3));
+        let admission = Admission::new(Bounds { max_queue: None, max_wait });
+        let queue = |started| Queue { waiting: 10_000 - started, started, threads: 4, idle: 0 };
+        let mut started = 4;
+        for millisecond in 1..1_000 {
+            started += match millisecond {
+                ..=300 if millisecond % 20 == 0 => 4,
+                ..=300 => 0,
+                _ => 8,
+            };
+            let verdict = admission.admit(START + ms(millisecond), queue(started), Arrival::default());
+            assert_eq!(verdict, Verdict::Admit, "after {millisecond} ms");
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! would always have a new one. So while a known route that is not slow is asked for, a new one is limited as a slow one
 //! is, until its first request has ended: for a fast route that is a matter of milliseconds. What is known of new ones is
 //! what [those of the same script](crate::routes::Routes::shared) were like. If they were not slow, the new one is
-//! limited by itself only, in case it is a burst that is; otherwise all of them are limited together. On a server that
+//! limited by itself only, in case it is a burst that is; otherwise all of them are limited together. Of a script of which
+//! nothing is known at all one request may always show it, though slow ones keep their places for ever. On a server that
 //! has just started nobody is known, nobody is protected, and nothing is limited.
 //!
 //! # How much it gets

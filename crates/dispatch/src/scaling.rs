@@ -29,6 +29,10 @@ use std::time::Duration;
 /// Threads beyond the CPUs that a pool may have even when the CPU is the limit, so that one long computation does not
 /// block it.
 const BEYOND_CORES: u32 = 2;
+/// Who has been held back in a lane for so long is on the way to be refused.
+const HELD_FOR_LONG: Duration = Duration::from_secs(1);
+/// Threads on each CPU that slow requests may share then. It is no crowd yet: what they take is long, and switches few.
+const SHARED_CORE: u32 = 4;
 /// A thread that boots faster than this is not worth a reserve, and boots do not crowd the CPU.
 const SLOW_BOOT: Duration = Duration::from_millis(5);
 /// Between two small steps near the limit of the CPU: the effect of the last one must be seen first.
@@ -183,10 +187,11 @@ impl Scaler {
         if !self.stall.calls_for_threads(seen) {
             return None;
         }
-        let wanted = pool.active.saturating_add(seen.waiting).max(seen.lanes_need);
+        let lanes_need = seen.lanes_need.saturating_add(self.beside_slow);
+        let wanted = pool.active.saturating_add(seen.waiting).max(lanes_need);
         let leap = wanted.min(self.fed_by_cpu(pool)).saturating_sub(pool.capacity);
-        let count =
-            if leap > 0 { leap } else { self.creep(seen, pool).min(wanted.saturating_sub(pool.capacity)) };
+        let step = || self.creep(seen, pool).max(self.relieve(seen, pool));
+        let count = if leap > 0 { leap } else { step().min(wanted.saturating_sub(pool.capacity)) };
         let cause = Cause::Stall { waited: seen.oldest_wait, blocked: self.cpu.blocked() };
         let decision = self.order(seen, pool, count, cause);
         if decision.is_some() || pool.booting > 0 {
@@ -220,8 +225,19 @@ impl Scaler {
     /// Near the limit of the CPU, threads are runnable now all at once and now none of them: as long as the CPU has
     /// idle time, more threads fill it.
     fn creep(&self, seen: &Observation, pool: &Pool) -> u32 {
-        let settled = pool.booting == 0 && seen.now >= self.creeps_at;
-        if settled && self.cpu.has_idle_time() { (pool.capacity / 16).max(1) } else { 0 }
+        if self.is_settled(seen, pool) && self.cpu.has_idle_time() { (pool.capacity / 16).max(1) } else { 0 }
+    }
+
+    /// The effect of the last step is there.
+    fn is_settled(&self, seen: &Observation, pool: &Pool) -> bool {
+        pool.booting == 0 && seen.now >= self.creeps_at
+    }
+
+    /// Slow requests that wait for long share the CPU, instead of being refused one after the other.
+    fn relieve(&self, seen: &Observation, pool: &Pool) -> u32 {
+        let waits = seen.held_back > 0 && seen.oldest_wait >= HELD_FOR_LONG;
+        let ordinary = pool.capacity.saturating_sub(self.beside_slow);
+        u32::from(waits && self.is_settled(seen, pool) && ordinary < SHARED_CORE * pool.cores)
     }
 
     /// After a stall, a few threads more than are busy, if a boot takes long.

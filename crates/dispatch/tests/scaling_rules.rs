@@ -81,6 +81,25 @@ fn who_waits_for_a_lane_is_a_reason_to_grow_where_the_cpu_is_none_not_to() {
 }
 
 #[test]
+fn slow_requests_that_were_held_back_for_long_share_the_cpu_up_to_four_on_each() {
+    let mut scaler = scaler();
+    let mut threads = Threads { busy: 3, runnable: 3, idle: 1, slow: 3, ..Threads::default() };
+    for millis in 0..2_000 {
+        let held_back = Observation { held_back: 20, lanes_need: 30, waiting: 0, ..stalled(millis, threads) };
+        let seen = Observation { oldest_wait: ms(millis.max(3)), ..held_back };
+        let added = match scaler.decide(&seen) {
+            Decision::Add { count, .. } => count,
+            _ => 0,
+        };
+        assert!(millis >= 1_000 || added == 0, "after {millis} ms");
+        threads.busy += added;
+        (threads.runnable, threads.slow) = (threads.busy, threads.busy);
+    }
+    assert_eq!(threads.busy + threads.idle, 8, "of two cores");
+    assert_eq!(scaler.threads_for_lanes(8), 8);
+}
+
+#[test]
 fn cpus_that_other_pools_use_do_not_count() {
     let half_blocked = Threads { busy: 8, runnable: 2, ..Threads::default() };
     let mut alone = scaler();

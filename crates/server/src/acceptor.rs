@@ -177,6 +177,7 @@ async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
         let now = clock::now();
         // An engine can say anything; nothing starts later than now.
         link.running(|place, since| place.started(since.min(now)));
+        gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
         gate.tick();
     }
 }

@@ -135,6 +135,11 @@ impl Gate {
         self.pools.iter().for_each(|pool| pool.lanes.tick(now));
     }
 
+    /// How long requests may wait for a thread.
+    pub fn max_wait_time(&self) -> Option<Duration> {
+        self.bounds.max_wait_time
+    }
+
     fn route(&self, aim: &Aim<'_>, now: Duration) -> Arc<Route> {
         let pool = aim.pool as u16;
         if let Some(LaneChoice::Named(name)) = aim.lane {
@@ -188,13 +193,18 @@ impl Passage {
         }
     }
 
-    /// Whether it may join the queue. `look` tells waiting, taken so far, and idle threads.
-    pub fn admit(&self, look: impl FnOnce() -> (u64, u64, usize)) -> Result<(), Shed> {
+    /// Whether it may join the queue, in which so many wait. `look` tells how many requests were taken so far, and idle
+    /// threads.
+    pub fn admit(&self, waiting: u64, look: impl FnOnce() -> (u64, usize)) -> Result<(), Shed> {
         if self.deadline.is_none() && !self.gate.has_bounds() {
             return Ok(());
         }
+        if waiting == 0 && self.gate.bounds.max_queue != Some(0) {
+            self.of_pool().admission.pause();
+            return Ok(());
+        }
         let now = clock::now();
-        let (waiting, started, idle) = look();
+        let (started, idle) = look();
         let queue = Queue { waiting, started, threads: self.of_pool().threads(), idle: idle as u32 };
         let arrival = Arrival {
             deadline: self.deadline,
@@ -243,19 +253,24 @@ impl Passage {
 
     /// How much longer it may wait for a thread, and what becomes of it then.
     pub fn patience(&self) -> Option<(Duration, Shed)> {
-        if self.deadline.is_none() && self.gate.bounds.max_wait_time.is_none() {
-            return None;
-        }
-        let now = clock::now();
-        let bound = |limit: Option<Duration>, since: Duration, reason| {
-            Some((limit?.saturating_sub(now.saturating_sub(since)), reason))
-        };
-        let bounds = [
-            bound(self.gate.bounds.max_wait_time, self.ready.get(), Reason::WaitTime),
-            bound(self.deadline, self.counts_from(), Reason::Deadline),
-        ];
-        let (left, reason) = bounds.into_iter().flatten().min_by_key(|(left, _)| *left)?;
-        Some((left, Shed { reason, retry_after: RETRY_AFTER }))
+        let by_wait = left(self.max_wait_time(), self.ready.get(), self.waited_too_long());
+        by_wait.into_iter().chain(self.patience_by_deadline()).min_by_key(|(left, _)| *left)
+    }
+
+    /// The same where its wait is bounded by other means.
+    pub fn patience_by_deadline(&self) -> Option<(Duration, Shed)> {
+        let shed = Shed { reason: Reason::Deadline, retry_after: RETRY_AFTER };
+        left(self.deadline, self.counts_from(), shed)
+    }
+
+    /// How long it may wait for a thread.
+    pub fn max_wait_time(&self) -> Option<Duration> {
+        self.gate.bounds.max_wait_time
+    }
+
+    /// What becomes of it after that.
+    pub fn waited_too_long(&self) -> Shed {
+        Shed { reason: Reason::WaitTime, retry_after: RETRY_AFTER }
     }
 
     /// From when on its deadline bounds its wait: as a rule its arrival. A client that needed all of that time to send
@@ -334,6 +349,11 @@ impl Drop for Passage {
             Outcome::Settled => {}
         }
     }
+}
+
+/// What is left of a limit that counts since then.
+fn left(limit: Option<Duration>, since: Duration, shed: Shed) -> Option<(Duration, Shed)> {
+    limit.map(|limit| (limit.saturating_sub(clock::now().saturating_sub(since)), shed))
 }
 
 fn metric(reason: Reason) -> regent_metrics::Reason {

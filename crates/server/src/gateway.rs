@@ -133,7 +133,8 @@ impl Gateway {
         };
         is_served(passage)?;
         passage.entered(&place);
-        passage.admit(|| self.link.queue(passage.pool())).map_err(Failure::Shed)?;
+        let pool = passage.pool();
+        passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Failure::Shed)?;
         let submitted = self.link.acquire(length, head)?;
         queue(&submitted, prefix, place, passage)?;
         let mut collected = Collected::default();
@@ -298,7 +299,11 @@ fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &Passage)
     if prefix.complete {
         submitted.end_body(BodyState::Complete).map_err(damaged)?;
     }
-    submitted.submit(passage.pool(), passage.ready())
+    submitted.submit(passage.pool(), passage.ready())?;
+    if passage.max_wait_time().is_some() {
+        submitted.watch(passage.pool(), passage.ready());
+    }
+    Ok(())
 }
 
 fn is_served(passage: &Passage) -> Result<(), Failure> {
@@ -311,7 +316,12 @@ async fn within(
     submitted: &Submitted,
     mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
 ) -> Result<(), Failure> {
-    let Some((left, shed)) = passage.patience() else { return first.await };
+    let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
+        Poll::Pending if submitted.is_late() => Poll::Ready(Err(Failure::Shed(passage.waited_too_long()))),
+        polled => polled,
+    }));
+    let timer = if submitted.is_watched() { passage.patience_by_deadline() } else { passage.patience() };
+    let Some((left, shed)) = timer else { return first.await };
     match Box::pin(tokio::time::timeout(left, first.as_mut())).await {
         Ok(result) => result,
         Err(_) if submitted.is_queued() => Err(Failure::Shed(shed)),

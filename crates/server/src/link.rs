@@ -2,6 +2,7 @@
 //! wait for them.
 
 mod handles;
+mod waiting;
 
 use crate::hooks;
 use crate::kind::EngineKind;
@@ -17,6 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Notify, oneshot};
+use waiting::Waiting;
 
 pub(crate) use handles::LinkHandles;
 
@@ -53,6 +55,7 @@ pub(crate) struct Link {
     /// Engines that may still answer; the last is the one that new requests go to.
     backends: RefCell<Vec<Arc<Backend>>>,
     head: RefCell<HeadBuilder>,
+    waiting: RefCell<Waiting>,
     /// Whether engines have been told that this thread sleeps.
     parked: Cell<bool>,
     pressure: Arc<Pressure>,
@@ -67,6 +70,8 @@ pub(crate) struct Link {
 pub(crate) struct Submitted {
     link: Rc<Link>,
     token: Option<Token>,
+    /// Whether looks at the queue bound its wait.
+    is_watched: Cell<bool>,
 }
 
 /// Why a request could not be given to an engine.
@@ -87,6 +92,7 @@ impl Link {
             wakers: RefCell::new(vec![None; start.slots]),
             backends: RefCell::new(vec![start.backend]),
             head: RefCell::new(HeadBuilder::new()),
+            waiting: RefCell::default(),
             parked: Cell::new(false),
             pressure: start.pressure,
             submitted: Notify::new(),
@@ -128,7 +134,7 @@ impl Link {
         build(&mut head);
         let token =
             self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
-        Ok(Submitted { link: Rc::clone(self), token: Some(token) })
+        Ok(Submitted { link: Rc::clone(self), token: Some(token), is_watched: Cell::new(false) })
     }
 
     /// Requests that engines have or have to let go of yet.
@@ -136,11 +142,30 @@ impl Link {
         self.port.borrow().in_use()
     }
 
-    /// Requests that wait in a pool, that its threads have taken so far, and threads that are idle.
-    pub fn queue(&self, pool: usize) -> (u64, u64, usize) {
+    /// Requests that wait in a pool.
+    pub fn waiting(&self, pool: usize) -> u64 {
+        self.current().waiting(pool)
+    }
+
+    /// Requests that the threads of a pool have taken so far, and threads that are idle.
+    pub fn progress(&self, pool: usize) -> (u64, usize) {
         let backend = self.current();
         let region = backend.region();
-        (backend.waiting(pool), region.taken(pool), region.idle(pool))
+        (region.taken(pool), region.idle(pool))
+    }
+
+    /// Wakes the tasks of requests that have waited for a thread for `most`.
+    pub fn wake_late(&self, now: Duration, most: Duration) {
+        let (current, port) = (self.current(), self.port.borrow());
+        let mut wakers = self.wakers.borrow_mut();
+        // An engine that has started nothing yet boots.
+        let boots = |pool| current.region().taken(pool) == 0;
+        let wake = |token: Token| {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        };
+        self.waiting.borrow_mut().look(now, most, boots, |token| port.still_waits(token), wake);
     }
 
     /// Calls `visit` for each request that a thread is running, and since when it does.
@@ -261,7 +286,7 @@ impl Submitted {
         let in_use = {
             let mut port = self.link.port.borrow_mut();
             port.submit(self.token(), pool, arrival)?;
-            port.guard_of(self.token()).inspect(|place| place.queued());
+            port.kept(self.token()).inspect(|place| place.queued());
             port.in_use()
         };
         if in_use == 1 {
@@ -281,6 +306,20 @@ impl Submitted {
     /// Says how the request body ended.
     pub fn end_body(&self, state: regent_wire::BodyState) -> Result<(), ReadError> {
         self.link.port.borrow().end_body(self.token(), state)
+    }
+
+    /// Bounds its wait by [`Link::wake_late`], if that can tell. It waits in the pool since `since`.
+    pub fn watch(&self, pool: usize, since: Duration) {
+        self.is_watched.set(self.link.waiting.borrow_mut().add(pool, self.token(), since));
+    }
+
+    pub fn is_watched(&self) -> bool {
+        self.is_watched.get()
+    }
+
+    /// Whether it has waited for too long, and still does.
+    pub fn is_late(&self) -> bool {
+        self.link.waiting.borrow().is_late(self.token()) && self.is_queued()
     }
 
     /// Whether no thread has taken it yet.
@@ -331,6 +370,7 @@ impl Submitted {
 
 impl Link {
     fn forget(&self, token: Token) {
+        self.waiting.borrow_mut().forget(token);
         self.wakers.borrow_mut()[token.slot as usize] = None;
     }
 }

@@ -409,7 +409,18 @@ impl<G> Port<G> {
         RequestLine::of(Head::parse(&copy)?)
     }
 
-    /// The guard of a request whose slot has not come back.
+    /// The same of a request that may have ended long ago.
+    pub fn still_waits(&self, token: Token) -> bool {
+        let record = &self.records[token.slot as usize];
+        record.generation == token.generation && record.phase == Phase::Held && self.is_queued(token)
+    }
+
+    /// What is kept with a request of this port.
+    pub fn kept(&self, token: Token) -> Option<&G> {
+        self.record(token).guard.as_ref()
+    }
+
+    /// The guard of a request that an engine runs, whose slot has not come back.
     pub fn guard_of(&self, token: Token) -> Option<&G> {
         self.record_of(token)?.guard.as_ref()
     }

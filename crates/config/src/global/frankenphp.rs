@@ -5,7 +5,7 @@
 //! | `num_threads N` | 2 per core, at most `max_threads` | threads at start in all, classic and worker; more than those of the workers |
 //! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
 //! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long; 0: it stays |
-//! | `max_wait_time DURATION` | no bound | longest time in the queue, then 503 |
+//! | `max_wait_time DURATION` \| `off` | 3s | longest time in the queue, then 503; `off`: no bound |
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
@@ -34,6 +34,7 @@ use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
 use regent_caddyfile::{Error, Token};
+use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "deadline",
@@ -135,10 +136,7 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
             };
         }
         "max_idle_time" => php.max_idle_time = values::duration(option.one("max_idle_time DURATION")?)?,
-        "max_wait_time" => {
-            let wait = values::duration(option.one("max_wait_time DURATION")?)?;
-            php.max_wait_time = (!wait.is_zero()).then_some(wait);
-        }
+        "max_wait_time" => php.max_wait_time = max_wait_time(option.one("max_wait_time DURATION | off")?)?,
         "max_queue" => {
             php.max_queue = Some(values::integer(option.one("max_queue N")?, 0..=u32::MAX, "max_queue")?);
         }
@@ -159,6 +157,13 @@ fn max_threads(token: &Token) -> Result<MaxThreads, Error> {
         "auto" => Ok(MaxThreads::Auto),
         _ => values::integer(token, 1..=u16::MAX, "max_threads").map(MaxThreads::Fixed),
     }
+}
+
+fn max_wait_time(token: &Token) -> Result<Option<Duration>, Error> {
+    if token.text == "off" {
+        return Ok(None);
+    }
+    values::duration(token).map(|wait| (!wait.is_zero()).then_some(wait))
 }
 
 fn scheduling(token: &Token) -> Result<Scheduling, Error> {
@@ -182,7 +187,6 @@ mod tests {
     use crate::{Environment, Errors, Loaded};
     use std::collections::BTreeMap;
     use std::path::Path;
-    use std::time::Duration;
 
     /// Loads a file next to the scripts `a.php` and `public/b.php`.
     fn load(text: &str) -> (Result<Loaded, Errors>, tempfile::TempDir) {
@@ -234,6 +238,15 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(php(""), PhpGlobal::default());
+    }
+
+    #[test]
+    fn the_wait_for_a_thread_is_bounded_unless_it_is_switched_off() {
+        let wait = |options| php(options).max_wait_time;
+        assert_eq!(wait(""), Some(Duration::from_secs(3)));
+        assert_eq!(wait("max_wait_time 100ms"), Some(Duration::from_millis(100)));
+        assert_eq!((wait("max_wait_time off"), wait("max_wait_time 0")), (None, None));
+        assert!(!option_errors("max_wait_time soon").is_empty());
     }
 
     #[test]

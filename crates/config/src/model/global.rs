@@ -87,7 +87,7 @@ pub struct PhpGlobal {
     pub max_threads: Option<MaxThreads>,
     /// A thread that scaling added ends when it was idle for so long; 0: it stays. Default: 5 s.
     pub max_idle_time: Duration,
-    /// Longest time a request may wait for a thread; then 503. `None`: no bound.
+    /// Longest time a request may wait for a thread; then 503. `None`: no bound. Default: 3 s.
     pub max_wait_time: Option<Duration>,
     /// Requests that may wait for a thread in each pool's queue, and in its lanes; more are answered with 503. `None`: as
     /// many as there are slots, 32,768 for each I/O thread, and 32,768 in lanes.
@@ -221,7 +221,7 @@ impl Default for PhpGlobal {
             num_threads: None,
             max_threads: None,
             max_idle_time: Duration::from_secs(5),
-            max_wait_time: None,
+            max_wait_time: Some(Duration::from_secs(3)),
             max_queue: None,
             deadline: None,
             scheduling: Scheduling::default(),

@@ -24,6 +24,8 @@ pub(super) struct StartRate {
     window: Option<Window>,
     /// When requests were last seen waiting.
     queued_at: Option<Duration>,
+    /// When they were first, but for pauses in which nothing was forgotten.
+    since: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +41,10 @@ impl StartRate {
         let forgotten = self.queued_at.is_some_and(|at| now.saturating_sub(at) > FORGET);
         if self.window.is_none() && forgotten {
             self.by_thread = None;
+            self.since = None;
         }
         self.queued_at = Some(now);
+        self.since.get_or_insert(now);
         match self.window {
             Some(window) if queue.started < window.started => *self = Self::default(),
             Some(window) if window.threads == threads(queue) => self.close(window, now, queue),
@@ -48,6 +52,11 @@ impl StartRate {
             _ => self.open(now, queue),
         }
         self.wait(now, queue)
+    }
+
+    /// For how long requests have been seen waiting.
+    pub fn watched(&self, now: Duration) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 
     /// An arrival sees an empty queue or an idle thread: starts no longer tell what the pool could do.

@@ -261,7 +261,14 @@ impl Lane {
             self.route.inside() < self.limit(limits, most, slow)
                 && (!self.is_slow() || slow < limits.together)
         };
-        !self.is_moving && (self.is_closing || is_within())
+        !self.is_moving && (self.is_closing || self.is_first_of_script() || is_within())
+    }
+
+    /// Whether it is new, and so are all that it has in common with others: one request may show what they are like,
+    /// though slow ones have all their places and may keep them for ever.
+    fn is_first_of_script(&self) -> bool {
+        let is_first = |common: &Arc<Route>| !common.is_limited() && common.newcomers() == 0;
+        self.route.inside() == 0 && self.newcomer_of.as_ref().is_some_and(is_first)
     }
 
     /// What a place of it counts as besides. The route that new ones have in common may be new itself.

@@ -319,3 +319,149 @@ fn the_life_of_a_request_is_counted() {
     assert_eq!((route.waiting(), route.running()), (0, 0));
     assert_eq!(route.mean_service_time(), Some(ms(3)));
 }
+
+/// Of a script of its own.
+fn enter_script(pool: &Pool, path: &str, script: &str) -> Entry {
+    let common = || pool.routes.shared(0, script.as_bytes(), pool.now);
+    pool.lanes.enter(&pool.route(path), common, pool.now)
+}
+
+/// A pool of eight threads with a fast route that is known and asked for.
+fn with_known() -> Pool {
+    let mut pool = Pool::new(8);
+    pool.fast();
+    pool.pass(ms(20));
+    pool.fast();
+    pool
+}
+
+#[test]
+fn on_a_server_that_has_just_started_nothing_is_limited() {
+    let pool = Pool::new(2);
+    let places: Vec<_> =
+        (0..500).map(|number| entered(enter_script(&pool, &format!("/{number}/x"), "a.php"))).collect();
+    assert!(places.iter().all(|place| place.newcomer_of().is_none()));
+}
+
+#[test]
+fn a_new_path_for_each_request_does_not_escape_the_lane() {
+    let mut pool = with_known();
+    // Letters only: names that are kept apart.
+    let path = |number: u8| format!("/slow.php/{}", char::from(b'a' + number));
+    let slow = |pool: &Pool, number| enter_script(pool, &path(number), "slow.php");
+    let mut places: Vec<_> = (0..6).map(|number| entered(slow(&pool, number))).collect();
+    let mut turns: Vec<_> = (6..20).map(|number| waits(slow(&pool, number))).collect();
+    assert_eq!(pool.lanes.waiting(), 14);
+    for _ in 0..50 {
+        pool.pass(ms(20));
+        assert!(turns.iter_mut().all(|turn| poll(turn).is_none()));
+        entered(pool.enter("/fast")).finished(ms(5));
+    }
+    places.remove(0).finished(ms(2000));
+    let next: Vec<_> = turns.iter_mut().filter_map(poll).collect();
+    assert_eq!(next.len(), 1, "one comes when one has gone");
+    let demand = pool.lanes.demand();
+    assert_eq!((demand.waiting, demand.threads), (13, 6 + 13 + 2));
+}
+
+#[test]
+fn a_new_route_is_let_go_when_its_first_request_has_shown_that_it_is_fast() {
+    let mut pool = with_known();
+    let mut places: Vec<_> = (0..6).map(|_| entered(pool.enter("/new"))).collect();
+    let mut turns: Vec<_> = (0..100).map(|_| waits(pool.enter("/new"))).collect();
+    places.remove(0).finished(ms(5));
+    pool.pass(ms(20));
+    let all: Vec<_> = turns.iter_mut().filter_map(poll).collect();
+    assert_eq!(all.len(), 100, "in their order");
+    assert!(pool.route("/new").is_known() && !pool.route("/new").is_limited());
+    assert!(entered(pool.enter("/new")).newcomer_of().is_none());
+    assert!(pool.lanes.figures().is_empty());
+}
+
+#[test]
+fn a_new_route_that_is_slow_stays_in_its_lane() {
+    let mut pool = with_known();
+    let places: Vec<_> = (0..6).map(|_| entered(pool.enter("/report"))).collect();
+    let mut turn = waits(pool.enter("/report"));
+    let common = pool.routes.shared(0, b"index.php", pool.now);
+    assert_eq!(common.newcomers(), 6);
+    places.into_iter().take(1).for_each(|place| place.finished(ms(1000)));
+    pool.pass(ms(20));
+    assert!(pool.route("/report").is_limited() && common.is_limited());
+    assert!(poll(&mut turn).is_some());
+    assert_eq!(common.newcomers(), 0, "it is no new one any more");
+}
+
+#[test]
+fn where_new_routes_are_fast_they_do_not_wait_for_each_other() {
+    let mut pool = with_known();
+    entered(pool.enter("/first")).finished(ms(5));
+    pool.pass(ms(20));
+    let places: Vec<_> =
+        (b'a'..=b'z').map(|letter| entered(pool.enter(&format!("/{}", char::from(letter))))).collect();
+    // Each by itself may yet turn out to be a burst of slow ones.
+    let burst: Vec<_> = (0..6).map(|_| entered(pool.enter("/burst"))).collect();
+    drop(waits(pool.enter("/burst")));
+    drop((places, burst));
+    assert_eq!(pool.lanes.waiting(), 0);
+}
+
+#[test]
+fn new_routes_of_another_script_have_their_turn_among_many_of_one() {
+    let pool = with_known();
+    let attack =
+        |number: u8| enter_script(&pool, &format!("/slow.php/{}", char::from(b'a' + number)), "slow.php");
+    let mut places: Vec<_> = (0..6).map(|number| entered(attack(number))).collect();
+    let mut turns: Vec<_> = (6..20).map(|number| waits(attack(number))).collect();
+    let other = entered(enter_script(&pool, "/about", "index.php"));
+    let mut second = waits(enter_script(&pool, "/contact", "index.php"));
+    places.pop();
+    assert!(turns.iter_mut().all(|turn| poll(turn).is_none()));
+    assert!(poll(&mut second).is_none(), "six of slow or new ones are inside");
+    places.pop();
+    assert!(poll(&mut second).is_some());
+    drop(other);
+}
+
+#[test]
+fn one_request_of_an_unknown_script_has_a_place_though_slow_ones_never_go() {
+    let mut pool = with_known();
+    let endless: Vec<_> = (0..6).map(|_| entered(enter_script(&pool, "/loop.php", "loop.php"))).collect();
+    endless.iter().for_each(|place| place.started(pool.now));
+    pool.pass(ms(100));
+    assert!(pool.route("/loop.php").is_limited());
+    let late = || enter_script(&pool, "/late.php", "late.php");
+    let first = entered(late());
+    drop(waits(late()));
+    first.finished(ms(1));
+    pool.pass(ms(20));
+    drop(entered(enter_script(&pool, "/late.php", "late.php")));
+}
+
+#[test]
+fn what_overflows_the_table_is_judged_by_its_script() {
+    let pool = with_known();
+    let shared = pool.routes.shared(0, b"slow.php", pool.now);
+    let enter = || pool.lanes.enter(&shared, || Arc::clone(&shared), pool.now);
+    let places: Vec<_> = (0..6).map(|_| entered(enter())).collect();
+    drop(waits(enter()));
+    assert_eq!(shared.newcomers(), 0, "it is not counted twice");
+    drop(places);
+}
+
+#[test]
+fn requests_that_wait_say_how_many_threads_they_need() {
+    let mut pool = Pool::with_slow(8, "/a");
+    assert_eq!(pool.lanes.demand(), Demand::default());
+    let places = pool.fill("/a", 6);
+    let turns: Vec<_> = (0..5).map(|_| waits(pool.enter("/a"))).collect();
+    let demand = Demand { waiting: 5, since: Some(pool.now), threads: 6 + 5 + 2 };
+    assert_eq!(pool.lanes.demand(), demand);
+    assert_eq!(pool.lanes.slow_running(), 0);
+    places.iter().for_each(|place| place.started(pool.now));
+    assert_eq!(pool.lanes.slow_running(), 6);
+    pool.pass(ms(100));
+    assert_eq!(pool.lanes.shortest_queued(), Duration::ZERO, "nobody was on the queue");
+    drop(turns);
+    assert_eq!(pool.lanes.demand(), Demand::default());
+}

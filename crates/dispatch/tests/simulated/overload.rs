@@ -24,9 +24,15 @@ struct Request {
     mean: fn(f64) -> f64,
     part: f64,
     service: Duration,
+    /// How long it may wait.
+    patience: Option<Duration>,
 }
 
 impl Job for Request {
+    fn has_given_up(&self, now: Duration) -> bool {
+        self.patience.is_some_and(|patience| now - self.epoch - self.arrived > patience)
+    }
+
     fn start(&mut self, now: Duration) -> Duration {
         self.service = s((self.mean)((now - self.epoch).as_secs_f64()) * self.part);
         self.service
@@ -94,6 +100,8 @@ struct Outcome {
     answered: Vec<(Duration, Duration)>,
     /// Arrival, reason and `Retry-After`.
     shed: Vec<(Duration, Reason, Duration)>,
+    /// Let in, and not started in time.
+    given_up: usize,
     most_waiting: u64,
 }
 
@@ -123,6 +131,7 @@ impl<'a> Run<'a> {
             match event {
                 Event::Arrival(client) => self.arrival(client),
                 Event::Finished(request) => self.finished(&request),
+                Event::GaveUp(request) => self.gave_up(&request),
             }
         }
         self.outcome
@@ -171,7 +180,17 @@ impl<'a> Run<'a> {
         };
         let arrived = self.pool.time();
         let epoch = self.pool.now() - arrived;
-        Request { epoch, arrived, client, mean: self.scenario.service, part, service: Duration::ZERO }
+        let (deadline, max_wait) = (self.scenario.deadline, self.scenario.bounds.max_wait);
+        let patience = deadline.into_iter().chain(max_wait).min();
+        let service = Duration::ZERO;
+        Request { epoch, arrived, client, mean: self.scenario.service, part, service, patience }
+    }
+
+    fn gave_up(&mut self, request: &Request) {
+        self.outcome.given_up += 1;
+        if let Load::Closed(..) = self.scenario.load {
+            self.pool.arrive(ms(100), request.client);
+        }
     }
 
     fn finished(&mut self, request: &Request) {
@@ -260,6 +279,36 @@ fn max_wait_time_alone_bounds_the_wait() {
     let outcome = Scenario { bounds, deadline: None, ..Scenario::eight(Load::Open(|_| 2400.0)) }.run();
     assert_at_least("goodput", outcome.goodput(0.0..50.0, s(1.1)), 0.9 * 800.0);
     assert!(outcome.shed.iter().all(|(_, reason, _)| *reason == Reason::WaitTime));
+}
+
+#[test]
+fn by_default_three_times_too_much_leaves_nine_tenths_of_the_capacity() {
+    // Nothing is promised; clients leave after some seconds, and what they do not wait for is lost work.
+    let bounds = Bounds { max_wait: Some(s(3.0)), max_queue: None };
+    for spread in [Spread::Constant, Spread::Exponential] {
+        let scenario = Scenario { bounds, deadline: None, spread, ..Scenario::eight(Load::Open(|_| 2400.0)) };
+        let outcome = scenario.run();
+        assert_at_least("answered within 3.1 s", outcome.goodput(0.0..50.0, s(3.1)), 0.9 * 800.0);
+        assert_at_least("answered within 1 s", outcome.goodput(5.0..50.0, s(1.0)), 0.9 * 800.0);
+        assert!(outcome.given_up < 100, "{} were let in for nothing", outcome.given_up);
+    }
+}
+
+#[test]
+fn ten_thousand_users_who_fit_into_the_default_bound_are_never_shed() {
+    // As the benchmark's sweep: 4,000 requests a second, after a cold start of half a second at a tenth of that.
+    let bounds = Bounds { max_wait: Some(s(3.0)), max_queue: None };
+    let outcome = Scenario {
+        bounds,
+        deadline: None,
+        service: |time| if time < 0.5 { 0.010 } else { 0.001 },
+        threads: &[(0.0, 4)],
+        seconds: 8.0,
+        ..Scenario::eight(Load::Closed(10_000, s(0.2)))
+    }
+    .run();
+    assert_eq!((outcome.shed.len(), outcome.given_up), (0, 0));
+    assert_at_least("throughput", outcome.goodput(1.0..8.0, DEADLINE), 0.98 * 4000.0);
 }
 
 #[test]

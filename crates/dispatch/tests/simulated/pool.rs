@@ -11,12 +11,18 @@ const START: Duration = Duration::from_secs(1_000);
 pub trait Job {
     /// A thread takes it. Returns how long it will run.
     fn start(&mut self, now: Duration) -> Duration;
+
+    /// It has waited for so long that it was answered already.
+    fn has_given_up(&self, _now: Duration) -> bool {
+        false
+    }
 }
 
 pub enum Event<J> {
     /// A client of this number sends a request.
     Arrival(u64),
     Finished(J),
+    GaveUp(J),
 }
 
 pub struct Pool<J> {
@@ -93,6 +99,10 @@ impl<J: Job> Pool<J> {
     fn start_waiting(&mut self) {
         while self.busy < self.threads {
             let Some(mut job) = self.fifo.pop_front() else { return };
+            if job.has_given_up(self.now) {
+                self.schedule(Duration::ZERO, Event::GaveUp(job));
+                continue;
+            }
             self.busy += 1;
             self.started += 1;
             let service = job.start(self.now);

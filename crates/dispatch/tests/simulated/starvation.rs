@@ -101,6 +101,7 @@ impl<'a> Run<'a> {
                 Event::Arrival(TICK_CLIENT) => self.tick(),
                 Event::Arrival(_) => self.arrival(),
                 Event::Finished(request) => self.finished(request),
+                Event::GaveUp(_) => unreachable!("nobody has a bound"),
             }
             self.let_in();
         }

@@ -7,8 +7,8 @@
 //! at 10 and 100 connections in PHP. With a long request about, everybody is back in `SCHED_OTHER`: a short request
 //! must be able to preempt a long one.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// A request that takes longer could hold up others: some slices of the scheduler (3 ms), so that a short one that was
@@ -16,14 +16,29 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_millis(10);
 /// How long one long request means that more are about.
 const MEMORY: Duration = Duration::from_secs(1);
+/// Between two looks for long requests that have not ended: one that computes for ever never does. One that is open for
+/// long and uses less of the CPU than [`LONG`] meanwhile holds up nobody.
+const LOOK: Duration = Duration::from_millis(100);
 /// So many requests in a row must agree before the class changes: a system call is not for every request.
 const STREAK: u8 = 16;
 
 /// What the threads of an engine know in common.
 #[derive(Debug)]
 pub struct Neighbours {
-    /// When the last long request ended, in ms of the monotonic clock, and 0 without any.
+    /// When the last long request was seen, in ms of the monotonic clock, and 0 without any.
     last_long: AtomicU64,
+    /// When requests that run were last looked at, in ms.
+    looked: AtomicU64,
+    threads: Mutex<Vec<Weak<Neighbour>>>,
+}
+
+/// A thread, as the others see it.
+#[derive(Debug)]
+struct Neighbour {
+    thread: libc::pid_t,
+    is_busy: AtomicBool,
+    /// CPU time in ns that it had at the last look, if that found it at the same request; otherwise 0.
+    computed: AtomicU64,
 }
 
 /// One thread's.
@@ -34,6 +49,7 @@ pub struct Courtesy {
     /// Requests in a row, up to [`STREAK`], that others waited behind.
     crowded: u8,
     started: Duration,
+    neighbour: Arc<Neighbour>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +62,32 @@ enum Class {
 
 impl Neighbours {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { last_long: AtomicU64::new(0) })
+        Arc::new(Self { last_long: AtomicU64::new(0), looked: AtomicU64::new(0), threads: Mutex::default() })
+    }
+
+    /// The calling thread is one more.
+    fn join(&self) -> Arc<Neighbour> {
+        let neighbour = Arc::new(Neighbour::of_this_thread());
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| thread.strong_count() > 0);
+        threads.push(Arc::downgrade(&neighbour));
+        neighbour
+    }
+
+    /// Looks for long requests that still run, if the last look was a while ago.
+    fn look(&self, now: Duration) {
+        let (looked, now_ms) = (self.looked.load(Ordering::Relaxed), milliseconds(now));
+        let is_due = now_ms >= looked + milliseconds(LOOK)
+            && self.looked.compare_exchange(looked, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_due && self.compute_for_long() > 0 {
+            self.note_long(now);
+        }
+    }
+
+    /// How many threads have been at one request since the last look, and have computed.
+    fn compute_for_long(&self) -> usize {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.iter().filter_map(Weak::upgrade).filter(|thread| thread.computes_for_long()).count()
     }
 
     fn note_long(&self, now: Duration) {
@@ -59,15 +100,45 @@ impl Neighbours {
     }
 }
 
+impl Neighbour {
+    fn of_this_thread() -> Self {
+        // SAFETY: law 5 is not touched: no pointer is passed.
+        let thread = unsafe { libc::gettid() };
+        Self { thread, is_busy: AtomicBool::new(false), computed: AtomicU64::new(0) }
+    }
+
+    fn begin(&self) {
+        self.is_busy.store(true, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.is_busy.store(false, Ordering::Relaxed);
+        self.computed.store(0, Ordering::Relaxed);
+    }
+
+    /// Remembers what it sees for the next look.
+    fn computes_for_long(&self) -> bool {
+        if !self.is_busy.load(Ordering::Relaxed) {
+            return false;
+        }
+        let computed = cpu_time_of(self.thread);
+        let before = self.computed.swap(computed, Ordering::Relaxed);
+        before > 0 && u128::from(computed.saturating_sub(before)) > LONG.as_nanos()
+    }
+}
+
 impl Courtesy {
     /// Of the calling thread.
     pub fn new(neighbours: Arc<Neighbours>) -> Self {
-        Self { neighbours, class: class_of_this_thread(), crowded: 0, started: Duration::ZERO }
+        let neighbour = neighbours.join();
+        let class = class_of_this_thread();
+        Self { neighbours, class, crowded: 0, started: Duration::ZERO, neighbour }
     }
 
     /// The thread has started a request at `now` (of the monotonic clock) while so many others wait.
     pub fn begin(&mut self, waiting: u64, now: Duration) {
         self.started = now;
+        self.neighbour.begin();
         if let Some(class) = self.change(waiting, now) {
             // It is refused only where a sandbox forbids it; then the class stays, and is not asked for again.
             self.class = if set_class_of_this_thread(class) { class } else { Class::Foreign };
@@ -76,6 +147,7 @@ impl Courtesy {
 
     /// The request has ended after so long.
     pub fn end(&mut self, busy: Duration) {
+        self.neighbour.end();
         if busy > LONG {
             self.neighbours.note_long(self.started + busy);
         }
@@ -83,6 +155,9 @@ impl Courtesy {
 
     /// The class to change to, if it is time.
     fn change(&mut self, waiting: u64, now: Duration) -> Option<Class> {
+        if waiting > 0 {
+            self.neighbours.look(now);
+        }
         let long = self.neighbours.have_long(now);
         self.crowded = match waiting {
             _ if long => 0,
@@ -99,6 +174,16 @@ impl Courtesy {
 
 fn milliseconds(time: Duration) -> u64 {
     time.as_millis() as u64
+}
+
+/// In ns, of a thread of this process; 0 if it is gone.
+fn cpu_time_of(thread: libc::pid_t) -> u64 {
+    // As glibc's pthread_getcpuclockid makes it, for which the thread would have to be known as a pthread_t.
+    let clock = (!thread << 3) | 6;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: law 5: the time lives for the time of the call. A thread that is gone is an error, which leaves it.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn class_of_this_thread() -> Class {
@@ -162,6 +247,28 @@ mod tests {
         assert_eq!(courtesy.class, Class::Other);
         (0..STREAK).for_each(|_| begin(&mut courtesy, 5, start + 2 * MEMORY));
         assert_eq!(courtesy.class, Class::Batch);
+    }
+
+    #[test]
+    fn a_request_that_never_ends_lets_everybody_preempt_while_it_computes() {
+        let mut courtesy = courtesy();
+        let endless = Courtesy::new(Arc::clone(&courtesy.neighbours));
+        endless.neighbour.begin();
+        // Each after the last was forgotten.
+        let mut now = NOW;
+        let mut class_later = |computes: bool| {
+            let before = cpu_time_of(endless.neighbour.thread);
+            while computes && cpu_time_of(endless.neighbour.thread) < before + 2 * LONG.as_nanos() as u64 {}
+            now += 2 * MEMORY;
+            (0..=STREAK).for_each(|_| begin(&mut courtesy, 5, now));
+            courtesy.class
+        };
+        assert_eq!(class_later(true), Class::Batch, "the first look");
+        assert_eq!(class_later(true), Class::Other);
+        assert_eq!(class_later(false), Class::Batch, "it waits for something");
+        assert_eq!(class_later(true), Class::Other);
+        endless.neighbour.end();
+        assert_eq!(class_later(true), Class::Batch);
     }
 
     #[test]
