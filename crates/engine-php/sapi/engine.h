@@ -307,7 +307,13 @@ void regent_signals_reset(regent_context *context);
 /* In a forked child of a PHP thread, or of another one (NULL). */
 void regent_signals_in_child(const regent_context *context);
 
-/* ---- locale.c, thread_state.c -------------------------------------------------------------------------------- */
+/* ---- locale.c, syslog.c, thread_state.c ---------------------------------------------------------------------- */
+
+/* Around fork(): no other thread is in the middle of these. */
+void regent_locale_lock(void);
+void regent_locale_unlock(void);
+void regent_syslog_lock(void);
+void regent_syslog_unlock(void);
 
 /* Goes back to a locale that was the thread's (0: that of the process), and owns it. */
 void regent_locale_restore(regent_context *context, locale_t former);

@@ -39,6 +39,12 @@ static const struct category {
 };
 enum { N_CATEGORIES = sizeof(categories) / sizeof(categories[0]) };
 
+/*
+ * The C library changes locales under a lock that it does not set free in a forked child: nobody forks while another thread
+ * is at it.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static char *change(regent_context *context, const struct category *category, const char *name);
 static char *current_name(regent_context *context, const struct category *category);
 static char *combined(regent_locale *locale, const char *const names[N_CATEGORIES]);
@@ -64,7 +70,19 @@ REGENT_INTERPOSED char *setlocale(int number, const char *name)
         errno = EINVAL;
         return NULL;
     }
-    return name != NULL ? change(context, category, name) : current_name(context, category);
+    /* A forked child is about to end, and what another thread had locked (strerror() does, too) is locked in it for ever. */
+    bool is_in_vain = regent_in_forked_child() && context->phase == REGENT_ENDING;
+    return name != NULL && !is_in_vain ? change(context, category, name) : current_name(context, category);
+}
+
+void regent_locale_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void regent_locale_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------------- */
@@ -149,9 +167,28 @@ static const char *names_from_environment(regent_context *context, const struct 
 
 /* ---- Change ---------------------------------------------------------------------------------------------------------- */
 
-static locale_t copy_of(const regent_locale *locale)
+static locale_t copy_of(locale_t original)
 {
-    return duplocale(locale->own != (locale_t)0 ? locale->own : LC_GLOBAL_LOCALE);
+    regent_locale_lock();
+    locale_t copy = duplocale(original);
+    regent_locale_unlock();
+    return copy;
+}
+
+/* As the present one, but for some categories; 0 if there is no locale of that name. */
+static locale_t make(const regent_locale *present, int mask, const char *name)
+{
+    locale_t base = copy_of(present->own != (locale_t)0 ? present->own : LC_GLOBAL_LOCALE);
+    if (base == (locale_t)0) {
+        return base;
+    }
+    regent_locale_lock();
+    locale_t made = newlocale(mask, name, base);
+    if (made == (locale_t)0) {
+        freelocale(base);
+    }
+    regent_locale_unlock();
+    return made;
 }
 
 static void replace(regent_context *context, locale_t next)
@@ -160,7 +197,9 @@ static void replace(regent_context *context, locale_t next)
     uselocale(next != (locale_t)0 ? next : LC_GLOBAL_LOCALE);
     context->locale.own = next;
     if (last != (locale_t)0) {
+        regent_locale_lock();
         freelocale(last);
+        regent_locale_unlock();
     }
 }
 
@@ -168,7 +207,7 @@ static void keep_former(regent_context *context)
 {
     regent_former *former = regent_touch(context, REGENT_TOUCHED_LOCALE);
     if (former != NULL) {
-        former->locale = context->locale.own != (locale_t)0 ? duplocale(context->locale.own) : (locale_t)0;
+        former->locale = context->locale.own != (locale_t)0 ? copy_of(context->locale.own) : (locale_t)0;
         former->ctype_name = BG(ctype_string) != NULL ? zend_string_copy(BG(ctype_string)) : NULL;
     }
 }
@@ -181,12 +220,8 @@ static char *change(regent_context *context, const struct category *category, co
     if (wanted == NULL || present == NULL || strcmp(wanted, present) == 0) {
         return present;
     }
-    locale_t base = copy_of(&context->locale);
-    locale_t made = base != (locale_t)0 ? newlocale(mask, wanted, base) : (locale_t)0;
+    locale_t made = make(&context->locale, mask, wanted);
     if (made == (locale_t)0) {
-        if (base != (locale_t)0) {
-            freelocale(base);
-        }
         return NULL;
     }
     keep_former(context);

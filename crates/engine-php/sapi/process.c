@@ -15,6 +15,7 @@ static pid_t parent;
 static bool forked;
 
 static void before_fork(void);
+static void after_fork(void);
 static void after_fork_in_child(void);
 static void on_interrupt_signal(int number);
 
@@ -26,7 +27,7 @@ int regent_process_start(int number)
     if (sigaction(number, &interrupt, NULL) != 0 || regent_signals_start(number) != 0) {
         return -1;
     }
-    return pthread_atfork(before_fork, NULL, after_fork_in_child) == 0 ? 0 : -1;
+    return pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0 ? 0 : -1;
 }
 
 void regent_process_enter_thread(regent_context *context)
@@ -98,6 +99,14 @@ _Noreturn void regent_process_exit_child(int status)
 static void before_fork(void)
 {
     parent = getpid();
+    regent_locale_lock();
+    regent_syslog_lock();
+}
+
+static void after_fork(void)
+{
+    regent_syslog_unlock();
+    regent_locale_unlock();
 }
 
 /*
@@ -107,6 +116,7 @@ static void before_fork(void)
 static void after_fork_in_child(void)
 {
     forked = true;
+    after_fork();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(1); /* it died in between */

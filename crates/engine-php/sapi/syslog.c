@@ -7,11 +7,22 @@
 #include <stdarg.h>
 #include <syslog.h>
 
+/* Nobody forks while another thread writes: the C library's own lock would stay locked in the child. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void regent_syslog_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void regent_syslog_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 REGENT_INTERPOSED void openlog(const char *name, int options, int facility)
 {
-    regent_context *context = regent_guarded();
+    regent_context *context = regent_current();
     if (context == NULL) {
         REGENT_NEXT(openlog)(name, options, facility);
     } else {
@@ -22,7 +33,7 @@ REGENT_INTERPOSED void openlog(const char *name, int options, int facility)
 /* The connection stays open for the others. */
 REGENT_INTERPOSED void closelog(void)
 {
-    regent_context *context = regent_guarded();
+    regent_context *context = regent_current();
     if (context == NULL) {
         REGENT_NEXT(closelog)();
     } else {
@@ -32,17 +43,17 @@ REGENT_INTERPOSED void closelog(void)
 
 static void write_line(int priority, const char *format, va_list arguments)
 {
-    regent_context *context = regent_guarded();
+    regent_context *context = regent_current();
     if (context == NULL) {
         REGENT_NEXT(vsyslog)(priority, format, arguments);
         return;
     }
     const regent_syslog *own = &context->syslog;
-    pthread_mutex_lock(&lock);
+    regent_syslog_lock();
     REGENT_NEXT(openlog)(own->name != NULL ? own->name : "php", own->options, own->facility != 0 ? own->facility : LOG_USER);
     REGENT_NEXT(vsyslog)(priority, format, arguments);
     REGENT_NEXT(openlog)("php", 0, LOG_USER); /* the name goes with the script */
-    pthread_mutex_unlock(&lock);
+    regent_syslog_unlock();
 }
 
 REGENT_INTERPOSED void syslog(int priority, const char *format, ...)

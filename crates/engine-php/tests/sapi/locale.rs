@@ -72,3 +72,11 @@ fn a_worker_goes_back_to_the_locale_of_its_boot() {
     assert_eq!(outcome.response(1).json(), json!([boot, "C.UTF-8"]));
     assert_eq!(outcome.response(2).json(), json!([boot, null]));
 }
+
+#[test]
+fn a_child_forked_while_others_set_their_locale_does_not_hang() {
+    let outcome = Scenario::classic().line("threads", 4).get("locale_forks.php", "").repeat(4).run();
+    for number in 0..4 {
+        assert_eq!(outcome.response(number).body, "4");
+    }
+}
