@@ -66,7 +66,8 @@ impl Setup {
         write_file(&directory.path().join("www").join(READY_FILE), b"static files are served");
         Self {
             directory,
-            php_options: "num_threads 2".into(),
+            // On a slow machine requests wait for as long as they have to.
+            php_options: "num_threads 2\n\t\tmax_wait_time off".into(),
             global_options: String::new(),
             site: "php_server".into(),
             admin: "off".into(),
@@ -83,7 +84,7 @@ impl Setup {
         self
     }
 
-    /// The lines of the `frankenphp` block, instead of `num_threads 2`.
+    /// The lines of the `frankenphp` block, instead of `num_threads 2` and `max_wait_time off`.
     pub fn php_options(mut self, lines: &str) -> Self {
         self.php_options = lines.into();
         self

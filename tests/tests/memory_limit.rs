@@ -91,10 +91,13 @@ fn a_pool_grows_no_further_than_the_memory_of_its_control_group() {
             return;
         }
     };
-    let setup = Setup::new().admin("ADMIN").php_options("num_threads 2\n\t\tmax_threads 200").file(
-        "holds.php",
-        format!("<?php $held = str_repeat('x', {HELD}); {STOP_AT_GATE} echo strlen($held);"),
-    );
+    let setup = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 2\n\t\tmax_threads 200\n\t\tmax_wait_time off")
+        .file(
+            "holds.php",
+            format!("<?php $held = str_repeat('x', {HELD}); {STOP_AT_GATE} echo strlen($held);"),
+        );
     let gate = Gate::of(&setup);
     let server = group.within(|| setup.start()).expect("a group of ours can be entered");
     let (admin, engine) = (server.admin(), server.engine());

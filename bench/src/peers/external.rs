@@ -282,6 +282,7 @@ static = "/static"
             externals: &externals,
             time_limit: None,
             deadline: None,
+            wait: crate::peers::Wait::Default,
             interrupt: &Interrupt::default(),
         };
         let contender: Contender = "toy".parse().expect("any name is valid");

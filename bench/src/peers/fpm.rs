@@ -297,6 +297,7 @@ mod tests {
             externals: &[],
             time_limit,
             deadline: None,
+            wait: crate::peers::Wait::Default,
             interrupt: &interrupt,
         })
     }

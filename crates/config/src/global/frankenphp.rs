@@ -187,6 +187,7 @@ mod tests {
     use crate::{Environment, Errors, Loaded};
     use std::collections::BTreeMap;
     use std::path::Path;
+    use std::time::Duration;
 
     /// Loads a file next to the scripts `a.php` and `public/b.php`.
     fn load(text: &str) -> (Result<Loaded, Errors>, tempfile::TempDir) {

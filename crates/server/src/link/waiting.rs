@@ -121,14 +121,14 @@ mod tests {
         for (pool, slot, since) in [(0, 1, 10), (0, 2, 11), (1, 3, 10), (0, 4, 13)] {
             assert!(waiting.add(pool, token(slot), s(since)));
         }
-        assert_eq!(late(&mut waiting, 12, &[], &[1, 2, 3, 4]), []);
+        assert_eq!(late(&mut waiting, 12, &[], &[1, 2, 3, 4]), [0_u32; 0]);
         assert_eq!(late(&mut waiting, 13, &[], &[2, 3, 4]), [3], "the first was taken");
         assert!(waiting.is_late(token(3)) && !waiting.is_late(token(2)));
         waiting.forget(token(3));
         assert!(!waiting.is_late(token(3)));
         assert_eq!(late(&mut waiting, 14, &[], &[2, 4]), [2]);
         assert_eq!(late(&mut waiting, 20, &[], &[4]), [4]);
-        assert_eq!(late(&mut waiting, 30, &[], &[4]), []);
+        assert_eq!(late(&mut waiting, 30, &[], &[4]), [0_u32; 0]);
     }
 
     #[test]
@@ -136,10 +136,10 @@ mod tests {
         let mut waiting = Waiting::default();
         waiting.add(0, token(1), s(10));
         waiting.add(0, token(2), s(18));
-        assert_eq!(late(&mut waiting, 17, &[0], &[1]), []);
-        assert_eq!(late(&mut waiting, 19, &[], &[1, 2]), [], "it serves since two seconds");
+        assert_eq!(late(&mut waiting, 17, &[0], &[1]), [0_u32; 0]);
+        assert_eq!(late(&mut waiting, 19, &[], &[1, 2]), [0_u32; 0], "it serves since two seconds");
         assert_eq!(late(&mut waiting, 20, &[], &[1, 2]), [1]);
-        assert_eq!(late(&mut waiting, 40, &[0], &[2]), [], "but not for ever");
+        assert_eq!(late(&mut waiting, 40, &[0], &[2]), [0_u32; 0], "but not for ever");
         assert_eq!(late(&mut waiting, 48, &[0], &[2]), [2]);
     }
 
