@@ -1,6 +1,6 @@
 //! The body of an answer: a file or a text, a whole answer of an engine, or one that is still being written.
 
-use crate::engine_log::Origin;
+use crate::engine_log::{LogPace, Origin};
 use crate::gate::Passage;
 use crate::link::Submitted;
 use crate::response::trailers;
@@ -206,6 +206,7 @@ impl Drop for Streamed {
 /// Moves the answer into the spool at the script's speed, and the request body to the script.
 async fn pump(writer: SpoolWriter, script: Script) {
     let Script { submitted, mut upload, origin, passage, trailers: slot } = script;
+    let mut pace = LogPace::default();
     let end = loop {
         let frame = poll_fn(|context| {
             // A client that breaks off its upload has left, or will see that it was not read to its end.
@@ -220,7 +221,11 @@ async fn pump(writer: SpoolWriter, script: Script) {
                     return;
                 }
             }
-            Ok(wire::Frame::Log(line)) => origin.log(&line),
+            Ok(wire::Frame::Log(line)) => {
+                origin.log(&line);
+                pace.count();
+                poll_fn(|context| pace.poll_ready(context)).await;
+            }
             Ok(wire::Frame::End(end)) => {
                 end.timing.into_iter().for_each(|timing| passage.executed(timing));
                 break if end.completion == Completion::Complete { Ok(()) } else { Err(broken()) };

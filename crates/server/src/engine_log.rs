@@ -1,9 +1,13 @@
 //! Lines that engines have for the log.
 
+mod pace;
+
 use crate::kind::EngineKind;
 use crate::target::Subject;
 use regent_handlers::Exchange;
 use regent_wire::LogLine;
+
+pub(crate) use pace::LogPace;
 
 /// Logs at one of syslog's levels. (The target of an event has to be known to the compiler.)
 macro_rules! log_at {

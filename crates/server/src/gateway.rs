@@ -1,7 +1,7 @@
 //! A request's way through an engine: its body in, its answer out.
 
 use crate::answer::{Answer, Script, Streamed, plain};
-use crate::engine_log::Origin;
+use crate::engine_log::{LogPace, Origin};
 use crate::gate::{Aim, Entering, Gate, Passage, Shed};
 use crate::kind::EngineKind;
 use crate::link::{Link, Refused, Submitted};
@@ -215,16 +215,26 @@ impl Gateway {
         passage: &Passage,
     ) -> Result<(), Failure> {
         let Arrived { exchange, ends, .. } = *arrived;
+        let mut pace = LogPace::default();
         poll_fn(|context| {
             if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
                 return Poll::Ready(Err(Failure::Upload(status)));
+            }
+            if pace.poll_ready(context).is_pending() {
+                return Poll::Pending;
             }
             loop {
                 match submitted.try_frame() {
                     Ok(Some(Frame::Head(frame))) => collected.head = Some(ResponseHeader::of(&frame)),
                     Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes),
                     Ok(Some(Frame::End(end))) => collected.end = Some(end),
-                    Ok(Some(Frame::Log(line))) => Origin::new(exchange, target.subject()).log(&line),
+                    Ok(Some(Frame::Log(line))) => {
+                        Origin::new(exchange, target.subject()).log(&line);
+                        pace.count();
+                        if pace.poll_ready(context).is_pending() {
+                            return Poll::Pending;
+                        }
+                    }
                     Ok(Some(Frame::Informational(frame))) => {
                         response::send_interim(&ends.interim, exchange.version, &frame);
                     }
