@@ -8,10 +8,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Set to 1, it leaves the server open to debuggers, profilers and core dumps, and so to scripts.
+const DUMPABLE: &str = "REGENT_DUMPABLE";
+
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
 pub fn serve(config: Config) -> Result<()> {
     let log = log::start(&config.global.log)?;
     raise_descriptor_limit();
+    close_memory();
     let options = Options { php: program(EngineKind::Php)?, native: program(EngineKind::Native)? };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -117,6 +121,17 @@ fn raise_descriptor_limit() {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+}
+
+/// Keeps scripts, which run as the same user, from this process's memory and descriptors (`/proc/PID/mem`, ptrace(2)),
+/// unless a developer wants to have a look. The kernel writes no core dump of such a process either.
+fn close_memory() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if std::env::var_os(DUMPABLE).is_some_and(|value| value == "1") {
+        tracing::warn!("{DUMPABLE}=1: scripts can read and change the memory of this process");
+    } else if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "scripts can read and change the memory of this process");
     }
 }
 
