@@ -62,6 +62,6 @@ fn plan(start: &Start) -> Plan {
 fn log_sink(reporter: &Arc<Reporter>) -> LogSink {
     let reporter = Arc::clone(reporter);
     Arc::new(move |level, message| {
-        reporter.send(&Event::Log { level: level as u8, message: message.to_owned() });
+        reporter.log(level as u8, message.as_bytes());
     })
 }

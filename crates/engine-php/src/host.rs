@@ -312,7 +312,7 @@ extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str)
         written
     });
     if let (false, Some(reporter)) = (in_request, REPORTER.get()) {
-        reporter.send(&Event::Log { level, message: String::from_utf8_lossy(message).into_owned() });
+        reporter.log(level, message);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The requests that a worker script is given before those of clients, so that it has done by then what it does in its
 //! first request: frameworks build their container, open connections and fill caches there.
 
-use regent_wire::control::{Event, PoolStart};
+use regent_wire::control::PoolStart;
 use regent_wire::host::Reporter;
 use regent_wire::names::WELL_KNOWN;
 use regent_wire::{Head, HeadBuilder};
@@ -70,7 +70,7 @@ impl Warmup {
 
     fn warn(&self, what: &str) {
         let message = format!("worker {}: {what}", self.worker);
-        self.reporter.send(&Event::Log { level: WARNING, message });
+        self.reporter.log(WARNING, message.as_bytes());
     }
 }
 

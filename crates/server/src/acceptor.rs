@@ -29,6 +29,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Between two looks at which requests are running.
 const RUNNING_LOOK: Duration = Duration::from_millis(20);
+/// Between two looks for damage that engines have done to their requests, in looks at what is running: 260 ms.
+const INSPECTION: u32 = 13;
 
 /// What an I/O thread is told.
 pub(crate) enum Command {
@@ -170,8 +172,9 @@ struct Front {
 }
 
 /// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
+/// Now and then it looks at all requests that engines have.
 async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
-    loop {
+    for look in (0..INSPECTION).cycle() {
         link.used().await;
         tokio::time::sleep(RUNNING_LOOK).await;
         let now = clock::now();
@@ -179,6 +182,9 @@ async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
         link.running(|place, since| place.started(since.min(now)));
         gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
         gate.tick();
+        if look + 1 == INSPECTION {
+            link.inspect();
+        }
     }
 }
 

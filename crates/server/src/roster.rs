@@ -100,15 +100,19 @@ impl Roster {
         }
     }
 
-    /// Notes that a thread has ended. One that was not told to keeps its number: it has failed.
-    pub fn ended(&mut self, index: u16, region: &Region) {
-        let Some(place) = self.places.get_mut(usize::from(index)) else { return };
+    /// Notes that a thread has ended. One that was not told to keeps its number: it has failed, and its pool is returned.
+    pub fn ended(&mut self, index: u16, region: &Region) -> Option<u16> {
+        let place = self.places.get_mut(usize::from(index))?;
         match place {
-            Place::Free => {}
-            Place::Taken { stage: stage @ MemberStage::Ordered, .. } => *stage = MemberStage::Failed,
+            Place::Free => None,
+            Place::Taken { stage: stage @ MemberStage::Ordered, pool, .. } => {
+                *stage = MemberStage::Failed;
+                Some(*pool)
+            }
             Place::Taken { .. } => {
                 region.reuse(usize::from(index));
                 *place = Place::Free;
+                None
             }
         }
     }
@@ -182,7 +186,7 @@ mod tests {
         region.retire(0);
         roster.retire(&[0]);
         assert_eq!((roster.size(0), roster.free()), (1, 0));
-        roster.ended(0, &region);
+        assert_eq!(roster.ended(0, &region), None);
         assert_eq!((roster.free(), region.is_retired(0)), (1, false));
         assert_eq!(order(&mut roster, 1, 1), [0]);
     }
@@ -191,7 +195,7 @@ mod tests {
     fn a_thread_that_ends_by_itself_is_not_replaced_until_it_is_tried_again() {
         let (mut roster, region) = (Roster::new(2), region());
         order(&mut roster, 1, 2);
-        roster.ended(1, &region);
+        assert_eq!(roster.ended(1, &region), Some(1));
         assert_eq!((roster.size(1), roster.failed(1), roster.free()), (1, 1, 0));
         roster.forget_failed(1);
         assert_eq!(order(&mut roster, 1, 2), [1]);

@@ -15,7 +15,7 @@ use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::pressure::Pressure;
 use crate::roster::Roster;
-use generation::{Blueprint, Generation, Note, What};
+use generation::{Blueprint, Generation, NOTES, Note, What};
 use growth::Growth;
 use hung::HangWatch;
 use regent_wire::control::{Event, ScriptEnd, Start};
@@ -29,7 +29,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
 
 pub(crate) use request::{Handle, PoolView, Refused, Request, ThreadListing, View};
 
@@ -105,13 +104,20 @@ impl Supervisor {
     /// Starts the first engine on `backend`, and returns when PHP runs or the modules are loaded.
     pub async fn start(recipe: Recipe, backend: Arc<Backend>) -> Result<Self, EngineError> {
         let kind = recipe.kind;
-        let (notes, mut inbox) = mpsc::unbounded_channel();
+        let (notes, mut inbox) = mpsc::channel(NOTES);
         let mut state = State::new(recipe, notes);
         let first = state.launch(backend, Duration::ZERO, "the server's start");
         let id = first.id;
         state.current = Some(first);
+        let mut looks = hung::looks();
         loop {
-            let note = inbox.recv().await.expect("invariant: the state holds a sender");
+            let note = tokio::select! {
+                note = inbox.recv() => note.expect("invariant: the state holds a sender"),
+                _ = looks.tick() => {
+                    state.look_for_trouble(&mut []);
+                    continue;
+                }
+            };
             match note.what {
                 What::Event(Event::Started { version, opcache }) if note.id == id => {
                     report_start(kind, &version, opcache);
@@ -151,9 +157,8 @@ impl Supervisor {
 
 struct State {
     recipe: Recipe,
-    notes: mpsc::UnboundedSender<Note>,
+    notes: mpsc::Sender<Note>,
     growth: Growth,
-    hang_watch: HangWatch,
     next_id: u64,
     current: Option<Generation>,
     /// Started to take over from `current`, which still serves.
@@ -167,12 +172,11 @@ struct State {
 }
 
 impl State {
-    fn new(recipe: Recipe, notes: mpsc::UnboundedSender<Note>) -> Self {
+    fn new(recipe: Recipe, notes: mpsc::Sender<Note>) -> Self {
         Self {
             growth: Growth::new(&recipe.plans, Arc::clone(&recipe.pools), recipe.max_idle),
             recipe,
             notes,
-            hang_watch: HangWatch::default(),
             next_id: 0,
             current: None,
             replacement: None,
@@ -184,16 +188,14 @@ impl State {
 
     async fn run(
         mut self,
-        mut inbox: mpsc::UnboundedReceiver<Note>,
+        mut inbox: mpsc::Receiver<Note>,
         mut requests: mpsc::UnboundedReceiver<Request>,
         mut stops: mpsc::Receiver<StopRequest>,
     ) {
         let mut draining: Vec<Generation> = Vec::new();
         let pressure = Arc::clone(&self.recipe.pressure);
         let mut next_look = self.look();
-        let mut hang_looks = tokio::time::interval(hung::LOOK);
-        // What was missed while the server itself could not run tells nothing.
-        hang_looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = hung::looks();
         loop {
             tokio::select! {
                 biased;
@@ -203,6 +205,8 @@ impl State {
                     draining.extend(self.replacement.take());
                     return drain_all(self.recipe.kind, draining, deadline, inbox).await;
                 }
+                // Before what engines say, of which there may be much.
+                _ = looks.tick() => self.look_for_trouble(&mut draining),
                 note = inbox.recv() => {
                     let note = note.expect("invariant: the state holds a sender");
                     self.hear(note, &mut draining).await;
@@ -215,17 +219,20 @@ impl State {
                 () = tokio::time::sleep_until(next_look.into()), if self.growth.is_possible() => {
                     next_look = self.look();
                 }
-                _ = hang_looks.tick() => self.look_for_hang(),
             }
         }
     }
 
-    /// An engine that hangs is killed, and replaced as any that dies.
-    fn look_for_hang(&mut self) {
-        let Some(current) = &self.current else { return };
-        if let Some(symptom) = self.hang_watch.look(current) {
-            tracing::error!(engine = %self.recipe.kind, %symptom, "the engine hangs");
-            current.kill("it hangs");
+    /// An engine that hangs or has damaged its memory is killed, and replaced as any that dies.
+    fn look_for_trouble(&mut self, draining: &mut [Generation]) {
+        let engine = self.recipe.kind;
+        for generation in self.current.iter_mut().chain(&mut self.replacement).chain(draining) {
+            generation.backend.inspect();
+            if let Some(damage) = generation.backend.damage() {
+                generation.condemn(engine, &format!("it has damaged the shared memory: {damage}"));
+            } else if let Some(symptom) = HangWatch::look(generation) {
+                generation.condemn(engine, &format!("it hangs: {symptom}"));
+            }
         }
     }
 
@@ -324,18 +331,28 @@ impl State {
         if let Some(error) = &error {
             tracing::error!(engine = %self.recipe.kind, error, "a thread could not be started");
         }
-        let alive = self.current.iter_mut().chain(&mut self.replacement).chain(draining);
-        if let Some(generation) = alive.into_iter().find(|generation| generation.id == id) {
-            let backend = Arc::clone(&generation.backend);
-            match error {
-                None => generation.roster.ended(index, backend.region()),
-                Some(_) => {
-                    if let Some(pool) = generation.roster.not_started(index) {
-                        backend.region().reuse(usize::from(index));
-                        self.growth.pause(usize::from(pool));
-                    }
-                }
+        if let Some(draining) = draining.iter_mut().find(|generation| generation.id == id) {
+            draining.roster.ended(index, draining.backend.region());
+            return;
+        }
+        let (growth, plans, kind) = (&mut self.growth, &self.recipe.plans, self.recipe.kind);
+        let is_current = self.current.as_ref().is_some_and(|current| current.id == id);
+        let alive = self.current.iter_mut().chain(&mut self.replacement);
+        let Some(generation) = alive.into_iter().find(|generation| generation.id == id) else { return };
+        if error.is_some() {
+            if let Some(pool) = generation.roster.not_started(index) {
+                generation.region().reuse(usize::from(index));
+                growth.pause(usize::from(pool));
             }
+            return;
+        }
+        let deserted = generation.roster.ended(index, generation.backend.region());
+        if is_current {
+            growth.forget_ended(generation);
+        }
+        // Only workers' threads give up, and say so: see `Event::WorkerFailed`.
+        if deserted.is_some_and(|pool| plans[usize::from(pool)].worker.is_none()) {
+            generation.condemn(kind, "one of its threads has ended that was not told to");
         }
         self.note_given_up();
     }
@@ -527,7 +544,7 @@ async fn drain_all(
     kind: EngineKind,
     generations: Vec<Generation>,
     deadline: Instant,
-    mut inbox: mpsc::UnboundedReceiver<Note>,
+    mut inbox: mpsc::Receiver<Note>,
 ) {
     for generation in &generations {
         generation.region().drain();

@@ -13,20 +13,27 @@
  *     "threads":[{"index":0,"pool":0},…]}
  * and later orders, one a line:
  *   {"start":{"threads":[{"index":8,"pool":0},…]}}                   more threads, side by side
+ *   {"beat":{"number":7}}                                            header.beat = 7 (release), at once
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
  *   {"worker_ended":{"worker":"…","end":"orderly"|"crash"}}
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
- * When the socket closes the engine ends at once.
+ * When the socket closes the engine ends at once. A line of it has at most REGENT_WIRE_MAX_EVENT bytes.
+ *
+ * BEATS
+ * Whatever requests do, one thread reads orders and answers beats, four a second. Before the first answer it sets
+ * header.beat_tid. An engine that leaves beats unanswered for more than a second is killed, unless that thread waits
+ * for the CPU or the disk; so is one that closes the socket, writes lines that are too long or no events, or leaves
+ * requests waiting beside threads that ask for some.
  *
  * THE LIFE OF A THREAD
  * The server numbers the threads. A thread sets its thread's `pool` and `tid`, and then repeats: take a token, claim the
  * slot, run the request, release the slot. At its end it sets `state` to ABSENT and sends the event: the server may give its number to another
  * thread from then on.
  *
- * TAKE A TOKEN, from the pool's FIFO, with `stop` for "header.draining or this thread's `retire` is not 0"
+ * TAKE A TOKEN, from the pool's FIFO, between thread.asks = 1 and thread.asks = 0, with `stop` for "header.draining or this thread's `retire` is not 0"
  *   1  s = stop, read before the FIFO. Pop (below). A token: CHAIN, and return it. None and s: the thread ends.
  *   2  If pool.spin > 0 and a wake can be RESERVED: look at the FIFO so often, RETURN THE WAKE; something came: go to 1.
  *   3  thread.parker = 0 (relaxed); set the thread's bit in pool.idle (seq_cst); fence(seq_cst).
@@ -81,9 +88,10 @@
 #define REGENT_WIRE_FD_MEMORY 3
 #define REGENT_WIRE_FD_CONTROL 4
 #define REGENT_WIRE_FD_DOORBELLS 5
+#define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW1": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3257544E45474552)
+/* "REGENTW3": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3357544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
@@ -91,7 +99,7 @@
 /* From the start of a slot to the request head. */
 #define REGENT_WIRE_SLOT_HEAD 512
 
-/* Offset 0. The server writes it once, but for `draining`. */
+/* Offset 0. The server writes it once, but for `draining`; `beat_tid` and `beat` are the engine's. */
 struct regent_wire_header {
     _Atomic uint64_t magic;
     _Atomic uint32_t io_threads;
@@ -102,7 +110,10 @@ struct regent_wire_header {
     _Atomic uint32_t request_capacity;  /* bytes, a power of two */
     _Atomic uint32_t response_capacity; /* bytes, a power of two */
     _Atomic uint32_t draining;          /* 1: threads end when their FIFO is empty */
-    uint32_t pad[6];
+    _Atomic uint32_t beat_tid;          /* gettid() of who answers beats, or 0; written by the engine */
+    uint32_t pad0;
+    _Atomic uint64_t beat; /* number of the last beat that was answered; written by the engine */
+    uint64_t pad1;
 };
 
 struct regent_wire_pool {
@@ -134,7 +145,7 @@ struct regent_wire_thread {
     _Atomic uint32_t pool;
     _Atomic uint32_t tid;    /* gettid(), or 0 */
     _Atomic uint32_t retire; /* 1: ends before its next request; written by the server */
-    uint32_t pad;
+    _Atomic uint32_t asks;   /* 1: it waits for a token, and does nothing else */
     _Atomic uint64_t since;    /* when it came to its state, in ns of CLOCK_MONOTONIC */
     _Atomic uint64_t busy;     /* ns spent on requests that have ended */
     _Atomic uint64_t token;    /* that it runs */

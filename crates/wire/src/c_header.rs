@@ -1,6 +1,6 @@
 //! Compares `include/regent_wire.h` with the Rust layout, by the C compiler.
 
-use crate::control::descriptors;
+use crate::control::{self, descriptors};
 use crate::frame;
 use crate::head;
 use crate::layout::{
@@ -42,10 +42,11 @@ fn structures(mut out: String) -> String {
         head_capacity
     );
     offsets!(out, Header, "regent_wire_header", request_capacity, response_capacity, draining);
+    offsets!(out, Header, "regent_wire_header", beat_tid, beat);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
     offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
-    offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory);
+    offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory, asks);
     offsets!(out, IoControl, "regent_wire_io", parked, summary);
     offsets!(
         out,
@@ -68,6 +69,7 @@ fn constants(mut out: String) -> String {
         ("FD_MEMORY", descriptors::MEMORY as u64),
         ("FD_CONTROL", descriptors::CONTROL as u64),
         ("FD_DOORBELLS", descriptors::DOORBELLS as u64),
+        ("MAX_EVENT", control::MAX_EVENT as u64),
         ("MAGIC", MAGIC),
         ("PAGE", PAGE as u64),
         ("MAX_THREADS", MAX_THREADS as u64),

@@ -1,7 +1,7 @@
 //! What server and engine say to each other over the control socket: one JSON object a line.
 //!
-//! The server speaks first ([`Start`]), and later orders more threads ([`Order`]). When it closes the socket the engine
-//! ends at once.
+//! The server speaks first ([`Start`]), and later orders more threads and asks for signs of life ([`Order`]). When it
+//! closes the socket the engine ends at once; an engine that closes it is killed.
 //! Everything that has to be fast goes through the shared memory instead.
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub mod descriptors {
     /// The first of the eventfds, one for each I/O thread.
     pub const DOORBELLS: i32 = 5;
 }
+
+/// Bytes of an event at most, with the line end. An engine that writes a longer line is killed.
+pub const MAX_EVENT: usize = 128 * 1024;
 
 /// Server → engine: how to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +42,9 @@ pub struct Start {
 pub enum Order {
     /// Starts threads, side by side. Threads end by the shared memory ([`crate::Region::retire`]).
     Start { threads: Vec<ThreadStart> },
+    /// Is to be answered at once, in the shared memory ([`crate::Engine::answer`]), whatever the threads are doing: an
+    /// engine that does not is killed.
+    Beat { number: u64 },
 }
 
 /// A thread that is to be started.

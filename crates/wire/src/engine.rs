@@ -61,6 +61,17 @@ impl Engine {
         &self.region
     }
 
+    /// The calling thread answers the server's beats from now on.
+    pub fn answers(&self) {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        self.region.header().beat_tid.store(tid, Ordering::Release);
+    }
+
+    /// Answers a beat ([`crate::control::Order::Beat`]).
+    pub fn answer(&self, number: u64) {
+        self.region.header().beat.store(number, Ordering::Release);
+    }
+
     /// The slot can be had back; its response has been announced already.
     fn note(&self, slot: usize) {
         let slots = self.region.geometry().slots_per_io as usize;
@@ -142,7 +153,10 @@ impl EngineThread {
         if self.control().state.load(Ordering::Relaxed) != ThreadState::Idle as u32 {
             self.set_state(ThreadState::Idle);
         }
-        let token = self.claim()?;
+        self.control().asks.store(1, Ordering::Relaxed);
+        let token = self.claim();
+        self.control().asks.store(0, Ordering::Relaxed);
+        let token = token?;
         self.running = Some(token);
         self.ended = false;
         self.read.set(0);
@@ -303,6 +317,7 @@ impl EngineThread {
         let control = self.control();
         control.pool.store(self.pool as u32, Ordering::Relaxed);
         control.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
+        control.asks.store(0, Ordering::Relaxed);
         for figure in [&control.requests, &control.busy, &control.restarts, &control.memory] {
             figure.store(0, Ordering::Relaxed);
         }

@@ -75,6 +75,11 @@ impl Fifo<'_> {
         self.tail.load(Ordering::Acquire).wrapping_sub(head).min(self.cells.len() as u64)
     }
 
+    /// What lies at a position, whether it waits or not.
+    pub fn at(&self, position: u64) -> u64 {
+        self.cell(position).load(Ordering::Acquire)
+    }
+
     fn cell(&self, position: u64) -> &AtomicU64 {
         &self.cells[(position & (self.cells.len() as u64 - 1)) as usize]
     }

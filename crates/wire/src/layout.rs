@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW2");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW3");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -58,6 +58,12 @@ pub(crate) struct Header {
     pub response_capacity: AtomicU32,
     /// 1: threads end when their FIFO is empty.
     pub draining: AtomicU32,
+    /// Kernel id of the thread that answers the server's beats, or 0 as long as there is none. Engine.
+    pub beat_tid: AtomicU32,
+    pad0: u32,
+    /// The number of the last beat that was answered. Engine.
+    pub beat: AtomicU64,
+    pad1: u64,
 }
 
 /// Which idle thread gets the next request.
@@ -141,7 +147,9 @@ pub(crate) struct ThreadControl {
     pub tid: AtomicU32,
     /// 1: ends before its next request; written by the server.
     pub retire: AtomicU32,
-    pad: u32,
+    /// 1: it waits for a request and does nothing else. A script that is not done with the last one is idle, and does
+    /// not ask.
+    pub asks: AtomicU32,
     /// When it came to its state, in ns of the monotonic clock. A thread that is busy started its request then.
     pub since: AtomicU64,
     /// Time that it has been busy with the requests that have ended, in ns.
@@ -332,6 +340,7 @@ mod tests {
 
     #[test]
     fn structures_have_the_documented_sizes() {
+        assert_eq!(size_of::<Header>(), 64);
         assert_eq!(size_of::<PoolControl>(), 320);
         assert_eq!(size_of::<ThreadControl>(), 128);
         assert_eq!(size_of::<IoControl>(), 128);

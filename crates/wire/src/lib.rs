@@ -34,7 +34,9 @@
 //!
 //! # Trust
 //! The engine trusts the server. The server trusts nothing it reads: positions are checked against its own copies,
-//! frames against the ring, numbers against their bounds. An engine that lies loses its own requests.
+//! frames against the ring, numbers against their bounds. An engine that lies loses its own requests. What cannot be is
+//! noted ([`Damage`]), and a few times a second all of it is looked at ([`Backend::inspect`], [`Port::inspect`]), so that
+//! no request waits on memory that was damaged: its engine is killed, and the next one gets what had not begun.
 //!
 //! # What shows it
 //! | invariant | shown by |
@@ -45,6 +47,8 @@
 //! | a process that dies takes its own requests only | `tests/processes.rs`, `tests/rescue.rs` |
 //! | back-pressure, cancellation, drain, retirement, bounds of slots and queue | `tests/requests.rs` |
 //! | an engine that writes anything anywhere harms its own requests only | `tests/hostile.rs` |
+//! | an engine that keeps the protocol is never taken for one that damages the memory | `tests/stress.rs`, `tests/damage.rs` |
+//! | damage by which requests would wait for ever is found | `tests/damage.rs` |
 //! | this description is enough for another engine | `include/regent_wire.h`, compared in `c_header`; `tests/engine.c`, written from it |
 
 // The models use a part of it.
@@ -60,6 +64,8 @@ mod c_header;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod control;
+#[cfg(not(loom))]
+mod damage;
 mod doorbell;
 #[cfg(not(loom))]
 mod engine;
@@ -92,6 +98,8 @@ mod sync;
 #[cfg(not(loom))]
 pub use backend::Backend;
 #[cfg(not(loom))]
+pub use damage::Damage;
+#[cfg(not(loom))]
 pub use engine::{Engine, EngineThread};
 #[cfg(not(loom))]
 pub use frame::{Completion, End, Frame, HeadKind, LogLine, ResponseHead, Timing, Trailers};
@@ -104,5 +112,5 @@ pub use pipe::{BodyBroken, ClientGone};
 #[cfg(not(loom))]
 pub use port::{Cancelled, Port, ReadError, SubmitError};
 #[cfg(not(loom))]
-pub use region::{Region, RegionError, ThreadView};
+pub use region::{Heartbeat, Region, RegionError, ThreadView};
 pub use slot::{SlotState, Token};

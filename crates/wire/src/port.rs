@@ -3,10 +3,12 @@
 //! A slot's number stays the same while its request moves from the memory of a dead engine to that of the next, so a
 //! request that nobody has started does not notice ([`Port::move_requests`]).
 
+mod inspection;
 mod rescue;
 
 use crate::backend::Backend;
 use crate::clock::nanoseconds;
+use crate::damage::Damage;
 use crate::frame::Frame;
 use crate::head::{Head, RequestLine};
 use crate::layout::{BodyState, SlotControl, ThreadState};
@@ -62,6 +64,8 @@ pub struct Port<G = ()> {
     /// Empty between the calls that use them.
     fresh: Vec<(u64, Token)>,
     scratch: Vec<u32>,
+    /// Where the next inspection begins.
+    inspected: usize,
 }
 
 /// What the server knows of a slot; nothing here comes from shared memory.
@@ -78,6 +82,8 @@ struct Record<G> {
     read: Cell<u64>,
     /// Frames that were fetched from the ring and not read yet.
     unparsed: Cell<Bytes>,
+    /// Inspections in a row that found it taken and not begun.
+    stranded: u8,
     /// When it began to wait, in ns of the monotonic clock.
     submitted: u64,
     /// Dropped when the slot is free again.
@@ -108,6 +114,7 @@ impl<G> Port<G> {
             orphans: 0,
             fresh: Vec::new(),
             scratch: Vec::new(),
+            inspected: 0,
         }
     }
 
@@ -176,7 +183,7 @@ impl<G> Port<G> {
     pub fn write_body(&self, token: Token, bytes: &[u8]) -> Result<usize, ReadError> {
         let record = self.live(token)?;
         let (slot, ring) = self.request_writer(token, record);
-        pipe::send(slot, &ring, bytes).map_err(|Corrupt| ReadError::Corrupt)
+        pipe::send(slot, &ring, bytes).map_err(|Corrupt| record.damaged(Damage::Ring))
     }
 
     /// Says how the request body ended.
@@ -207,7 +214,7 @@ impl<G> Port<G> {
                 None => return Ok(None),
             }
         }
-        let frame = Frame::take(&mut unparsed).ok_or(ReadError::Corrupt)?;
+        let frame = Frame::take(&mut unparsed).ok_or_else(|| record.damaged(Damage::Frame))?;
         record.unparsed.set(unparsed);
         Ok(Some(frame))
     }
@@ -300,6 +307,7 @@ impl<G> Port<G> {
         record.phase = Phase::Held;
         record.pool = pool as u32;
         record.ticket = ticket;
+        record.stranded = 0;
         Ok(())
     }
 
@@ -310,7 +318,7 @@ impl<G> Port<G> {
         // Before the ring: what was written before the release is then seen.
         let done = record.phase == Phase::Lost || StateWord(&slot.state).is_done(token.generation);
         let reader = self.response_reader(index, record);
-        let available = reader.available().map_err(|Corrupt| ReadError::Corrupt)?;
+        let available = reader.available().map_err(|Corrupt| record.damaged(Damage::Ring))?;
         if available == 0 {
             return if done { Err(ReadError::Lost) } else { Ok(None) };
         }
@@ -496,6 +504,7 @@ impl<G> Record<G> {
             written: Cell::default(),
             read: Cell::default(),
             unparsed: Cell::default(),
+            stranded: 0,
             submitted: 0,
             guard: None,
         }
@@ -503,6 +512,12 @@ impl<G> Record<G> {
 
     fn backend(&self) -> &Arc<Backend> {
         self.backend.as_ref().expect("invariant: a slot in use has a backend")
+    }
+
+    /// Notes what the engine has done to its memory.
+    fn damaged(&self, damage: Damage) -> ReadError {
+        self.backend().note(damage);
+        ReadError::Corrupt
     }
 
     fn assert_generation(&self, token: Token) {

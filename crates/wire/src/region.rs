@@ -57,6 +57,15 @@ pub struct ThreadView {
     pub memory: u64,
 }
 
+/// What an engine says of its life. All of it comes from the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Of the thread that answers beats, by the kernel's number; 0 until there is one.
+    pub tid: u32,
+    /// The last beat that was answered.
+    pub number: u64,
+}
+
 // SAFETY: law 8: everything shared in the mapping is atomic, or bytes that are only copied.
 unsafe impl Send for Region {}
 // SAFETY: as above.
@@ -161,6 +170,13 @@ impl Region {
         ThreadState::from_bits(self.thread(thread).state.load(Ordering::Relaxed))
     }
 
+    /// Whether the words of a thread are such as an engine may write.
+    pub(crate) fn is_thread_possible(&self, thread: usize) -> bool {
+        let control = self.thread(thread);
+        control.state.load(Ordering::Relaxed) <= ThreadState::Backoff as u32
+            && control.pool.load(Ordering::Relaxed) < self.layout.geometry.pools
+    }
+
     /// A thread's figures, each as it is at this moment.
     pub fn thread_view(&self, thread: usize) -> ThreadView {
         let control = self.thread(thread);
@@ -173,6 +189,20 @@ impl Region {
             busy: Duration::from_nanos(control.busy.load(Ordering::Relaxed)),
             restarts: control.restarts.load(Ordering::Relaxed),
             memory: control.memory.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a thread waits for a request, and does nothing else.
+    pub fn asks(&self, thread: usize) -> bool {
+        self.thread(thread).asks.load(Ordering::Relaxed) != 0
+    }
+
+    /// The last sign of life ([`crate::control::Order::Beat`]).
+    pub fn heartbeat(&self) -> Heartbeat {
+        let header = self.header();
+        Heartbeat {
+            tid: header.beat_tid.load(Ordering::Acquire),
+            number: header.beat.load(Ordering::Acquire),
         }
     }
 

@@ -87,6 +87,15 @@ impl StateWord<'_> {
         self.is(word(generation, SlotState::Running, thread))
     }
 
+    /// Server: whether the word is one that the request of this generation can have while an engine has it.
+    pub fn is_possible(&self, generation: u32, threads: usize) -> bool {
+        let now = self.0.load(Ordering::Acquire);
+        let thread = (now >> 40) as usize;
+        now == queued(generation)
+            || now == word(generation, SlotState::Done, NOBODY)
+            || (thread < threads && now == word(generation, SlotState::Running, thread))
+    }
+
     /// Server: nothing can claim or release it any more.
     pub fn reclaim(&self, generation: u32) {
         self.0.store(word(generation, SlotState::Free, NOBODY), Ordering::Release);

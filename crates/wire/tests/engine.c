@@ -159,6 +159,7 @@ static bool take(struct thread *me, uint64_t *token) {
 }
 
 static bool claim(struct thread *me) {
+    STORE(me->control->asks, 1, relaxed);
     while (take(me, &me->token)) {
         uint32_t generation = regent_wire_token_generation(me->token);
         uint64_t queued = regent_wire_state(generation, REGENT_WIRE_SLOT_QUEUED, 0);
@@ -166,10 +167,13 @@ static bool claim(struct thread *me) {
         me->base = memory + at.slots + regent_wire_token_slot(me->token) * at.slot_size;
         me->slot = (struct regent_wire_slot *)me->base;
         me->read = me->written = 0;
-        if (atomic_compare_exchange_strong(&me->slot->state, &queued, running))
+        if (atomic_compare_exchange_strong(&me->slot->state, &queued, running)) {
+            STORE(me->control->asks, 0, relaxed);
             return true;
+        }
         atomic_fetch_add(&me->pool->void_tokens, 1);
     }
+    STORE(me->control->asks, 0, relaxed);
     return false;
 }
 

@@ -30,6 +30,7 @@ enum Step {
     Drain,
     Park,
     Look,
+    Inspect,
     Bury { thread: usize },
     Scribble { at: u64, value: u64 },
 }
@@ -76,6 +77,7 @@ fn step(at: impl Strategy<Value = u64> + 'static) -> impl Strategy<Value = Step>
         1 => Just(Step::Drain),
         1 => Just(Step::Park),
         1 => Just(Step::Look),
+        1 => Just(Step::Inspect),
         1 => (0..8_usize).prop_map(|thread| Step::Bury { thread }),
         8 => (at, value()).prop_map(|(at, value)| Step::Scribble { at, value }),
     ]
@@ -141,6 +143,12 @@ impl Server {
                 self.tokens.iter().for_each(|token| {
                     self.port.is_queued(*token);
                 });
+            }
+            Step::Inspect => {
+                backend.inspect();
+                let mut news = 0;
+                self.port.inspect(&backend, |_| news += 1);
+                assert!(news <= 64, "more news than slots");
             }
             Step::Bury { thread } => {
                 backend.region().bury(thread);

@@ -8,4 +8,4 @@ mod thread_states;
 
 pub(crate) use cpus::cpus;
 pub(crate) use memory::{Memory, memory, resident};
-pub(crate) use thread_states::{Halt, ThreadStates, halt};
+pub(crate) use thread_states::{Halt, ThreadStates, Wait, halt, wait};

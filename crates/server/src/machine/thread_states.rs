@@ -36,6 +36,11 @@ impl ThreadStates {
         threads.iter().map(|&thread| self.state(pid, thread) == Some(b'R')).collect()
     }
 
+    /// Closes the files of all other threads. To be called when threads have ended.
+    pub fn keep_only(&mut self, threads: &[u32]) {
+        self.files.retain(|thread, _| threads.contains(thread));
+    }
+
     /// The letter that proc(5) explains.
     fn state(&mut self, pid: u32, thread: u32) -> Option<u8> {
         // The kernel gives the id of a thread that is gone to another one at times.
@@ -79,6 +84,23 @@ pub(crate) fn halt(pid: u32) -> Halt {
         Some(b'T') => Halt::Stopped,
         Some(b't') => Halt::Traced,
         _ => Halt::None,
+    }
+}
+
+/// Why a thread does nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// For the CPU, unless it has it, or for the disk.
+    Machine,
+    /// For something else; or it has ended.
+    Other,
+}
+
+/// Reads it from `/proc`, for a thread of this process.
+pub(crate) fn wait(pid: u32, thread: u32) -> Wait {
+    match fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok().as_deref().and_then(parse) {
+        Some(b'R' | b'D') => Wait::Machine,
+        _ => Wait::Other,
     }
 }
 
@@ -189,6 +211,31 @@ mod tests {
         }
         assert!(states.files.is_empty());
         subject.end();
+    }
+
+    #[test]
+    fn files_of_threads_that_have_ended_are_closed_at_once() {
+        let (mut one, mut other) = (Subject::start(), Subject::start());
+        let mut states = ThreadStates::default();
+        states.runnable(std::process::id(), &[one.id, other.id]);
+        assert_eq!(states.files.len(), 2);
+        one.end();
+        states.keep_only(&[other.id]);
+        assert_eq!(states.files.keys().collect::<Vec<_>>(), [&other.id]);
+        other.end();
+    }
+
+    #[test]
+    fn who_waits_for_the_cpu_is_told_from_who_waits_for_something_else() {
+        let mut subject = Subject::start();
+        let me = std::process::id();
+        while wait(me, subject.id) != Wait::Other {
+            std::thread::yield_now();
+        }
+        subject.spin();
+        assert_eq!(wait(me, subject.id), Wait::Machine);
+        subject.end();
+        assert_eq!((wait(me, u32::MAX), wait(u32::MAX, 1)), (Wait::Other, Wait::Other));
     }
 
     #[test]

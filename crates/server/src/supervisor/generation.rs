@@ -1,10 +1,13 @@
 //! One generation: an engine process with its memory and its threads.
 
+use super::hung::HangWatch;
+use crate::kind::EngineKind;
 use crate::process::{EngineProcess, Occurrence};
 use crate::roster::Roster;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
 use regent_wire::{Backend, Region};
 use rustix::fd::OwnedFd;
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -12,6 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+/// Notes that wait for the supervisor at most. Engines that say more wait themselves.
+pub(super) const NOTES: usize = 64;
 
 /// What the supervisor hears of an engine.
 pub(super) struct Note {
@@ -41,12 +47,15 @@ pub(super) struct Generation {
     pub pid: Option<u32>,
     /// Bytes that the process had before its threads.
     pub bare_memory: Option<u64>,
+    pub hang_watch: HangWatch,
+    /// It was found to be unfit, and is being killed.
+    is_condemned: bool,
     /// Owns the process: aborted, it kills it.
     pub watcher: JoinHandle<()>,
     orders: mpsc::UnboundedSender<Order>,
     /// Kills the process for a reason; its end is then noted as any other.
-    kill: mpsc::UnboundedSender<&'static str>,
-    notes: mpsc::UnboundedSender<Note>,
+    kill: mpsc::UnboundedSender<Cow<'static, str>>,
+    notes: mpsc::Sender<Note>,
 }
 
 /// What a generation is made of.
@@ -59,7 +68,7 @@ pub(super) struct Blueprint {
     /// With the threads of `start`.
     pub roster: Roster,
     pub reason: String,
-    pub notes: mpsc::UnboundedSender<Note>,
+    pub notes: mpsc::Sender<Note>,
 }
 
 impl Generation {
@@ -85,6 +94,8 @@ impl Generation {
             reason: blueprint.reason,
             pid: None,
             bare_memory: None,
+            hang_watch: HangWatch::default(),
+            is_condemned: false,
             watcher: tokio::spawn(watch.run(wait, killed)),
             orders,
             kill,
@@ -112,10 +123,24 @@ impl Generation {
         let _ = self.orders.send(Order::Start { threads });
     }
 
+    /// Asks for a sign of life, which comes in the shared memory.
+    pub fn beat(&self, number: u64) {
+        // As above.
+        let _ = self.orders.send(Order::Beat { number });
+    }
+
     /// Kills the process.
-    pub fn kill(&self, reason: &'static str) {
+    pub fn kill(&self, reason: impl Into<Cow<'static, str>>) {
         // It has ended otherwise.
-        let _ = self.kill.send(reason);
+        let _ = self.kill.send(reason.into());
+    }
+
+    /// Kills the process because it cannot be trusted with requests any longer.
+    pub fn condemn(&mut self, engine: EngineKind, reason: &str) {
+        if !std::mem::replace(&mut self.is_condemned, true) {
+            tracing::error!(%engine, reason, "the engine is unfit and is replaced");
+            self.kill(reason.to_owned());
+        }
     }
 
     /// Kills the process after so long, unless it has ended by itself.
@@ -123,7 +148,7 @@ impl Generation {
         let kill = self.kill.clone();
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
-            let _ = kill.send("it had not drained by the deadline");
+            let _ = kill.send("it had not drained by the deadline".into());
         });
     }
 
@@ -133,7 +158,7 @@ impl Generation {
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
             // The supervisor has stopped otherwise.
-            let _ = notes.send(Note { id, what: What::Late });
+            let _ = notes.send(Note { id, what: What::Late }).await;
         });
     }
 }
@@ -152,46 +177,54 @@ struct Watch {
     doorbells: Vec<Arc<OwnedFd>>,
     start: Start,
     orders: mpsc::UnboundedReceiver<Order>,
-    notes: mpsc::UnboundedSender<Note>,
+    notes: mpsc::Sender<Note>,
 }
 
 impl Watch {
-    async fn run(mut self, wait: Duration, mut killed: mpsc::UnboundedReceiver<&'static str>) {
+    async fn run(mut self, wait: Duration, mut killed: mpsc::UnboundedReceiver<Cow<'static, str>>) {
         tokio::time::sleep(wait).await;
-        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start).await;
+        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start);
         let mut process = match spawned {
             Ok(process) => process,
-            Err(error) => return self.note(What::NotStarted(error)),
+            Err(error) => return self.note(What::NotStarted(error)).await,
         };
-        tracing::debug!(pid = process.pid(), "an engine was started");
-        self.note(What::Spawned(process.pid()));
+        let pid = process.pid();
+        tracing::debug!(pid, "an engine was started");
+        self.note(What::Spawned(pid)).await;
+        let mut is_killed = false;
+        let mut kill = |process: &mut EngineProcess, reason: &str| {
+            if !std::mem::replace(&mut is_killed, true) {
+                tracing::warn!(pid, reason, "an engine is killed");
+            }
+            process.kill();
+        };
         loop {
             let occurrence = tokio::select! {
-                occurrence = process.next() => occurrence,
-                Some(order) = self.orders.recv() => {
-                    // What cannot be told will be seen to have ended.
-                    let _ = process.order(&order).await;
+                biased;
+                Some(reason) = killed.recv() => {
+                    kill(&mut process, &reason);
                     continue;
                 }
-                Some(reason) = killed.recv() => {
-                    tracing::warn!(reason, "an engine is killed");
-                    process.kill();
-                    process.next().await
+                Some(order) = self.orders.recv() => {
+                    process.order(&order);
+                    continue;
                 }
+                occurrence = process.next() => occurrence,
             };
             match occurrence {
-                Ok(Occurrence::Event(event)) => self.note(What::Event(event)),
-                Ok(Occurrence::Ended(status)) => return self.note(What::Ended(status)),
+                Ok(Occurrence::Event(event)) => self.note(What::Event(event)).await,
+                Ok(Occurrence::Offence(reason)) => kill(&mut process, &reason),
+                Ok(Occurrence::Ended(status)) => return self.note(What::Ended(status)).await,
                 Err(error) => {
                     process.kill();
-                    return self.note(What::NotStarted(error));
+                    return self.note(What::NotStarted(error)).await;
                 }
             }
         }
     }
 
     /// The supervisor has stopped otherwise; the drop of the process ends it.
-    fn note(&self, what: What) {
-        let _ = self.notes.send(Note { id: self.id, what });
+    async fn note(&self, what: What) {
+        let _ = self.notes.send(Note { id: self.id, what }).await;
     }
 }

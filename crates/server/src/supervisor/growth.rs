@@ -166,6 +166,17 @@ impl Growth {
         pressed.then_some(self.look_after)
     }
 
+    /// A thread of the pool has ended: what is kept of threads is let go of but for those that are there.
+    pub fn forget_ended(&mut self, generation: &Generation) {
+        for (index, pool) in self.pools.iter_mut().enumerate() {
+            let members = generation.roster.members(index as u16);
+            let threads: Vec<u32> = members
+                .map(|member| generation.region().thread_view(usize::from(member.index)).tid)
+                .collect();
+            pool.states.keep_only(&threads);
+        }
+    }
+
     /// A thread of the pool could not be started.
     pub fn pause(&mut self, pool: usize) {
         self.pools[pool].paused_until = clock::now() + PAUSE;

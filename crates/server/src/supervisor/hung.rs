@@ -1,33 +1,61 @@
-//! When an engine as a whole does nothing any more: its process was stopped, or its threads wait for what never comes.
-//! It is not dead, so nothing tells the supervisor.
+//! When an engine as a whole does nothing any more: its process was stopped or has become another program, or its threads
+//! wait for what never comes. It is not dead, so nothing tells the supervisor.
+//!
+//! Time alone proves nothing: the machine may be crowded, and the server or the whole machine may have been frozen. So a
+//! symptom counts only if what should act could act (it neither waits for the CPU nor for the disk), and only if several
+//! looks in a row find it, between which the server itself was awake.
 
 use super::generation::Generation;
-use crate::machine::{self, Halt};
+use crate::machine::{self, Halt, Wait};
 use crate::roster::MemberStage;
 use regent_wire::{ThreadState, clock};
 use std::fmt;
 use std::time::Duration;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// Between two looks.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// So many looks in a row must have found a symptom. Time alone would not do: server and engine may have been frozen
-/// together, and the server be the first to wake.
+const LOOK: Duration = Duration::from_millis(250);
+/// So many looks in a row must have found a symptom.
 const LOOKS: u32 = 5;
-/// An idle thread takes what waits within milliseconds, on the most crowded of machines within tenths of a second.
-const OVERLOOKED: Duration = Duration::from_secs(5);
+/// The same while the program is being loaded.
+const LOOKS_AT_START: u32 = 120;
+
+/// When to look: what was missed while the server itself could not run tells nothing.
+pub(super) fn looks() -> Interval {
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
 
 /// How an engine hangs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symptom {
     Stopped,
+    /// It has not come to the point where it answers beats.
+    Unborn,
+    /// Nobody in it answers the server's beats.
+    Silent,
     /// Requests wait in a pool beside an idle thread.
     Idle,
+}
+
+impl Symptom {
+    fn patience(self) -> u32 {
+        match self {
+            Self::Stopped | Self::Silent | Self::Idle => LOOKS,
+            Self::Unborn => LOOKS_AT_START,
+        }
+    }
 }
 
 impl fmt::Display for Symptom {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Stopped => "its process was stopped (SIGSTOP)",
+            Self::Unborn => "its program does not start",
+            Self::Silent => {
+                "it does not answer: a script may have put another program in its place, or ended its threads"
+            }
             Self::Idle => "its idle threads do not take the requests that wait",
         })
     }
@@ -36,54 +64,85 @@ impl fmt::Display for Symptom {
 /// Looks at an engine again and again.
 #[derive(Debug, Default)]
 pub(super) struct HangWatch {
-    engine: u64,
     /// Looks in a row that found a symptom.
     looks: u32,
+    /// The number of the last beat.
+    sent: u64,
+    /// As it was at the last look.
+    answered: u64,
+    /// By pool: how many requests had been taken at the last look, if others waited then.
+    queues: Vec<Option<u64>>,
 }
 
 impl HangWatch {
-    /// To be called every [`LOOK`]. Returns once why the engine is to be given up.
-    pub fn look(&mut self, generation: &Generation) -> Option<Symptom> {
-        self.count(generation.id, symptom(generation))
+    /// To be called whenever [`looks`] says. Returns once why the engine is to be given up.
+    pub fn look(generation: &mut Generation) -> Option<Symptom> {
+        let symptom = symptom(generation);
+        let (watch, region) = (&mut generation.hang_watch, generation.backend.region());
+        watch.answered = region.heartbeat().number;
+        let pools = 0..region.geometry().pools as usize;
+        watch.queues = pools.map(|pool| (region.waiting(pool) > 0).then(|| region.taken(pool))).collect();
+        watch.sent += 1;
+        let (given_up, number) = (watch.count(symptom), watch.sent);
+        generation.beat(number);
+        given_up
     }
 
-    fn count(&mut self, engine: u64, symptom: Option<Symptom>) -> Option<Symptom> {
-        if symptom.is_none() || engine != self.engine {
-            *self = Self { engine, looks: 0 };
+    fn count(&mut self, symptom: Option<Symptom>) -> Option<Symptom> {
+        match symptom {
+            Some(_) => self.looks += 1,
+            None => self.looks = 0,
         }
-        self.looks += u32::from(symptom.is_some());
-        symptom.filter(|_| self.looks == LOOKS)
+        symptom.filter(|symptom| self.looks == symptom.patience())
     }
 }
 
 fn symptom(generation: &Generation) -> Option<Symptom> {
-    match machine::halt(generation.pid?) {
+    let pid = generation.pid?;
+    match machine::halt(pid) {
         // Whoever looks at it through a debugger wants to keep it.
         Halt::Traced => None,
         Halt::Stopped => Some(Symptom::Stopped),
-        Halt::None => {
+        Halt::None => silence(generation, pid).or_else(|| {
             let pools = 0..generation.region().geometry().pools as u16;
             let now = clock::now();
-            pools.into_iter().any(|pool| is_overlooked(generation, pool, now)).then_some(Symptom::Idle)
-        }
+            pools.into_iter().any(|pool| is_overlooked(generation, pid, pool, now)).then_some(Symptom::Idle)
+        }),
     }
 }
 
-/// Whether the first request of a pool has waited for long while one of its threads was idle all the time.
-fn is_overlooked(generation: &Generation, pool: u16, now: Duration) -> bool {
-    let region = generation.region();
-    let is_long = |since: Duration| now.saturating_sub(since) > OVERLOOKED;
-    let waits = generation.backend.waiting(usize::from(pool)) > 0;
-    let is_idle = |index: u16| {
-        let view = region.thread_view(usize::from(index));
-        view.state == ThreadState::Idle && is_long(view.since)
+/// Whether no beat has been answered since the last look, though the thread that answers could.
+fn silence(generation: &Generation, pid: u32) -> Option<Symptom> {
+    let (watch, heartbeat) = (&generation.hang_watch, generation.region().heartbeat());
+    if watch.sent == 0 || heartbeat.number != watch.answered {
+        return None;
+    }
+    let (thread, symptom) = match heartbeat.tid {
+        0 => (pid, Symptom::Unborn),
+        tid => (tid, Symptom::Silent),
     };
-    waits
-        && region.oldest(usize::from(pool)).is_some_and(is_long)
-        && generation
-            .roster
-            .members(pool)
-            .any(|member| member.stage == MemberStage::Ordered && is_idle(member.index))
+    (machine::wait(pid, thread) == Wait::Other).then_some(symptom)
+}
+
+/// Whether nothing has been taken out of a pool's queue since the last look, though something lay there, one of its
+/// threads was idle all the time, and none was on its way. Requests that were withdrawn count too, since idle threads
+/// take them as well: so it is noticed though all clients give up soon.
+fn is_overlooked(generation: &Generation, pid: u32, pool: u16, now: Duration) -> bool {
+    let region = generation.region();
+    let is_long = |since: Duration| now.saturating_sub(since) > LOOK;
+    let before = generation.hang_watch.queues.get(usize::from(pool)).copied().flatten();
+    if before != Some(region.taken(usize::from(pool))) || region.waiting(usize::from(pool)) == 0 {
+        return false;
+    }
+    let asking = generation.roster.members(pool).filter(|member| {
+        let view = region.thread_view(usize::from(member.index));
+        member.stage == MemberStage::Ordered
+            && view.state == ThreadState::Idle
+            && region.asks(usize::from(member.index))
+    });
+    let views: Vec<_> = asking.map(|member| region.thread_view(usize::from(member.index))).collect();
+    views.iter().any(|view| is_long(view.since))
+        && views.iter().all(|view| machine::wait(pid, view.tid) == Wait::Other)
 }
 
 #[cfg(test)]
@@ -95,7 +154,7 @@ mod tests {
     #[test]
     fn an_engine_that_always_hangs_is_given_up_once() {
         let mut watch = HangWatch::default();
-        let given_up: Vec<u32> = (1..=20).filter(|_| watch.count(7, HANGS).is_some()).collect();
+        let given_up: Vec<u32> = (1..=20).filter(|_| watch.count(HANGS).is_some()).collect();
         assert_eq!(given_up, [LOOKS]);
     }
 
@@ -103,17 +162,14 @@ mod tests {
     fn one_good_look_is_enough() {
         let mut watch = HangWatch::default();
         for look in 1..100 {
-            assert_eq!(watch.count(7, HANGS.filter(|_| look % LOOKS != 0)), None);
+            assert_eq!(watch.count(HANGS.filter(|_| look % LOOKS != 0)), None);
         }
     }
 
     #[test]
-    fn the_next_engine_begins_anew() {
+    fn a_program_may_take_long_to_load() {
         let mut watch = HangWatch::default();
-        for engine in 0..10 {
-            for _ in 1..LOOKS {
-                assert_eq!(watch.count(engine, HANGS), None);
-            }
-        }
+        let given_up: Vec<u32> = (1..=200).filter(|_| watch.count(Some(Symptom::Unborn)).is_some()).collect();
+        assert_eq!(given_up, [LOOKS_AT_START]);
     }
 }

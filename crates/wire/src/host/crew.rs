@@ -1,9 +1,9 @@
 //! The threads of an engine: started side by side, at the beginning and whenever the server orders more, until each
 //! is told to end.
 
-use crate::control::{Event, Order, ThreadStart};
-use crate::host::Reporter;
+use crate::control::{Event, ThreadStart};
 use crate::host::heap::Heap;
+use crate::host::{Reporter, die_with_server};
 use crate::{Engine, EngineThread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -88,12 +88,12 @@ impl Crew {
         crew
     }
 
-    /// Carries out the server's orders, those from before the first threads among them.
-    pub fn obey(self: &Arc<Self>, orders: mpsc::Receiver<Order>) {
+    /// Starts the threads that the server orders, those from before the first threads among them.
+    pub fn obey(self: &Arc<Self>, orders: mpsc::Receiver<Vec<ThreadStart>>) {
         let crew = Arc::clone(self);
         let carry_out = move || {
-            for Order::Start { threads } in orders {
-                threads.into_iter().for_each(|thread| crew.spawn(thread, None));
+            for thread in orders.into_iter().flatten() {
+                crew.spawn(thread, None);
             }
         };
         thread::Builder::new().name("orders".into()).spawn(carry_out).expect("a thread can be made at start");
@@ -132,6 +132,8 @@ impl Crew {
             // Dropped when the thread ends, also by a panic, which the hook has logged.
             let running = Running { crew: &crew, start };
             let (index, pool) = (usize::from(start.index), usize::from(start.pool));
+            // It cannot fail: the main thread has asked for the same.
+            let _ = die_with_server();
             let thread = EngineThread::new(Arc::clone(&crew.engine), index, pool);
             if crew.work.run(thread, readiness) == Afterwards::Replace {
                 running.hand_over();

@@ -3,6 +3,7 @@
 
 mod courtesy;
 mod crew;
+mod flood;
 mod heap;
 mod reporter;
 
@@ -10,7 +11,7 @@ pub use courtesy::{Courtesy, Neighbours};
 pub use crew::{Afterwards, Crew, Readiness, Work};
 pub use reporter::Reporter;
 
-use crate::control::{self, Order, Start, descriptors};
+use crate::control::{self, Order, Start, ThreadStart, descriptors};
 use crate::{Engine, Region, RegionError};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::io::{self, BufRead, BufReader};
@@ -22,8 +23,8 @@ pub struct Host {
     pub engine: Arc<Engine>,
     pub start: Start,
     pub reporter: Arc<Reporter>,
-    /// What the server has ordered and goes on ordering.
-    pub orders: mpsc::Receiver<Order>,
+    /// The threads that the server has ordered and goes on ordering.
+    pub orders: mpsc::Receiver<Vec<ThreadStart>>,
 }
 
 /// The process was not started by a server, or by one that this engine does not fit.
@@ -58,16 +59,15 @@ impl Host {
         let engine = Arc::new(open_engine()?);
         let reporter = Arc::new(Reporter::new(socket)?);
         let (sender, orders) = mpsc::channel();
-        follow_server(lines, sender);
+        follow_server(lines, Arc::clone(&engine), sender);
         Ok(Self { engine, start, reporter, orders })
     }
 }
 
-/// A server that is killed takes its engines with it, whatever they are doing.
-fn die_with_server() -> io::Result<()> {
+/// A server that is killed takes its engines with it, whatever they are doing. The kernel keeps this for each thread, and
+/// a program that a script puts in the place of the engine has what the script's thread had.
+pub(crate) fn die_with_server() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    // A Ctrl-C on the terminal is for the server, which drains its engines.
-    let _ = rustix::process::setpgid(None, None);
     Ok(())
 }
 
@@ -108,14 +108,19 @@ fn open_engine() -> Result<Engine, HostError> {
     Ok(Engine::new(region, doorbells))
 }
 
-/// Passes on what the server orders. When the socket ends, so does this process, in whatever state it is.
-fn follow_server(lines: BufReader<UnixStream>, orders: mpsc::Sender<Order>) {
+/// Passes on what the server orders, and answers its beats. When the socket ends, so does this process, in whatever state
+/// it is.
+fn follow_server(lines: BufReader<UnixStream>, engine: Arc<Engine>, orders: mpsc::Sender<Vec<ThreadStart>>) {
     let follow = move || {
+        engine.answers();
         for line in lines.lines().map_while(Result::ok) {
-            // A server of another build has been refused by the version of its memory.
-            let Ok(order) = control::decode(&line) else { break };
-            // Its receiver is gone when this process ends anyway.
-            let _ = orders.send(order);
+            match control::decode(&line) {
+                Ok(Order::Beat { number }) => engine.answer(number),
+                // Its receiver is gone when this process ends anyway.
+                Ok(Order::Start { threads }) => drop(orders.send(threads)),
+                // A server of another build has been refused by the version of its memory.
+                Err(_) => break,
+            }
         }
         // SAFETY: law 4: ends the process without unwinding or running handlers of PHP or of modules.
         unsafe { libc::_exit(0) }

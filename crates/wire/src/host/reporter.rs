@@ -1,30 +1,136 @@
 //! Sends events to the server.
 
+use super::flood::Flood;
+use crate::clock;
 use crate::control::{self, Event};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest time that a thread waits for a server that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of a line for the log; the rest of it is left out. As JSON it fits into an event, whatever it holds.
+const LONGEST_LOG: usize = 16 * 1024;
+/// The level of syslog's warnings.
+const WARNING: u8 = 4;
 
 /// The writing side of the control socket.
 pub struct Reporter {
-    socket: Mutex<UnixStream>,
+    socket: Mutex<Socket>,
+    flood: Mutex<Flood>,
+}
+
+struct Socket {
+    stream: UnixStream,
+    /// The last line may lack its end.
+    torn: bool,
 }
 
 impl Reporter {
     pub fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { socket: Mutex::new(socket) })
+        Ok(Self {
+            socket: Mutex::new(Socket { stream: socket, torn: false }),
+            flood: Mutex::new(Flood::new()),
+        })
     }
 
     /// An event that cannot be sent is dropped: either the server is gone, and so is this process soon, or it is
     /// stuck, and waiting would stop the requests too.
     pub fn send(&self, event: &Event) {
-        let line = control::encode(event);
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = socket.write_all(&line);
+        let mut line = control::encode(event);
+        let mut socket = lock(&self.socket);
+        if socket.torn {
+            line.insert(0, b'\n');
+        }
+        socket.torn = socket.stream.write_all(&line).is_err();
+    }
+
+    /// Logs a line that belongs to no request, at one of syslog's levels. Of a flood a part is dropped, so that events
+    /// get through beside it; the next line that is not says how many were.
+    pub fn log(&self, level: u8, message: &[u8]) {
+        let message = shortened(message);
+        let admitted = lock(&self.flood).admit(message.len(), clock::now());
+        let Some(dropped) = admitted else { return };
+        if dropped > 0 {
+            let message = format!("{dropped} lines were dropped here: too many came outside of requests");
+            self.send(&Event::Log { level: WARNING, message });
+        }
+        self.send(&Event::Log { level, message: message.into_owned() });
+    }
+}
+
+fn shortened(message: &[u8]) -> Cow<'_, str> {
+    match message.split_at_checked(LONGEST_LOG) {
+        Some((beginning, rest)) if !rest.is_empty() => {
+            let beginning = String::from_utf8_lossy(beginning);
+            format!("{beginning} [{} more bytes]", rest.len()).into()
+        }
+        _ => String::from_utf8_lossy(message),
+    }
+}
+
+/// A thread that panics while it sends leaves a torn line.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// All that a server gets.
+    fn told(tell: impl FnOnce(&Reporter)) -> Vec<Event> {
+        let (ours, mut servers) = UnixStream::pair().unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            servers.read_to_string(&mut text).unwrap();
+            assert!(text.lines().all(|line| line.len() < control::MAX_EVENT));
+            text.lines().map(|line| control::decode(line).unwrap()).collect()
+        });
+        let reporter = Reporter::new(ours).unwrap();
+        tell(&reporter);
+        drop(reporter);
+        reading.join().unwrap()
+    }
+
+    #[test]
+    fn a_line_that_is_longer_than_an_event_is_cut() {
+        for byte in [b'a', 0, 0xFF, b'"'] {
+            let events = told(|reporter| reporter.log(3, &vec![byte; 1 << 20]));
+            let [Event::Log { level: 3, message }] = events.as_slice() else { panic!() };
+            assert!(message.ends_with("[1032192 more bytes]"), "{}", message.len());
+        }
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_cut_and_other_events_are_not() {
+        let events = told(|reporter| {
+            (0..20_000).for_each(|_| reporter.log(3, b"flood"));
+            reporter.send(&Event::Ready);
+        });
+        assert!((1000..19_000).contains(&events.len()), "{}", events.len());
+        assert_eq!(events.last(), Some(&Event::Ready));
+    }
+
+    #[test]
+    fn an_event_that_was_torn_does_not_spoil_the_next() {
+        let (ours, mut servers) = UnixStream::pair().unwrap();
+        let reporter = Reporter::new(ours).unwrap();
+        let most = Event::Failed { message: "x".repeat(4 << 20) };
+        reporter.send(&most);
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            servers.read_to_string(&mut text).unwrap();
+            text
+        });
+        reporter.send(&Event::Ready);
+        drop(reporter);
+        let text = reading.join().unwrap();
+        assert_eq!(text.lines().last(), Some("\"ready\""));
+        assert_eq!(text.lines().count(), 2);
     }
 }
