@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use regent_tests::process;
 use tempfile::TempDir;
 
 /// What `tools/build-php` keeps beside PHP.
@@ -20,6 +21,9 @@ $include = static function (): void {
 };
 ";
 
+/// Names the run's process after this.
+const PREFIX: &str = "regent-phpt-";
+
 /// Removed when dropped.
 pub struct Place {
     directory: TempDir,
@@ -33,7 +37,10 @@ impl Place {
     pub fn unpack(prefix: &Path) -> Result<Self> {
         let archive = prefix.join(ARCHIVE);
         ensure!(archive.is_file(), "there is no {}", archive.display());
-        let place = Self { directory: TempDir::with_prefix_in("regent-phpt-", parent_directory())? };
+        let parent = parent_directory();
+        remove_abandoned(&parent)?;
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let place = Self { directory: TempDir::with_prefix_in(prefix, parent)? };
         for name in ["tree", "tmp"] {
             fs::create_dir(place.directory().join(name))?;
         }
@@ -91,4 +98,17 @@ fn parent_directory() -> PathBuf {
         Ok(system) if system.f_bavail * system.f_frsize >= ROOM => MEMORY.into(),
         _ => std::env::temp_dir(),
     }
+}
+
+/// Removes what runs have left that were interrupted: it may be memory.
+fn remove_abandoned(parent: &Path) -> Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok());
+        if owner.is_some_and(|pid| !process::is_alive(pid)) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }

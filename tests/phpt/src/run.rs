@@ -38,7 +38,7 @@ fn run_group(
     let queue = Mutex::new(order.into_iter());
     let turns = Turns::default();
     let client = || -> Result<()> {
-        let mut client = Client::new(&server);
+        let mut client = Client::new(server.as_ref());
         while let Some(case) = next(&queue) {
             let turn = turns.take(case.conflicts(trials.place));
             let outcome = trials.run(case, &prepared, &mut client);
