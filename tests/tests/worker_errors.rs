@@ -51,6 +51,28 @@ fn shutdown_functions_ran_twice_when_one_failed() {
 }
 
 #[test]
+fn an_exception_of_a_session_s_write_was_lost() {
+    let script = "<?php
+        class Broken extends SessionHandler {
+            public function write($id, $data): bool { throw new Exception('disk full'); }
+        }
+        session_set_save_handler(new Broken, false);
+        while (frankenphp_handle_request(function () {
+            session_start();
+            $_SESSION['a'] = 1;
+            echo 'page';
+        })) { }";
+    let server = site_with(script, "").start();
+    for _ in 0..2 {
+        let answer = server.get("/").text();
+        assert!(answer.starts_with("page"), "{answer}");
+        assert!(answer.contains("Fatal error: Uncaught Exception: disk full in "), "{answer}");
+    }
+    server.wait_for_log("Uncaught Exception: disk full");
+    server.stop();
+}
+
+#[test]
 fn a_body_that_is_too_large_was_blamed_on_the_worker() {
     let script = "<?php
         while (frankenphp_handle_request(function () { echo count($_POST); })) { }";

@@ -148,13 +148,14 @@ void regent_worker_find_modules(void)
     session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 }
 
-/* As zend_deactivate_modules() calls it. */
+/* As zend_deactivate_modules() calls it: without a frame, so that what a session handler throws is reported. */
 static void shut_down_module(const zend_module_entry *module)
 {
     zend_execute_data *frame = EG(current_execute_data);
     if (module == NULL || module->request_shutdown_func == NULL) {
         return;
     }
+    EG(current_execute_data) = NULL;
     zend_try
     {
         module->request_shutdown_func(module->type, module->module_number);
