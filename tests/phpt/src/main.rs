@@ -77,6 +77,7 @@ fn run_mode(
 ) -> Result<bool> {
     let plain = php.prepare(&Settings::default())?;
     let mut tests = suite::tests(&place.tree(), &selection(options))?;
+    tests.retain(|test| mode != Mode::Worker || suite::is_for_workers(test));
     tests.truncate(options.limit.unwrap_or(usize::MAX));
     let (groups, skipped) = case::groups(place, tests, &php.extensions(&plain)?);
     let mut report = Report::new(mode, known, &options.report)?;
