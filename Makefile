@@ -9,7 +9,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
 
-.PHONY: help run build php test test-fast test-long test-php fuzz bench instructions instructions-update check format clean setup
+.PHONY: help run build php test test-fast test-long test-php fuzz attack bench instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -38,6 +38,9 @@ fuzz: setup ## fuzz what strangers send, for an hour (SECONDS=60 each, FUZZ="con
 
 test-php: build ## run PHP's own tests over HTTP, in each mode (PHPT="--mode classic --only 'ext/session/*'" for some)
 	@$(with_php) tools/test php -- $(PHPT)
+
+attack: build ## attack a server from PHP and over HTTP, beside steady load, for ten minutes (SECONDS=300 of each of its two parts)
+	@$(with_php) REGENT_ATTACK_SECONDS='$(or $(SECONDS),300)' cargo test --package regent-tests --test attacks -- --nocapture --test-threads 1
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@$(with_php) cargo run --release --quiet --package regent-bench -- $(BENCH)
