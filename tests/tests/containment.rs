@@ -107,7 +107,7 @@ fn an_engine_that_was_frozen_with_its_server_is_left_alone() {
 fn an_engine_whose_threads_all_compute_is_left_alone() {
     const BUSY: &str = "<?php $end = microtime(true) + 3; while (microtime(true) < $end); echo 'done';";
     let server = Setup::new()
-        .php_options("num_threads 12\n\t\tmax_threads 12")
+        .php_options("num_threads 12\n\t\tmax_threads 12\n\t\tmax_wait_time off")
         .file("busy.php", BUSY)
         .file("index.php", "<?php echo 'ok';")
         .start();

@@ -385,28 +385,6 @@ fn a_worker_that_does_not_boot_is_not_multiplied() {
 }
 
 #[test]
-fn a_worker_that_has_failed_for_good_is_not_started_again_by_scaling() {
-    let server = site_that_does_not_boot("max_consecutive_failures 2");
-    let admin = server.admin();
-    server.wait_for_log("the worker script failed too often");
-    let conns: Vec<_> = (0..5).map(|_| server.ask("/")).collect();
-    admin.wait_for_queue("app", 5);
-    // What must not happen has no event: by the age of the queue's head, the policy has looked many times.
-    until("requests have waited for a second", || {
-        (admin.pool("app")["oldest_wait_ms"].as_f64()? >= 1000.0).then_some(())
-    });
-    assert_eq!(boots(&server), 2, "{:?}", admin.scale_events());
-    assert_eq!(server.get("/classic.php").expect(200).text(), "classic");
-    server.write("repaired", "1");
-    let added = admin.request("PUT", "/regent/threads?worker=app").send().expect(200).json();
-    assert_eq!(added["total"], 1);
-    for mut conn in conns {
-        assert_eq!(conn.response().expect(200).text(), "repaired");
-    }
-    server.stop();
-}
-
-#[test]
 fn threads_do_not_come_and_go_while_nothing_happens() {
     let setup = Setup::new()
         .admin("ADMIN")

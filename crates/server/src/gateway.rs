@@ -102,9 +102,7 @@ impl Gateway {
         let delivery = target.delivery();
         let limits = BodyLimits {
             patience: Patience {
-                silence: delivery
-                    .request_body_timeout
-                    .map_or(self.limits.patience.silence, plan::timeout),
+                silence: delivery.request_body_timeout.map_or(self.limits.patience.silence, plan::timeout),
                 ..self.limits.patience
             },
             size: exchange.max_body_size.or(self.limits.size),
@@ -132,6 +130,9 @@ impl Gateway {
             }
         };
         is_served(passage)?;
+        if self.link.is_damaged() {
+            Box::pin(self.link.repaired()).await;
+        }
         passage.entered(&place);
         let pool = passage.pool();
         passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Failure::Shed)?;

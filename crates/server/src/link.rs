@@ -22,6 +22,9 @@ use waiting::Waiting;
 
 pub(crate) use handles::LinkHandles;
 
+/// Longest wait for an engine in the place of one that has damaged its memory.
+const REPAIR_DEADLINE: Duration = Duration::from_secs(2);
+
 /// What a link starts with.
 pub(crate) struct LinkStart {
     pub kind: EngineKind,
@@ -61,6 +64,8 @@ pub(crate) struct Link {
     pressure: Arc<Pressure>,
     /// Told when the first request is submitted.
     submitted: Notify,
+    /// Told when new requests go to another engine.
+    switched: Notify,
     /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
     /// registered edge-triggered, and every write to an eventfd is an edge, read or not.
     doorbell: Receiver,
@@ -96,6 +101,7 @@ impl Link {
             parked: Cell::new(false),
             pressure: start.pressure,
             submitted: Notify::new(),
+            switched: Notify::new(),
             // An eventfd is ready as a pipe is: not at all until it was written to.
             doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
         }))
@@ -120,6 +126,22 @@ impl Link {
                 drop(answer.send(self.describe(&backend, &tokens)))
             }
         }
+    }
+
+    /// Whether the current engine has damaged its memory, and is being killed.
+    pub fn is_damaged(&self) -> bool {
+        self.backends.borrow().last().is_some_and(|backend| backend.damage().is_some())
+    }
+
+    /// Waits while it [is damaged](Self::is_damaged): a request that went into that memory now would be lost with it. The
+    /// next engine's is there as soon as the damaged one is dead; one that cannot be killed is waited for so long only.
+    pub async fn repaired(&self) {
+        let repaired = async {
+            while self.is_damaged() {
+                self.switched.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(REPAIR_DEADLINE, repaired).await;
     }
 
     /// Takes a slot of the current engine for a request, whose head `build` writes.
@@ -230,6 +252,7 @@ impl Link {
         // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
         let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
+        self.switched.notify_waiters();
     }
 
     /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.

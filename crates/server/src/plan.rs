@@ -122,7 +122,8 @@ impl Plan {
 }
 
 fn body_limits(global: &Global) -> BodyLimits {
-    let patience = Patience { silence: timeout(global.timeouts.read_body), rate: global.limits.min_body_rate };
+    let patience =
+        Patience { silence: timeout(global.timeouts.read_body), rate: global.limits.min_body_rate };
     BodyLimits { patience, size: global.limits.max_body_size }
 }
 
