@@ -4,7 +4,7 @@
 //! Names of routes, apart by the byte FF; the first is the name of the pool.
 
 use crate::input::Input;
-use regent_metrics::{Gauges, LaneGauges, Registry, Serves, render};
+use regent_metrics::{Gauges, LaneGauges, Registry, Serves, Standing, render};
 use std::time::Instant;
 
 /// Beyond it names are cut. See `regent_metrics::names`.
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     let mut names = Vec::new();
     while !input.is_empty() && names.len() < 8 {
         let route = name(&mut input);
-        registry.route(pool, &route);
+        registry.route(pool, &route, Standing::Returning);
         names.push(route);
     }
     let lane = |route: &String| LaneGauges { pool, route: route.clone(), limit: 1, inside: 1, waiting: 0 };
