@@ -228,7 +228,8 @@ impl State {
         let engine = self.recipe.kind;
         for generation in self.current.iter_mut().chain(&mut self.replacement).chain(draining) {
             generation.backend.inspect();
-            if let Some(damage) = generation.backend.damage() {
+            // A crash may leave damage, and the core dump tells why.
+            if let Some(damage) = generation.backend.damage().filter(|_| !hung::dumps_core(generation)) {
                 generation.condemn(engine, &format!("it has damaged the shared memory: {damage}"));
             } else if let Some(symptom) = HangWatch::look(generation) {
                 generation.condemn(engine, &format!("it hangs: {symptom}"));

@@ -74,33 +74,57 @@ pub(crate) enum Halt {
     None,
     /// A signal did.
     Stopped,
-    /// A debugger does.
+    /// A debugger is attached, which may hold any of its threads at any time.
     Traced,
+    /// It has crashed, and the kernel writes its core dump.
+    Dumping,
 }
 
 /// Reads it from `/proc`. Of a process that is gone: nobody.
 pub(crate) fn halt(pid: u32) -> Halt {
-    match fs::read(format!("/proc/{pid}/stat")).ok().as_deref().and_then(parse) {
-        Some(b'T') => Halt::Stopped,
-        Some(b't') => Halt::Traced,
-        _ => Halt::None,
+    fs::read_to_string(format!("/proc/{pid}/status")).map_or(Halt::None, |status| Halt::parse(&status))
+}
+
+impl Halt {
+    /// `status`: as proc(5) explains. `CoreDumping` is there since Linux 4.15.
+    fn parse(status: &str) -> Self {
+        let field =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
+        let is_set = |name| !matches!(field(name), "" | "0");
+        match field("State:").as_bytes().first() {
+            _ if is_set("TracerPid:") => Self::Traced,
+            _ if is_set("CoreDumping:") => Self::Dumping,
+            Some(b'T') => Self::Stopped,
+            _ => Self::None,
+        }
     }
 }
 
 /// Why a thread does nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// For the CPU, unless it has it, or for the disk.
+    /// For the CPU, unless it has it, or for the disk, or for something else in the kernel that no signal ends, such as
+    /// a core dump.
     Machine,
+    /// For whom it was stopped by: a signal or a debugger.
+    Halted,
     /// For something else; or it has ended.
     Other,
 }
 
 /// Reads it from `/proc`, for a thread of this process.
 pub(crate) fn wait(pid: u32, thread: u32) -> Wait {
-    match fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok().as_deref().and_then(parse) {
-        Some(b'R' | b'D') => Wait::Machine,
-        _ => Wait::Other,
+    let state = fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok().as_deref().and_then(parse);
+    state.map_or(Wait::Other, Wait::of)
+}
+
+impl Wait {
+    fn of(state: u8) -> Self {
+        match state {
+            b'R' | b'D' | b'I' => Self::Machine,
+            b'T' | b't' => Self::Halted,
+            _ => Self::Other,
+        }
     }
 }
 
@@ -236,6 +260,36 @@ mod tests {
         assert_eq!(wait(me, subject.id), Wait::Machine);
         subject.end();
         assert_eq!((wait(me, u32::MAX), wait(u32::MAX, 1)), (Wait::Other, Wait::Other));
+    }
+
+    #[test]
+    fn a_thread_that_is_held_or_waits_in_the_kernel_for_a_core_dump_waits_for_nothing_else() {
+        let waits = *b"RDITtSZX";
+        let expected =
+            [[Wait::Machine; 3].as_slice(), [Wait::Halted; 2].as_slice(), [Wait::Other; 3].as_slice()];
+        assert_eq!(waits.map(Wait::of).as_slice(), expected.concat());
+    }
+
+    #[test]
+    fn who_keeps_a_process_from_running_is_told_by_its_status() {
+        let status = |state, tracer, dumping| {
+            format!(
+                "Name:\tTracerPid: 7\nState:\t{state}\nPid:\t17\nTracerPid:\t{tracer}\nCoreDumping:\t{dumping}\n"
+            )
+        };
+        let cases = [
+            (status("S (sleeping)", 0, 0), Halt::None),
+            (status("T (stopped)", 0, 0), Halt::Stopped),
+            (status("S (sleeping)", 9, 0), Halt::Traced),
+            (status("t (tracing stop)", 9, 0), Halt::Traced),
+            (status("D (disk sleep)", 0, 1), Halt::Dumping),
+            ("Name:\tx\nState:\tT (stopped)\n".to_owned(), Halt::Stopped),
+            (String::new(), Halt::None),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(Halt::parse(&status), expected, "{status}");
+        }
+        assert_eq!(halt(u32::MAX), Halt::None);
     }
 
     #[test]

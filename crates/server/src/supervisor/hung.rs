@@ -2,8 +2,9 @@
 //! wait for what never comes. It is not dead, so nothing tells the supervisor.
 //!
 //! Time alone proves nothing: the machine may be crowded, and the server or the whole machine may have been frozen. So a
-//! symptom counts only if what should act could act (it neither waits for the CPU nor for the disk), and only if several
-//! looks in a row find it, between which the server itself was awake.
+//! symptom counts only if what should act could act (it waits neither for the CPU nor for the disk nor for a debugger),
+//! and only if several looks in a row find it, between which the server itself was awake. An engine that has crashed and
+//! writes a core dump is given much longer, since its end would cut off the dump.
 
 use super::generation::Generation;
 use crate::machine::{self, Halt, Wait};
@@ -19,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const LOOKS: u32 = 5;
 /// The same while the program is being loaded.
 const LOOKS_AT_START: u32 = 120;
+/// The same while a core dump is written: a minute. It may go to a program that hangs.
+const LOOKS_AT_DUMP: u32 = 240;
 
 /// When to look: what was missed while the server itself could not run tells nothing.
 pub(super) fn looks() -> Interval {
@@ -31,6 +34,8 @@ pub(super) fn looks() -> Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symptom {
     Stopped,
+    /// It writes a core dump.
+    Dumping,
     /// It has not come to the point where it answers beats.
     Unborn,
     /// Nobody in it answers the server's beats.
@@ -44,6 +49,7 @@ impl Symptom {
         match self {
             Self::Stopped | Self::Silent | Self::Idle => LOOKS,
             Self::Unborn => LOOKS_AT_START,
+            Self::Dumping => LOOKS_AT_DUMP,
         }
     }
 }
@@ -52,6 +58,7 @@ impl fmt::Display for Symptom {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Stopped => "its process was stopped (SIGSTOP)",
+            Self::Dumping => "it has crashed, and its core dump takes longer than a minute",
             Self::Unborn => "its program does not start",
             Self::Silent => {
                 "it does not answer: a script may have put another program in its place, or ended its threads"
@@ -64,8 +71,10 @@ impl fmt::Display for Symptom {
 /// Looks at an engine again and again.
 #[derive(Debug, Default)]
 pub(super) struct HangWatch {
-    /// Looks in a row that found a symptom.
+    /// Looks in a row that found a symptom, all of the same patience.
     looks: u32,
+    /// What the last look found.
+    last: Option<Symptom>,
     /// The number of the last beat.
     sent: u64,
     /// As it was at the last look.
@@ -88,13 +97,21 @@ impl HangWatch {
         given_up
     }
 
+    /// The count begins anew with a symptom of another patience: what was borne for long as one is not at once too much
+    /// as the other. It goes on where only the name changes, or an engine that hangs now so and now so would stay.
     fn count(&mut self, symptom: Option<Symptom>) -> Option<Symptom> {
-        match symptom {
-            Some(_) => self.looks += 1,
-            None => self.looks = 0,
+        let last = std::mem::replace(&mut self.last, symptom);
+        if last.map(Symptom::patience) != symptom.map(Symptom::patience) {
+            self.looks = 0;
         }
+        self.looks += 1;
         symptom.filter(|symptom| self.looks == symptom.patience())
     }
+}
+
+/// Whether the engine has crashed and the kernel writes its core dump.
+pub(super) fn dumps_core(generation: &Generation) -> bool {
+    generation.pid.is_some_and(|pid| machine::halt(pid) == Halt::Dumping)
 }
 
 fn symptom(generation: &Generation) -> Option<Symptom> {
@@ -103,6 +120,7 @@ fn symptom(generation: &Generation) -> Option<Symptom> {
         // Whoever looks at it through a debugger wants to keep it.
         Halt::Traced => None,
         Halt::Stopped => Some(Symptom::Stopped),
+        Halt::Dumping => Some(Symptom::Dumping),
         Halt::None => silence(generation, pid).or_else(|| {
             let pools = 0..generation.region().geometry().pools as u16;
             let now = clock::now();
@@ -171,5 +189,37 @@ mod tests {
         let mut watch = HangWatch::default();
         let given_up: Vec<u32> = (1..=200).filter(|_| watch.count(Some(Symptom::Unborn)).is_some()).collect();
         assert_eq!(given_up, [LOOKS_AT_START]);
+    }
+
+    #[test]
+    fn a_core_dump_may_take_a_minute() {
+        let mut watch = HangWatch::default();
+        let given_up: Vec<u32> =
+            (1..=500).filter(|_| watch.count(Some(Symptom::Dumping)).is_some()).collect();
+        assert_eq!(given_up, [LOOKS_AT_DUMP]);
+        assert_eq!(LOOK * LOOKS_AT_DUMP, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_engine_that_is_stopped_while_it_loads_is_given_up_as_any_that_is_stopped() {
+        for before in 1..LOOKS_AT_START {
+            let mut watch = HangWatch::default();
+            assert!((0..before).all(|_| watch.count(Some(Symptom::Unborn)).is_none()));
+            let given_up: Vec<u32> =
+                (1..=20).filter(|_| watch.count(Some(Symptom::Stopped)).is_some()).collect();
+            assert_eq!(given_up, [LOOKS], "after {before} looks while it loaded");
+        }
+    }
+
+    #[test]
+    fn an_engine_that_hangs_now_so_and_now_so_is_given_up() {
+        let mut watch = HangWatch::default();
+        let kinds = [Symptom::Idle, Symptom::Silent].into_iter().cycle();
+        let given_up: Vec<usize> = kinds
+            .take(20)
+            .enumerate()
+            .filter_map(|(look, kind)| watch.count(Some(kind)).map(|_| look + 1))
+            .collect();
+        assert_eq!(given_up, [LOOKS as usize]);
     }
 }
