@@ -10,6 +10,7 @@ use regent_metrics::{PoolId, Registry};
 use regent_wire::clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// All pools, in the order of the plan.
 pub(crate) struct Pools {
@@ -80,6 +81,12 @@ impl Pool {
 
     pub fn set_threads(&self, threads: u32) {
         self.threads.store(threads, Ordering::Relaxed);
+    }
+
+    /// The pool has so many threads now, and its lanes are for all of them.
+    pub fn resize(&self, threads: u32, now: Duration) {
+        self.set_threads(threads);
+        self.lanes.set_threads(threads.max(1), now);
     }
 
     pub fn is_given_up(&self) -> bool {

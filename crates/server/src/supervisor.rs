@@ -345,6 +345,7 @@ impl State {
                 generation.region().reuse(usize::from(index));
                 growth.pause(usize::from(pool));
             }
+            self.note_sizes();
             return;
         }
         let deserted = generation.roster.ended(index, generation.backend.region());
@@ -358,9 +359,17 @@ impl State {
         self.note_given_up();
     }
 
+    /// Pools whose size the policy does not change change it by hand, and when threads fail.
+    fn note_sizes(&self) {
+        if let Some(current) = &self.current {
+            self.growth.note_fixed_sizes(current);
+        }
+    }
+
     /// A worker whose threads have all failed too often answers nothing until the next generation, or until threads are
     /// added by hand. Those that wait for it are told.
     fn note_given_up(&self) {
+        self.note_sizes();
         let Some(current) = &self.current else { return };
         let mut is_news = false;
         let plans = self.recipe.plans.iter();

@@ -166,6 +166,15 @@ impl Growth {
         pressed.then_some(self.look_after)
     }
 
+    /// Tells those who let requests in how many threads the pools of a fixed size have. They have others than at the
+    /// beginning when some were added or removed by hand, or have failed.
+    pub fn note_fixed_sizes(&self, generation: &Generation) {
+        let now = clock::now();
+        for (index, _) in self.pools.iter().enumerate().filter(|(_, pool)| !pool.is_flexible()) {
+            self.shared.get(index).resize(u32::from(generation.roster.size(index as u16)), now);
+        }
+    }
+
     /// A thread of the pool has ended: what is kept of threads is let go of but for those that are there.
     pub fn forget_ended(&mut self, generation: &Generation) {
         for (index, pool) in self.pools.iter_mut().enumerate() {

@@ -119,7 +119,10 @@ impl State {
                 drop(answer.send(self.add(pool, count)));
                 self.note_given_up();
             }
-            Request::Remove { pool, count, answer } => drop(answer.send(self.remove(pool, count))),
+            Request::Remove { pool, count, answer } => {
+                drop(answer.send(self.remove(pool, count)));
+                self.note_sizes();
+            }
             Request::Restart(answer) => self.restart_on_demand(answer),
         }
     }
