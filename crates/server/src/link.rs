@@ -220,13 +220,11 @@ impl Link {
     /// Looks for damage at the requests that engines have, and for news that was not announced.
     pub fn inspect(&self) {
         let mut wakers = self.wakers.borrow_mut();
-        for backend in self.backends.borrow().iter() {
-            self.port.borrow_mut().inspect(backend, |token| {
-                if let Some(waker) = wakers[token.slot as usize].take() {
-                    waker.wake();
-                }
-            });
-        }
+        self.port.borrow_mut().inspect(&self.backends.borrow(), |token| {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        });
     }
 
     /// Wakes the tasks whose slots have news. `true` if there were any.

@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{Io, Random, SMALL, bytes, echo, head, start};
-use regent_wire::{BodyState, Damage, ReadError, SubmitError, Token, clock};
+use common::{Io, Random, SMALL, backend, bytes, echo, head, start};
+use regent_wire::{BodyState, Damage, Geometry, ReadError, SubmitError, Token, clock};
+use std::sync::Arc;
 
 /// Offsets as `include/regent_wire.h` computes them for `SMALL`.
 const TAIL: u64 = 4096;
@@ -31,7 +32,7 @@ fn scribble(io: &Io, at: u64, value: &[u8]) {
 fn inspect(io: &mut Io) -> Vec<Token> {
     let mut news = Vec::new();
     io.backend.inspect();
-    io.port.inspect(&io.backend, |token| news.push(token));
+    io.port.inspect(std::slice::from_ref(&io.backend), |token| news.push(token));
     news
 }
 
@@ -105,6 +106,27 @@ fn a_response_whose_mark_was_lost_is_found() {
     }
     assert_eq!(inspect(&mut io), [token]);
     assert_eq!(io.backend.damage(), None);
+    engine.region().drain();
+    thread.join().unwrap();
+}
+
+/// With more slots than one inspection looks at, and an engine that is being replaced beside the one that serves.
+#[test]
+fn each_of_two_engines_has_all_its_requests_looked_at() {
+    let geometry = Geometry { slots_per_io: 8192, ..SMALL };
+    let (mut io, other) = (Io::new(geometry), backend(geometry));
+    let engine = io.engine();
+    let thread = start(&engine, 0, 0, echo);
+    let token = io.submit(&head("x", Some(0)), 0);
+    io.port.end_body(token, BodyState::Complete).unwrap();
+    while inspect(&mut io).is_empty() {
+        std::thread::yield_now();
+    }
+    for backends in [[Arc::clone(&other), Arc::clone(&io.backend)], [Arc::clone(&io.backend), other]] {
+        let mut news = Vec::new();
+        (0..4).for_each(|_| io.port.inspect(&backends, |token| news.push(token)));
+        assert_eq!(news, [token, token], "it is looked at every other time");
+    }
     engine.region().drain();
     thread.join().unwrap();
 }

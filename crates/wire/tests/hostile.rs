@@ -147,7 +147,7 @@ impl Server {
             Step::Inspect => {
                 backend.inspect();
                 let mut news = 0;
-                self.port.inspect(&backend, |_| news += 1);
+                self.port.inspect(std::slice::from_ref(&backend), |_| news += 1);
                 assert!(news <= 64, "more news than slots");
             }
             Step::Bury { thread } => {

@@ -15,19 +15,22 @@ const AT_ONCE: usize = 4096;
 const STRANDED: u8 = 8;
 
 impl<G> Port<G> {
-    /// Looks at requests of this engine. Damage is noted ([`Backend::damage`]). Calls `news` with the tokens of requests
+    /// Looks at requests of these engines. Damage is noted ([`Backend::damage`]). Calls `news` with the tokens of requests
     /// that have something to be read; mostly that has been announced already.
     ///
-    /// To be called a few times a second. It takes less than a microsecond for each request.
-    pub fn inspect(&mut self, backend: &Arc<Backend>, mut news: impl FnMut(Token)) {
+    /// To be called a few times a second, with all engines at once: the next call goes on with other requests. It takes
+    /// less than a microsecond for each request.
+    pub fn inspect(&mut self, backends: &[Arc<Backend>], mut news: impl FnMut(Token)) {
         let slots = self.records.len();
         let count = slots.min(AT_ONCE);
         for slot in (self.inspected..self.inspected + count).map(|slot| slot % slots) {
             let record = &self.records[slot];
-            let is_of_engine = record.backend.as_ref().is_some_and(|of| Arc::ptr_eq(of, backend));
-            if !is_of_engine || !matches!(record.phase, Phase::Held | Phase::Orphan) {
+            if !matches!(record.phase, Phase::Held | Phase::Orphan) {
                 continue;
             }
+            let has_it =
+                |known: &&Arc<Backend>| record.backend.as_ref().is_some_and(|of| Arc::ptr_eq(of, known));
+            let Some(backend) = backends.iter().find(has_it) else { continue };
             let index = self.index(slot as u32);
             match examine(backend, index, record) {
                 Err(damage) => backend.note(damage),
