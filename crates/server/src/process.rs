@@ -21,8 +21,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-/// The socket of a process that ends closes a moment before its end can be seen.
-const LAST_MOMENT: Duration = Duration::from_millis(200);
+/// The socket of a process that ends closes a moment before its end can be seen. On a machine that is throttled the
+/// kernel takes long to free its memory in between, and what its scripts have started is not to die for that.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// A running engine. Dropped, it is killed.
 pub(crate) struct EngineProcess {
