@@ -270,6 +270,30 @@ fn a_slow_route_leaves_threads_for_fast_ones() {
 }
 
 #[test]
+fn a_slow_route_leaves_threads_for_fast_ones_in_a_fixed_pool_that_was_made_smaller_by_hand() {
+    let (server, gate) = site("num_threads 8\n\t\tmax_threads 8", "");
+    server.admin().request("DELETE", "/regent/threads?count=4").send().expect(200);
+    server.admin().wait_for_size("classic", 4);
+    let slow = make_slow(&server, &gate);
+    let mut others: Vec<_> = (0..12).map(|i| server.ask(&format!("/gated.php?{i}"))).collect();
+    others.iter().for_each(Conn::wait_until_read);
+    let mut visitors = gate.wait_for(1);
+    // In lanes that were still made for eight threads the slow ones would have all four.
+    for _ in 0..20 {
+        assert_eq!(server.get("/").expect(200).text(), "ok");
+    }
+    visitors.extend(std::iter::from_fn(|| gate.poll()));
+    let still_waiting = others.len() - visitors.len();
+    drop(visitors);
+    let_go(slow);
+    (0..still_waiting).for_each(|_| drop(gate.next()));
+    for conn in &mut others {
+        assert_eq!(conn.response().expect(200).text(), "done");
+    }
+    server.stop();
+}
+
+#[test]
 fn lane_off_lets_a_slow_route_have_all_threads() {
     let (server, gate) = site("num_threads 4", "lane /gated.php off");
     let slow = make_slow(&server, &gate);
