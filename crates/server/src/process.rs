@@ -22,8 +22,9 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 /// The socket of a process that ends closes a moment before its end can be seen. On a machine that is throttled the
-/// kernel takes long to free its memory in between, and what its scripts have started is not to die for that.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// kernel takes long to free its memory in between, and what its scripts have started is not to die for that. Shorter
+/// than the second after which it counts as hung, so that the log tells the true reason.
+const LAST_MOMENT: Duration = Duration::from_millis(750);
 
 /// A running engine. Dropped, it is killed.
 pub(crate) struct EngineProcess {
