@@ -137,17 +137,18 @@ fn ignoring_sigchld_leaves_others_the_status_of_their_children() {
     server.stop();
 }
 
+const COUNT_CHILDREN: &str = "<?php $children = 0; foreach (glob('/proc/[0-9]*/stat') as $file) {
+    $fields = explode(' ', substr(strrchr(@file_get_contents($file) ?: '', ')'), 2));
+    $children += ($fields[1] ?? null) == getmypid(); } echo $children;";
+
 #[test]
 fn children_whose_status_nobody_wants_do_not_pile_up() {
     let fork = "<?php pcntl_signal(SIGCHLD, SIG_IGN); for ($i = 0; $i < 5; $i++) { if (pcntl_fork() === 0) { exit(0); } }";
-    let count = "<?php $children = 0; foreach (glob('/proc/[0-9]*/stat') as $file) {
-        $fields = explode(' ', substr(strrchr(@file_get_contents($file) ?: '', ')'), 2));
-        $children += ($fields[1] ?? null) == getmypid(); } echo $children;";
     let server = Setup::new()
         .php_options("num_threads 1")
         .file("fork.php", fork)
         .file("keep.php", "<?php for ($i = 0; $i < 5; $i++) { if (pcntl_fork() === 0) { exit(0); } }")
-        .file("index.php", count)
+        .file("index.php", COUNT_CHILDREN)
         .start();
     for _ in 0..3 {
         server.get("/fork.php").expect(200);
@@ -157,6 +158,36 @@ fn children_whose_status_nobody_wants_do_not_pile_up() {
     server.get("/keep.php").expect(200);
     assert_eq!(server.get("/").expect(200).text(), "5");
     server.stop();
+}
+
+/// The worker's script runs on: its children are collected after its requests.
+#[test]
+fn children_of_a_worker_that_ignores_them_piled_up_until_its_script_ended() {
+    let worker = |boot: &str, request: &str| {
+        format!(
+            "<?php {boot} $handler = function () {{ {request}
+                for ($i = 0; $i < ($_GET['children'] ?? 0); $i++) {{ if (pcntl_fork() === 0) {{ exit(0); }} }}
+            }};
+            while (frankenphp_handle_request($handler)) {{ }}"
+        )
+    };
+    let ignore = "pcntl_signal(SIGCHLD, SIG_IGN);";
+    for script in [worker(ignore, ""), worker("", ignore)] {
+        let server = Setup::new()
+            .php_options("num_threads 2\n\t\tworker ROOT/worker.php 1")
+            .file("worker.php", script)
+            .file("index.php", COUNT_CHILDREN)
+            .start();
+        server.get("/worker.php").expect(200);
+        for _ in 0..3 {
+            server.get("/worker.php?children=5").expect(200);
+        }
+        until("the children are gone", || {
+            server.get("/worker.php").expect(200);
+            (server.get("/").expect(200).text() == "0").then_some(())
+        });
+        server.stop();
+    }
 }
 
 /// Whether this process, and with it the server, may raise a priority (CAP_SYS_NICE, capabilities(7)).
@@ -186,19 +217,24 @@ fn a_lowered_priority_ends_with_its_request() {
     server.stop();
 }
 
+/// `None` if the server cannot be started without the privilege.
+fn without_privilege(setup: Setup) -> Option<Setup> {
+    if !may_raise_priorities() {
+        return Some(setup);
+    }
+    let words = ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"];
+    let works = Command::new(words[0]).args(&words[1..]).arg("true").status();
+    if !works.is_ok_and(|status| status.success()) {
+        println!("skipped: setpriv (util-linux) cannot take the privilege away here");
+        return None;
+    }
+    Some(setup.launcher(&words))
+}
+
 /// Without the privilege the thread cannot go back: another one takes its place.
 #[test]
 fn a_priority_that_cannot_be_raised_again_costs_the_thread() {
-    let mut setup = priority_site();
-    if may_raise_priorities() {
-        let words = ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"];
-        let works = Command::new(words[0]).args(&words[1..]).arg("true").status();
-        if !works.is_ok_and(|status| status.success()) {
-            println!("skipped: setpriv (util-linux) cannot take the privilege away here");
-            return;
-        }
-        setup = setup.launcher(&words);
-    }
+    let Some(setup) = without_privilege(priority_site()) else { return };
     let server = setup.start();
     let engine = server.engine();
     let before: i32 = server.get("/").expect(200).text().parse().unwrap();
@@ -207,6 +243,22 @@ fn a_priority_that_cannot_be_raised_again_costs_the_thread() {
         assert_eq!(server.get("/").expect(200).text(), before.to_string());
     }
     assert_eq!(server.engine(), engine, "only the thread is replaced");
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_lowers_its_priority_and_does_not_boot_was_never_given_up() {
+    let site = Setup::new()
+        .php_options(
+            "num_threads 2\n\t\tworker {\n\t\t\tfile ROOT/worker.php\n\t\t\tnum 1\n\t\t\tmax_consecutive_failures 2\n\t\t}",
+        )
+        .file("worker.php", "<?php file_put_contents(__DIR__ . '/boots', '.', FILE_APPEND); proc_nice(1); throw new Exception('no');")
+        .file("index.php", "<?php echo strlen(file_get_contents(__DIR__ . '/boots'));");
+    let Some(setup) = without_privilege(site) else { return };
+    let server = setup.start();
+    server.wait_for_log("the worker script failed too often");
+    until("requests are refused", || (server.get("/worker.php").status == 503).then_some(()));
+    assert_eq!(server.get("/").expect(200).text(), "2");
     server.stop();
 }
 

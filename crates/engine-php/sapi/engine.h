@@ -120,6 +120,7 @@ typedef struct regent_worker {
 typedef struct regent_locale {
     locale_t own; /* 0: none, that of the process holds */
     char *names;  /* what the last setlocale(LC_ALL, ...) returned */
+    char *wanted; /* what the last setlocale(LC_ALL, "") found in the environment */
 } regent_locale;
 
 /* What a script has told openlog() (syslog.c). */
@@ -304,6 +305,8 @@ void regent_signals_leave_thread(regent_context *context);
 /* Ends the alarm, drops what is pending and sets what the script blocks; or forgets all that the script has set, too. */
 void regent_signals_end_request(regent_context *context, uint64_t blocked);
 void regent_signals_reset(regent_context *context);
+/* Whether the script ignores it. */
+bool regent_signals_ignored(const regent_context *context, int number);
 /* In a forked child of a PHP thread, or of another one (NULL). */
 void regent_signals_in_child(const regent_context *context);
 

@@ -47,7 +47,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static char *change(regent_context *context, const struct category *category, const char *name);
 static char *current_name(regent_context *context, const struct category *category);
-static char *combined(regent_locale *locale, const char *const names[N_CATEGORIES]);
+static char *combined(char **kept, const char *const names[N_CATEGORIES]);
 
 /* category: NULL for LC_ALL */
 static bool find_category(int number, const struct category **category)
@@ -104,7 +104,7 @@ static char *current_name(regent_context *context, const struct category *catego
     for (size_t i = 0; i < N_CATEGORIES; i++) {
         names[i] = name_of(&context->locale, &categories[i]);
     }
-    return combined(&context->locale, names);
+    return combined(&context->locale.names, names);
 }
 
 static bool are_equal(const char *const names[N_CATEGORIES])
@@ -117,8 +117,8 @@ static bool are_equal(const char *const names[N_CATEGORIES])
     return true;
 }
 
-/* One name if all categories have it, else "LC_CTYPE=...;LC_NUMERIC=...;..."; valid until the next call. */
-static char *combined(regent_locale *locale, const char *const names[N_CATEGORIES])
+/* One name if all categories have it, else "LC_CTYPE=...;LC_NUMERIC=...;..."; valid until the next call with the same `kept`. */
+static char *combined(char **kept, const char *const names[N_CATEGORIES])
 {
     size_t size = 1;
     for (size_t i = 0; i < N_CATEGORIES; i++) {
@@ -136,8 +136,8 @@ static char *combined(regent_locale *locale, const char *const names[N_CATEGORIE
         end += sprintf(end, "%s%s=%s", i > 0 ? ";" : "", categories[i].name, names[i]);
     }
     *end = '\0';
-    free(locale->names);
-    return locale->names = text;
+    free(*kept);
+    return *kept = text;
 }
 
 /* As setlocale(3) looks for the name "", in the environment that the script sees. */
@@ -162,7 +162,7 @@ static const char *names_from_environment(regent_context *context, const struct 
     for (size_t i = 0; i < N_CATEGORIES; i++) {
         names[i] = name_from_environment(&categories[i]);
     }
-    return combined(&context->locale, names);
+    return combined(&context->locale.wanted, names);
 }
 
 /* ---- Change ---------------------------------------------------------------------------------------------------------- */
@@ -239,5 +239,6 @@ void regent_locale_free(regent_context *context)
 {
     replace(context, (locale_t)0);
     free(context->locale.names);
-    context->locale.names = NULL;
+    free(context->locale.wanted);
+    context->locale.names = context->locale.wanted = NULL;
 }

@@ -220,6 +220,11 @@ REGENT_INTERPOSED unsigned alarm(unsigned seconds)
     return (unsigned)left.it_value.tv_sec + rounded_up;
 }
 
+bool regent_signals_ignored(const regent_context *context, int number)
+{
+    return context->signals != NULL && context->signals->actions[number].sa_handler == SIG_IGN;
+}
+
 /* ---- The end of a request --------------------------------------------------------------------------------------------- */
 
 static void end_alarm(struct regent_signals *signals)

@@ -33,9 +33,11 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
     return reason_to_tell(&context, reason);
 }
 
+/* A failure is told as such, or a script that lowers its priority and then fails would be started again without a pause. */
 static int reason_to_tell(const regent_context *context, int reason)
 {
-    if (context->worn_out) {
+    bool is_orderly = reason == REGENT_THREAD_STOPPED || reason == REGENT_THREAD_RECYCLE || reason == REGENT_WORKER_ENDED;
+    if (context->worn_out && is_orderly) {
         return REGENT_THREAD_WORN_OUT;
     }
     return context->untrusted && reason == REGENT_THREAD_STOPPED ? REGENT_THREAD_RECYCLE : reason;

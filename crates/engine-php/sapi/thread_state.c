@@ -210,5 +210,5 @@ void regent_thread_state_reap(regent_context *context)
     pid_t child;
     while ((child = REGENT_NEXT(waitpid)(-1, NULL, WNOHANG | __WNOTHREAD)) > 0) {
     }
-    context->reaps = child == 0; /* some still run */
+    context->reaps = child == 0 || regent_signals_ignored(context, SIGCHLD); /* some still run, or more may come */
 }

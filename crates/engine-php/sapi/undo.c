@@ -8,6 +8,7 @@
 
 static void restore(regent_context *context, regent_former *former);
 static void forget(regent_former *former);
+static void reap(regent_context *context);
 static void set_regex_options(zend_string *options);
 
 /* What a worker script does outside of requests is meant for all of them. */
@@ -25,7 +26,7 @@ regent_former *regent_touch(regent_context *context, unsigned what)
 void regent_undo_request(regent_context *context)
 {
     regent_former *former = &context->of_request;
-    if (former->touched == 0 || regent_in_forked_child()) {
+    if ((former->touched == 0 && !context->reaps) || regent_in_forked_child()) {
         return;
     }
     if (former->regex_options != NULL) {
@@ -44,6 +45,7 @@ void regent_undo_request(regent_context *context)
     }
     restore(context, former);
     forget(former);
+    reap(context);
 }
 
 void regent_undo_before_shutdown(regent_context *context)
@@ -66,6 +68,11 @@ void regent_undo_script(regent_context *context)
     }
     restore(context, &context->of_request);
     restore(context, &context->of_script);
+    reap(context);
+}
+
+static void reap(regent_context *context)
+{
     if (context->reaps) {
         regent_thread_state_reap(context);
     }

@@ -61,6 +61,25 @@ fn setlocale_answers_as_php_s() {
 }
 
 #[test]
+fn all_categories_from_the_environment_were_compared_with_freed_memory() {
+    let alike =
+        Scenario::classic().environment("LC_ALL", "C.UTF-8").get("locale.php", "set=").repeat(3).run();
+    for number in 0..3 {
+        assert_eq!(alike.response(number).json()[1], "C.UTF-8");
+        assert_eq!(alike.response(number).json()[2][0], "C.UTF-8");
+    }
+    let mixed = Scenario::classic()
+        .environment("LC_ALL", "")
+        .environment("LANG", "C.UTF-8")
+        .environment("LC_NUMERIC", "C")
+        .get("locale.php", "set=")
+        .run();
+    let set = mixed.response(0).json()[1].clone();
+    let set = set.as_str().expect("the locale is set");
+    assert!(set.starts_with("LC_CTYPE=C.UTF-8;LC_NUMERIC=C;LC_TIME=C.UTF-8;"), "{set}");
+}
+
+#[test]
 fn a_worker_goes_back_to_the_locale_of_its_boot() {
     let outcome = Scenario::worker("worker_locale.php")
         .get("worker_locale.php", "set=C")
