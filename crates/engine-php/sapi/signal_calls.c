@@ -16,15 +16,16 @@
 
 struct sigaction regent_php_timer_action;
 
-/* Takes back what waits for the thread; returns the numbers. */
-static signal_set take_pending(signal_set numbers)
+/* Takes back what waits for the thread; returns the numbers. sigtimedwait(2) also takes what waits for the process. */
+static signal_set take_pending(struct regent_signals *signals, signal_set numbers)
 {
     const struct timespec at_once = {0, 0};
     sigset_t set = to_sigset(numbers);
     signal_set taken = 0;
+    siginfo_t info;
     int number;
-    while ((number = sigtimedwait(&set, NULL, &at_once)) > 0) {
-        taken |= bit(number);
+    while ((number = sigtimedwait(&set, &info, &at_once)) > 0) {
+        taken |= regent_signals_claim(signals, number, &info) ? bit(number) : 0;
     }
     return taken;
 }
@@ -76,7 +77,7 @@ static void set_action(regent_context *context, int number, const struct sigacti
             regent_signals_handle_sigpipe();
         }
         if ((signals->wanted & bit(number)) == 0) {
-            take_pending(bit(number)); /* of a time when nobody wanted it */
+            take_pending(signals, bit(number)); /* of a time when nobody wanted it */
         }
         handled |= bit(number);
     }
@@ -243,7 +244,7 @@ static void forget_pending(struct regent_signals *signals)
     }
     signals->stirred = false;
     regent_signals_lock();
-    signal_set left = take_pending(KINDS->catchable & ~signals->handled);
+    signal_set left = take_pending(signals, KINDS->catchable & ~signals->handled);
     regent_signals_unlock();
     memset((void *)signals->sent, 0, sizeof(signals->sent));
     if ((left & bit(SIGALRM)) != 0) {

@@ -240,7 +240,22 @@ static bool is_for(struct regent_signals *signals, int number, const siginfo_t *
     return number == SIGPIPE || (number == SIGALRM && info->si_code == SI_TIMER);
 }
 
-/* The kernel hands what is sent to the process to any thread that is open for it. */
+/* The kernel hands what is sent to the process to any thread that is open for it or asks. */
+static void hand_to_dispatcher(int number, const siginfo_t *info)
+{
+    forward(__atomic_load_n(&dispatcher.number, __ATOMIC_ACQUIRE), number, info);
+}
+
+bool regent_signals_claim(struct regent_signals *signals, int number, siginfo_t *info)
+{
+    take_disguise_off(info);
+    bool is_own = is_for(signals, number, info);
+    if (!is_own) {
+        hand_to_dispatcher(number, info);
+    }
+    return is_own;
+}
+
 static void on_signal(int number, siginfo_t *info, void *machine)
 {
     regent_context *context = regent_guarded();
@@ -249,7 +264,7 @@ static void on_signal(int number, siginfo_t *info, void *machine)
     if (context != NULL && context->signals != NULL && is_for(context->signals, number, info)) {
         regent_signals_call_handler(context->signals, number, info, machine);
     } else if (number != SIGPIPE && !regent_in_forked_child()) {
-        forward(__atomic_load_n(&dispatcher.number, __ATOMIC_ACQUIRE), number, info);
+        hand_to_dispatcher(number, info);
     }
     errno = error;
 }

@@ -66,6 +66,8 @@ void regent_signals_handle_sigpipe(void);
 struct regent_signals *regent_signals_record(regent_context *context);
 void regent_signals_send_to(struct regent_signals *signals, int number, const siginfo_t *info);
 void regent_signals_call_handler(struct regent_signals *signals, int number, siginfo_t *info, void *machine);
+/* Whether a signal that a thread has got is its own; if not, the dispatcher gets it for the thread whose script wants it. */
+bool regent_signals_claim(struct regent_signals *signals, int number, siginfo_t *info);
 /* In the log, once for each number. */
 void regent_signals_report_unwanted(int number);
 /* The dispatcher sends nothing in between. */
