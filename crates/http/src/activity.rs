@@ -35,6 +35,8 @@ pub(crate) struct Activity {
     cut_off: Cell<bool>,
     /// Of the request that has just begun.
     body_length: Cell<Option<u64>>,
+    /// A request had an `Upgrade` field.
+    upgrade_offered: Cell<bool>,
 }
 
 /// Longest times.
@@ -63,6 +65,7 @@ impl Activity {
             blocked_since: Cell::new(None),
             cut_off: Cell::new(false),
             body_length: Cell::new(None),
+            upgrade_offered: Cell::new(false),
         }
     }
 
@@ -96,9 +99,24 @@ impl Activity {
         self.body_length.take()
     }
 
+    /// The same, without an end to the question.
+    pub fn body_length(&self) -> Option<u64> {
+        self.body_length.get()
+    }
+
     /// The answer's last byte was handed to the connection.
     pub fn request_ended(&self) {
         self.enter(Phase::Idle);
+    }
+
+    /// A request had an `Upgrade` field, which nobody here follows.
+    pub fn upgrade_offered(&self) {
+        self.upgrade_offered.set(true);
+    }
+
+    /// Whether that was so; not if this was asked before.
+    pub fn take_upgrade_offered(&self) -> bool {
+        self.upgrade_offered.take()
     }
 
     /// The service has asked to close the connection with this answer.
@@ -106,7 +124,7 @@ impl Activity {
         self.cut_off.set(true);
     }
 
-    /// Whether the client may still be sending what nobody will read.
+    /// Whether the connection ends with an answer that said so, or in the middle of something.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.get() || self.phase.get() != Phase::Idle
     }

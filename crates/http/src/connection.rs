@@ -11,6 +11,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::error::Error;
 use std::future::Future;
@@ -64,8 +65,12 @@ where
     let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim), Rc::clone(&farewell));
     let for_service = Rc::clone(&activity);
     let last = Rc::clone(&farewell);
+    let ends = Rc::clone(&interim);
     let service = service_fn(move |request: Request<Incoming>| {
         let head_time = for_service.request_started(request.body().size_hint().exact());
+        if request.extensions().get::<OnUpgrade>().is_some() {
+            for_service.upgrade_offered();
+        }
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
         let farewell = is_last(&request).then(|| Rc::clone(&last));
         farewell.iter().for_each(|farewell| farewell.foresee());
@@ -79,11 +84,20 @@ where
     let mut expiry = pin!(expiry(&activity, settings));
     let mut draining = false;
     std::future::poll_fn(|context| {
-        if !draining && drain.poll_begun(context) {
+        if !draining && (ends.is_closing() || drain.poll_begun(context)) {
             draining = true;
             connection.as_mut().graceful_shutdown();
         }
-        let served = connection.as_mut().poll(context);
+        let mut served = connection.as_mut().poll(context);
+        // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. Polled
+        // again, it ends the connection like any other.
+        if matches!(served, Poll::Ready(Ok(()))) && activity.take_upgrade_offered() {
+            served = connection.as_mut().poll(context);
+        }
+        // Said behind the head of an answer.
+        if !draining && ends.is_closing() {
+            context.waker().wake_by_ref();
+        }
         // Whatever is left to wait for, or has gone wrong.
         farewell.call_off();
         if served.is_ready() {

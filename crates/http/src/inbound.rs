@@ -10,6 +10,7 @@
 //! refuses what it refuses.
 
 use crate::activity::Activity;
+use bytes::{Buf, BytesMut};
 use memchr::memchr_iter;
 use std::io;
 use std::pin::Pin;
@@ -21,7 +22,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 pub(crate) struct Inbound {
     place: Place,
     /// As it came.
-    raw: Vec<u8>,
+    raw: BytesMut,
     /// As hyper may have it.
     ready: Vec<u8>,
 }
@@ -79,6 +80,15 @@ impl Inbound {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether more of a request's body may come. Nobody knows it of a chunked one.
+    pub fn is_in_body(&self, activity: &Activity) -> bool {
+        match self.place {
+            Place::Body(_) | Place::Lost => true,
+            Place::HeadEnd => activity.body_length() != Some(0),
+            _ => false,
+        }
+    }
+
     /// hyper asks for more: it has understood the head that it was given.
     fn pass_head_end(&mut self, activity: &Activity) {
         if self.place == Place::HeadEnd {
@@ -102,8 +112,9 @@ impl Inbound {
         }
         match taken == self.raw.len() {
             // The memory is not kept for the next time, which there seldom is.
-            true => self.raw = Vec::new(),
-            false => drop(self.raw.drain(..taken)),
+            true => self.raw = BytesMut::new(),
+            // The rest stays where it is: many requests can have come at once.
+            false => self.raw.advance(taken),
         }
         taken > 0
     }

@@ -15,12 +15,13 @@ const MOST_UNSENT: usize = 64 * 1024;
 /// What an interim answer must not say: it has no body (RFC 9110 §8.6) and does not end the connection.
 const OF_THE_FINAL: [HeaderName; 3] = [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
-/// The interim answers of one connection.
+/// The interim answers of one connection, and whether it goes on.
 #[derive(Debug, Default)]
 pub struct Interim {
     unsent: RefCell<BytesMut>,
     /// A part of the first was sent: the rest of it has to follow before anything else.
     begun: Cell<bool>,
+    closing: Cell<bool>,
 }
 
 impl Interim {
@@ -35,6 +36,15 @@ impl Interim {
         if is_known && unsent.len() < MOST_UNSENT {
             write_head(&mut unsent, status, fields);
         }
+    }
+
+    /// Serves no other request on the connection: what follows the running one may not be what it seems.
+    pub fn close_connection(&self) {
+        self.closing.set(true);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.get()
     }
 
     pub(crate) fn has_begun(&self) -> bool {

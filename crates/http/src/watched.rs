@@ -5,7 +5,7 @@ use crate::farewell::Farewell;
 use crate::inbound::Inbound;
 use crate::interim::Interim;
 use bytes::Bytes;
-use http::{Response, header};
+use http::{HeaderValue, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 /// How long, and how much, a client may go on sending after the last answer.
 const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 1024 * 1024;
+const LINGER_BYTES: usize = 16 * 1024 * 1024;
 
 /// A socket whose reads and writes are noticed.
 ///
@@ -116,11 +116,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            if !this.activity.is_cut_off() && !this.farewell.holds() {
+            if !this.may_be_sent_to() && !this.farewell.holds() {
                 return Poll::Ready(Ok(()));
             }
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
-            if !this.activity.is_cut_off() {
+            if !this.may_be_sent_to() {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -132,6 +132,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 impl<S> WatchedSocket<S> {
     pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, farewell: Rc<Farewell>) -> Self {
         Self { socket, inbound: Inbound::default(), activity, interim, farewell, linger: None }
+    }
+
+    /// Whether the client may still be sending what nobody will read. hyper closes a connection of its own accord when
+    /// a service has dropped a body unread, so the answer need not say it.
+    fn may_be_sent_to(&self) -> bool {
+        self.activity.is_cut_off() || self.inbound.is_in_body(&self.activity)
     }
 
     fn noticed<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -165,7 +171,7 @@ impl Linger {
 
     /// Throws away what comes until the client closes, or has had its chance.
     fn poll_drain(&mut self, socket: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<()> {
-        let mut scratch = [0; 4096];
+        let mut scratch = [0; 16 * 1024];
         while self.bytes_left > 0 {
             let mut buffer = ReadBuf::new(&mut scratch);
             match Pin::new(&mut *socket).poll_read(context, &mut buffer) {
@@ -203,7 +209,10 @@ impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<
     type Output = Result<Response<WatchedBody<B>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(self.poll_held(context));
+        let mut answer = ready!(self.poll_held(context));
+        if self.interim.is_closing() {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if answer.headers().contains_key(header::CONNECTION) {
             self.activity.answered_with_close();
         }
