@@ -132,8 +132,11 @@ impl SpoolWriter {
         let result = room.write(chunk).await;
         let mut spool = self.0.borrow_mut();
         let written = result.inspect_err(|error| spool.spools.note_failure(error))?;
-        spool.file.wrote(written);
-        spool.wake_reader();
+        // Of a spool that was discarded meanwhile the file is gone, and its share of all files given back.
+        if spool.fate == Fate::Kept {
+            spool.file.wrote(written);
+            spool.wake_reader();
+        }
         Ok(())
     }
 }
@@ -375,6 +378,21 @@ mod tests {
         };
         tokio::join!(write, have_enough);
         assert_eq!(spools.all_memory.used(), 0);
+    }
+
+    /// The disk writes while the reader leaves.
+    #[tokio::test]
+    async fn a_file_that_is_written_to_when_its_reader_has_enough_takes_no_share() {
+        let spools = spools();
+        let (writer, reader) = spool(&spools, VecDeque::new());
+        let chunks = chunks(20);
+        assert_eq!(fill(&writer, &chunks).await, 20);
+        let place = writer.0.borrow_mut().place_for(&chunks[0]);
+        let Place::File(room) = place else { panic!("memory is full") };
+        reader.discard_rest();
+        writer.write_to_file(room, &chunks[0]).await.unwrap();
+        assert!(writer.0.borrow().file.is_empty());
+        assert_eq!((spools.all_files.used(), spools.all_memory.used()), (0, 0));
     }
 
     #[tokio::test]
