@@ -210,6 +210,34 @@ fn a_status_without_content_has_no_body_and_its_script_runs_on() {
     server.stop();
 }
 
+/// PHP itself ends a script at its first output to HEAD; a worker's request goes on.
+#[test]
+fn a_script_runs_on_when_the_answer_to_head_is_whole() {
+    let script = format!(
+        "<?php while (frankenphp_handle_request(function () {{
+            header('Content-Length: 9'); echo 'page'; ob_flush(); flush();
+            {STOP_AT_GATE}
+            echo ' end'; ob_flush(); flush();
+            file_put_contents(__DIR__ . '/ended', '1');
+         }}));"
+    );
+    let setup = Setup::new()
+        .file("index.php", script)
+        .file("next.php", "<?php header('X-Next: yes'); echo 'the next response';")
+        .php_options("num_threads 2\n\t\tmax_wait_time off\n\t\tworker ROOT/index.php 1");
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let mut conn = server.connect();
+    conn.send("HEAD /index.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    let running = gate.next();
+    let head = conn.response_to_head().expect(200);
+    assert_eq!(head.header("content-length"), Some("9"));
+    expect_next(&mut conn);
+    drop(running);
+    server.wait_for_file("ended");
+    server.stop();
+}
+
 #[test]
 fn the_connection_is_not_the_scripts_but_for_its_end() {
     let server = server(

@@ -145,12 +145,12 @@ impl Trailed {
 
 impl Streamed {
     /// Goes on reading the answer of a script, and writing the rest of the request body to it. `begun` is what has been
-    /// read of the answer, `length` what the client is told of its length.
-    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script, length: Option<u64>) -> Self {
+    /// read of the answer, `owed` the bytes that the client has been promised, if it knows their number.
+    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script, owed: Option<u64>) -> Self {
         let (writer, reader) = spool(spools, begun);
         let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));
-        Self { reader, pump: Some(pump), owed: length, trailers, error: None }
+        Self { reader, pump: Some(pump), owed, trailers, error: None }
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
@@ -215,6 +215,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
         });
         match frame.await {
             Ok(wire::Frame::Body(bytes)) => {
+                pause(&mut upload);
                 if let Err(error) = writer.write(apart(bytes)).await {
                     // What the script goes on to write has no place to go: dropped, `submitted` cancels it.
                     writer.end(Err(error));
@@ -224,6 +225,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
             Ok(wire::Frame::Log(line)) => {
                 origin.log(&line);
                 pace.count();
+                pause(&mut upload);
                 poll_fn(|context| pace.poll_ready(context)).await;
             }
             Ok(wire::Frame::End(end)) => {
@@ -240,6 +242,13 @@ async fn pump(writer: SpoolWriter, script: Script) {
     };
     writer.end(end);
     submitted.finish();
+}
+
+/// Nobody looks at the request's body while its answer, or the log, is waited for.
+fn pause(upload: &mut Option<Box<Upload>>) {
+    if let Some(upload) = upload {
+        upload.pause();
+    }
 }
 
 /// A part of what was fetched from the ring keeps the whole of that in memory. What is small beside it is copied, since it

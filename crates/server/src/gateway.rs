@@ -14,6 +14,7 @@ use crate::upload::{BodyLimits, Patience, Prefix, Upload};
 use crate::variables::Variables;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
+use http_body::Body;
 use hyper::body::Incoming;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
@@ -80,9 +81,15 @@ impl Gateway {
         let lane = delivery.lane.as_deref();
         let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
         let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
+        let is_chunked = body.size_hint().exact().is_none();
         let response = match self.answer(&arrived, target, body, received, &passage).await {
             Ok(response) => response,
-            Err(failure) => self.failure(&failure, &passage),
+            Err(failure) => {
+                if is_chunked {
+                    arrived.ends.interim.close_connection();
+                }
+                self.failure(&failure, &passage)
+            }
         };
         passage.answered(response.status().as_u16());
         (response, passage)
@@ -107,7 +114,7 @@ impl Gateway {
             },
             size: exchange.max_body_size.or(self.limits.size),
         };
-        let mut upload = Upload::of(body, limits, received).map_err(Failure::Upload)?;
+        let mut upload = Upload::of(body, limits, received, &ends.interim).map_err(Failure::Upload)?;
         if let Some(upload) = &mut upload {
             // Boxed, as all that few requests need: what every request carries is little and stays in the cache.
             let ring = self.link.request_capacity();

@@ -148,7 +148,9 @@ impl ResponseHeader {
             self.declared.bytes()
         };
         self.declare(length);
-        self.into_response(Answer::Streamed(Streamed::start(spools, body, script, length)))
+        // The answer to HEAD is whole with its head. One of no known length may come from a script that never ends.
+        let owed = length.map(|bytes| if asked.method == Method::HEAD { 0 } else { bytes });
+        self.into_response(Answer::Streamed(Streamed::start(spools, body, script, owed)))
     }
 
     /// Says which trailers will follow, if the engine has announced any and the client takes them. Returns whether it does.

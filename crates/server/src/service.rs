@@ -7,6 +7,7 @@ use crate::logged::Logged;
 use crate::native::NativeGateway;
 use crate::variables::Peer;
 use http::{Request, Response, header};
+use http_body::Body;
 use hyper::body::Incoming;
 use regent_handlers::{Action, Exchange, Sites};
 use regent_http::Interim;
@@ -72,6 +73,10 @@ impl Service {
         let mut exchange = Box::new(Exchange::new(head, ends.remote, ends.local));
         match self.sites.route(&mut exchange) {
             Action::Respond(response) => {
+                // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
+                if body.size_hint().exact().is_none() {
+                    ends.interim.close_connection();
+                }
                 Answering::ready(self.finish(response.map(Answer::Static), exchange, started, None))
             }
             Action::Php(target) => {

@@ -14,6 +14,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use pace::Pace;
 use regent_config::RequestBuffering;
+use regent_http::Interim;
 use regent_wire::BodyState;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -56,6 +57,7 @@ pub(crate) struct Upload {
     body: Incoming,
     limits: BodyLimits,
     received: Rc<Cell<u64>>,
+    connection: Rc<Interim>,
     /// Bytes of the body, if the client has said so.
     announced: Option<u64>,
     prefix: Prefix,
@@ -106,6 +108,7 @@ impl Upload {
         body: Incoming,
         limits: BodyLimits,
         received: &Rc<Cell<u64>>,
+        connection: &Rc<Interim>,
     ) -> Result<Option<Box<Self>>, StatusCode> {
         if body.is_end_stream() {
             return Ok(None);
@@ -119,6 +122,7 @@ impl Upload {
             body,
             limits,
             received: Rc::clone(received),
+            connection: Rc::clone(connection),
             prefix: Prefix::default(),
             pending: Bytes::new(),
             ahead: Ahead::default(),
@@ -191,6 +195,11 @@ impl Upload {
             }
         }
         Ok(())
+    }
+
+    /// [`Self::poll_pump`] will not be called for a while: that is not the client's time.
+    pub fn pause(&mut self) {
+        self.pace.pause();
     }
 
     /// Reads the body until it ends, or more than `enough` bytes are there, or no memory is.
@@ -269,8 +278,12 @@ impl Upload {
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(StatusCode::BAD_REQUEST)),
                 Poll::Ready(Some(Ok(frame))) => {
                     self.pace.came();
-                    // Trailers are not for engines.
-                    let Ok(bytes) = frame.into_data() else { continue };
+                    let Ok(bytes) = frame.into_data() else {
+                        // Trailers are not for engines. hyper lets them end at an empty line of a bare LF and throws away
+                        // what came with that, where another server sees the next request.
+                        self.connection.close_connection();
+                        continue;
+                    };
                     self.received.set(self.received.get() + bytes.len() as u64);
                     if self.limits.size.is_some_and(|limit| self.received.get() > limit) {
                         return Poll::Ready(Err(StatusCode::PAYLOAD_TOO_LARGE));

@@ -24,6 +24,8 @@ pub(crate) struct Patience {
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     awaited: Duration,
+    /// What of that has passed since the last byte.
+    silent: Duration,
     waiting: Option<Waiting>,
 }
 
@@ -41,27 +43,35 @@ impl Pace {
         received: u64,
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        let left = patience.left(received, self.awaited);
+        let left = patience.left(received, self.awaited, self.silent);
         let begin = || Waiting { since: Instant::now(), until: Box::pin(sleep(left)) };
         self.waiting.get_or_insert_with(begin).until.as_mut().poll(context)
     }
 
     /// Something has come.
     pub fn came(&mut self) {
+        self.pause();
+        self.silent = Duration::ZERO;
+    }
+
+    /// Nobody waits for more, until [`Self::poll_expired`] is called again.
+    pub fn pause(&mut self) {
         if let Some(waiting) = self.waiting.take() {
-            self.awaited += waiting.since.elapsed();
+            let waited = waiting.since.elapsed();
+            self.awaited += waited;
+            self.silent += waited;
         }
     }
 }
 
 impl Patience {
-    /// How long may be waited for the next byte, after so many and so much waiting.
-    fn left(&self, received: u64, awaited: Duration) -> Duration {
+    /// How long may be waited for the next byte, after so many and so much waiting, some of it since the last one.
+    fn left(&self, received: u64, awaited: Duration, silent: Duration) -> Duration {
         let earned = match self.rate {
             0 => Duration::MAX,
             rate => GRACE.min(self.silence).saturating_add(Duration::from_secs(received / rate)),
         };
-        self.silence.min(earned.saturating_sub(awaited))
+        self.silence.saturating_sub(silent).min(earned.saturating_sub(awaited))
     }
 }
 
@@ -110,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_fast_beginning_is_no_excuse_for_silence() {
-        assert_eq!(PATIENCE.left(1 << 40, Duration::ZERO), Duration::from_secs(60));
+        assert_eq!(PATIENCE.left(1 << 40, Duration::ZERO, Duration::ZERO), Duration::from_secs(60));
     }
 
     #[tokio::test(start_paused = true)]
@@ -126,5 +136,25 @@ mod tests {
             }
             sleep(Duration::from_secs(10)).await;
         }
+    }
+
+    /// Seconds of waiting for a silent client until it has had its time, in turns with as long in which nobody waits.
+    async fn waited_in_turns(patience: Patience, turn: u64) -> Option<u64> {
+        let mut pace = Pace::default();
+        for waited in (0..1000).step_by(turn as usize) {
+            let expired = poll_fn(|context| pace.poll_expired(&patience, 0, context));
+            if tokio::time::timeout(Duration::from_secs(turn), expired).await.is_ok() {
+                return Some(waited);
+            }
+            pace.pause();
+            sleep(Duration::from_secs(turn)).await;
+        }
+        None
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_an_answer_is_waited_for_is_no_silence_and_ends_none() {
+        assert_eq!(waited_in_turns(PATIENCE, 4).await, Some(28), "the grace is 30 seconds");
+        assert_eq!(waited_in_turns(Patience { rate: 0, ..PATIENCE }, 7).await, Some(56), "of 60 seconds");
     }
 }
