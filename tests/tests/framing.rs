@@ -210,7 +210,6 @@ fn a_status_without_content_has_no_body_and_its_script_runs_on() {
     server.stop();
 }
 
-/// PHP itself ends a script at its first output to HEAD; a worker's request goes on.
 #[test]
 fn a_script_runs_on_when_the_answer_to_head_is_whole() {
     let script = format!(
