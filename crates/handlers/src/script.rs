@@ -47,9 +47,7 @@ impl Split {
     /// Whether a file of this name may hold source code that is not run: a copy that an editor or a person has made of a
     /// script (`x.php~`, `x.php.bak`, `x.php_old`), or a script by another name (`x.phtml`).
     pub(crate) fn hides_copies(&self, name: &[u8]) -> bool {
-        let customary = CUSTOMARY.iter().map(|ending| ending.as_bytes());
-        let mut endings = self.0.iter().map(Vec::as_slice).chain(customary);
-        endings.any(|ending| is_in_name(ending, name))
+        has_customary_ending(name) || self.0.iter().any(|ending| is_in_name(ending, name))
     }
 
     /// Whether a name, or the last name of a path, has one of the endings.
@@ -60,17 +58,33 @@ impl Split {
     }
 }
 
+/// Looks behind dots alone, and there first for the letter that all these endings begin with: every file is asked about.
+fn has_customary_ending(name: &[u8]) -> bool {
+    let dots = name.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| at);
+    let may_begin = |at: &usize| matches!(name.get(at + 1), Some(b'p' | b'P' | b'i' | b'I'));
+    let begins = |at: usize, ending: &str| {
+        let rest = name[at..].get(..ending.len());
+        rest.is_some_and(|part| part.eq_ignore_ascii_case(ending.as_bytes()))
+            && is_followed_by_no_name(ending.as_bytes(), &name[at + ending.len()..])
+    };
+    dots.filter(may_begin).any(|at| CUSTOMARY.iter().any(|ending| begins(at, ending)))
+}
+
 /// Whether the ending is in the name, and no letter or digit follows it. One of `.inc` ends the name: `x.inc.js` is
 /// a script for browsers.
 fn is_in_name(ending: &[u8], name: &[u8]) -> bool {
-    let follows = |rest: &[u8]| match rest {
-        [] | [b'~', ..] => true,
-        [next, ..] => ending != b".inc" && !next.is_ascii_alphanumeric(),
-    };
-    let places = name.windows(ending.len()).enumerate();
+    let places =
+        name.windows(ending.len()).enumerate().filter(|(_, part)| part[0].eq_ignore_ascii_case(&ending[0]));
     places
         .filter(|(_, part)| part.eq_ignore_ascii_case(ending))
-        .any(|(at, _)| follows(&name[at + ending.len()..]))
+        .any(|(at, _)| is_followed_by_no_name(ending, &name[at + ending.len()..]))
+}
+
+fn is_followed_by_no_name(ending: &[u8], rest: &[u8]) -> bool {
+    match rest {
+        [] | [b'~', ..] => true,
+        [next, ..] => ending != b".inc" && !next.is_ascii_alphanumeric(),
+    }
 }
 
 #[cfg(test)]
