@@ -12,8 +12,10 @@ pub struct Memory {
     pub rss: u64,
     /// Resident, shared pages counted by their share.
     pub pss: u64,
-    /// Resident and only this process's.
+    /// Resident and only this process's. Grows when another process ends that ran the same program.
     pub private: u64,
+    /// Of that, what it has written itself.
+    pub written: u64,
 }
 
 /// Whether the process exists and is not a zombie.
@@ -64,6 +66,7 @@ pub fn memory(pid: u32) -> Option<Memory> {
         rss: field("Rss:")?,
         pss: field("Pss:")?,
         private: field("Private_Clean:")? + field("Private_Dirty:")?,
+        written: field("Private_Dirty:")?,
     })
 }
 
