@@ -1,0 +1,2 @@
+//! What a request and a response are, whoever carries or answers them.
+#![forbid(unsafe_code)]
