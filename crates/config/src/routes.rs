@@ -76,10 +76,8 @@ fn split_matcher<'a>(
         Matchers::FirstOfTwo => call.args.len() > 1,
         Matchers::None => false,
     };
-    if possible {
-        if let Some(matchers) = scope.matcher(&call.args[0])? {
-            return Ok((matchers, Call { args: &call.args[1..], ..call }));
-        }
+    if possible && let Some(matchers) = scope.matcher(&call.args[0])? {
+        return Ok((matchers, Call { args: &call.args[1..], ..call }));
     }
     Ok((Vec::new(), call))
 }

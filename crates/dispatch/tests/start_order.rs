@@ -71,7 +71,7 @@ impl Server {
     }
 
     fn is_slow(&self) -> bool {
-        self.after(0).as_secs() / PERIOD % 2 == 0
+        (self.after(0).as_secs() / PERIOD).is_multiple_of(2)
     }
 
     fn is_pausing(&self) -> bool {

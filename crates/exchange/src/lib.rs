@@ -1,2 +1,13 @@
-//! What a request and a response are, whoever carries or answers them.
+//! What a request and a response are, whoever carries or answers them: the fronts (HTTP/1.1, HTTP/2) make the one and
+//! take the other, handlers and engines know neither front.
 #![forbid(unsafe_code)]
+
+mod connection;
+mod informational;
+mod request_body;
+mod response_body;
+
+pub use connection::{Connection, Tls};
+pub use informational::Informational;
+pub use request_body::{BodyError, RequestBody};
+pub use response_body::{ResponseBody, Segment, read_at_once};

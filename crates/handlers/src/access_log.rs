@@ -127,8 +127,8 @@ fn line(format: Format, level: LogLevel, record: &AccessRecord<'_>, now: SystemT
 
 fn push_fields(record: &AccessRecord<'_>, out: &mut Vec<u8>) {
     let exchange = record.exchange;
-    let ip = exchange.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
-    let port = exchange.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
+    let ip = exchange.connection.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
+    let port = exchange.connection.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
     out.extend_from_slice(b"\"request\":{\"remote_ip\":");
     push_string(ip.as_bytes(), out);
     out.extend_from_slice(b",\"remote_port\":");

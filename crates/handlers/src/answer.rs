@@ -1,6 +1,5 @@
 //! Answers that are made here: error pages, redirects, `respond`.
 
-use crate::Body;
 use crate::error::BuildError;
 use crate::exchange::Exchange;
 use crate::text::{Text, lossy};
@@ -8,6 +7,7 @@ use crate::url_path;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use regent_config::Template;
+use regent_exchange::ResponseBody;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -48,29 +48,42 @@ pub(crate) fn parse_status(text: &str) -> Option<StatusCode> {
 }
 
 /// An answer without a body.
-pub(crate) fn empty(status: StatusCode) -> Response<Body> {
-    with_body(status, Body::empty())
+pub(crate) fn empty(status: StatusCode) -> Response<ResponseBody> {
+    with_body(status, ResponseBody::empty())
 }
 
 /// A small page that says what the status says.
-pub(crate) fn error(status: StatusCode) -> Response<Body> {
-    let text = format!("{} {}\n", status.as_str(), status.canonical_reason().unwrap_or("Error"));
-    let mut response = with_body(status, Body::full(text));
+pub(crate) fn error(status: StatusCode) -> Response<ResponseBody> {
+    error_because(status, None)
+}
+
+/// The same with a line that says why.
+pub(crate) fn error_because(status: StatusCode, reason: Option<&str>) -> Response<ResponseBody> {
+    let mut text = format!("{} {}\n", status.as_str(), status.canonical_reason().unwrap_or("Error"));
+    if let Some(reason) = reason {
+        text.push_str(reason);
+        text.push('\n');
+    }
+    let mut response = with_body(status, ResponseBody::full(text));
     response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
     response
 }
 
 /// An answer with its length; no body where the status allows none (RFC 9110 §6.4.1).
-pub(crate) fn with_body(status: StatusCode, body: Body) -> Response<Body> {
+pub(crate) fn with_body(status: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
     with_fields(status, HeaderMap::new(), body)
 }
 
 /// The same with these fields. A length that they give stays: it tells of a body that is not sent.
-pub(crate) fn with_fields(status: StatusCode, mut fields: HeaderMap, body: Body) -> Response<Body> {
+pub(crate) fn with_fields(
+    status: StatusCode,
+    mut fields: HeaderMap,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
     let bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let body = if bodiless { Body::empty() } else { body };
-    if !bodiless && !fields.contains_key(header::CONTENT_LENGTH) {
-        fields.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let body = if bodiless { ResponseBody::empty() } else { body };
+    if let Some(length) = body.len().filter(|_| !bodiless && !fields.contains_key(header::CONTENT_LENGTH)) {
+        fields.insert(header::CONTENT_LENGTH, length.into());
     }
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -79,14 +92,14 @@ pub(crate) fn with_fields(status: StatusCode, mut fields: HeaderMap, body: Body)
 }
 
 /// Sends the client to another place.
-pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Body> {
+pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<ResponseBody> {
     let mut response = empty(status);
     response.headers_mut().insert(header::LOCATION, location);
     response
 }
 
 /// A redirect to a cleaned path of this site, with the query that the client sent.
-pub(crate) fn redirect_to_path(exchange: &Exchange, path: &[u8]) -> Response<Body> {
+pub(crate) fn redirect_to_path(exchange: &Exchange, path: &[u8]) -> Response<ResponseBody> {
     let mut location = Vec::with_capacity(path.len() + 32);
     url_path::encode_path(path, &mut location);
     if let Some(query) = exchange.original_uri.query().filter(|query| !query.is_empty()) {
@@ -107,7 +120,7 @@ impl Redirect {
         Ok(Self { to: Text::compile(to), status: Status::compile(status, StatusCode::FOUND)? })
     }
 
-    pub(crate) fn answer(&self, exchange: &Exchange) -> Response<Body> {
+    pub(crate) fn answer(&self, exchange: &Exchange) -> Response<ResponseBody> {
         let location = location_value(&self.to.render(exchange), self.to.literal_start());
         redirect(self.status.of(exchange), location)
     }
@@ -140,7 +153,7 @@ impl Respond {
         Ok(Self { status: status.transpose()?, body, close })
     }
 
-    pub(crate) fn answer(&self, exchange: &Exchange) -> Response<Body> {
+    pub(crate) fn answer(&self, exchange: &Exchange) -> Response<ResponseBody> {
         let (bytes, kind) = match &self.body {
             RespondBody::Fixed { bytes, kind } => (bytes.clone(), kind.clone()),
             RespondBody::Computed(text) => {
@@ -151,7 +164,7 @@ impl Respond {
         };
         let default = || exchange.failure().map_or(StatusCode::OK, |failure| failure.status);
         let status = self.status.as_ref().map_or_else(default, |status| status.of(exchange));
-        let mut response = with_body(status, Body::full(bytes));
+        let mut response = with_body(status, ResponseBody::full(bytes));
         if !response.body().is_empty() {
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
         }

@@ -45,20 +45,20 @@ impl Validators {
             if !self.is_listed(headers, &header::IF_MATCH, Comparison::Strong) {
                 return Outcome::Failed;
             }
-        } else if let Some(limit) = date(headers, &header::IF_UNMODIFIED_SINCE) {
-            if self.modified.is_some_and(|modified| modified > limit) {
-                return Outcome::Failed;
-            }
+        } else if let Some(limit) = date(headers, &header::IF_UNMODIFIED_SINCE)
+            && self.modified.is_some_and(|modified| modified > limit)
+        {
+            return Outcome::Failed;
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if headers.contains_key(header::IF_NONE_MATCH) {
             if self.is_listed(headers, &header::IF_NONE_MATCH, Comparison::Weak) {
                 return if reads { Outcome::NotModified } else { Outcome::Failed };
             }
-        } else if let (true, Some(limit)) = (reads, date(headers, &header::IF_MODIFIED_SINCE)) {
-            if self.modified.is_some_and(|modified| modified <= limit) {
-                return Outcome::NotModified;
-            }
+        } else if let (true, Some(limit)) = (reads, date(headers, &header::IF_MODIFIED_SINCE))
+            && self.modified.is_some_and(|modified| modified <= limit)
+        {
+            return Outcome::NotModified;
         }
         Outcome::Proceed
     }

@@ -1,18 +1,18 @@
 //! A request on its way through the routes, and what the routes made of it.
 
-use crate::Body;
 use crate::failure::Failure;
+use crate::filter::{self, Filter};
 use crate::host;
-use crate::response_headers::{self, HeaderOps, Origin};
+use crate::response_headers::Origin;
 use crate::root::{self, Root};
 use crate::url_path::{self, BadRequest};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Response, StatusCode, Uri, Version, request};
+use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::{LaneChoice, NativeId, RequestBuffering, WorkerId};
+use regent_exchange::{Connection, ResponseBody};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -27,13 +27,10 @@ pub struct Exchange {
     pub original_uri: Uri,
     pub version: Version,
     pub headers: HeaderMap,
-    /// The client; `None` on a Unix socket.
-    pub remote: Option<SocketAddr>,
-    /// The listener's side of the connection; `None` on a Unix socket.
-    pub local: Option<SocketAddr>,
+    pub connection: Connection,
     /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
     pub host: String,
-    /// Body limit of this route in bytes (`request_body max_size`).
+    /// ResponseBody limit of this route in bytes (`request_body max_size`).
     pub max_body_size: Option<u64>,
     deadline: Option<Duration>,
     lane: Option<Arc<LaneChoice>>,
@@ -48,20 +45,30 @@ pub struct Exchange {
     vars: Vec<(String, String)>,
     captures: Vec<Captures>,
     file_match: Option<FileMatch>,
-    header_ops: Vec<Arc<HeaderOps>>,
+    filters: Vec<Arc<dyn Filter>>,
     /// The error that is being handled, once there is one.
     failure: Option<Box<Failure>>,
+    /// How many filters there were when it came up.
+    filters_before_failure: usize,
+    /// An engine was asked for the page of the error and had none: only what needs no engine is left.
+    engines_are_out: bool,
     origin: Origin,
     uuid: OnceLock<Uuid>,
 }
 
 /// What the server has to do.
 pub enum Action {
-    /// Send this; it is complete.
-    Respond(Response<Body>),
-    /// Run PHP, and send what it answers.
+    /// Send this.
+    Respond(Response<ResponseBody>),
+    /// Hand the request on, and send what comes back.
+    Forward(Target),
+}
+
+/// Who makes the response of a request that is handed on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
     Php(PhpTarget),
-    /// Run a native module's handler, and send what it answers.
+    /// A native module's handler.
     Native(NativeTarget),
 }
 
@@ -131,7 +138,7 @@ pub(crate) struct Uuid(u128);
 
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
-    pub fn new(head: request::Parts, remote: Option<SocketAddr>, local: Option<SocketAddr>) -> Self {
+    pub fn new(head: request::Parts, connection: Connection) -> Self {
         let request::Parts { method, uri, version, mut headers, .. } = head;
         let host = host::of_request(&uri, &mut headers);
         let path = url_path::normalize(uri.path());
@@ -143,8 +150,7 @@ impl Exchange {
             uri,
             version,
             headers,
-            remote,
-            local,
+            connection,
             host: host.unwrap_or_default(),
             max_body_size: None,
             deadline: None,
@@ -157,20 +163,22 @@ impl Exchange {
             vars: Vec::new(),
             captures: Vec::new(),
             file_match: None,
-            header_ops: Vec::new(),
+            filters: Vec::new(),
             failure: None,
+            filters_before_failure: 0,
+            engines_are_out: false,
             origin: Origin::Regent,
             uuid: OnceLock::new(),
         }
     }
 
-    /// Applies the configured changes to the header of an answer, whoever made it, and adds `Server` if there is none.
-    /// An error page keeps the status and the fields of the error.
-    pub fn finish(&mut self, status: &mut StatusCode, headers: &mut HeaderMap) {
+    /// Takes a response through the filters of the routes, whoever made it, and adds `Server` if there is none. An error
+    /// page keeps the status and the fields of the error.
+    pub fn finish(&self, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
         if let Some(failure) = &self.failure {
-            failure.mark(self.origin, status, headers);
+            failure.mark(self.origin, &mut response);
         }
-        response_headers::finish(self, *status, headers);
+        filter::finish(self, response)
     }
 
     /// As the client sent it.
@@ -309,12 +317,12 @@ impl Exchange {
         self.file_match.as_ref()
     }
 
-    pub(crate) fn add_header_ops(&mut self, ops: Arc<HeaderOps>) {
-        self.header_ops.push(ops);
+    pub(crate) fn add_filter(&mut self, filter: Arc<dyn Filter>) {
+        self.filters.push(filter);
     }
 
-    pub(crate) fn header_ops(&self) -> &[Arc<HeaderOps>] {
-        &self.header_ops
+    pub(crate) fn filters(&self) -> &[Arc<dyn Filter>] {
+        &self.filters
     }
 
     /// Starts over with the request as it came in, but for its header, root and variables, to be answered with an error
@@ -324,21 +332,42 @@ impl Exchange {
             return false;
         }
         self.failure = Some(Box::new(failure));
+        self.filters_before_failure = self.filters.len();
+        self.begin_error_page();
+        true
+    }
+
+    /// Starts over with the page of the error: no engine could make it. Answers whether that is possible: it is once.
+    pub(crate) fn give_up_engines(&mut self) -> bool {
+        if self.failure.is_none() || self.engines_are_out {
+            return false;
+        }
+        self.engines_are_out = true;
+        self.leave_error_page();
+        self.begin_error_page();
+        true
+    }
+
+    /// Forgets what the routes of the error page have asked for.
+    pub(crate) fn leave_error_page(&mut self) {
+        self.filters.truncate(self.filters_before_failure);
+        self.origin = Origin::Regent;
+    }
+
+    fn begin_error_page(&mut self) {
         self.method = self.original_method.clone();
         self.uri = self.original_uri.clone();
         self.path = url_path::normalize(self.uri.path()).unwrap_or_default();
         self.is_rewritten = false;
         self.origin = Origin::Regent;
-        true
+    }
+
+    pub(crate) fn engines_are_out(&self) -> bool {
+        self.engines_are_out
     }
 
     pub(crate) fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
-    }
-
-    /// Forgets all but the first `count` changes of the response's header.
-    pub(crate) fn truncate_header_ops(&mut self, count: usize) {
-        self.header_ops.truncate(count);
     }
 
     pub(crate) fn set_origin(&mut self, origin: Origin) {
@@ -462,8 +491,11 @@ pub(crate) mod tests {
         }
         Exchange::new(
             request.body(()).unwrap().into_parts().0,
-            Some("192.0.2.7:5000".parse().unwrap()),
-            Some("192.0.2.1:80".parse().unwrap()),
+            Connection {
+                remote: Some("192.0.2.7:5000".parse().unwrap()),
+                local: Some("192.0.2.1:80".parse().unwrap()),
+                tls: None,
+            },
         )
     }
 

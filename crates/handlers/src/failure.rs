@@ -1,23 +1,43 @@
 //! An error of a request, on its way to its page.
 
-use crate::Body;
 use crate::answer;
 use crate::response_headers::Origin;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use regent_exchange::ResponseBody;
 
 /// Why a request is not answered as it was meant to be.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Failure {
+pub struct Failure {
     pub(crate) status: StatusCode,
     /// Of the `error` directive.
     pub(crate) message: Option<String>,
     /// What the answer has to tell besides its page: `Allow`, `Retry-After`.
     pub(crate) fields: HeaderMap,
+    /// A line for the page that there is if no other is configured.
+    pub(crate) reason: Option<&'static str>,
 }
 
 impl Failure {
-    pub(crate) fn new(status: StatusCode) -> Self {
-        Self { status, message: None, fields: HeaderMap::new() }
+    pub fn new(status: StatusCode) -> Self {
+        Self { status, message: None, fields: HeaderMap::new(), reason: None }
+    }
+
+    /// With a field that the response must have in any case.
+    #[must_use]
+    pub fn with_field(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Self {
+        self.fields.insert(name, value.into());
+        self
+    }
+
+    /// With a line that says why, for the page that there is if no other is configured.
+    #[must_use]
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     pub(crate) fn status_text(&self) -> &'static str {
@@ -29,19 +49,19 @@ impl Failure {
     }
 
     /// The page of an error that nothing is configured for.
-    pub(crate) fn plain_page(&self) -> Response<Body> {
-        let mut response = answer::error(self.status);
+    pub fn plain_page(&self) -> Response<ResponseBody> {
+        let mut response = answer::error_because(self.status, self.reason);
         response.headers_mut().extend(self.fields.clone());
         response
     }
 
     /// Puts status and fields on an error page. A script that says nothing of a status has answered 200.
-    pub(crate) fn mark(&self, origin: Origin, status: &mut StatusCode, headers: &mut HeaderMap) {
-        if origin == Origin::Engine && *status == StatusCode::OK {
-            *status = self.status;
+    pub(crate) fn mark<B>(&self, origin: Origin, response: &mut Response<B>) {
+        if origin == Origin::Engine && response.status() == StatusCode::OK {
+            *response.status_mut() = self.status;
         }
         for (name, value) in &self.fields {
-            headers.entry(name).or_insert_with(|| value.clone());
+            response.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Static files.
 
-use crate::Body;
 use crate::answer;
-use crate::body::{self, Segment};
 use crate::conditional::{Outcome, Validators};
 use crate::content_coding::{self, Coding};
 use crate::content_type::ContentTypes;
@@ -19,6 +17,7 @@ use crate::url_path;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
+use regent_exchange::{ResponseBody, Segment, read_at_once};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -217,7 +216,7 @@ impl FileServer {
         Opened::open(seen, None, &self.cache)
     }
 
-    fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<Body> {
+    fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<ResponseBody> {
         let mut fields = self.fields(&opened);
         let kind = self.content_types.of(file);
         if let Some(status) = self.status.or(exchange.failure().map(|failure| failure.status)) {
@@ -228,7 +227,7 @@ impl FileServer {
             Outcome::NotModified => {
                 fields.remove(header::ACCEPT_RANGES);
                 fields.remove(header::CONTENT_ENCODING);
-                return answer::with_fields(StatusCode::NOT_MODIFIED, fields, Body::empty());
+                return answer::with_fields(StatusCode::NOT_MODIFIED, fields, ResponseBody::empty());
             }
             Outcome::Failed => return answer::error(StatusCode::PRECONDITION_FAILED),
             Outcome::Proceed => {}
@@ -300,7 +299,7 @@ impl Opened {
         }
         let (size, validators) = (u64::try_from(stat.st_size).unwrap_or(0), Validators::of(&stat));
         let is_small = size <= file_cache::LARGEST;
-        match is_small.then(|| body::read_at_once(&fd, size)).flatten() {
+        match is_small.then(|| read_at_once(&fd, size)).flatten() {
             Some(content) => {
                 let known = CachedFile { content, validators };
                 cache.put(file, &stat, known.clone());
@@ -316,7 +315,7 @@ impl Opened {
         wanted: Wanted,
         mut fields: HeaderMap,
         kind: HeaderValue,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         match wanted {
             Wanted::Whole => self.whole(exchange, StatusCode::OK, fields, kind),
             Wanted::One(part) => {
@@ -346,34 +345,34 @@ impl Opened {
         status: StatusCode,
         mut fields: HeaderMap,
         kind: HeaderValue,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         fields.insert(header::CONTENT_TYPE, kind);
         if exchange.original_method() == Method::HEAD {
             fields.insert(header::CONTENT_LENGTH, HeaderValue::from(self.size));
-            return answer::with_fields(status, fields, Body::empty());
+            return answer::with_fields(status, fields, ResponseBody::empty());
         }
         answer::with_fields(status, fields, self.content.part(ByteRange { start: 0, len: self.size }))
     }
 }
 
 impl Content {
-    fn part(self, part: ByteRange) -> Body {
+    fn part(self, part: ByteRange) -> ResponseBody {
         match self {
-            Self::Disk(fd) => Body::file(fd, part.start, part.len),
-            Self::Memory(bytes) => Body::full(slice(&bytes, part.start, part.len)),
+            Self::Disk(fd) => ResponseBody::file(fd, part.start, part.len),
+            Self::Memory(bytes) => ResponseBody::full(slice(&bytes, part.start, part.len)),
         }
     }
 
     /// Of several ranges, which together are no longer than the file.
-    fn parts(self, segments: VecDeque<Segment>) -> Body {
+    fn parts(self, segments: VecDeque<Segment>) -> ResponseBody {
         match self {
-            Self::Disk(fd) => Body::segments(fd, segments),
+            Self::Disk(fd) => ResponseBody::segments(fd, segments),
             Self::Memory(bytes) => {
                 let of = |segment| match segment {
                     Segment::Bytes(bytes) => bytes,
                     Segment::File { offset, len } => slice(&bytes, offset, len),
                 };
-                Body::full(segments.into_iter().flat_map(of).collect::<Bytes>())
+                ResponseBody::full(segments.into_iter().flat_map(of).collect::<Bytes>())
             }
         }
     }

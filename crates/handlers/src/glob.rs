@@ -39,10 +39,10 @@ impl Glob {
     /// Whether the whole text fits. Takes at most pattern × text steps, whatever the pattern.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         // Most names fail here: they do not end as the pattern does.
-        if let (Some(last @ Token::Byte(_)), Some(end)) = (self.0.last(), text.last()) {
-            if !last.fits(*end) {
-                return false;
-            }
+        if let (Some(last @ Token::Byte(_)), Some(end)) = (self.0.last(), text.last())
+            && !last.fits(*end)
+        {
+            return false;
         }
         let (mut token, mut at) = (0, 0);
         // Where to go on if what follows the last star does not fit: that star takes one byte more.

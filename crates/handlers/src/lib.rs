@@ -1,13 +1,12 @@
 //! Carries out the routes of a site: matchers, rewrites, headers, static files, and the way into PHP.
 //!
 //! No PHP and no networking in here. [`Sites::build`] compiles a configuration once; [`Sites::route`] takes an
-//! [`Exchange`] through it and says what to do ([`Action`]); [`Sites::error_page`] answers an error that came up after
-//! that; [`Exchange::finish`] puts the configured header changes on whatever answer came of it.
+//! [`Exchange`] through it and says what to do ([`Action`]); [`Sites::resume`] goes on behind an error that came up after
+//! that; [`Exchange::finish`] takes whatever response came of it through the site's filters.
 #![forbid(unsafe_code)]
 
 mod access_log;
 mod answer;
-mod body;
 mod conditional;
 mod content_coding;
 mod content_type;
@@ -18,6 +17,7 @@ mod failure;
 mod file_cache;
 mod file_server;
 mod file_stat;
+mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod glob;
@@ -44,7 +44,7 @@ mod url_path;
 pub mod visible;
 
 pub use access_log::{AccessLog, AccessRecord};
-pub use body::Body;
 pub use error::BuildError;
-pub use exchange::{Action, Delivery, Exchange, NativeTarget, PhpTarget};
+pub use exchange::{Action, Delivery, Exchange, NativeTarget, PhpTarget, Target};
+pub use failure::Failure;
 pub use sites::Sites;

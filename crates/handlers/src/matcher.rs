@@ -140,7 +140,7 @@ impl Matcher {
                 keep_captures(captures, exchange)
             }
             Self::Query(wanted) => query_fits(exchange, wanted),
-            Self::RemoteIp(networks) => match exchange.remote {
+            Self::RemoteIp(networks) => match exchange.connection.remote {
                 Some(remote) => networks.iter().any(|network| network.contains(remote.ip())),
                 None => false,
             },
@@ -387,11 +387,11 @@ mod tests {
         assert!(fits(range("0.0.0.0", 0), &mut exchange));
         assert!(fits(range("::ffff:192.0.2.0", 120), &mut exchange));
         assert!(!fits(range("2001:db8::", 32), &mut exchange));
-        exchange.remote = Some("[::ffff:192.0.2.9]:1".parse().unwrap());
+        exchange.connection.remote = Some("[::ffff:192.0.2.9]:1".parse().unwrap());
         assert!(fits(range("192.0.2.9", 32), &mut exchange));
-        exchange.remote = Some("[2001:db8:1::1]:1".parse().unwrap());
+        exchange.connection.remote = Some("[2001:db8:1::1]:1".parse().unwrap());
         assert!(fits(range("2001:db8::", 32), &mut exchange));
-        exchange.remote = None;
+        exchange.connection.remote = None;
         assert!(!fits(range("0.0.0.0", 0), &mut exchange));
     }
 

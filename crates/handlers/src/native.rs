@@ -1,7 +1,7 @@
 //! `native`: what reaches it goes to a module's handler.
 
 use crate::delivery::DeliveryRules;
-use crate::exchange::{Action, Exchange, NativeTarget};
+use crate::exchange::{Action, Exchange, NativeTarget, Target};
 use crate::route::Flow;
 use regent_config::{self as config, NativeId};
 
@@ -19,6 +19,6 @@ impl Native {
     /// Every request that comes here is the module's: it has its own 404.
     pub(crate) fn handle(&self, exchange: &Exchange) -> Flow {
         let target = NativeTarget { service: self.service, delivery: self.delivery.of(exchange) };
-        Flow::Answer(Action::Native(target))
+        Flow::Answer(Action::Forward(Target::Native(target)))
     }
 }

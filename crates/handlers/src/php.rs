@@ -2,7 +2,7 @@
 
 use crate::delivery::DeliveryRules;
 use crate::error::BuildError;
-use crate::exchange::{Action, Exchange, PhpTarget};
+use crate::exchange::{Action, Exchange, PhpTarget, Target};
 use crate::file_stat;
 use crate::known_scripts::KnownScripts;
 use crate::path_pattern::PathPattern;
@@ -179,7 +179,7 @@ impl Php {
     fn complete(&self, exchange: &Exchange, mut target: PhpTarget) -> Flow {
         let of_worker = target.worker.and_then(|worker| self.of_workers.get(&worker));
         target.delivery = of_worker.unwrap_or(&self.delivery).of(exchange);
-        Flow::Answer(Action::Php(target))
+        Flow::Answer(Action::Forward(Target::Php(target)))
     }
 }
 

@@ -142,7 +142,7 @@ impl Placeholder {
         match self {
             Self::Method => out.extend_from_slice(exchange.method.as_str().as_bytes()),
             Self::OrigMethod => out.extend_from_slice(exchange.original_method().as_str().as_bytes()),
-            Self::Scheme => out.extend_from_slice(b"http"),
+            Self::Scheme => out.extend_from_slice(exchange.connection.scheme().as_bytes()),
             Self::Proto => out.extend_from_slice(proto(exchange.version).as_bytes()),
             Self::Host => out.extend_from_slice(exchange.host.as_bytes()),
             Self::HostPort => out.extend_from_slice(exchange.host_port()),
@@ -150,12 +150,12 @@ impl Placeholder {
             Self::HostLabel(index) => {
                 out.extend_from_slice(exchange.host.rsplit('.').nth(*index).unwrap_or_default().as_bytes());
             }
-            Self::Remote => display(exchange.remote, out),
-            Self::RemoteHost => display(exchange.remote.map(|addr| addr.ip()), out),
-            Self::RemotePort => display(exchange.remote.map(|addr| addr.port()), out),
-            Self::Local => display(exchange.local, out),
-            Self::LocalHost => display(exchange.local.as_ref().map(SocketAddr::ip), out),
-            Self::LocalPort => display(exchange.local.as_ref().map(SocketAddr::port), out),
+            Self::Remote => display(exchange.connection.remote, out),
+            Self::RemoteHost => display(exchange.connection.remote.map(|addr| addr.ip()), out),
+            Self::RemotePort => display(exchange.connection.remote.map(|addr| addr.port()), out),
+            Self::Local => display(exchange.connection.local, out),
+            Self::LocalHost => display(exchange.connection.local.as_ref().map(SocketAddr::ip), out),
+            Self::LocalPort => display(exchange.connection.local.as_ref().map(SocketAddr::port), out),
             Self::Header(name) => write_header(exchange, name, out),
             Self::Cookie(name) => out.extend_from_slice(cookie(&exchange.headers, name)),
             Self::Uuid => display(Some(exchange.uuid()), out),

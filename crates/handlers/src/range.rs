@@ -1,8 +1,8 @@
 //! Byte ranges (RFC 9110 §14).
 
-use crate::body::Segment;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use regent_exchange::Segment;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 

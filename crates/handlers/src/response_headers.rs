@@ -1,16 +1,18 @@
 //! Changes of headers: of requests at once, of responses when they are on their way out.
 //!
 //! In Caddy, operations that are not deferred work on a header that the handlers behind them add to; the deferred ones
-//! work on what came of it. Here both are kept until [`finish`], which plays them in that order.
+//! work on what came of it. Here both are kept until [`crate::filter::finish`], which plays them in that order.
 
 use crate::error::BuildError;
 use crate::exchange::Exchange;
+use crate::filter::Filter;
 use crate::text::Text;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use regent_config as config;
+use regent_exchange::ResponseBody;
 use regex::bytes::Regex;
 
-const SERVER: HeaderValue = HeaderValue::from_static("Regent");
+pub(crate) const SERVER: HeaderValue = HeaderValue::from_static("Regent");
 
 /// The compiled operations of one `header` or `request_header` directive.
 pub(crate) struct HeaderOps {
@@ -82,39 +84,30 @@ impl HeaderOps {
     }
 }
 
-/// Applies what the routes have asked for to an answer, and adds `Server` if there is none.
-pub(crate) fn finish(exchange: &Exchange, status: StatusCode, headers: &mut HeaderMap) {
-    if exchange.header_ops().iter().any(|ops| !ops.immediate.is_empty()) {
-        let early = early_header(exchange);
-        merge(early, exchange.origin(), headers);
-    } else {
-        headers.entry(header::SERVER).or_insert(SERVER);
+impl Filter for HeaderOps {
+    fn prepares(&self) -> bool {
+        !self.immediate.is_empty()
     }
-    // The wrappers of the response writer nest: what came last in the routes is applied first.
-    for ops in exchange.header_ops().iter().rev() {
-        for op in &ops.deferred {
-            op.apply(&op.value.render(exchange), headers);
-        }
+
+    fn prepare(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        self.immediate.iter().for_each(|op| op.apply(&op.value.render(exchange), fields));
     }
-    if status == StatusCode::NO_CONTENT || status.is_informational() {
-        // RFC 9110 §8.6.
-        headers.remove(header::CONTENT_LENGTH);
+
+    fn apply(&self, exchange: &Exchange, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+        self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
+        response
     }
 }
 
-/// The header as it stood before the answer was made.
-fn early_header(exchange: &Exchange) -> HeaderMap {
-    let mut early = HeaderMap::new();
-    early.insert(header::SERVER, SERVER);
-    for ops in exchange.header_ops() {
-        for op in &ops.immediate {
-            op.apply(&op.value.render(exchange), &mut early);
-        }
+/// Puts the fields that were there before the response was made under its own; `None`: there is but `Server`.
+pub(crate) fn put_under(early: Option<HeaderMap>, origin: Origin, headers: &mut HeaderMap) {
+    match early {
+        Some(early) => merge(early, origin, headers),
+        None => drop(headers.entry(header::SERVER).or_insert(SERVER)),
     }
-    early
 }
 
-/// Puts the earlier header under the answer's own. Of a field that may be there once, one is kept.
+/// Of a field that may be there once, one is kept.
 fn merge(early: HeaderMap, origin: Origin, headers: &mut HeaderMap) {
     for name in early.keys() {
         let early_wins = *name == header::CONTENT_TYPE && origin == Origin::Regent;
@@ -253,13 +246,14 @@ mod tests {
         let mut exchange = get("/");
         exchange.set_origin(origin);
         for ops in directives {
-            exchange.add_header_ops(Arc::new(HeaderOps::compile(ops).unwrap()));
+            exchange.add_filter(Arc::new(HeaderOps::compile(ops).unwrap()));
         }
-        let mut headers = HeaderMap::new();
+        let mut response = Response::new(ResponseBody::empty());
         for (name, value) in answer {
-            headers.append(*name, value.parse().unwrap());
+            response.headers_mut().append(*name, value.parse().unwrap());
         }
-        exchange.finish(&mut StatusCode::default(), &mut headers);
+        let response = exchange.finish(response);
+        let headers = response.headers();
         let line =
             |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
         let mut lines: Vec<_> = headers.iter().map(line).filter(|line| line != "server: Regent").collect();
@@ -312,13 +306,14 @@ mod tests {
     fn the_server_field_is_added_unless_it_is_there_or_deleted() {
         let server = |ops: &[HeaderOp], own: Option<&str>| {
             let mut exchange = get("/");
-            exchange.add_header_ops(Arc::new(HeaderOps::compile(ops).unwrap()));
-            let mut headers = HeaderMap::new();
+            exchange.add_filter(Arc::new(HeaderOps::compile(ops).unwrap()));
+            let mut response = Response::new(ResponseBody::empty());
             if let Some(own) = own {
-                headers.insert(header::SERVER, own.parse().unwrap());
+                response.headers_mut().insert(header::SERVER, own.parse().unwrap());
             }
-            exchange.finish(&mut StatusCode::default(), &mut headers);
-            let values: Vec<_> = headers
+            let response = exchange.finish(response);
+            let values: Vec<_> = response
+                .headers()
                 .get_all(header::SERVER)
                 .iter()
                 .map(|value| value.to_str().unwrap().to_owned())
@@ -338,10 +333,9 @@ mod tests {
         let value = Template(vec![Part::Placeholder("http.request.uri.path".into())]);
         let ops = [HeaderOp { kind: HeaderOpKind::Set, name: "X-P".into(), value, deferred: true }];
         let mut exchange = get("/a%0d%0aX-Evil:1");
-        exchange.add_header_ops(Arc::new(HeaderOps::compile(&ops).unwrap()));
-        let mut headers = HeaderMap::new();
-        exchange.finish(&mut StatusCode::default(), &mut headers);
-        assert_eq!(headers["x-p"], "/a  X-Evil:1");
+        exchange.add_filter(Arc::new(HeaderOps::compile(&ops).unwrap()));
+        let response = exchange.finish(Response::new(ResponseBody::empty()));
+        assert_eq!(response.headers()["x-p"], "/a  X-Evil:1");
     }
 
     #[test]

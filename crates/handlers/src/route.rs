@@ -17,6 +17,7 @@ use crate::script::Split;
 use crate::text::Text;
 use http::{Response, StatusCode};
 use regent_config::{self as config, LaneChoice};
+use regent_exchange::ResponseBody;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Flow {
-    pub(crate) fn respond(response: Response<crate::Body>) -> Self {
+    pub(crate) fn respond(response: Response<ResponseBody>) -> Self {
         Self::Answer(Action::Respond(response))
     }
 
@@ -148,7 +149,7 @@ impl Handler {
                 None => return Flow::error(StatusCode::BAD_REQUEST),
             },
             Self::Vars(vars) => return set_vars(vars, exchange),
-            Self::Header(ops) => exchange.add_header_ops(ops.clone()),
+            Self::Header(ops) => exchange.add_filter(ops.clone()),
             Self::RequestHeader(ops) => ops.apply_to_request(exchange),
             Self::Rewrite(rewrite) => {
                 if let Err(status) = rewrite.apply(exchange) {
@@ -197,8 +198,12 @@ fn set_vars(vars: &[(String, Text)], exchange: &mut Exchange) -> Flow {
 }
 
 fn to_engine(flow: Flow, exchange: &mut Exchange) -> Flow {
-    if matches!(flow, Flow::Answer(Action::Php(_) | Action::Native(_))) {
-        exchange.set_origin(Origin::Engine);
+    if !matches!(flow, Flow::Answer(Action::Forward(_))) {
+        return flow;
     }
+    if exchange.engines_are_out() {
+        return Flow::Next;
+    }
+    exchange.set_origin(Origin::Engine);
     flow
 }

@@ -1,6 +1,5 @@
 //! The sites of one listening address.
 
-use crate::Body;
 use crate::access_log::{AccessLog, LogOutputs};
 use crate::answer;
 use crate::error::BuildError;
@@ -9,13 +8,13 @@ use crate::failure::Failure;
 use crate::file_cache::FileCache;
 use crate::host;
 use crate::php::WorkerScripts;
-use crate::response_headers::Origin;
 use crate::root::Root;
 use crate::route::{Context, Flow, Routes};
 use crate::script::Split;
 use crate::url_path::BadRequest;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use regent_config as config;
+use regent_exchange::ResponseBody;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -77,33 +76,18 @@ impl Sites {
     ///
     /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
     pub fn route(&self, exchange: &mut Exchange) -> Action {
-        match self.answer(exchange) {
-            Action::Respond(response) => Action::Respond(without_body_for_head(exchange, response)),
-            to_engine @ (Action::Php(_) | Action::Native(_)) => to_engine,
-        }
+        let action = self.answer(exchange);
+        without_body_for_head(exchange, action)
     }
 
-    /// The page that the site has for an error which came up behind its routes: an engine could not answer. `fields` are those
-    /// that the answer must have in any case, such as `Retry-After`.
-    ///
-    /// `None` if there is no such page, if it would take an engine again, or if the request is at an error page already.
-    pub fn error_page(
-        &self,
-        exchange: &mut Exchange,
-        status: StatusCode,
-        fields: HeaderMap,
-    ) -> Option<Response<Body>> {
-        let site = exchange.site().and_then(|site| self.sites.get(site))?;
-        let header_ops = exchange.header_ops().len();
-        match site.error_page(exchange, Failure { fields, ..Failure::new(status) }) {
-            Some(Action::Respond(response)) => Some(without_body_for_head(exchange, response)),
-            Some(Action::Php(_) | Action::Native(_)) => {
-                exchange.truncate_header_ops(header_ops);
-                exchange.set_origin(Origin::Regent);
-                None
-            }
-            None => None,
-        }
+    /// Goes on with a request that could not be answered as [`Self::route`] said: the page that the site has for the error,
+    /// which an engine may have to make, once. If that fails too, `handle_errors` is asked for a page that needs no engine;
+    /// without any, the server has a line of its own.
+    pub fn resume(&self, exchange: &mut Exchange, failure: Failure) -> Action {
+        let plain = exchange.failure().unwrap_or(&failure).plain_page();
+        let site = exchange.site().and_then(|site| self.sites.get(site));
+        let page = site.and_then(|site| site.error_page(exchange, failure));
+        without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)))
     }
 
     /// The access logs of the site that a routed request belongs to.
@@ -150,29 +134,31 @@ impl Sites {
 }
 
 impl Site {
-    /// Takes an error through `handle_errors`; an error on that way has no page.
+    /// Takes an error through `handle_errors`. An error on that way has no page, but if it was that of an engine, which is
+    /// done without then.
     fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {
-        let header_ops = exchange.header_ops().len();
-        if self.error_routes.is_empty() || !exchange.enter_error(failure) {
+        if self.error_routes.is_empty() || !(exchange.enter_error(failure) || exchange.give_up_engines()) {
             return None;
         }
         match self.error_routes.run(exchange) {
             Flow::Answer(action) => Some(action),
             Flow::Next => None,
             Flow::Fail(_) => {
-                exchange.truncate_header_ops(header_ops);
+                exchange.leave_error_page();
                 None
             }
         }
     }
 }
 
-fn without_body_for_head(exchange: &Exchange, mut response: Response<Body>) -> Response<Body> {
-    if exchange.original_method() == Method::HEAD {
-        // `Content-Length` stays: it tells what GET would have sent.
-        *response.body_mut() = Body::empty();
+/// `Content-Length` stays: it tells what GET would have sent.
+fn without_body_for_head(exchange: &Exchange, mut action: Action) -> Action {
+    if let Action::Respond(response) = &mut action
+        && exchange.original_method() == Method::HEAD
+    {
+        *response.body_mut() = ResponseBody::empty();
     }
-    response
+    action
 }
 
 impl Hosts {
@@ -221,6 +207,5 @@ mod tests {
         fn shared<T: Send + Sync>() {}
         shared::<Sites>();
         shared::<Exchange>();
-        shared::<Body>();
     }
 }

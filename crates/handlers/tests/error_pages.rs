@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use regent_config::*;
-use regent_handlers::{Action, Sites};
+use regent_exchange::ResponseBody;
+use regent_handlers::{Action, Exchange, Failure, Sites, Target};
 use tempfile::TempDir;
 
 const OUTAGE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -56,12 +57,20 @@ fn add_header(name: &str, value: Template) -> Route {
     always(Handler::Header(vec![op]))
 }
 
+/// What becomes of a request whose engine could not answer it.
+fn resumed(sites: &Sites, exchange: &mut Exchange) -> Action {
+    sites
+        .resume(exchange, Failure::new(OUTAGE).with_field(header::RETRY_AFTER, HeaderValue::from_static("7")))
+}
+
 /// The page for an outage of PHP.
-fn outage(sites: &Sites, method: &str, uri: &str) -> Option<Answer> {
+fn outage(sites: &Sites, method: &str, uri: &str) -> Answer {
     let mut exchange = exchange(method, uri, &[]);
     sites.route(&mut exchange);
-    let fields = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static("7"))]);
-    sites.error_page(&mut exchange, OUTAGE, fields).map(|page| finish(exchange, page))
+    match resumed(sites, &mut exchange) {
+        Action::Respond(page) => finish(exchange, page),
+        Action::Forward(target) => panic!("{method} {uri} was handed on: {target:?}"),
+    }
 }
 
 #[test]
@@ -113,8 +122,8 @@ fn each_error_finds_its_block() {
     let sites = serving(&dir, routes);
     assert_eq!(get(&sites, "/none").text(), "missing");
     assert_eq!(get(&sites, "/private/x").text(), "other");
-    assert_eq!(outage(&sites, "GET", "/none-of-ours"), None, "one error to a request");
-    assert_eq!(outage(&sites, "GET", "/").map(|answer| answer.text().to_owned()).as_deref(), Some("ours"));
+    assert_eq!(outage(&sites, "GET", "/none-of-ours").status, 404, "one error to a request");
+    assert_eq!(outage(&sites, "GET", "/").text(), "ours");
 }
 
 #[test]
@@ -138,7 +147,7 @@ fn the_fields_of_an_error_stand_on_its_page() {
     let page = vec![always(respond("page"))];
     let answer = send(&serving(&dir, page.clone()), "PUT", "/index.html", &[]);
     assert_eq!((answer.status, answer.header("allow"), answer.text()), (405, "GET, HEAD", "page"));
-    let answer = outage(&serving(&dir, page), "HEAD", "/").unwrap();
+    let answer = outage(&serving(&dir, page), "HEAD", "/");
     assert_eq!((answer.status, answer.header("retry-after"), answer.text()), (503, "7", ""));
     let answer = send(&serving(&dir, Vec::new()), "PUT", "/index.html", &[]);
     assert_eq!(
@@ -176,16 +185,17 @@ fn a_script_may_be_the_page_of_an_error_that_is_not_php_s() {
     let sites = serving(&dir, script);
     for (answered, want) in [(200, 404), (410, 410), (302, 302)] {
         let mut exchange = exchange("GET", "/none", &[]);
-        let Action::Php(target) = sites.route(&mut exchange) else { panic!("no script was chosen") };
+        let Action::Forward(Target::Php(target)) = sites.route(&mut exchange) else {
+            panic!("no script was chosen")
+        };
         assert_eq!(target.script_name(), b"/oops.php");
         assert_eq!(target.delivery.env, [("ERROR".to_owned(), "404".to_owned())]);
-        let mut status = StatusCode::from_u16(answered).unwrap();
-        exchange.finish(&mut status, &mut HeaderMap::new());
-        assert_eq!(status, want);
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = StatusCode::from_u16(answered).unwrap();
+        assert_eq!(exchange.finish(response).status(), want);
     }
-    assert!(outage(&sites, "GET", "/").is_none(), "PHP is not asked again");
     // The source of the page is no file to be served, although only the error's routes know PHP.
-    let Action::Php(_) = sites.route(&mut exchange("GET", "/oops.php", &[])) else {
+    let Action::Forward(Target::Php(_)) = sites.route(&mut exchange("GET", "/oops.php", &[])) else {
         panic!("the source was sent")
     };
 }
@@ -193,7 +203,45 @@ fn a_script_may_be_the_page_of_an_error_that_is_not_php_s() {
 #[test]
 fn an_outage_without_a_page_is_the_servers_to_answer() {
     let dir = app();
-    assert_eq!(outage(&serving(&dir, Vec::new()), "GET", "/"), None);
-    let answer = outage(&serving(&dir, static_pages()), "GET", "/").unwrap();
+    let answer = outage(&serving(&dir, Vec::new()), "GET", "/");
+    assert_eq!((answer.text(), answer.header("retry-after")), ("503 Service Unavailable\n", "7"));
+    let answer = outage(&serving(&dir, static_pages()), "GET", "/");
     assert_eq!((answer.status, answer.text()), (503, "<h1>come back later</h1>"));
+}
+
+#[test]
+fn a_script_makes_the_page_of_an_outage_once_and_then_a_page_without_scripts_does() {
+    let dir = app();
+    let mut pages = vec![
+        add_header("X-Page", Template::text("mine")),
+        when(
+            path_is("/*.html"),
+            Handler::Subroute(vec![
+                always(Handler::Rewrite(Rewrite::To(Template::text("/oops.php")))),
+                always(Handler::Php(Php::default())),
+            ]),
+        ),
+    ];
+    pages.extend(static_pages());
+    let sites = serving(&dir, pages);
+    let page_of = |exchange: &mut Exchange, action: Action| {
+        let Action::Forward(Target::Php(target)) = action else { panic!("not by PHP") };
+        assert_eq!(target.script_name(), b"/oops.php");
+        let Action::Respond(page) = resumed(&sites, exchange) else { panic!("PHP was asked again") };
+        page
+    };
+
+    let mut served = exchange("GET", "/index.html", &[]);
+    sites.route(&mut served);
+    let action = resumed(&sites, &mut served);
+    let page = page_of(&mut served, action);
+    let answer = finish(served, page);
+    assert_eq!((answer.status, answer.text()), (503, "<h1>come back later</h1>"));
+    assert_eq!(answer.headers.get_all("x-page").iter().count(), 1);
+
+    let mut missing = exchange("GET", "/none.html", &[]);
+    let action = sites.route(&mut missing);
+    let page = page_of(&mut missing, action);
+    let answer = finish(missing, page);
+    assert_eq!((answer.status, answer.text()), (404, "<h1>nothing here</h1>"), "the error is the first one");
 }

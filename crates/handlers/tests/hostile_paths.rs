@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use regent_config::*;
-use regent_handlers::{Action, Sites};
+use regent_handlers::{Action, Sites, Target};
 use std::path::Path;
 use std::sync::LazyLock;
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ fn sites(root_dir: &Path) -> Vec<Sites> {
 fn assert_harmless(sites: &Sites, root_dir: &Path, uri: &str) {
     let mut exchange = exchange("GET", uri, &[("accept-encoding", "gzip")]);
     match sites.route(&mut exchange) {
-        Action::Php(target) => {
+        Action::Forward(Target::Php(target)) => {
             let root_dir = root_dir.canonicalize().unwrap();
             let file = target.script_filename().canonicalize().unwrap();
             assert!(file.is_file() && file.starts_with(&root_dir), "{uri}: {}", file.display());
@@ -75,7 +75,7 @@ fn assert_harmless(sites: &Sites, root_dir: &Path, uri: &str) {
             );
             assert_eq!(target.document_root(), root_dir);
         }
-        Action::Native(target) => panic!("{uri} went to a module: {target:?}"),
+        Action::Forward(Target::Native(target)) => panic!("{uri} went to a module: {target:?}"),
         Action::Respond(response) => {
             let answer = finish(exchange, response);
             let body = String::from_utf8_lossy(&answer.body);

@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
-use http::{HeaderMap, StatusCode};
+use http::{Response, StatusCode};
 use regent_config::*;
-use regent_handlers::{Action, Delivery as Delivered};
+use regent_exchange::ResponseBody;
+use regent_handlers::{Action, Delivery as Delivered, Failure, Target};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,19 +73,21 @@ fn a_module_may_make_the_page_of_an_error_that_is_not_its_own() {
         Site { routes: vec![always(not_found)], error_routes: vec![always(service(0))], ..Site::default() };
     let sites = server(vec![failing], &[]);
     let mut exchange = exchange("GET", "/", &[]);
-    assert!(matches!(sites.route(&mut exchange), Action::Native(_)));
-    let mut status = StatusCode::OK;
-    exchange.finish(&mut status, &mut HeaderMap::new());
-    assert_eq!(status, 404, "a page keeps the status of the error");
+    assert!(matches!(sites.route(&mut exchange), Action::Forward(Target::Native(_))));
+    let page = exchange.finish(Response::new(ResponseBody::empty()));
+    assert_eq!(page.status(), 404, "a page keeps the status of the error");
 }
 
 #[test]
-fn a_module_is_not_asked_for_the_page_of_an_outage() {
+fn a_module_is_asked_once_for_the_page_of_an_outage() {
     let site =
         Site { routes: vec![always(service(0))], error_routes: vec![always(service(1))], ..Site::default() };
     let sites = server(vec![site], &[]);
     let mut exchange = exchange("GET", "/", &[]);
-    assert!(matches!(sites.route(&mut exchange), Action::Native(_)));
-    let page = sites.error_page(&mut exchange, StatusCode::BAD_GATEWAY, HeaderMap::new());
-    assert!(page.is_none());
+    assert!(matches!(sites.route(&mut exchange), Action::Forward(Target::Native(_))));
+    let mut resumed = || sites.resume(&mut exchange, Failure::new(StatusCode::BAD_GATEWAY));
+    let Action::Forward(Target::Native(page)) = resumed() else { panic!("no page") };
+    assert_eq!(page.service, NativeId(1));
+    let Action::Respond(plain) = resumed() else { panic!("a module was asked again") };
+    assert_eq!(plain.status(), 502);
 }

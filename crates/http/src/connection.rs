@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use regent_exchange::RequestBody;
 use std::error::Error;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -56,7 +57,7 @@ pub async fn serve<S, F, R, B>(
 ) -> Result<(), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Fn(Request<Incoming>, Duration) -> R,
+    F: Fn(Request<RequestBody>, Duration) -> R,
     R: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -74,7 +75,8 @@ where
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
         let farewell = is_last(&request).then(|| Rc::clone(&last));
         farewell.iter().for_each(|farewell| farewell.foresee());
-        WatchedAnswer { answer: service(request, head_time), held: None, activity, interim, farewell }
+        let answer = service(request.map(RequestBody::new), head_time);
+        WatchedAnswer { answer, held: None, activity, interim, farewell }
     });
     let connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
@@ -145,6 +147,7 @@ mod tests {
     use http::StatusCode;
     use http_body::{Frame, SizeHint};
     use http_body_util::Full;
+    use regent_exchange::Informational;
     use std::cell::{Cell, RefCell};
     use std::convert::Infallible;
     use std::future::{Ready, ready};
@@ -159,7 +162,7 @@ mod tests {
         max_header_size: 8 * 1024,
     };
 
-    fn hello(_: Request<Incoming>, _: Duration) -> Ready<Response<Full<Bytes>>> {
+    fn hello(_: Request<RequestBody>, _: Duration) -> Ready<Response<Full<Bytes>>> {
         ready(Response::new(Full::from("hello")))
     }
 
@@ -215,7 +218,7 @@ mod tests {
         let (client, server) = tokio::io::duplex(socket);
         let (mut reader, mut writer) = tokio::io::split(client);
         let interim = Rc::new(Interim::default());
-        let service = |request: Request<Incoming>, _| {
+        let service = |request: Request<RequestBody>, _| {
             let waited = wait();
             let answer = Response::new(Full::from(request.uri().path().to_owned()));
             let interim = Rc::clone(&interim);
@@ -380,7 +383,7 @@ mod tests {
         let drain = Drain::default();
         let has_second = Rc::new(Cell::new(false));
         let halves = || Halves { given: 0, has_second: Rc::clone(&has_second) };
-        let answer = |_: Request<Incoming>, _| ready(Response::new(halves()));
+        let answer = |_: Request<RequestBody>, _| ready(Response::new(halves()));
         let mut serving = pin!(serve(socket, farewell, &SETTINGS, &drain, Rc::default(), answer));
         let mut poll = || serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());

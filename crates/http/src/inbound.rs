@@ -265,7 +265,7 @@ mod tests {
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::{BodyExt, Full};
-    use hyper::body::Incoming;
+    use regent_exchange::RequestBody;
     use std::rc::Rc;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -282,7 +282,7 @@ mod tests {
         let (client, server) = tokio::io::duplex(part.max(1));
         let (mut reader, mut writer) = tokio::io::split(client);
         let seen = std::cell::RefCell::new(Vec::new());
-        let service = |request: Request<Incoming>, _| {
+        let service = |request: Request<RequestBody>, _| {
             let seen = &seen;
             Box::pin(async move {
                 let (head, body) = request.into_parts();

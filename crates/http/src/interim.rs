@@ -3,6 +3,7 @@
 
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
+use regent_exchange::Informational;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -24,13 +25,9 @@ pub struct Interim {
     closing: Cell<bool>,
 }
 
-impl Interim {
-    /// Sends one, to a client of this version. It is for the service to call, while it is polled for the final answer and
-    /// has none yet. A final answer that comes at once waits until this is on its way.
-    ///
-    /// Nothing is sent to HTTP/1.0 (RFC 9110 §15.2), and neither 100, which hyper sends by itself, nor 101, which would
-    /// hand the connection over.
-    pub fn send(&self, version: Version, status: StatusCode, fields: &HeaderMap) {
+impl Informational for Interim {
+    /// A final response that comes at once waits until this is on its way. hyper sends 100 by itself.
+    fn send(&self, version: Version, status: StatusCode, fields: &HeaderMap) {
         let mut unsent = self.unsent.borrow_mut();
         let is_known = (102..200).contains(&status.as_u16()) && version >= Version::HTTP_11;
         if is_known && unsent.len() < MOST_UNSENT {
@@ -38,11 +35,12 @@ impl Interim {
         }
     }
 
-    /// Serves no other request on the connection: what follows the running one may not be what it seems.
-    pub fn close_connection(&self) {
+    fn close_connection(&self) {
         self.closing.set(true);
     }
+}
 
+impl Interim {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.get()
     }

@@ -200,10 +200,10 @@ impl Node {
         if self.literals.get(segment).is_some_and(|node| node.visit(left, captures, visit)) {
             return true;
         }
-        if let (Some(node), false) = (&self.parameter, segment.is_empty()) {
-            if captures.with(segment, |captures| node.visit(left, captures, visit)) {
-                return true;
-            }
+        if let (Some(node), false) = (&self.parameter, segment.is_empty())
+            && captures.with(segment, |captures| node.visit(left, captures, visit))
+        {
+            return true;
         }
         !self.rest.is_empty() && captures.with(path, |_| visit(&self.rest))
     }

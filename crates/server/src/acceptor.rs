@@ -12,6 +12,7 @@ use crate::sockets::{Arrival, Listeners, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
+use regent_exchange::{Connection, Informational};
 use regent_handlers::Sites;
 use regent_http::{Drain, Interim, Settings, Socket, Sockets, Transport};
 use regent_wire::clock;
@@ -246,7 +247,8 @@ impl Front {
         let transport = if remote.is_some() { Transport::Tcp } else { Transport::Unix };
         let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
         let interim = Rc::new(Interim::default());
-        let ends = Rc::new(Ends::new(remote, local, &interim));
+        let ends = Rc::new(Ends::new(Connection { remote, local, tls: None }));
+        let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
         let service = Rc::clone(&self.services[arrival.listener]);
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
@@ -256,7 +258,7 @@ impl Front {
         spawn_local(Box::pin(async move {
             let answer = |request, head_time| {
                 front.vigil.event();
-                service.answer(request, head_time, &ends)
+                service.answer(request, head_time, &ends, Rc::clone(&client))
             };
             let Front { settings, drain, .. } = &*front;
             let served = regent_http::serve(socket, farewell, settings, drain, interim, answer);

@@ -1,6 +1,5 @@
 //! A request's way through an engine: its body in, its answer out.
 
-use crate::answer::{Answer, Script, Streamed, plain};
 use crate::engine_log::{LogPace, Origin};
 use crate::gate::{Aim, Entering, Gate, Passage, Shed};
 use crate::kind::EngineKind;
@@ -9,16 +8,17 @@ use crate::plan;
 use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::service::Ends;
 use crate::spool::Spools;
+use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::upload::{BodyLimits, Patience, Prefix, Upload};
 use crate::variables::Variables;
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
-use hyper::body::Incoming;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
-use regent_handlers::Exchange;
+use regent_exchange::{Informational, RequestBody, ResponseBody};
+use regent_handlers::{Exchange, Failure};
 use regent_wire::{BodyState, Completion, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -52,12 +52,13 @@ pub(crate) struct Gateway {
 pub(crate) struct Arrived<'a> {
     pub exchange: &'a Exchange,
     pub ends: &'a Ends,
+    pub client: &'a Rc<dyn Informational>,
     /// How long its head took to come.
     pub head_time: Duration,
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
-pub(crate) type Answered = (Response<Answer>, Rc<Passage>);
+pub(crate) type Answered = (Result<Response<ResponseBody>, Failure>, Rc<Passage>);
 
 impl Gateway {
     pub fn new(link: Rc<Link>, gate: Rc<Gate>, limits: BodyLimits, spools: Arc<Spools>) -> Self {
@@ -68,12 +69,12 @@ impl Gateway {
         &self.link
     }
 
-    /// Runs the request. Whatever goes wrong becomes an answer. `received` counts the bytes of the body.
+    /// Runs the request. `received` counts the bytes of the body.
     pub async fn run(
         &self,
         arrived: Arrived<'_>,
         target: &impl Target,
-        body: Incoming,
+        body: RequestBody,
         received: &Rc<Cell<u64>>,
     ) -> Answered {
         let path = arrived.exchange.original_uri.path();
@@ -82,30 +83,28 @@ impl Gateway {
         let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
         let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
         let is_chunked = body.size_hint().exact().is_none();
-        let response = match self.answer(&arrived, target, body, received, &passage).await {
-            Ok(response) => response,
-            Err(failure) => {
-                if is_chunked {
-                    arrived.ends.interim.close_connection();
-                }
-                self.failure(&failure, &passage)
+        let result = self.answer(&arrived, target, body, received, &passage).await.map_err(|failure| {
+            if is_chunked {
+                arrived.client.close_connection();
             }
-        };
-        passage.answered(response.status().as_u16());
-        (response, passage)
+            self.failure(&failure, &passage)
+        });
+        let status = result.as_ref().map_or_else(Failure::status, Response::status);
+        passage.answered(status.as_u16());
+        (result, passage)
     }
 
     async fn answer(
         &self,
         arrived: &Arrived<'_>,
         target: &impl Target,
-        body: Incoming,
+        body: RequestBody,
         received: &Rc<Cell<u64>>,
         passage: &Rc<Passage>,
-    ) -> Result<Response<Answer>, Failure> {
-        passage.is_permitted().map_err(Failure::Shed)?;
+    ) -> Result<Response<ResponseBody>, Trouble> {
+        passage.is_permitted().map_err(Trouble::Shed)?;
         is_served(passage)?;
-        let Arrived { exchange, ends, .. } = *arrived;
+        let Arrived { exchange, ends, client, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
             patience: Patience {
@@ -114,12 +113,12 @@ impl Gateway {
             },
             size: exchange.max_body_size.or(self.limits.size),
         };
-        let mut upload = Upload::of(body, limits, received, &ends.interim).map_err(Failure::Upload)?;
+        let mut upload = Upload::of(body, limits, received, client).map_err(Trouble::Upload)?;
         if let Some(upload) = &mut upload {
             // Boxed, as all that few requests need: what every request carries is little and stays in the cache.
             let ring = self.link.request_capacity();
             let read_ahead = Box::pin(upload.read_ahead(delivery.request_buffering, ring, &self.spools));
-            read_ahead.await.map_err(Failure::Upload)?;
+            read_ahead.await.map_err(Trouble::Upload)?;
             passage.complete();
         }
         let (prefix, length) = upload
@@ -133,7 +132,7 @@ impl Gateway {
             Entering::Entered(place) => place,
             Entering::Waiting(turn) => {
                 self.link.note_held_back();
-                turn.await.map_err(Failure::Shed)?
+                turn.await.map_err(Trouble::Shed)?
             }
         };
         is_served(passage)?;
@@ -142,7 +141,7 @@ impl Gateway {
         }
         passage.entered(&place);
         let pool = passage.pool();
-        passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Failure::Shed)?;
+        passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Trouble::Shed)?;
         let submitted = self.link.acquire(length, head)?;
         queue(&submitted, prefix, place, passage)?;
         let mut collected = Collected::default();
@@ -160,9 +159,9 @@ impl Gateway {
         passage: &Rc<Passage>,
         exchange: &Exchange,
         target: &impl Target,
-    ) -> Result<Response<Answer>, Failure> {
+    ) -> Result<Response<ResponseBody>, Trouble> {
         let Collected { head, body, trailers, end } = collected;
-        let head = head.ok_or(Failure::Engine(ReadError::Lost))?;
+        let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
             let origin = Origin::new(exchange, target.subject());
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
@@ -180,13 +179,11 @@ impl Gateway {
         trailers: Option<Box<HeaderMap>>,
         completion: Completion,
         exchange: &Exchange,
-    ) -> Response<Answer> {
+    ) -> Response<ResponseBody> {
         match completion {
             Completion::Complete => head.into_whole(body, trailers, Asked::by(exchange)),
             // A head alone, and then the end of the script: nothing is known to be missing.
-            Completion::Truncated => {
-                head.into_response(Answer::Streamed(Streamed::broken(&self.spools, body)))
-            }
+            Completion::Truncated => head.into_response(Streamed::broken(&self.spools, body)),
         }
     }
 
@@ -198,7 +195,7 @@ impl Gateway {
         write: impl FnOnce(&mut HeadBuilder),
         body: Bytes,
         passage: &Passage,
-    ) -> Result<Response<Answer>, Failure> {
+    ) -> Result<Response<ResponseBody>, Trouble> {
         let mut head = HeadBuilder::new();
         write(&mut head);
         let head =
@@ -207,7 +204,7 @@ impl Gateway {
         let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
         let execution = clock::now().saturating_sub(began);
         passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None });
-        let lost = Failure::Engine(ReadError::Lost);
+        let lost = Trouble::Engine(ReadError::Lost);
         let (Some(head), Some(end)) = (head, end) else { return Err(lost) };
         Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
     }
@@ -221,12 +218,12 @@ impl Gateway {
         arrived: &Arrived<'_>,
         target: &impl Target,
         passage: &Passage,
-    ) -> Result<(), Failure> {
-        let Arrived { exchange, ends, .. } = *arrived;
+    ) -> Result<(), Trouble> {
+        let Arrived { exchange, client, .. } = *arrived;
         let mut pace = LogPace::default();
         poll_fn(|context| {
             if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
-                return Poll::Ready(Err(Failure::Upload(status)));
+                return Poll::Ready(Err(Trouble::Upload(status)));
             }
             if pace.poll_ready(context).is_pending() {
                 return Poll::Pending;
@@ -244,18 +241,18 @@ impl Gateway {
                         }
                     }
                     Ok(Some(Frame::Informational(frame))) => {
-                        response::send_interim(&ends.interim, exchange.version, &frame);
+                        response::send_interim(&**client, exchange.version, &frame);
                     }
                     Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,
                     Ok(None) if passage.is_given_up() && submitted.is_queued() => {
-                        return Poll::Ready(Err(Failure::GivenUp));
+                        return Poll::Ready(Err(Trouble::GivenUp));
                     }
                     Ok(None) => {
                         submitted.wake_on_news(context);
                         return Poll::Pending;
                     }
-                    Err(error) => return Poll::Ready(Err(Failure::Engine(error))),
+                    Err(error) => return Poll::Ready(Err(Trouble::Engine(error))),
                 }
                 if collected.end.is_some() {
                     break;
@@ -266,30 +263,30 @@ impl Gateway {
         .await
     }
 
-    fn failure(&self, failure: &Failure, passage: &Passage) -> Response<Answer> {
-        match failure {
-            Failure::Upload(status) => {
+    fn failure(&self, trouble: &Trouble, passage: &Passage) -> Failure {
+        match trouble {
+            Trouble::Upload(status) => {
                 passage.refused();
-                plain(*status, &[(header::CONNECTION, "close")])
+                Failure::new(*status).with_field(header::CONNECTION, HeaderValue::from_static("close"))
             }
-            Failure::Shed(shed) => {
+            Trouble::Shed(shed) => {
                 passage.shed(shed.reason);
                 self.note_unanswered(&shed.reason);
                 unavailable(shed.retry_after)
             }
-            Failure::GivenUp => {
+            Trouble::GivenUp => {
                 passage.waited_in_vain();
                 self.note_unanswered(&GIVEN_UP);
-                with_reason(unavailable(RETRY_AFTER_RESTART), GIVEN_UP)
+                unavailable(RETRY_AFTER_RESTART).with_reason(GIVEN_UP)
             }
-            Failure::Refused(refused) => {
+            Trouble::Refused(refused) => {
                 self.note_unanswered(refused);
                 refusal(*refused, passage)
             }
-            Failure::Engine(error) => {
+            Trouble::Engine(error) => {
                 passage.lost();
                 self.note_unanswered(error);
-                plain(StatusCode::BAD_GATEWAY, &[])
+                Failure::new(StatusCode::BAD_GATEWAY)
             }
         }
     }
@@ -298,7 +295,7 @@ impl Gateway {
     fn note_unanswered(&self, reason: &dyn Display) {
         let count = self.unanswered.get() + 1;
         self.unanswered.set(count);
-        if count <= 10 || count % 1000 == 0 {
+        if count <= 10 || count.is_multiple_of(1000) {
             match self.link.kind() {
                 EngineKind::Php => tracing::warn!(%reason, count, "a request was not answered by PHP"),
                 EngineKind::Native => {
@@ -324,30 +321,30 @@ fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &Passage)
     Ok(())
 }
 
-fn is_served(passage: &Passage) -> Result<(), Failure> {
-    if passage.is_given_up() { Err(Failure::GivenUp) } else { Ok(()) }
+fn is_served(passage: &Passage) -> Result<(), Trouble> {
+    if passage.is_given_up() { Err(Trouble::GivenUp) } else { Ok(()) }
 }
 
 /// Gives up when the request has not left the queue in time.
 async fn within(
     passage: &Passage,
     submitted: &Submitted,
-    mut first: Pin<&mut impl Future<Output = Result<(), Failure>>>,
-) -> Result<(), Failure> {
+    mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
+) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
-        Poll::Pending if submitted.is_late() => Poll::Ready(Err(Failure::Shed(passage.waited_too_long()))),
+        Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
         polled => polled,
     }));
     let timer = if submitted.is_watched() { passage.patience_by_deadline() } else { passage.patience() };
     let Some((left, shed)) = timer else { return first.await };
     match Box::pin(tokio::time::timeout(left, first.as_mut())).await {
         Ok(result) => result,
-        Err(_) if submitted.is_queued() => Err(Failure::Shed(shed)),
+        Err(_) if submitted.is_queued() => Err(Trouble::Shed(shed)),
         Err(_) => first.await,
     }
 }
 
-fn refusal(refused: Refused, passage: &Passage) -> Response<Answer> {
+fn refusal(refused: Refused, passage: &Passage) -> Failure {
     match refused {
         Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
             passage.shed(Reason::QueueFull);
@@ -355,30 +352,22 @@ fn refusal(refused: Refused, passage: &Passage) -> Response<Answer> {
         }
         Refused::Submit(SubmitError::HeadTooLarge) => {
             passage.refused();
-            plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &[])
+            Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
         }
         Refused::Submit(SubmitError::Corrupt) => {
             passage.lost();
-            plain(StatusCode::BAD_GATEWAY, &[])
+            Failure::new(StatusCode::BAD_GATEWAY)
         }
     }
 }
 
-fn unavailable(retry_after: Duration) -> Response<Answer> {
-    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, &[]);
-    response.headers_mut().insert(header::RETRY_AFTER, retry_after.as_secs().max(1).into());
-    response
-}
-
-fn with_reason(mut response: Response<Answer>, reason: &str) -> Response<Answer> {
-    let status = response.status();
-    let name = status.canonical_reason().unwrap_or_default();
-    *response.body_mut() = Answer::Whole(Some(format!("{} {name}\n{reason}\n", status.as_u16()).into()));
-    response
+fn unavailable(retry_after: Duration) -> Failure {
+    let seconds = retry_after.as_secs().max(1);
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE).with_field(header::RETRY_AFTER, seconds)
 }
 
 /// Why there is no answer of an engine's.
-enum Failure {
+enum Trouble {
     Upload(StatusCode),
     Shed(Shed),
     GivenUp,
@@ -386,7 +375,7 @@ enum Failure {
     Engine(ReadError),
 }
 
-impl From<Refused> for Failure {
+impl From<Refused> for Trouble {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
     }

@@ -7,7 +7,6 @@
 
 mod acceptor;
 mod admin;
-mod answer;
 mod control;
 mod engine_log;
 mod gate;
@@ -30,6 +29,7 @@ mod service;
 mod sockets;
 mod spool;
 mod stack;
+mod streamed;
 mod supervisor;
 mod target;
 mod upload;

@@ -1,10 +1,10 @@
 //! An answer that is noted in the access log when it has ended, in whatever way.
 
-use crate::answer::Answer;
 use crate::gate::Passage;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use regent_exchange::ResponseBody;
 use regent_handlers::{AccessRecord, Exchange, Sites};
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// An answer's body, with what the access log will say of it.
 pub(crate) struct Logged {
-    body: Answer,
+    body: ResponseBody,
     entry: Option<Box<Entry>>,
     /// Of a request to PHP; it ends with the answer.
     passage: Option<Rc<Passage>>,
@@ -34,13 +34,13 @@ struct Entry {
 
 impl Logged {
     /// An answer that no log is kept of.
-    pub fn nowhere(response: Response<Answer>) -> Response<Self> {
+    pub fn nowhere(response: Response<ResponseBody>) -> Response<Self> {
         response.map(|body| Self { body, entry: None, passage: None })
     }
 
     /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
     pub fn new(
-        response: Response<Answer>,
+        response: Response<ResponseBody>,
         sites: &Arc<Sites>,
         exchange: Box<Exchange>,
         received: Option<Rc<Cell<u64>>>,

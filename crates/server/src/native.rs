@@ -9,8 +9,8 @@ use crate::response::Collected;
 use crate::target::{Subject, Target};
 use crate::variables::keys;
 use bytes::Bytes;
-use hyper::body::Incoming;
 use inlined::{CallHere, InlinedCaller};
+use regent_exchange::RequestBody;
 use regent_handlers::{Delivery, Exchange, NativeTarget};
 use regent_wire::{Head, HeadBuilder};
 use std::cell::{Cell, RefCell};
@@ -54,7 +54,7 @@ impl NativeGateway {
         &self,
         arrived: Arrived<'_>,
         target: &NativeTarget,
-        body: Incoming,
+        body: RequestBody,
         received: &Rc<Cell<u64>>,
     ) -> Answered {
         let service = &self.services[usize::from(target.service.0)];

@@ -1,13 +1,13 @@
 //! What an engine answers, made fit for HTTP.
 
-use crate::answer::{Answer, Script, Streamed, TrailerSlot};
 use crate::length::DeclaredLength;
 use crate::spool::Spools;
+use crate::streamed::{Script, Streamed, TrailerSlot, trailed, whole};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use hyper::ext::ReasonPhrase;
+use regent_exchange::{Informational, ResponseBody};
 use regent_handlers::Exchange;
-use regent_http::Interim;
 use regent_wire::{End, ResponseHead};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -111,20 +111,20 @@ impl ResponseHeader {
         body: VecDeque<Bytes>,
         trailers: Option<Box<HeaderMap>>,
         asked: Asked<'_>,
-    ) -> Response<Answer> {
+    ) -> Response<ResponseBody> {
         if self.is_bodiless() {
-            return self.into_response(Answer::whole(VecDeque::new()));
+            return self.into_response(whole(VecDeque::new()));
         }
         if body.is_empty() && asked.method == Method::HEAD {
             // PHP writes no body then, and a GET may have one (RFC 9110 §9.3.2).
             self.declare(self.declared.bytes());
         }
         match trailers.filter(|trailers| !trailers.is_empty() && accepts_trailers(asked.headers)) {
-            None => self.into_response(Answer::whole(body)),
+            None => self.into_response(whole(body)),
             Some(trailers) => {
                 self.announced = names(&trailers);
                 self.announce_trailers(asked.headers);
-                self.into_response(Answer::trailed(body, *trailers))
+                self.into_response(trailed(body, *trailers))
             }
         }
     }
@@ -138,7 +138,7 @@ impl ResponseHeader {
         trailers: Option<Box<HeaderMap>>,
         mut script: Script,
         asked: Asked<'_>,
-    ) -> Response<Answer> {
+    ) -> Response<ResponseBody> {
         let length = if self.is_bodiless() {
             Some(0)
         } else if self.announce_trailers(asked.headers) {
@@ -150,7 +150,7 @@ impl ResponseHeader {
         self.declare(length);
         // The answer to HEAD is whole with its head. One of no known length may come from a script that never ends.
         let owed = length.map(|bytes| if asked.method == Method::HEAD { 0 } else { bytes });
-        self.into_response(Answer::Streamed(Streamed::start(spools, body, script, owed)))
+        self.into_response(Streamed::start(spools, body, script, owed))
     }
 
     /// Says which trailers will follow, if the engine has announced any and the client takes them. Returns whether it does.
@@ -200,14 +200,14 @@ pub(crate) fn trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -
 }
 
 /// Sends what is valid HTTP of an interim answer (1xx) to a client of this version, before the answer that is being made.
-pub(crate) fn send_interim(interim: &Interim, version: Version, head: &ResponseHead) {
+pub(crate) fn send_interim(client: &dyn Informational, version: Version, head: &ResponseHead) {
     let Ok(status) = StatusCode::from_u16(head.status) else { return };
     let mut fields = HeaderMap::new();
     let valid = head.fields().filter_map(|(name, value)| valid(name, value));
     for (name, value) in valid.filter(|(name, _)| !HOP_BY_HOP.contains(name)) {
         fields.append(name, value);
     }
-    interim.send(version, status, &fields);
+    client.send(version, status, &fields);
 }
 
 fn valid(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
@@ -269,21 +269,26 @@ mod tests {
         }
     }
 
-    fn whole(status: u16, fields: &[(&str, &str)], body: &'static str, method: Method) -> Response<Answer> {
+    fn response(
+        status: u16,
+        fields: &[(&str, &str)],
+        body: &'static str,
+        method: Method,
+    ) -> Response<ResponseBody> {
         let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let body = if body.is_empty() { VecDeque::new() } else { VecDeque::from([Bytes::from(body)]) };
         let asked = Asked { method: &method, headers: &HeaderMap::new() };
         ResponseHeader::new(status, b"", 1, fields).into_whole(body, None, asked)
     }
 
-    fn length(response: &Response<Answer>) -> Option<&str> {
+    fn length(response: &Response<ResponseBody>) -> Option<&str> {
         response.headers().get(header::CONTENT_LENGTH).map(|value| value.to_str().unwrap())
     }
 
     #[test]
     fn a_whole_answer_has_its_true_length() {
         for declared in ["2", "400", "4", "abc", "-1", "3,3", "+5"] {
-            let response = whole(200, &[("Content-Length", declared)], "body", Method::GET);
+            let response = response(200, &[("Content-Length", declared)], "body", Method::GET);
             assert_eq!(length(&response), None, "hyper says it");
             assert_eq!(response.body().size_hint().exact(), Some(4));
         }
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn the_answer_to_head_has_the_length_that_a_script_knows() {
         let to_head = |fields: &[(&str, &str)]| {
-            let response = whole(200, fields, "", Method::HEAD);
+            let response = response(200, fields, "", Method::HEAD);
             length(&response).map(str::to_owned)
         };
         assert_eq!(to_head(&[("Content-Length", "0010")]), Some("10".into()));
@@ -305,7 +310,7 @@ mod tests {
     fn a_status_without_content_has_none() {
         for status in [204, 205, 304] {
             for method in [Method::GET, Method::HEAD] {
-                let response = whole(status, &[("Content-Length", "4")], "body", method);
+                let response = response(status, &[("Content-Length", "4")], "body", method);
                 assert!(response.body().is_end_stream() && length(&response).is_none(), "{status}");
             }
         }

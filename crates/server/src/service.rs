@@ -1,18 +1,15 @@
 //! One request, from its head to its answer.
 
-use crate::answer::{Answer, OwnAnswer, plain};
-use crate::gateway::{Answered, Arrived, Gateway};
+use crate::gateway::{Arrived, Gateway};
 use crate::head_check::check;
 use crate::logged::Logged;
 use crate::native::NativeGateway;
 use crate::variables::Peer;
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body::Body;
-use hyper::body::Incoming;
-use regent_handlers::{Action, Exchange, Sites};
-use regent_http::Interim;
+use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
+use regent_handlers::{Action, Exchange, Failure, Sites, Target};
 use std::cell::{Cell, OnceCell};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,11 +26,9 @@ pub(crate) struct Service {
     pub native: Option<Rc<NativeGateway>>,
 }
 
-/// The two ends of a connection.
+/// A connection, and what engines are told of it.
 pub(crate) struct Ends {
-    pub remote: Option<SocketAddr>,
-    pub local: Option<SocketAddr>,
-    pub interim: Rc<Interim>,
+    pub connection: Connection,
     peer: OnceCell<Peer>,
 }
 
@@ -45,13 +40,13 @@ pub(crate) enum Answering {
 }
 
 impl Ends {
-    pub fn new(remote: Option<SocketAddr>, local: Option<SocketAddr>, interim: &Rc<Interim>) -> Self {
-        Self { remote, local, interim: Rc::clone(interim), peer: OnceCell::new() }
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, peer: OnceCell::new() }
     }
 
     /// What engines are told of the connection.
     pub fn peer(&self) -> &Peer {
-        self.peer.get_or_init(|| Peer::new(self.remote, self.local))
+        self.peer.get_or_init(|| Peer::new(&self.connection))
     }
 }
 
@@ -59,89 +54,97 @@ impl Service {
     /// `head_time`: how long the request's head took to come.
     pub fn answer(
         self: &Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         head_time: Duration,
         ends: &Rc<Ends>,
+        client: Rc<dyn Informational>,
     ) -> Answering {
         // A look at the clock only if somebody wants to know.
         let started = self.sites.keep_access_logs().then(Instant::now);
         if let Err(status) = check(&request, self.max_header_size) {
-            return Answering::ready(Logged::nowhere(plain(status, &[(header::CONNECTION, "close")])));
+            let refused =
+                Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
+            return Answering::ready(Logged::nowhere(refused.plain_page()));
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
-        let mut exchange = Box::new(Exchange::new(head, ends.remote, ends.local));
+        let mut exchange = Box::new(Exchange::new(head, ends.connection.clone()));
         match self.sites.route(&mut exchange) {
             Action::Respond(response) => {
                 // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
                 if body.size_hint().exact().is_none() {
-                    ends.interim.close_connection();
+                    client.close_connection();
                 }
-                Answering::ready(self.finish(response.map(Answer::Static), exchange, started, None))
+                Answering::ready(self.finish(response, exchange, started, None))
             }
-            Action::Php(target) => {
+            Action::Forward(target) => {
                 let (service, ends) = (Rc::clone(self), Rc::clone(ends));
                 Answering::Later(Box::pin(async move {
-                    let received = Rc::new(Cell::new(0));
-                    let arrived = Arrived { exchange: &exchange, ends: &ends, head_time };
-                    let answered = service.php.run(arrived, &target, body, &received).await;
-                    service.finish_measured(answered, exchange, started, received)
-                }))
-            }
-            Action::Native(target) => {
-                let (service, ends) = (Rc::clone(self), Rc::clone(ends));
-                Answering::Later(Box::pin(async move {
-                    let received = Rc::new(Cell::new(0));
-                    let arrived = Arrived { exchange: &exchange, ends: &ends, head_time };
-                    let native =
-                        service.native.as_ref().expect("invariant: routes lead to services that are");
-                    let answered = native.run(arrived, &target, body, &received).await;
-                    service.finish_measured(answered, exchange, started, received)
+                    let request = Forwarded { exchange, body, head_time, started };
+                    service.forward(request, target, &ends, &client).await
                 }))
             }
         }
     }
 
-    fn finish_measured(
+    /// Hands a request on, and once more for the page of an error, if an engine makes that.
+    async fn forward(
         &self,
-        (response, passage): Answered,
-        mut exchange: Box<Exchange>,
-        started: Option<Instant>,
-        received: Rc<Cell<u64>>,
+        request: Forwarded,
+        mut target: Target,
+        ends: &Ends,
+        client: &Rc<dyn Informational>,
     ) -> Response<Logged> {
-        let response = self.with_error_page(response, &mut exchange);
-        self.finish(response, exchange, started, Some(received)).map(|body| body.measured(passage))
+        let Forwarded { mut exchange, mut body, head_time, started } = request;
+        let received = Rc::new(Cell::new(0));
+        loop {
+            let arrived = Arrived { exchange: &exchange, ends, client, head_time };
+            let (result, passage) = match &target {
+                Target::Php(php) => self.php.run(arrived, php, body, &received).await,
+                Target::Native(native) => self.native().run(arrived, native, body, &received).await,
+            };
+            let response = match result {
+                Ok(response) => response,
+                Err(failure) => match self.sites.resume(&mut exchange, failure) {
+                    Action::Respond(response) => response,
+                    Action::Forward(page) => {
+                        // Whoever makes the page reads no body: there may be none left.
+                        (target, body) = (page, RequestBody::empty());
+                        continue;
+                    }
+                },
+            };
+            let response = self.finish(response, exchange, started, Some(received));
+            return response.map(|body| body.measured(passage));
+        }
     }
 
-    /// Where an engine could not answer, what `handle_errors` has for that takes the place of the server's own words.
-    fn with_error_page(&self, mut response: Response<Answer>, exchange: &mut Exchange) -> Response<Answer> {
-        if response.extensions_mut().remove::<OwnAnswer>().is_none() {
-            return response;
-        }
-        let mut fields = response.headers().clone();
-        fields.remove(header::CONTENT_TYPE);
-        match self.sites.error_page(exchange, response.status(), fields) {
-            Some(page) => page.map(Answer::Static),
-            None => response,
-        }
+    fn native(&self) -> &NativeGateway {
+        self.native.as_ref().expect("invariant: routes lead to services that are")
     }
 
     /// `received`: bytes of the request's body; `None` if it was not read.
     fn finish(
         &self,
-        mut response: Response<Answer>,
-        mut exchange: Box<Exchange>,
+        response: Response<ResponseBody>,
+        exchange: Box<Exchange>,
         started: Option<Instant>,
         received: Option<Rc<Cell<u64>>>,
     ) -> Response<Logged> {
-        let mut status = response.status();
-        exchange.finish(&mut status, response.headers_mut());
-        *response.status_mut() = status;
+        let response = exchange.finish(response);
         match started {
             Some(started) => Logged::new(response, &self.sites, exchange, received, started),
             None => Logged::nowhere(response),
         }
     }
+}
+
+/// A request that is handed on.
+struct Forwarded {
+    exchange: Box<Exchange>,
+    body: RequestBody,
+    head_time: Duration,
+    started: Option<Instant>,
 }
 
 impl Answering {

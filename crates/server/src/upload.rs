@@ -11,10 +11,9 @@ use block::Block;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
-use hyper::body::Incoming;
 use pace::Pace;
 use regent_config::RequestBuffering;
-use regent_http::Interim;
+use regent_exchange::{Informational, RequestBody};
 use regent_wire::BodyState;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -54,10 +53,10 @@ impl Prefix {
 
 /// A body that is being read.
 pub(crate) struct Upload {
-    body: Incoming,
+    body: RequestBody,
     limits: BodyLimits,
     received: Rc<Cell<u64>>,
-    connection: Rc<Interim>,
+    client: Rc<dyn Informational>,
     /// Bytes of the body, if the client has said so.
     announced: Option<u64>,
     prefix: Prefix,
@@ -105,10 +104,10 @@ impl Upload {
     /// `None`: there is no body. `received` counts the bytes. An error is the status to answer with; the request then
     /// never reaches an engine.
     pub fn of(
-        body: Incoming,
+        body: RequestBody,
         limits: BodyLimits,
         received: &Rc<Cell<u64>>,
-        connection: &Rc<Interim>,
+        client: &Rc<dyn Informational>,
     ) -> Result<Option<Box<Self>>, StatusCode> {
         if body.is_end_stream() {
             return Ok(None);
@@ -122,7 +121,7 @@ impl Upload {
             body,
             limits,
             received: Rc::clone(received),
-            connection: Rc::clone(connection),
+            client: Rc::clone(client),
             prefix: Prefix::default(),
             pending: Bytes::new(),
             ahead: Ahead::default(),
@@ -281,7 +280,7 @@ impl Upload {
                     let Ok(bytes) = frame.into_data() else {
                         // Trailers are not for engines. hyper lets them end at an empty line of a bare LF and throws away
                         // what came with that, where another server sees the next request.
-                        self.connection.close_connection();
+                        self.client.close_connection();
                         continue;
                     };
                     self.received.set(self.received.get() + bytes.len() as u64);

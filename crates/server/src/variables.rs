@@ -2,6 +2,7 @@
 
 use crate::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use regent_exchange::Connection;
 use regent_handlers::Exchange;
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
 use regent_wire::{HeadBlock, HeadBuilder};
@@ -20,10 +21,10 @@ keys! {
     REQUEST_METHOD REQUEST_URI QUERY_STRING CONTENT_TYPE CONTENT_LENGTH SCRIPT_FILENAME SCRIPT_NAME DOCUMENT_ROOT
     DOCUMENT_URI PATH_INFO PATH_TRANSLATED PHP_SELF SERVER_PROTOCOL SERVER_SOFTWARE SERVER_NAME SERVER_PORT
     SERVER_ADDR GATEWAY_INTERFACE REQUEST_SCHEME REMOTE_ADDR REMOTE_HOST REMOTE_PORT REMOTE_IDENT
-    AUTH_TYPE SSL_PROTOCOL SSL_CIPHER
+    AUTH_TYPE HTTPS SSL_PROTOCOL SSL_CIPHER
 }
 
-/// Of these the server knows nothing, and FrankenPHP has them empty; a site's `env` may know better, behind a proxy that
+/// Of these the server knows nothing but what its own TLS is, and FrankenPHP has them empty then; a site's `env` may know better, behind a proxy that
 /// ends TLS or asks for passwords. REMOTE_USER is left to `env` altogether: a script that finds it takes the name for
 /// one that was proved (RFC 3875 §4.1.11), so it is not what any client puts into `Authorization`.
 const LEFT_TO_SITES: [(&str, u16); 3] =
@@ -44,14 +45,15 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub fn new(remote: Option<SocketAddr>, local: Option<SocketAddr>) -> Self {
+    pub fn new(connection: &Connection) -> Self {
+        let Connection { remote, local, ref tls } = *connection;
         let address = |socket: Option<SocketAddr>| socket.map(|s| address_text(s.ip())).unwrap_or_default();
         let port = |socket: Option<SocketAddr>| socket.map(|s| decimal(s.port())).unwrap_or_default();
         let (remote_address, local_address) = (address(remote), address(local));
         let remote_port = port(remote);
         let mut block = HeadBuilder::new();
         for (key, value) in [
-            (keys::REQUEST_SCHEME, "http"),
+            (keys::REQUEST_SCHEME, connection.scheme()),
             (keys::GATEWAY_INTERFACE, "CGI/1.1"),
             (keys::SERVER_SOFTWARE, SOFTWARE),
             (keys::SERVER_ADDR, &local_address),
@@ -62,7 +64,16 @@ impl Peer {
         ] {
             block.known(key, value.as_bytes());
         }
-        LEFT_TO_SITES.iter().for_each(|(_, key)| block.known(*key, b""));
+        let (protocol, cipher) = tls.as_ref().map_or(("", ""), |tls| (tls.protocol, tls.cipher));
+        if tls.is_some() {
+            // Without TLS it is not there: `isset` alone must not make a site take itself for encrypted.
+            block.known(keys::HTTPS, b"on");
+        }
+        for (key, value) in
+            [(keys::AUTH_TYPE, ""), (keys::SSL_PROTOCOL, protocol), (keys::SSL_CIPHER, cipher)]
+        {
+            block.known(key, value.as_bytes());
+        }
         Self { block: block.into_block(), local_address, local_port: port(local) }
     }
 }

@@ -165,7 +165,7 @@ impl EngineThread {
         let thread = self.control();
         thread.token.store(token.to_bits(), Ordering::Relaxed);
         let earlier = thread.requests.fetch_add(1, Ordering::Relaxed);
-        self.cpu_before = (earlier % CPU_SAMPLE == 0).then(clock::cpu_time_of_this_thread);
+        self.cpu_before = earlier.is_multiple_of(CPU_SAMPLE).then(clock::cpu_time_of_this_thread);
         self.started = clock::now();
         self.change_state(ThreadState::Busy, self.started);
         // The server built it; if it does not parse, an empty head leads to a plain error answer.

@@ -155,10 +155,10 @@ impl<G> Port<G> {
         let region = backend.region();
         for thread in 0..region.geometry().threads as usize {
             let view = region.thread_view(thread);
-            if view.state == ThreadState::Busy {
-                if let Some(guard) = self.guard_of(view.token) {
-                    visit(guard, view.since);
-                }
+            if view.state == ThreadState::Busy
+                && let Some(guard) = self.guard_of(view.token)
+            {
+                visit(guard, view.since);
             }
         }
     }
@@ -392,10 +392,10 @@ impl<G> Port<G> {
             return;
         }
         let reader = self.response_reader(index, record);
-        if let Ok(available) = reader.available() {
-            if available > 0 {
-                pipe::advance(control, &reader, available);
-            }
+        if let Ok(available) = reader.available()
+            && available > 0
+        {
+            pipe::advance(control, &reader, available);
         }
     }
 

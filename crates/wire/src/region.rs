@@ -300,13 +300,15 @@ impl Region {
     }
 
     fn part<T>(&self, offset: usize) -> &T {
-        debug_assert!(offset + size_of::<T>() <= self.layout.total && offset % align_of::<T>() == 0);
+        debug_assert!(offset + size_of::<T>() <= self.layout.total && offset.is_multiple_of(align_of::<T>()));
         // SAFETY: law 8: the layout puts a `T` of atomics here, aligned; any bytes are a valid value of it.
         unsafe { self.at(offset).cast().as_ref() }
     }
 
     fn parts<T>(&self, offset: usize, count: usize) -> &[T] {
-        debug_assert!(offset + count * size_of::<T>() <= self.layout.total && offset % align_of::<T>() == 0);
+        debug_assert!(
+            offset + count * size_of::<T>() <= self.layout.total && offset.is_multiple_of(align_of::<T>())
+        );
         // SAFETY: as in `part`.
         unsafe { NonNull::slice_from_raw_parts(self.at(offset).cast(), count).as_ref() }
     }

@@ -4,7 +4,8 @@
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use regent_config::*;
-use regent_handlers::{Action, Exchange, NativeTarget, PhpTarget, Sites};
+use regent_exchange::{Connection, ResponseBody};
+use regent_handlers::{Action, Exchange, NativeTarget, PhpTarget, Sites, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -107,7 +108,7 @@ pub fn exchange(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
         request = request.header(*name, *value);
     }
     let remote = Some("192.0.2.7:5000".parse().unwrap());
-    Exchange::new(request.body(()).unwrap().into_parts().0, remote, None)
+    Exchange::new(request.body(()).unwrap().into_parts().0, Connection { remote, ..Connection::default() })
 }
 
 pub fn get(sites: &Sites, uri: &str) -> Answer {
@@ -118,16 +119,15 @@ pub fn get(sites: &Sites, uri: &str) -> Answer {
 pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) -> Answer {
     let mut exchange = exchange(method, uri, headers);
     match sites.route(&mut exchange) {
-        Action::Php(target) => panic!("{method} {uri} went to PHP: {target:?}"),
-        Action::Native(target) => panic!("{method} {uri} went to a module: {target:?}"),
+        Action::Forward(target) => panic!("{method} {uri} was handed on: {target:?}"),
         Action::Respond(response) => finish(exchange, response),
     }
 }
 
 pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
     match sites.route(&mut exchange("GET", uri, &[])) {
-        Action::Php(target) => target,
-        Action::Native(target) => panic!("GET {uri} went to a module: {target:?}"),
+        Action::Forward(Target::Php(target)) => target,
+        Action::Forward(Target::Native(target)) => panic!("GET {uri} went to a module: {target:?}"),
         Action::Respond(response) => panic!("GET {uri} was answered with {}", response.status()),
     }
 }
@@ -135,13 +135,14 @@ pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
 /// Where a request goes among the native modules, and the path that the module sees.
 pub fn native(sites: &Sites, uri: &str) -> (NativeTarget, String) {
     let mut exchange = exchange("GET", uri, &[]);
-    let Action::Native(target) = sites.route(&mut exchange) else { panic!("GET {uri} went to no module") };
+    let Action::Forward(Target::Native(target)) = sites.route(&mut exchange) else {
+        panic!("GET {uri} went to no module")
+    };
     (target, String::from_utf8(exchange.path().to_vec()).unwrap())
 }
 
-pub fn finish(mut exchange: Exchange, response: Response<regent_handlers::Body>) -> Answer {
-    let (mut parts, body) = response.into_parts();
-    exchange.finish(&mut parts.status, &mut parts.headers);
+pub fn finish(exchange: Exchange, response: Response<ResponseBody>) -> Answer {
+    let (parts, body) = exchange.finish(response).into_parts();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let body = runtime.block_on(body.collect()).unwrap().to_bytes().to_vec();
     if exchange.original_method() == Method::HEAD {

@@ -26,7 +26,7 @@ impl LogPace {
     /// A line was logged.
     pub fn count(&mut self) {
         self.lines = self.lines.saturating_add(1);
-        if self.lines % BATCH == 0 {
+        if self.lines.is_multiple_of(BATCH) {
             let pause = if self.lines < FREE { SHORT_PAUSE } else { LONG_PAUSE };
             self.pause = Some(Box::pin(tokio::time::sleep(pause)));
         }

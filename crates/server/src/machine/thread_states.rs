@@ -29,7 +29,7 @@ impl ThreadStates {
     /// ids. A thread that is gone, or that process `pid` never had, does not.
     pub fn runnable(&mut self, pid: u32, threads: &[u32]) -> Vec<bool> {
         self.calls = self.calls.wrapping_add(1);
-        if self.calls % FORGOTTEN == 0 {
+        if self.calls.is_multiple_of(FORGOTTEN) {
             let now = self.calls;
             self.files.retain(|_, kept| now.wrapping_sub(kept.used) < FORGOTTEN);
         }

@@ -35,10 +35,10 @@ impl Renewal {
         for thread in &self.io_threads {
             let (done, old) = oneshot::channel();
             // A thread that has ended calls nothing.
-            if thread.send(Command::Inline(Arc::clone(&next), done)).is_ok() {
-                if let Ok(old) = old.await {
-                    drop_elsewhere(old);
-                }
+            if thread.send(Command::Inline(Arc::clone(&next), done)).is_ok()
+                && let Ok(old) = old.await
+            {
+                drop_elsewhere(old);
             }
         }
     }

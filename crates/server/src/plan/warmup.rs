@@ -4,6 +4,7 @@
 use crate::variables::{Peer, Variables};
 use http::{Request, header};
 use regent_config::Worker;
+use regent_exchange::Connection;
 use regent_handlers::{Exchange, PhpTarget};
 use regent_wire::{Head, HeadBuilder};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,10 +22,11 @@ pub(super) fn requests(worker: &Worker) -> Vec<Vec<(String, String)>> {
 fn variables(path: &str, target: &PhpTarget) -> Vec<(String, String)> {
     let request = Request::get(path).header(header::HOST, HOST).body(());
     let (parts, ()) = request.expect("invariant: the configuration has paths of requests only").into_parts();
-    let [client, site] = [0, 80].map(|port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+    let [remote, local] = [0, 80].map(|port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
     let mut head = HeadBuilder::new();
-    let exchange = Exchange::new(parts, client, site);
-    Variables::new().write(&mut head, &exchange, target, &Peer::new(client, site), Some(0));
+    let connection = Connection { remote, local, tls: None };
+    let exchange = Exchange::new(parts, connection.clone());
+    Variables::new().write(&mut head, &exchange, target, &Peer::new(&connection), Some(0));
     head.named(MARK.0, MARK.1);
     let head = Head::parse(head.build(Some(0))).expect("invariant: it was built just now");
     head.map(|variable| (text(variable.full_name()), text(variable.value))).collect()

@@ -73,7 +73,7 @@ impl Spools {
     /// not become a flood of log lines: the first ones and every thousandth are logged.
     pub fn note_failure(&self, error: &io::Error) {
         let count = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        if count <= 10 || count % 1000 == 0 {
+        if count <= 10 || count.is_multiple_of(1000) {
             tracing::error!(
                 directory = %self.directory.display(), %error, count,
                 "a request was given up because its spool file failed; make room in the directory, see that the server \

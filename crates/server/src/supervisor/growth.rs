@@ -342,11 +342,11 @@ impl PoolGrowth {
 
     /// Of the last threads that were ordered: the first of them that is ready tells.
     fn measure_boot(&mut self, look: &Look) {
-        if let (Some(ordered), Some((youngest, ready))) = (self.measured, look.youngest) {
-            if youngest >= ordered {
-                self.boot_time = ready.saturating_sub(ordered);
-                self.measured = None;
-            }
+        if let (Some(ordered), Some((youngest, ready))) = (self.measured, look.youngest)
+            && youngest >= ordered
+        {
+            self.boot_time = ready.saturating_sub(ordered);
+            self.measured = None;
         }
     }
 }

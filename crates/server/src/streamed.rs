@@ -1,4 +1,4 @@
-//! The body of an answer: a file or a text, a whole answer of an engine, or one that is still being written.
+//! The bodies that engines make: whole ones, and those that are still being written.
 
 use crate::engine_log::{LogPace, Origin};
 use crate::gate::Passage;
@@ -7,8 +7,9 @@ use crate::response::trailers;
 use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use http_body::{Body, Frame, SizeHint};
+use http::HeaderMap;
+use http_body::{Body, Frame};
+use regent_exchange::ResponseBody;
 use regent_wire::{self as wire, Completion};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,16 +23,8 @@ use std::task::{Context, Poll, ready};
 /// Bytes: a quarter of a response ring.
 const SMALL_PART: usize = 16 * 1024;
 
-/// The body of an answer.
-pub(crate) enum Answer {
-    Static(regent_handlers::Body),
-    Whole(Option<Bytes>),
-    Trailed(Box<Trailed>),
-    Streamed(Streamed),
-}
-
 /// A whole answer with fields behind its body; what was sent of it is gone.
-pub(crate) struct Trailed {
+struct Trailed {
     body: Option<Bytes>,
     trailers: Option<HeaderMap>,
 }
@@ -63,16 +56,14 @@ pub(crate) struct Script {
     pub trailers: Option<TrailerSlot>,
 }
 
-impl Answer {
-    /// A whole answer.
-    pub fn whole(chunks: VecDeque<Bytes>) -> Self {
-        Self::Whole(joined(chunks))
-    }
+/// A whole response.
+pub(crate) fn whole(chunks: VecDeque<Bytes>) -> ResponseBody {
+    joined(chunks).map_or_else(ResponseBody::empty, ResponseBody::full)
+}
 
-    /// A whole answer, and the fields behind its body.
-    pub fn trailed(chunks: VecDeque<Bytes>, trailers: HeaderMap) -> Self {
-        Self::Trailed(Box::new(Trailed { body: joined(chunks), trailers: Some(trailers) }))
-    }
+/// A whole response, and the fields behind its body.
+pub(crate) fn trailed(chunks: VecDeque<Bytes>, trailers: HeaderMap) -> ResponseBody {
+    ResponseBody::stream(Trailed { body: joined(chunks), trailers: Some(trailers) })
 }
 
 fn joined(mut chunks: VecDeque<Bytes>) -> Option<Bytes> {
@@ -84,55 +75,22 @@ fn joined(mut chunks: VecDeque<Bytes>) -> Option<Bytes> {
     Some(all.freeze())
 }
 
-/// Marks an answer of the server's own, so that a site's error page may take its place.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnAnswer;
-
-/// An answer of the server's own: the status, and its name as the body.
-pub(crate) fn plain(status: StatusCode, fields: &[(HeaderName, &'static str)]) -> Response<Answer> {
-    let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or_default());
-    let mut response = Response::new(Answer::Whole(Some(text.into())));
-    *response.status_mut() = status;
-    response.extensions_mut().insert(OwnAnswer);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    for (name, value) in fields {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-impl Body for Answer {
+/// Of a known size no trailers could be sent: neither body says one.
+impl Body for Trailed {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        match self.get_mut() {
-            Self::Static(body) => Pin::new(body).poll_frame(context),
-            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Trailed(trailed) => Poll::Ready(trailed.next_frame().map(Ok)),
-            Self::Streamed(streamed) => streamed.poll_frame(context),
-        }
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Poll::Ready(self.next_frame().map(Ok))
     }
+}
 
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Static(body) => body.is_end_stream(),
-            Self::Whole(bytes) => bytes.is_none(),
-            Self::Trailed(_) | Self::Streamed(_) => false,
-        }
-    }
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = io::Error;
 
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Static(body) => body.size_hint(),
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            // Of a known size no trailers could be sent.
-            Self::Trailed(_) | Self::Streamed(_) => SizeHint::default(),
-        }
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.get_mut().poll_next(context)
     }
 }
 
@@ -146,21 +104,26 @@ impl Trailed {
 impl Streamed {
     /// Goes on reading the answer of a script, and writing the rest of the request body to it. `begun` is what has been
     /// read of the answer, `owed` the bytes that the client has been promised, if it knows their number.
-    pub fn start(spools: &Arc<Spools>, begun: VecDeque<Bytes>, script: Script, owed: Option<u64>) -> Self {
+    pub fn start(
+        spools: &Arc<Spools>,
+        begun: VecDeque<Bytes>,
+        script: Script,
+        owed: Option<u64>,
+    ) -> ResponseBody {
         let (writer, reader) = spool(spools, begun);
         let trailers = script.trailers.clone();
         let pump = tokio::task::spawn_local(pump(writer, script));
-        Self { reader, pump: Some(pump), owed, trailers, error: None }
+        ResponseBody::stream(Self { reader, pump: Some(pump), owed, trailers, error: None })
     }
 
     /// An answer that broke off: the client gets what there is, and no proper end.
-    pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> Self {
+    pub fn broken(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> ResponseBody {
         let (writer, reader) = spool(spools, chunks);
         writer.end(Err(broken()));
-        Self { reader, pump: None, owed: None, trailers: None, error: None }
+        ResponseBody::stream(Self { reader, pump: None, owed: None, trailers: None, error: None })
     }
 
-    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(error) = self.error.take() {
             return Poll::Ready(Some(Err(error)));
         }

@@ -1,10 +1,10 @@
-//! Bodies of answers: nothing, bytes in memory, or pieces of a file.
+//! The body of a response: nothing, bytes in memory, pieces of a file, or a stream of whoever makes it.
 //!
 //! A file is read while it is sent, without ever blocking the I/O thread: what is in the page cache is read at once
 //! (`preadv2` with `RWF_NOWAIT`), the rest by the runtime's blocking threads.
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body, Frame, SizeHint};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, ReadWriteFlags};
 use std::collections::VecDeque;
@@ -19,17 +19,15 @@ use tokio::task::JoinHandle;
 /// Bytes read at once: small enough for the allocator's heap, large enough to amortize the calls.
 const CHUNK: u64 = 64 * 1024;
 
-/// The body of an answer, of known length.
-#[derive(Debug)]
-pub struct Body(Kind);
+/// The body of a response, whoever made it.
+pub struct ResponseBody(Kind);
 
-#[derive(Debug)]
 enum Kind {
     Full(Bytes),
     File(Box<FileBody>),
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
 }
 
-#[derive(Debug)]
 struct FileBody {
     file: Arc<OwnedFd>,
     segments: VecDeque<Segment>,
@@ -41,40 +39,28 @@ struct FileBody {
 }
 
 /// A piece of a body.
-#[derive(Debug)]
-pub(crate) enum Segment {
+pub enum Segment {
     Bytes(Bytes),
     File { offset: u64, len: u64 },
 }
 
-impl Body {
+impl ResponseBody {
     pub fn empty() -> Self {
         Self(Kind::Full(Bytes::new()))
     }
 
+    /// Bytes in memory.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         Self(Kind::Full(bytes.into()))
     }
 
-    /// Bytes that are still to come.
-    pub fn len(&self) -> u64 {
-        match &self.0 {
-            Kind::Full(bytes) => bytes.len() as u64,
-            Kind::File(file) => file.left,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// A part of a regular file.
-    pub(crate) fn file(file: OwnedFd, offset: u64, len: u64) -> Self {
+    pub fn file(file: OwnedFd, offset: u64, len: u64) -> Self {
         Self::segments(file, [Segment::File { offset, len }].into())
     }
 
     /// Several parts of one file, with bytes around them.
-    pub(crate) fn segments(file: OwnedFd, segments: VecDeque<Segment>) -> Self {
+    pub fn segments(file: OwnedFd, segments: VecDeque<Segment>) -> Self {
         let left = segments.iter().map(Segment::len).sum();
         Self(Kind::File(Box::new(FileBody {
             file: Arc::new(file),
@@ -84,9 +70,34 @@ impl Body {
             nowait: true,
         })))
     }
+
+    /// What is made while it is sent. An error of the stream means that the response is not whole: the client must not
+    /// take it for complete.
+    pub fn stream(body: impl Body<Data = Bytes, Error = io::Error> + 'static) -> Self {
+        Self(Kind::Stream(Box::pin(body)))
+    }
+
+    /// Bytes that are still to come; `None` if that is not known.
+    pub fn len(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Full(bytes) => Some(bytes.len() as u64),
+            Kind::File(file) => Some(file.left),
+            Kind::Stream(body) => body.size_hint().exact(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
 }
 
-impl http_body::Body for Body {
+impl Default for ResponseBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -96,15 +107,23 @@ impl http_body::Body for Body {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Kind::File(file) => file.poll(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
+            Kind::Stream(body) => body.as_mut().poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.is_empty()
+        match &self.0 {
+            Kind::Stream(body) => body.is_end_stream(),
+            Kind::Full(_) | Kind::File(_) => self.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.len())
+        match &self.0 {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::File(file) => SizeHint::with_exact(file.left),
+            Kind::Stream(body) => body.size_hint(),
+        }
     }
 }
 
@@ -191,7 +210,7 @@ impl Segment {
 }
 
 /// The first `len` bytes of a regular file, if all of them are in the page cache.
-pub(crate) fn read_at_once(file: &OwnedFd, len: u64) -> Option<Bytes> {
+pub fn read_at_once(file: &OwnedFd, len: u64) -> Option<Bytes> {
     let bytes = read_cached(file, 0, len).ok()?;
     (bytes.len() as u64 == len).then(|| bytes.into())
 }
@@ -219,7 +238,6 @@ fn read_blocking(file: &OwnedFd, offset: u64, len: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body::Body as _;
     use http_body_util::BodyExt;
     use std::fs::File;
     use std::io::Write;
@@ -235,7 +253,7 @@ mod tests {
     async fn a_large_file_arrives_whole() {
         let content: Vec<u8> = (0..300_000_u32).map(|i| i as u8).collect();
         let (_file, fd) = file_of(&content);
-        let body = Body::file(fd, 10, 299_000);
+        let body = ResponseBody::file(fd, 10, 299_000);
         assert_eq!(body.size_hint().exact(), Some(299_000));
         assert_eq!(body.collect().await.unwrap().to_bytes(), content[10..299_010]);
     }
@@ -244,9 +262,9 @@ mod tests {
     async fn blocking_reads_give_the_same() {
         let content = vec![7; 200_000];
         let (_file, fd) = file_of(&content);
-        let Kind::File(mut file) = Body::file(fd, 0, 200_000).0 else { panic!("not streamed") };
+        let Kind::File(mut file) = ResponseBody::file(fd, 0, 200_000).0 else { panic!("not streamed") };
         file.nowait = false;
-        let body = Body(Kind::File(file)).collect().await.unwrap().to_bytes();
+        let body = ResponseBody(Kind::File(file)).collect().await.unwrap().to_bytes();
         assert_eq!(body, content);
     }
 
@@ -261,7 +279,7 @@ mod tests {
     async fn segments_follow_each_other() {
         let (_file, fd) = file_of(b"0123456789");
         let text = |text: &'static str| Segment::Bytes(Bytes::from_static(text.as_bytes()));
-        let body = Body::segments(
+        let body = ResponseBody::segments(
             fd,
             [
                 text("<"),
@@ -272,14 +290,14 @@ mod tests {
             ]
             .into(),
         );
-        assert_eq!(body.len(), 8);
+        assert_eq!(body.len(), Some(8));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "<234|89>");
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_file_that_shrinks_is_an_error_and_not_a_short_answer() {
         let (file, fd) = file_of(&vec![1; 200_000]);
-        let mut body = Body::file(fd, 0, 200_000);
+        let mut body = ResponseBody::file(fd, 0, 200_000);
         body.frame().await.unwrap().unwrap();
         file.set_len(70_000).unwrap();
         let error = loop {
