@@ -105,11 +105,10 @@ pub fn replace_in_php_files(directory: &Path, from: &str, to: &str) {
         } else if path.extension().is_some_and(|extension| extension == "php") {
             let text = fs::read(&path).expect("a file can be read");
             // Old applications have files that are not UTF-8; those name no paths.
-            if let Ok(text) = String::from_utf8(text) {
-                if text.contains(from) {
+            if let Ok(text) = String::from_utf8(text)
+                && text.contains(from) {
                     fs::write(&path, text.replace(from, to)).expect("a copy can be written");
                 }
-            }
         }
     }
 }

@@ -122,18 +122,73 @@ fn a_request_that_waited_too_long_gets_its_page_and_keeps_its_connection() {
 }
 
 #[test]
-fn php_is_not_asked_for_the_page_of_its_own_failure() {
-    let server = setup(&format!("{SCRIPT_PAGE}\n\terror /gone 404\n\tphp_server"))
-        .php_options("num_threads 1\n\t\tmax_wait_time 1s")
-        .file("busy.php", BUSY)
+fn a_full_pool_leaves_the_page_to_what_needs_no_script() {
+    let pages = "handle_errors {
+	rewrite /error.php
+	php {
+		env ERROR {err.status_code}
+		env WHY {err.message}
+	}
+	respond \"no script for {err.status_code}\"
+}";
+    for (pages, shed, gone) in [
+        (SCRIPT_PAGE, "503 Service Unavailable\n", "404 Not Found\n"),
+        (pages, "no script for 503", "no script for 404"),
+    ] {
+        let server = setup(&format!("{pages}\n\terror /gone 404\n\tphp_server"))
+            .php_options("num_threads 1\n\t\tmax_wait_time 1s")
+            .file("busy.php", BUSY)
+            .start();
+        let mut busy = hold_the_thread(&server);
+        assert_eq!(server.get("/").expect(503).text(), shed);
+        // A page of PHP's that has to wait itself: the error stays what it was.
+        assert_eq!(server.get("/gone").expect(404).text(), gone);
+        server.write("go", "");
+        assert_eq!(busy.response().expect(200).text(), "done");
+        assert_eq!(server.get("/gone").expect(404).text(), "404 Not Found for GET /gone");
+        server.stop();
+    }
+}
+
+#[test]
+fn a_script_is_the_page_of_what_another_pool_has_no_room_for() {
+    let server = setup(&format!("{SCRIPT_PAGE}\n\tphp_server {{\n\t\tworker {{\n\t\t\tfile busy-worker.php\n\t\t\tnum 1\n\t\t\tmatch /work*\n\t\t}}\n\t}}"))
+        .php_options("num_threads 2\n\t\tmax_threads 2\n\t\tmax_wait_time 1s")
+        .file(
+            "busy-worker.php",
+            "<?php while (frankenphp_handle_request(function () { file_put_contents(__DIR__ . '/started', '1');
+             while (!file_exists(__DIR__ . '/go')) { usleep(10000); clearstatcache(); } echo 'done'; })) {}",
+        )
         .start();
-    let mut busy = hold_the_thread(&server);
-    assert_eq!(server.get("/").expect(503).text(), "503 Service Unavailable\n");
-    // A page of PHP's that has to wait itself: there is one error page to a request.
-    assert_eq!(server.get("/gone").expect(503).text(), "503 Service Unavailable\n");
+    let mut busy = server.connect();
+    busy.send("GET /work HTTP/1.1\r\nHost: a\r\n\r\n");
+    server.wait_for_file("started");
+    let answer = server.post("/work", "text/plain", "body").expect(503);
+    assert_eq!(answer.text(), "503 Service Unavailable for POST /work");
+    assert!(answer.header("retry-after").is_some());
     server.write("go", "");
     assert_eq!(busy.response().expect(200).text(), "done");
-    assert_eq!(server.get("/gone").expect(404).text(), "404 Not Found for GET /gone");
+    server.stop();
+}
+
+#[test]
+fn a_script_is_the_page_of_a_body_that_is_too_large() {
+    let server =
+        setup(&format!("{SCRIPT_PAGE}\n\trequest_body {{\n\t\tmax_size 10\n\t}}\n\tphp_server")).start();
+    let answer = server.post("/", "text/plain", "more than ten bytes").expect(413);
+    assert_eq!(answer.text(), "413 Payload Too Large for POST /");
+    assert_eq!(answer.header("connection"), Some("close"), "the rest of the body is not read");
+    server.stop();
+}
+
+#[test]
+fn a_script_is_the_page_of_a_request_that_died_with_php() {
+    let server = setup(&format!("{SCRIPT_PAGE}\n\tphp_server"))
+        .file("die.php", "<?php posix_kill(getmypid(), SIGKILL); usleep(10000000);")
+        .start();
+    // The next engine makes it.
+    assert_eq!(server.get("/die.php").expect(502).text(), "502 Bad Gateway for GET /die.php");
+    assert_eq!(server.get("/index.php").expect(200).text(), "home");
     server.stop();
 }
 

@@ -414,6 +414,15 @@ impl std::fmt::Display for Uuid {
     }
 }
 
+impl Target {
+    pub(crate) fn delivery_mut(&mut self) -> &mut Delivery {
+        match self {
+            Self::Php(php) => &mut php.delivery,
+            Self::Native(native) => &mut native.delivery,
+        }
+    }
+}
+
 impl PhpTarget {
     /// `script`: the document root, of `root_len` bytes, with the script's URL path behind it.
     pub(crate) fn new(worker: Option<WorkerId>, script: Vec<u8>, root_len: usize, path_info: &[u8]) -> Self {

@@ -18,6 +18,11 @@ use regent_exchange::ResponseBody;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the page of a 503 may wait for an engine: what could not be served because there is too much to do must not
+/// add as much again.
+const PAGE_WAIT: Duration = Duration::from_millis(250);
 
 /// Everything that one listening address serves, compiled.
 pub struct Sites {
@@ -84,10 +89,16 @@ impl Sites {
     /// which an engine may have to make, once. If that fails too, `handle_errors` is asked for a page that needs no engine;
     /// without any, the server has a line of its own.
     pub fn resume(&self, exchange: &mut Exchange, failure: Failure) -> Action {
+        let is_overload = failure.status == StatusCode::SERVICE_UNAVAILABLE;
         let plain = exchange.failure().unwrap_or(&failure).plain_page();
         let site = exchange.site().and_then(|site| self.sites.get(site));
         let page = site.and_then(|site| site.error_page(exchange, failure));
-        without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)))
+        let mut action = without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)));
+        if let (Action::Forward(target), true) = (&mut action, is_overload) {
+            let delivery = target.delivery_mut();
+            delivery.deadline = Some(delivery.deadline.map_or(PAGE_WAIT, |deadline| deadline.min(PAGE_WAIT)));
+        }
+        action
     }
 
     /// The access logs of the site that a routed request belongs to.

@@ -95,7 +95,7 @@ impl Service {
         ends: &Ends,
         client: &Rc<dyn Informational>,
     ) -> Response<Logged> {
-        let Forwarded { mut exchange, mut body, head_time, started } = request;
+        let Forwarded { mut exchange, mut body, mut head_time, started } = request;
         let received = Rc::new(Cell::new(0));
         loop {
             let arrived = Arrived { exchange: &exchange, ends, client, head_time };
@@ -109,7 +109,7 @@ impl Service {
                     Action::Respond(response) => response,
                     Action::Forward(page) => {
                         // Whoever makes the page reads no body: there may be none left.
-                        (target, body) = (page, RequestBody::empty());
+                        (target, body, head_time) = (page, RequestBody::empty(), Duration::ZERO);
                         continue;
                     }
                 },

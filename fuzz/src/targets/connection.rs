@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use regent_exchange::RequestBody;
 use regent_http::{Drain, Settings, serve};
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -53,7 +53,7 @@ fn talk(bytes: &[u8], part: usize) -> (Vec<Seen>, Vec<u8>) {
         let (client, server) = tokio::io::duplex(64 * 1024);
         let (mut reader, mut writer) = tokio::io::split(client);
         let seen = Rc::new(RefCell::new(Vec::new()));
-        let service = |request: Request<Incoming>, _| answer(request, Rc::clone(&seen));
+        let service = |request: Request<RequestBody>, _| answer(request, Rc::clone(&seen));
         let (drain, mut answers) = (Drain::default(), Vec::new());
         let send = async {
             for part in bytes.chunks(part) {
@@ -79,7 +79,7 @@ fn talk(bytes: &[u8], part: usize) -> (Vec<Seen>, Vec<u8>) {
 
 type Answering = Pin<Box<dyn Future<Output = Response<Full<Bytes>>>>>;
 
-fn answer(request: Request<Incoming>, seen: Rc<RefCell<Vec<Seen>>>) -> Answering {
+fn answer(request: Request<RequestBody>, seen: Rc<RefCell<Vec<Seen>>>) -> Answering {
     let (head, body) = request.into_parts();
     let number = seen.borrow().len();
     seen.borrow_mut().push(Seen { method: head.method.to_string(), target: head.uri.to_string(), body: None });

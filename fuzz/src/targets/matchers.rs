@@ -7,6 +7,7 @@ use crate::corpus::fixtures;
 use crate::input::Input;
 use http::{HeaderValue, Request};
 use regent_config::{Environment, parse};
+use regent_exchange::Connection;
 use regent_handlers::fuzzing::glob_fits;
 use regent_handlers::{Action, Exchange, Sites};
 use std::collections::BTreeMap;
@@ -37,10 +38,9 @@ fn respond(pattern: &str, template: &str, target: &[u8], value: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(value) {
         request.headers_mut().insert("x-value", value);
     }
-    let mut exchange = Exchange::new(request.into_parts().0, None, None);
+    let mut exchange = Exchange::new(request.into_parts().0, Connection::default());
     if let Action::Respond(response) = sites.route(&mut exchange) {
-        let (mut parts, _) = response.into_parts();
-        exchange.finish(&mut parts.status, &mut parts.headers);
+        exchange.finish(response);
     }
 }
 

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use regent_config::{Environment, parse};
-use regent_handlers::{Action, Exchange, PhpTarget, Sites};
+use regent_exchange::Connection;
+use regent_handlers::{Action, Exchange, PhpTarget, Sites, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -42,13 +43,15 @@ pub fn run(data: &[u8]) {
             request.headers_mut().append(name, value);
         }
     }
-    let mut exchange = Exchange::new(request.into_parts().0, Some(([192, 0, 2, 7], 5000).into()), None);
+    let mut exchange = Exchange::new(
+        request.into_parts().0,
+        Connection { remote: Some(([192, 0, 2, 7], 5000).into()), ..Connection::default() },
+    );
     match sites.route(&mut exchange) {
-        Action::Php(target) => assert_script(&target),
-        Action::Native(target) => panic!("no site has modules: {target:?}"),
+        Action::Forward(Target::Php(target)) => assert_script(&target),
+        Action::Forward(target) => panic!("no site has modules: {target:?}"),
         Action::Respond(response) => {
-            let (mut parts, body) = response.into_parts();
-            exchange.finish(&mut parts.status, &mut parts.headers);
+            let (parts, body) = exchange.finish(response).into_parts();
             let body = RUNTIME.with(|runtime| runtime.block_on(body.collect())).expect("files are there");
             let bytes = body.to_bytes();
             assert_harmless(&bytes);
