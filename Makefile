@@ -9,6 +9,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
 
+# The benchmark is a workspace of its own; its programs lie beside the server that they measure.
+instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
+
 .PHONY: help run build php test test-fast test-long test-php fuzz attack bench instructions instructions-update check format clean setup
 
 help: ## list the targets
@@ -43,19 +46,19 @@ attack: build ## attack a server from PHP and over HTTP, beside steady load, for
 	@$(with_php) REGENT_ATTACK_SECONDS='$(or $(SECONDS),300)' cargo test --package regent-tests --test attacks -- --nocapture --test-threads 1
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
-	@$(with_php) cargo run --release --quiet --package regent-bench -- $(BENCH)
+	@cargo build --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' && '$(TARGET)/release/regent-bench' $(BENCH)
 
 instructions: build ## count the instructions of a request, beside the stored figures (INSTRUCTIONS="--top 30")
-	@tools/setup valgrind && $(with_php) cargo run --release --quiet --package regent-instructions -- $(INSTRUCTIONS)
+	@tools/setup valgrind && $(instructions) -- $(INSTRUCTIONS)
 
 instructions-update: build ## store the counts in bench/instructions.toml
-	@tools/setup valgrind && $(with_php) cargo run --release --quiet --package regent-instructions -- --update --repeat 3 $(INSTRUCTIONS)
+	@tools/setup valgrind && $(instructions) -- --update --repeat 3 $(INSTRUCTIONS)
 
 check: setup ## formatting, lints, and what cargo-deny says of the dependencies if it is installed
 	@$(with_php) tools/check
 
 format: ## format the sources
-	@cargo fmt --all
+	@for m in Cargo.toml bench/Cargo.toml fuzz/Cargo.toml; do cargo fmt --all --manifest-path $$m || exit 1; done
 
 clean: ## remove what cargo built; PHP and packages stay in the cache
 	@cargo clean

@@ -106,9 +106,10 @@ pub fn replace_in_php_files(directory: &Path, from: &str, to: &str) {
             let text = fs::read(&path).expect("a file can be read");
             // Old applications have files that are not UTF-8; those name no paths.
             if let Ok(text) = String::from_utf8(text)
-                && text.contains(from) {
-                    fs::write(&path, text.replace(from, to)).expect("a copy can be written");
-                }
+                && text.contains(from)
+            {
+                fs::write(&path, text.replace(from, to)).expect("a copy can be written");
+            }
         }
     }
 }

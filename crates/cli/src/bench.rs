@@ -12,8 +12,7 @@ pub fn become_bench(arguments: &[OsString]) -> Result<Infallible> {
     let bench = program.with_file_name("regent-bench");
     if !bench.is_file() {
         bail!(
-            "{} does not exist; in a checkout of Regent build it with `cargo build --release -p regent-bench`, or \
-             measure with `make bench`",
+            "{} does not exist; in a checkout of Regent measure with `make bench`, which builds it",
             bench.display()
         );
     }

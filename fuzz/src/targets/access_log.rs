@@ -4,6 +4,7 @@
 
 use crate::input::Input;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use regent_exchange::Connection;
 use regent_handlers::fuzzing::access_log_line;
 use regent_handlers::{AccessRecord, Exchange};
 use serde_json::Value;
@@ -19,7 +20,10 @@ pub fn run(data: &[u8]) {
         request.headers_mut().insert(http::header::HOST, host);
     }
     let response_headers = fields(&mut input);
-    let exchange = Exchange::new(request.into_parts().0, Some(([192, 0, 2, 7], 5000).into()), None);
+    let exchange = Exchange::new(
+        request.into_parts().0,
+        Connection { remote: Some(([192, 0, 2, 7], 5000).into()), ..Connection::default() },
+    );
     let record = AccessRecord {
         exchange: &exchange,
         status: StatusCode::OK,
