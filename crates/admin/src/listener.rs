@@ -1,7 +1,7 @@
 //! The admin listener's sockets.
 
 use crate::address::Address;
-use regent_http::SocketFile;
+use regent_net::SocketFile;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -44,7 +44,7 @@ pub struct BindError {
 pub fn bind(address: &Address) -> Result<Listeners, BindError> {
     let sockets = match address {
         Address::Tcp { host, port } => bind_tcp(host, *port),
-        Address::Unix(path) => regent_http::listen_unix(path, SOCKET_MODE)
+        Address::Unix(path) => regent_net::listen_unix(path, SOCKET_MODE)
             .map(|(listener, file)| vec![Listener::Unix(listener, file)]),
     };
     match sockets {

@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use regent_http::SocketFile;
+use regent_net::SocketFile;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;

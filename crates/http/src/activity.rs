@@ -2,7 +2,7 @@
 //!
 //! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
 
-use nix::time::ClockId;
+use regent_net::CoarseInstant;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,15 @@ enum Phase {
     Busy,
 }
 
-/// A time since boot. By the coarse clock, which is right to a few milliseconds: it is read several times for each
-/// request, at a third of the cost of the exact one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(Duration);
-
 /// Shared by the connection's socket, its service and its timer, all on one thread.
 #[derive(Debug)]
 pub(crate) struct Activity {
     phase: Cell<Phase>,
-    since: Cell<Moment>,
+    since: Cell<CoarseInstant>,
     /// When the first bytes came of a head that did not come whole.
     head_begun: Cell<Option<Instant>>,
     /// Since when the client has taken nothing of what there is to send.
-    blocked_since: Cell<Option<Moment>>,
+    blocked_since: Cell<Option<CoarseInstant>>,
     /// The last answer closes the connection, whatever the client is still sending.
     cut_off: Cell<bool>,
     /// Of the request that has just begun.
@@ -60,7 +55,7 @@ impl Activity {
     pub fn new() -> Self {
         Self {
             phase: Cell::new(Phase::Idle),
-            since: Cell::new(Moment::now()),
+            since: Cell::new(CoarseInstant::now()),
             head_begun: Cell::new(None),
             blocked_since: Cell::new(None),
             cut_off: Cell::new(false),
@@ -137,12 +132,12 @@ impl Activity {
     /// The socket took none.
     pub fn write_blocked(&self) {
         if self.blocked_since.get().is_none() {
-            self.blocked_since.set(Some(Moment::now()));
+            self.blocked_since.set(Some(CoarseInstant::now()));
         }
     }
 
     /// Whether the connection must end now, or else how long to wait before looking again.
-    pub fn check(&self, patience: &Patience, now: Moment) -> Result<Duration, Expired> {
+    pub fn check(&self, patience: &Patience, now: CoarseInstant) -> Result<Duration, Expired> {
         let (left, expired) = match self.phase.get() {
             Phase::Idle => (now.left(self.since.get(), patience.idle), Expired::Idle),
             Phase::Head => (now.left(self.since.get(), patience.head), Expired::Stalled),
@@ -161,24 +156,7 @@ impl Activity {
 
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
-        self.since.set(Moment::now());
-    }
-}
-
-impl Moment {
-    #[cfg(test)]
-    pub fn after(self, time: Duration) -> Self {
-        Self(self.0 + time)
-    }
-
-    pub fn now() -> Self {
-        let now = ClockId::CLOCK_MONOTONIC_COARSE.now().expect("invariant: Linux has this clock");
-        Self(now.into())
-    }
-
-    /// What is left at this moment of a time that began at `since`.
-    pub fn left(self, since: Self, limit: Duration) -> Duration {
-        limit.saturating_sub(self.0.saturating_sub(since.0))
+        self.since.set(CoarseInstant::now());
     }
 }
 
@@ -192,8 +170,8 @@ mod tests {
         write: Duration::from_secs(60),
     };
 
-    fn after(seconds: u64) -> Moment {
-        Moment::now().after(Duration::from_secs(seconds))
+    fn after(seconds: u64) -> CoarseInstant {
+        CoarseInstant::now().after(Duration::from_secs(seconds))
     }
 
     #[test]

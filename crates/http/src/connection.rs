@@ -1,8 +1,6 @@
 //! One HTTP/1.1 connection: hyper, with time-outs for every way in which a client can stall.
 
-use crate::activity::{Activity, Expired, Moment, Patience};
-use crate::drain::Drain;
-use crate::farewell::Farewell;
+use crate::activity::{Activity, Expired, Patience};
 use crate::interim::Interim;
 use crate::watched::{WatchedAnswer, WatchedSocket};
 use bytes::Bytes;
@@ -14,13 +12,13 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use regent_exchange::RequestBody;
+use regent_net::{CoarseInstant, Cork, Drain, Stream};
 use std::error::Error;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What hyper's buffer has at least.
 const SMALLEST_BUFFER: usize = 8 * 1024;
@@ -44,28 +42,28 @@ pub struct Settings {
 /// `service` is also told how long the request's head took to come, from its first byte to its last; zero if it came
 /// whole. While it makes an answer, others can be sent through `interim`, which is this connection's alone.
 ///
-/// `farewell` is that of the socket.
+/// `cork` is that of the socket.
 ///
 /// An error is one of the client's making (a broken request, a reset) and has been answered if it can be.
 pub async fn serve<S, F, R, B>(
     socket: S,
-    farewell: Rc<Farewell>,
+    cork: Rc<Cork>,
     settings: &Settings,
     drain: &Drain,
     interim: Rc<Interim>,
     service: F,
 ) -> Result<(), hyper::Error>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Stream,
     F: Fn(Request<RequestBody>, Duration) -> R,
     R: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Rc::new(Activity::new());
-    let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim), Rc::clone(&farewell));
+    let socket = WatchedSocket::new(socket, Rc::clone(&activity), Rc::clone(&interim), Rc::clone(&cork));
     let for_service = Rc::clone(&activity);
-    let last = Rc::clone(&farewell);
+    let last = Rc::clone(&cork);
     let ends = Rc::clone(&interim);
     let service = service_fn(move |request: Request<Incoming>| {
         let head_time = for_service.request_started(request.body().size_hint().exact());
@@ -73,10 +71,9 @@ where
             for_service.upgrade_offered();
         }
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
-        let farewell = is_last(&request).then(|| Rc::clone(&last));
-        farewell.iter().for_each(|farewell| farewell.foresee());
+        let cork = is_last(&request).then(|| Rc::clone(&last));
         let answer = service(request.map(RequestBody::new), head_time);
-        WatchedAnswer { answer, held: None, activity, interim, farewell }
+        WatchedAnswer { answer, held: None, activity, interim, cork }
     });
     let connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
@@ -101,7 +98,7 @@ where
             context.waker().wake_by_ref();
         }
         // Whatever is left to wait for, or has gone wrong.
-        farewell.call_off();
+        cork.release();
         if served.is_ready() {
             return served;
         }
@@ -134,7 +131,7 @@ fn ends_connection(version: Version, headers: &HeaderMap) -> bool {
 async fn expiry(activity: &Activity, settings: &Settings) -> Expired {
     let patience = Patience { idle: settings.idle, head: settings.read_header, write: settings.write };
     loop {
-        match activity.check(&patience, Moment::now()) {
+        match activity.check(&patience, CoarseInstant::now()) {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(expired) => return expired,
         }
@@ -379,12 +376,13 @@ mod tests {
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
-        let (socket, farewell) = crate::Socket::new(accepted.into(), crate::Transport::Tcp, &Rc::default());
+        let (socket, cork) =
+            regent_net::Socket::new(accepted.into(), regent_net::Transport::Tcp, &Rc::default());
         let drain = Drain::default();
         let has_second = Rc::new(Cell::new(false));
         let halves = || Halves { given: 0, has_second: Rc::clone(&has_second) };
         let answer = |_: Request<RequestBody>, _| ready(Response::new(halves()));
-        let mut serving = pin!(serve(socket, farewell, &SETTINGS, &drain, Rc::default(), answer));
+        let mut serving = pin!(serve(socket, cork, &SETTINGS, &drain, Rc::default(), answer));
         let mut poll = || serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(poll().is_pending());
         client.set_nonblocking(true).unwrap();

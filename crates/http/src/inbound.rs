@@ -261,11 +261,11 @@ fn give(ready: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
 mod tests {
     use super::*;
     use crate::connection::{Settings, serve};
-    use crate::drain::Drain;
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::{BodyExt, Full};
     use regent_exchange::RequestBody;
+    use regent_net::Drain;
     use std::rc::Rc;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,12 +1,12 @@
 //! A socket, an answer and its body that report to the connection's [`Activity`].
 
 use crate::activity::Activity;
-use crate::farewell::Farewell;
 use crate::inbound::Inbound;
 use crate::interim::Interim;
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body::{Body, Frame, SizeHint};
+use regent_net::{Cork, Stream};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -25,7 +25,7 @@ const LINGER_BYTES: usize = 16 * 1024 * 1024;
 ///
 /// Shut down, it lingers if the client may still be sending: closing a socket with unread bytes resets the connection,
 /// and a reset can overtake the answer that the client has not read yet (RFC 9112 §9.6). So what comes is read and
-/// thrown away, for a while. Otherwise nothing is done, unless a [`Farewell`] needs it: the socket is about to be closed,
+/// thrown away, for a while. Otherwise nothing is done, unless a [`Cork`] needs it: the socket is about to be closed,
 /// which ends the stream in the same way and is one system call less. (A socket to which closing says less, such as one
 /// with TLS, needs its shutdown in both cases.)
 pub(crate) struct WatchedSocket<S> {
@@ -33,7 +33,7 @@ pub(crate) struct WatchedSocket<S> {
     inbound: Inbound,
     activity: Rc<Activity>,
     interim: Rc<Interim>,
-    farewell: Rc<Farewell>,
+    cork: Rc<Cork>,
     linger: Option<Linger>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct WatchedAnswer<R, B> {
     pub activity: Rc<Activity>,
     pub interim: Rc<Interim>,
     /// `Some`: the client wants no other after it.
-    pub farewell: Option<Rc<Farewell>>,
+    pub cork: Option<Rc<Cork>>,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
@@ -77,7 +77,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
+impl<S: Stream> AsyncWrite for WatchedSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            if !this.may_be_sent_to() && !this.farewell.holds() {
+            if !this.may_be_sent_to() && !this.cork.is_holding() && this.socket.close_says_all() {
                 return Poll::Ready(Ok(()));
             }
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
@@ -130,8 +130,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 }
 
 impl<S> WatchedSocket<S> {
-    pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, farewell: Rc<Farewell>) -> Self {
-        Self { socket, inbound: Inbound::default(), activity, interim, farewell, linger: None }
+    pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, cork: Rc<Cork>) -> Self {
+        Self { socket, inbound: Inbound::default(), activity, interim, cork, linger: None }
     }
 
     /// Whether the client may still be sending what nobody will read. hyper closes a connection of its own accord when
@@ -216,10 +216,10 @@ impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<
         if answer.headers().contains_key(header::CONNECTION) {
             self.activity.answered_with_close();
         }
-        if let Some(farewell) = self.farewell.take()
+        if let Some(cork) = self.cork.take()
             && answer.body().size_hint().exact().is_some()
         {
-            farewell.begin();
+            cork.arm();
         }
         let activity = Rc::clone(&self.activity);
         Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity })))

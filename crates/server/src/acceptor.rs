@@ -8,13 +8,13 @@ use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
 use crate::pools::Pools;
 use crate::service::{Ends, Service};
-use crate::sockets::{Arrival, Listeners, local_address};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
 use regent_exchange::{Connection, Informational};
 use regent_handlers::Sites;
-use regent_http::{Drain, Interim, Settings, Socket, Sockets, Transport};
+use regent_http::{Interim, Settings};
+use regent_net::{Arrival, Drain, Listeners, Socket, Sockets, Transport, local_address};
 use regent_wire::clock;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
@@ -135,8 +135,6 @@ async fn serve(start: IoStart) -> io::Result<()> {
         std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
     let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
     hooks::hook(links.clone(), Rc::clone(&sockets), Rc::clone(&vigil));
-    let patient = Rc::clone(&sockets);
-    spawn_local(async move { patient.register_patient().await });
     spawn_local(async move { vigil.keep(&links, &sockets).await });
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
@@ -253,7 +251,7 @@ impl Front {
         let front = Rc::clone(self);
         front.connections.open.set(front.connections.open.get() + 1);
         front.vigil.event();
-        let (socket, farewell) = Socket::new(socket, transport, &front.sockets);
+        let (socket, cork) = Socket::new(socket, transport, &front.sockets);
         // Boxed: the runtime would move it about, when it starts and when it ends.
         spawn_local(Box::pin(async move {
             let answer = |request, head_time| {
@@ -261,7 +259,7 @@ impl Front {
                 service.answer(request, head_time, &ends, Rc::clone(&client))
             };
             let Front { settings, drain, .. } = &*front;
-            let served = regent_http::serve(socket, farewell, settings, drain, interim, answer);
+            let served = regent_http::serve(socket, cork, settings, drain, interim, answer);
             if let Err(error) = served.await {
                 tracing::debug!(%error, "a connection ended with an error");
             }

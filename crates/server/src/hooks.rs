@@ -2,7 +2,7 @@
 
 use crate::link::Link;
 use crate::vigil::Vigil;
-use regent_http::Sockets;
+use regent_net::Sockets;
 use std::cell::RefCell;
 use std::rc::Rc;
 

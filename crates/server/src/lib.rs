@@ -26,7 +26,6 @@ mod process;
 mod response;
 mod roster;
 mod service;
-mod sockets;
 mod spool;
 mod stack;
 mod streamed;
@@ -45,8 +44,8 @@ use native::Renewal;
 use plan::Plan;
 use regent_config::{Config, Listen, Server, UnixSocket};
 use regent_handlers::{BuildError, Sites};
-use regent_http::SocketFile;
 use regent_metrics::Registry;
+use regent_net::SocketFile;
 use rustix::fd::OwnedFd;
 use spool::Spools;
 use stack::Stack;
@@ -280,7 +279,7 @@ fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Vec<O
             listen_tcp(*address).map_err(|cause| StartError::Listen { address: address.to_string(), cause })
         }
         Listen::Unix(UnixSocket { path, mode }) => {
-            let (listener, file) = regent_http::listen_unix(path, *mode)
+            let (listener, file) = regent_net::listen_unix(path, *mode)
                 .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
             files.push(file);
             Ok((server.listen.clone(), vec![listener.into()]))
@@ -289,7 +288,7 @@ fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Vec<O
 }
 
 fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Vec<OwnedFd>)> {
-    let sockets = regent_http::listen(address)?;
+    let sockets = regent_net::listen(address)?;
     Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
 }
 

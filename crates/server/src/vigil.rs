@@ -7,7 +7,7 @@
 //! much where nothing is handed to an engine, or over one connection; nothing where PHP wants all cores.
 
 use crate::link::Link;
-use regent_http::Sockets;
+use regent_net::Sockets;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};

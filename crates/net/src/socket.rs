@@ -2,12 +2,12 @@
 //!
 //! Most connections that serve one request have it when they are accepted, and have ended before they would be registered:
 //! they cost no `epoll_ctl`, and their events wake nobody. A socket that waits for bytes is registered before the thread
-//! sleeps, or after [`PATIENCE`], with the next use of any socket, if the thread always has something to do. One whose
-//! client has sent its last request, so that it can only tell that the client has gone, has that time in any case.
+//! sleeps, or after [`PATIENCE`], with the next use of any socket, if the thread always has something to do.
 
-use crate::activity::Moment;
-use crate::end::{End, EndSocket, Transport};
-use crate::farewell::Farewell;
+use crate::coarse_instant::CoarseInstant;
+use crate::cork::Cork;
+use crate::lazy_socket::{LazySocket, SocketState, Transport};
+use crate::stream::Stream;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
@@ -19,7 +19,6 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
 
 /// How long a socket may wait to be registered.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -29,33 +28,29 @@ const PART: usize = 16 * 1024;
 
 /// A non-blocking stream socket.
 pub struct Socket {
-    end: Rc<End>,
+    inner: Rc<LazySocket>,
     sockets: Rc<Sockets>,
-    farewell: Rc<Farewell>,
+    cork: Rc<Cork>,
 }
 
 /// What the sockets of one thread share.
 pub struct Sockets {
     /// Those that wait for bytes and are not registered.
-    unregistered: Waiting,
-    /// Those of them that can wait while the thread sleeps.
-    patient: Waiting,
-    /// `patient` has its first.
-    has_patient: Notify,
+    deferred: Waiting,
     /// The caller's buffers are memory without contents, of which safe code can make no slice.
     buffer: RefCell<Box<[u8]>>,
 }
 
-/// Ends in the order in which they began to wait, and since when.
+/// In the order in which they began to wait, and since when.
 #[derive(Default)]
-struct Waiting(RefCell<VecDeque<(Moment, Weak<End>)>>);
+struct Waiting(RefCell<VecDeque<(CoarseInstant, Weak<LazySocket>)>>);
 
 impl Socket {
-    /// Must be used within a runtime. The farewell is for [`serve`](crate::serve).
-    pub fn new(socket: OwnedFd, transport: Transport, sockets: &Rc<Sockets>) -> (Self, Rc<Farewell>) {
-        let end = Rc::new(End::new(socket, transport));
-        let farewell = Farewell::of(&end);
-        (Self { end, sockets: Rc::clone(sockets), farewell: Rc::clone(&farewell) }, farewell)
+    /// Must be used within a runtime. The cork is for who serves it.
+    pub fn new(socket: OwnedFd, transport: Transport, sockets: &Rc<Sockets>) -> (Self, Rc<Cork>) {
+        let inner = Rc::new(LazySocket::new(socket, transport));
+        let cork = Cork::of(&inner);
+        (Self { inner, sockets: Rc::clone(sockets), cork: Rc::clone(&cork) }, cork)
     }
 
     fn poll_read_unregistered(
@@ -64,26 +59,26 @@ impl Socket {
         context: &Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.end.is_drained.get() {
+        if !self.inner.is_drained.get() {
             match self.sockets.receive(socket, buffer) {
-                Err(Errno::AGAIN) => self.end.is_drained.set(true),
+                Err(Errno::AGAIN) => self.inner.is_drained.set(true),
                 result => {
                     // What is less than asked for is all that there is. More would be seen once it is registered.
-                    self.end.is_drained.set(result? == Received::All);
+                    self.inner.is_drained.set(result? == Received::All);
                     return Poll::Ready(Ok(()));
                 }
             }
         }
-        self.end.reader.set(Some(context.waker().clone()));
-        self.sockets.list(&self.end);
+        self.inner.reader.set(Some(context.waker().clone()));
+        self.sockets.list(&self.inner);
         Poll::Pending
     }
 
     fn try_write(&self, socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | self.farewell.flags();
+        let flags = SendFlags::NOSIGNAL | self.cork.flags();
         let sent =
             rustix::io::retry_on_intr(|| sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), flags))?;
-        self.farewell.written();
+        self.cork.written();
         Ok(sent)
     }
 }
@@ -94,9 +89,9 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.sockets.register_impatient(Moment::now());
-        match &mut *self.end.socket_mut() {
-            EndSocket::Registered(socket) => socket.poll_read(context, buffer),
+        self.sockets.register_overdue(CoarseInstant::now());
+        match &mut *self.inner.state_mut() {
+            SocketState::Registered(socket) => socket.poll_read(context, buffer),
             socket => self.poll_read_unregistered(socket.fd()?, context, buffer),
         }
     }
@@ -112,17 +107,19 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.sockets.register_impatient(Moment::now());
+        self.sockets.register_overdue(CoarseInstant::now());
         // Almost always there is room.
         let is_full =
             |result: &io::Result<_>| matches!(result, Err(e) if e.kind() == io::ErrorKind::WouldBlock);
-        let result = self.try_write(self.end.socket().fd()?, parts);
+        let result = self.try_write(self.inner.state().fd()?, parts);
         if !is_full(&result) {
             return Poll::Ready(result);
         }
-        self.end.register();
-        let socket = self.end.socket();
-        let EndSocket::Registered(registered) = &*socket else { return Poll::Ready(socket.fd().map(|_| 0)) };
+        self.inner.register();
+        let socket = self.inner.state();
+        let SocketState::Registered(registered) = &*socket else {
+            return Poll::Ready(socket.fd().map(|_| 0));
+        };
         loop {
             ready!(registered.poll_write_ready(context))?;
             let result = registered.try_write(|| self.try_write(socket.fd()?, parts));
@@ -141,12 +138,18 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.farewell.said();
-        match shutdown(self.end.socket().fd()?, Shutdown::Write) {
+        self.cork.ended();
+        match shutdown(self.inner.state().fd()?, Shutdown::Write) {
             // The client was faster.
             Err(Errno::NOTCONN) => Poll::Ready(Ok(())),
             result => Poll::Ready(Ok(result?)),
         }
+    }
+}
+
+impl Stream for Socket {
+    fn close_says_all(&self) -> bool {
+        true
     }
 }
 
@@ -160,46 +163,25 @@ enum Received {
 
 impl Default for Sockets {
     fn default() -> Self {
-        Self {
-            unregistered: Waiting::default(),
-            patient: Waiting::default(),
-            has_patient: Notify::new(),
-            buffer: RefCell::new(vec![0; PART].into_boxed_slice()),
-        }
+        Self { deferred: Waiting::default(), buffer: RefCell::new(vec![0; PART].into_boxed_slice()) }
     }
 }
 
 impl Sockets {
     /// Registers all sockets that wait for bytes which may come. Must be called, within the runtime, before it sleeps.
     pub fn register(&self) {
-        self.unregistered.register_while(|_| true);
+        self.deferred.register_while(|_| true);
     }
 
-    /// Registers, as long as it is polled, those that nothing is expected of but the client's leave.
-    pub async fn register_patient(&self) {
-        loop {
-            self.has_patient.notified().await;
-            while let Some(since) = self.patient.first() {
-                tokio::time::sleep(Moment::now().left(since, PATIENCE)).await;
-                self.patient.register_impatient(Moment::now());
-            }
-        }
-    }
-
-    fn list(&self, end: &Rc<End>) {
-        if end.is_listed.replace(true) {
-            return;
-        }
-        if !end.has_sent_all.get() {
-            self.unregistered.add(end);
-        } else if self.patient.add(end) == 1 {
-            self.has_patient.notify_one();
+    fn list(&self, socket: &Rc<LazySocket>) {
+        if !socket.is_listed.replace(true) {
+            self.deferred.add(socket);
         }
     }
 
     /// A thread that always has something to do never sleeps: what waits is registered all the same.
-    fn register_impatient(&self, now: Moment) {
-        self.unregistered.register_impatient(now);
+    fn register_overdue(&self, now: CoarseInstant) {
+        self.deferred.register_while(|since| now.left(since, PATIENCE).is_zero());
     }
 
     fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<Received> {
@@ -214,27 +196,20 @@ impl Sockets {
 }
 
 impl Waiting {
-    /// Returns how many there are then.
-    fn add(&self, end: &Rc<End>) -> usize {
-        let mut ends = self.0.borrow_mut();
-        ends.push_back((Moment::now(), Rc::downgrade(end)));
-        ends.len()
+    fn add(&self, socket: &Rc<LazySocket>) {
+        self.0.borrow_mut().push_back((CoarseInstant::now(), Rc::downgrade(socket)));
     }
 
     /// Since when the first of them has waited.
-    fn first(&self) -> Option<Moment> {
+    fn first(&self) -> Option<CoarseInstant> {
         self.0.borrow().front().map(|(since, _)| *since)
     }
 
-    fn register_impatient(&self, now: Moment) {
-        self.register_while(|since| now.left(since, PATIENCE).is_zero());
-    }
-
-    fn register_while(&self, is_due: impl Fn(Moment) -> bool) {
+    fn register_while(&self, is_due: impl Fn(CoarseInstant) -> bool) {
         // Not borrowed while tasks are woken.
         let next = || if is_due(self.first()?) { self.0.borrow_mut().pop_front() } else { None };
-        while let Some((_, end)) = next() {
-            end.upgrade().inspect(|end| end.register_for_reader());
+        while let Some((_, socket)) = next() {
+            socket.upgrade().inspect(|socket| socket.register_for_reader());
         }
     }
 }
@@ -254,7 +229,7 @@ mod tests {
     struct Pair {
         sockets: Rc<Sockets>,
         socket: Socket,
-        farewell: Rc<Farewell>,
+        cork: Rc<Cork>,
         client: TcpStream,
     }
 
@@ -265,13 +240,13 @@ mod tests {
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
         let sockets = Rc::new(Sockets::default());
-        let (socket, farewell) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
-        Pair { sockets, socket, farewell, client }
+        let (socket, cork) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
+        Pair { sockets, socket, cork, client }
     }
 
     impl Pair {
         fn is_registered(&self) -> bool {
-            matches!(*self.socket.end.socket(), EndSocket::Registered(_))
+            matches!(*self.socket.inner.state(), SocketState::Registered(_))
         }
 
         /// Reads once; `None` if there is nothing yet.
@@ -308,8 +283,8 @@ mod tests {
         pair.socket.write_all(b"answer").await.unwrap();
         assert_eq!(pair.received(), b"answer");
         assert!(!pair.is_registered());
-        let Pair { socket, farewell, sockets, mut client } = pair;
-        drop((socket, farewell));
+        let Pair { socket, cork, sockets, mut client } = pair;
+        drop((socket, cork));
         sockets.register();
         client.set_nonblocking(false).unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "it is closed, with nothing to keep it open");
@@ -332,7 +307,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken_by_what_comes_once_it_is_registered() {
-        let Pair { sockets, mut socket, mut client, farewell: _farewell } = pair();
+        let Pair { sockets, mut socket, mut client, cork: _farewell } = pair();
         let mut bytes = [0; 16];
         let mut reading = pin!(socket.read(&mut bytes));
         assert!(poll_once(reading.as_mut()).await.is_pending());
@@ -350,9 +325,9 @@ mod tests {
         let accepted = listener.iter().find_map(|listener| listener.accept().ok()).unwrap().0;
         accepted.set_nonblocking(true).unwrap();
         let sockets = Rc::new(Sockets::default());
-        let (socket, farewell) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
-        let mut pair = Pair { sockets, socket, farewell, client };
-        let acknowledges = |pair: &Pair| tcp_quickack(pair.socket.end.socket().fd().unwrap()).unwrap();
+        let (socket, cork) = Socket::new(accepted.into(), Transport::Tcp, &sockets);
+        let mut pair = Pair { sockets, socket, cork, client };
+        let acknowledges = |pair: &Pair| tcp_quickack(pair.socket.inner.state().fd().unwrap()).unwrap();
         assert_eq!(pair.try_read().unwrap(), b"half a");
         assert_eq!(pair.try_read(), None);
         assert!(!acknowledges(&pair));
@@ -376,29 +351,12 @@ mod tests {
     async fn a_socket_that_has_waited_for_long_is_registered_with_the_next_use_of_another() {
         let mut waiting = pair();
         assert_eq!(waiting.try_read(), None);
-        let listed = Moment::now();
-        waiting.sockets.register_impatient(listed);
+        let listed = CoarseInstant::now();
+        waiting.sockets.register_overdue(listed);
         assert!(!waiting.is_registered());
         let later = listed.after(PATIENCE);
-        waiting.sockets.register_impatient(later);
+        waiting.sockets.register_overdue(later);
         assert!(waiting.is_registered());
-    }
-
-    /// Most have ended by then.
-    #[tokio::test]
-    async fn who_has_sent_all_is_registered_after_a_while() {
-        let mut pair = pair();
-        pair.farewell.foresee();
-        assert_eq!(pair.try_read(), None);
-        pair.sockets.register();
-        assert!(!pair.is_registered());
-        let sockets = Rc::clone(&pair.sockets);
-        let mut registering = pin!(sockets.register_patient());
-        let registered = poll_fn(|context| {
-            assert!(registering.as_mut().poll(context).is_pending());
-            if pair.is_registered() { Poll::Ready(()) } else { Poll::Pending }
-        });
-        registered.await;
     }
 
     #[tokio::test]
@@ -422,13 +380,13 @@ mod tests {
     #[tokio::test]
     async fn the_last_bytes_leave_with_the_end() {
         let mut pair = pair();
-        pair.farewell.begin();
+        pair.cork.arm();
         pair.socket.write_all(b"bye").await.unwrap();
-        assert!(pair.farewell.holds());
+        assert!(pair.cork.is_holding());
         // The kernel holds them for 200 ms at most.
         assert_eq!(pair.received(), b"");
         pair.socket.shutdown().await.unwrap();
-        assert!(!pair.farewell.holds());
+        assert!(!pair.cork.is_holding());
         pair.client.set_nonblocking(false).unwrap();
         let mut all = Vec::new();
         pair.client.read_to_end(&mut all).unwrap();
@@ -436,11 +394,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_farewell_that_is_called_off_sends_what_it_held() {
+    async fn a_cork_that_is_released_sends_what_it_held() {
         let mut pair = pair();
-        pair.farewell.begin();
+        pair.cork.arm();
         pair.socket.write_all(b"not yet").await.unwrap();
-        pair.farewell.call_off();
+        pair.cork.release();
         assert_eq!(pair.received(), b"not yet");
         pair.socket.write_all(b"and on").await.unwrap();
         assert_eq!(pair.received(), b"and on");
@@ -452,10 +410,10 @@ mod tests {
         for end in [&client, &socket] {
             end.set_nonblocking(true).unwrap();
         }
-        let (mut socket, farewell) = Socket::new(socket.into(), Transport::Unix, &Rc::default());
-        farewell.begin();
+        let (mut socket, cork) = Socket::new(socket.into(), Transport::Unix, &Rc::default());
+        cork.arm();
         socket.write_all(b"bye").await.unwrap();
-        assert!(!farewell.holds());
+        assert!(!cork.is_holding());
         assert_eq!((&client).read(&mut [0; 8]).unwrap(), 3);
     }
 

@@ -1,6 +1,6 @@
 //! The last bytes of a connection, which leave together with its end.
 
-use crate::end::{End, Transport};
+use crate::lazy_socket::{LazySocket, Transport};
 use rustix::net::{SendFlags, sockopt};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,37 +9,30 @@ use std::rc::Rc;
 /// segment then carries the end too (`MSG_MORE`, send(2)). Of a connection with one request this saves two packets of
 /// ten, and its client an event.
 #[derive(Default)]
-pub struct Farewell {
+pub struct Cork {
     /// `None`: not of a [`Socket`](crate::Socket), and nothing is held back.
-    end: Option<Rc<End>>,
+    socket: Option<Rc<LazySocket>>,
     is_on: Cell<bool>,
     holds: Cell<bool>,
 }
 
-impl Farewell {
-    pub(crate) fn of(end: &Rc<End>) -> Rc<Self> {
-        Rc::new(Self { end: Some(Rc::clone(end)), ..Self::default() })
-    }
-
-    /// The client has sent its last request.
-    pub(crate) fn foresee(&self) {
-        if let Some(end) = &self.end {
-            end.has_sent_all.set(true);
-        }
+impl Cork {
+    pub(crate) fn of(socket: &Rc<LazySocket>) -> Rc<Self> {
+        Rc::new(Self { socket: Some(Rc::clone(socket)), ..Self::default() })
     }
 
     /// All that is left to write will be written now, and then the stream ends.
-    pub(crate) fn begin(&self) {
+    pub fn arm(&self) {
         // A Unix connection has no packets to save.
-        self.is_on.set(self.end.as_ref().is_some_and(|end| end.transport == Transport::Tcp));
+        self.is_on.set(self.socket.as_ref().is_some_and(|socket| socket.transport == Transport::Tcp));
     }
 
     /// Something has come in between: what was held back leaves now.
-    pub(crate) fn call_off(&self) {
+    pub fn release(&self) {
         self.is_on.set(false);
-        if let Some(end) = &self.end
+        if let Some(socket) = &self.socket
             && self.holds.take()
-            && let Ok(socket) = end.socket().fd()
+            && let Ok(socket) = socket.state().fd()
         {
             // Whether it was set before or not, this sends what waits. An error is one of the connection, which the next
             // use of it meets too.
@@ -57,13 +50,13 @@ impl Farewell {
     }
 
     /// The end of the stream was said, and what was held back with it.
-    pub(crate) fn said(&self) {
+    pub(crate) fn ended(&self) {
         self.holds.set(false);
     }
 
     /// Whether the end of the stream has to be said by itself. Closing would say it too; but if the client has sent more
     /// than was read, it resets the connection, and what is held back is lost.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn is_holding(&self) -> bool {
         self.holds.get()
     }
 }

@@ -1,6 +1,6 @@
-//! The server's end of a connection: its socket, registered or not yet.
+//! The socket of a connection, registered with epoll or not yet.
 
-use crate::registered::RegisteredSocket;
+use crate::registration::RegisteredSocket;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt::set_tcp_quickack;
 use std::cell::{Cell, Ref, RefCell, RefMut};
@@ -14,58 +14,55 @@ pub enum Transport {
     Unix,
 }
 
-pub(crate) struct End {
-    socket: RefCell<EndSocket>,
+pub(crate) struct LazySocket {
+    state: RefCell<SocketState>,
     pub transport: Transport,
     /// All that had come was read. Only while it is not registered.
     pub is_drained: Cell<bool>,
-    /// The client has sent its last request: what can come is that it has gone.
-    pub has_sent_all: Cell<bool>,
     /// Whether it is among those that wait to be registered.
     pub is_listed: Cell<bool>,
     /// Who waits for bytes, while it is not registered.
     pub reader: Cell<Option<Waker>>,
 }
 
-pub(crate) enum EndSocket {
+pub(crate) enum SocketState {
     Unregistered(OwnedFd),
     Registered(RegisteredSocket),
     /// It could not be registered, and was closed.
     Lost(io::ErrorKind),
 }
 
-impl End {
+impl LazySocket {
     pub fn new(socket: OwnedFd, transport: Transport) -> Self {
         Self {
-            socket: RefCell::new(EndSocket::Unregistered(socket)),
+            state: RefCell::new(SocketState::Unregistered(socket)),
             transport,
             is_drained: Cell::new(false),
-            has_sent_all: Cell::new(false),
             is_listed: Cell::new(false),
             reader: Cell::new(None),
         }
     }
 
-    pub fn socket(&self) -> Ref<'_, EndSocket> {
-        self.socket.borrow()
+    pub fn state(&self) -> Ref<'_, SocketState> {
+        self.state.borrow()
     }
 
-    pub fn socket_mut(&self) -> RefMut<'_, EndSocket> {
-        self.socket.borrow_mut()
+    pub fn state_mut(&self) -> RefMut<'_, SocketState> {
+        self.state.borrow_mut()
     }
 
     /// Must be called within a runtime.
     pub fn register(&self) {
-        let mut socket = self.socket.borrow_mut();
-        *socket = match std::mem::replace(&mut *socket, EndSocket::Lost(io::ErrorKind::Other)) {
-            EndSocket::Unregistered(socket) => match RegisteredSocket::new(socket) {
-                Ok(registered) => EndSocket::Registered(registered),
+        let mut socket = self.state.borrow_mut();
+        *socket = match std::mem::replace(&mut *socket, SocketState::Lost(io::ErrorKind::Other)) {
+            SocketState::Unregistered(socket) => match RegisteredSocket::new(socket) {
+                Ok(registered) => SocketState::Registered(registered),
                 Err(error) => {
                     tracing::warn!(
                         %error,
                         "a connection was closed because epoll takes no more; raise fs.epoll.max_user_watches"
                     );
-                    EndSocket::Lost(error.kind())
+                    SocketState::Lost(error.kind())
                 }
             },
             other => other,
@@ -77,11 +74,11 @@ impl End {
         self.register();
         self.acknowledge();
         let Some(reader) = self.reader.take() else { return };
-        let is_pending = match &*self.socket.borrow() {
-            EndSocket::Registered(socket) => {
+        let is_pending = match &*self.state.borrow() {
+            SocketState::Registered(socket) => {
                 socket.poll_read_ready(&mut Context::from_waker(&reader)).is_pending()
             }
-            EndSocket::Unregistered(_) | EndSocket::Lost(_) => false,
+            SocketState::Unregistered(_) | SocketState::Lost(_) => false,
         };
         if !is_pending {
             reader.wake();
@@ -92,10 +89,8 @@ impl End {
     /// next part of its request only then; the kernel would let it wait for 40 ms, since the listening socket has told
     /// it to leave that to the answer.
     fn acknowledge(&self) {
-        // Who has sent all waits for the answer alone.
         if self.transport == Transport::Tcp
-            && !self.has_sent_all.get()
-            && let Ok(socket) = self.socket().fd()
+            && let Ok(socket) = self.state().fd()
         {
             // An error is one of the connection, which the next use of it meets too.
             let _ = set_tcp_quickack(socket, true);
@@ -103,7 +98,7 @@ impl End {
     }
 }
 
-impl EndSocket {
+impl SocketState {
     pub fn fd(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
             Self::Unregistered(socket) => Ok(socket.as_fd()),
@@ -135,10 +130,10 @@ mod tests {
     async fn who_waits_for_what_epoll_refuses_is_told() {
         let file = OwnedFd::from(tempfile::tempfile().unwrap());
         fcntl_setfl(&file, OFlags::NONBLOCK).unwrap();
-        let (end, woken) = (End::new(file, Transport::Tcp), Arc::<Woken>::default());
-        end.reader.set(Some(Arc::clone(&woken).into()));
-        end.register_for_reader();
+        let (socket, woken) = (LazySocket::new(file, Transport::Tcp), Arc::<Woken>::default());
+        socket.reader.set(Some(Arc::clone(&woken).into()));
+        socket.register_for_reader();
         assert!(woken.0.load(Ordering::Relaxed));
-        assert_eq!(end.socket().fd().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(socket.state().fd().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 }

@@ -47,7 +47,7 @@ fn also_listen(address: SocketAddr) -> io::Result<Socket> {
 fn start(socket: &Socket) -> io::Result<()> {
     socket.listen(BACKLOG)?;
     // Accepted connections inherit what is set now (listen(2) resets it): a request that is answered at once is
-    // acknowledged by its answer, which is a packet less. `End` ends that for those that wait. A system that cannot do
+    // acknowledged by its answer, which is a packet less. `LazySocket` ends that for those that wait. A system that cannot do
     // this serves with the packet more.
     let _ = set_tcp_quickack(socket, false);
     Ok(())

@@ -15,7 +15,7 @@ pub struct Drain {
 
 /// A connection's watch on a [`Drain`]. As long as nothing has begun, asking it again costs next to nothing: it is asked
 /// at every turn of every connection.
-pub(crate) struct DrainWatch<'a> {
+pub struct DrainWatch<'a> {
     drain: &'a Drain,
     news: Pin<Box<Notified<'a>>>,
     registered: Option<Waker>,
@@ -35,7 +35,7 @@ impl Drain {
         }
     }
 
-    pub(crate) fn watch(&self) -> DrainWatch<'_> {
+    pub fn watch(&self) -> DrainWatch<'_> {
         DrainWatch { drain: self, news: Box::pin(self.news.notified()), registered: None }
     }
 }

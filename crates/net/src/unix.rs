@@ -1,6 +1,6 @@
 //! Listening Unix sockets, and the files that stand for them.
 
-use crate::listener::BACKLOG;
+use crate::listen::BACKLOG;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Metadata};
 use std::io;

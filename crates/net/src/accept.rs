@@ -1,6 +1,6 @@
 //! Listening sockets of both families, TCP and Unix.
 
-use regent_http::RegisteredSocket;
+use crate::registration::RegisteredSocket;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -21,7 +21,7 @@ const ROUND: usize = 64;
 /// They have an epoll instance of their own, which says where connections wait, whenever they came (it is
 /// level-triggered). The runtime's says only that one has come. That it was the last would show when the next `accept`
 /// finds none, after the kernel has made a socket and a file for it: ten times the cost of asking.
-pub(crate) struct Listeners {
+pub struct Listeners {
     sockets: Vec<Listener>,
     /// The epoll instance: the runtime's watches it as it does a socket.
     epoll: RegisteredSocket,
@@ -31,7 +31,7 @@ pub(crate) struct Listeners {
 
 /// How a connection came here.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
+pub struct Arrival {
     /// The client; `None` on a Unix socket.
     pub remote: Option<SocketAddr>,
     /// This end; `None`: the connection has to be asked for it.
@@ -112,7 +112,7 @@ impl Listener {
 }
 
 /// The address of this end, if it has one.
-pub(crate) fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
+pub fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
     getsockname(socket).ok().and_then(ip_address)
 }
 

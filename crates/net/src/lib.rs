@@ -1,0 +1,25 @@
+//! Descriptors to byte streams: listening, accepting, and sockets that are registered with epoll only if they have to wait.
+//! What the bytes mean is not known here.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod coarse_instant;
+mod cork;
+mod drain;
+mod lazy_socket;
+mod listen;
+mod registration;
+mod socket;
+mod stream;
+mod unix;
+
+pub use accept::{Arrival, Listeners, local_address};
+pub use coarse_instant::CoarseInstant;
+pub use cork::Cork;
+pub use drain::{Drain, DrainWatch};
+pub use lazy_socket::Transport;
+pub use listen::listen;
+pub use registration::RegisteredSocket;
+pub use socket::{Socket, Sockets};
+pub use stream::Stream;
+pub use unix::{SocketFile, listen_unix};
