@@ -9,9 +9,9 @@ mod exchange;
 mod services;
 
 use anyhow::Result;
+use regent_engine_host::{Host, Reporter, ThreadPool};
 use regent_modules::{LogSink, ModulePlan, Modules, Plan};
 use regent_wire::control::{Event, Start};
-use regent_wire::host::{Crew, Host, Reporter};
 use services::Services;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ fn run() -> Result<()> {
     };
     let version = format!("native modules: {}", modules.description());
     reporter.send(&Event::Started { version, opcache: None });
-    let crew = Crew::start(engine, start.threads, reporter, Services::new(start.pools, &modules));
-    crew.obey(orders);
-    crew.wait();
+    let threads = ThreadPool::start(engine, start.threads, reporter, Services::new(start.pools, &modules));
+    threads.follow(orders);
+    threads.wait();
     // The threads have let go of them: this cleans them up.
     drop(modules);
     Ok(())

@@ -1,10 +1,10 @@
 //! What the threads do: each answers the requests of its pool by the module of its service.
 
 use crate::exchange::{CopiedHead, SlotExchange};
+use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, SchedPolicy};
 use regent_modules::{Modules, ServiceId};
 use regent_wire::EngineThread;
 use regent_wire::control::PoolStart;
-use regent_wire::host::{Afterwards, Courtesy, Neighbours, Readiness, Work};
 use std::sync::{Arc, Weak};
 
 pub struct Services {
@@ -12,7 +12,7 @@ pub struct Services {
     services: Vec<Service>,
     /// A thread holds them while it runs, so that they are cleaned up when all have ended.
     modules: Weak<Modules>,
-    neighbours: Arc<Neighbours>,
+    load: Arc<EngineLoad>,
 }
 
 struct Service {
@@ -27,12 +27,12 @@ impl Services {
         Self {
             services: pools.into_iter().map(service).collect(),
             modules: Arc::downgrade(modules),
-            neighbours: Neighbours::new(),
+            load: EngineLoad::new(),
         }
     }
 }
 
-impl Work for Services {
+impl Job for Services {
     fn name(&self, pool: u16) -> Option<&str> {
         let service = self.services.get(usize::from(pool))?;
         service.id.map(|_| service.name.as_str())
@@ -44,16 +44,16 @@ impl Work for Services {
             return Afterwards::End;
         };
         let mut scratch = modules.scratch();
-        let mut courtesy = Courtesy::new(Arc::clone(&self.neighbours));
+        let mut sched_policy = SchedPolicy::new(Arc::clone(&self.load));
         let mut head = CopiedHead::default();
         readiness.announce();
         loop {
             let waiting_behind = thread.waiting().saturating_sub(1);
             let Some(request) = thread.next_request() else { return Afterwards::End };
             head.copy(&request);
-            courtesy.begin(waiting_behind, thread.started());
+            sched_policy.begin(waiting_behind, thread.started());
             modules.answer(service, &head.read(), &mut SlotExchange::new(&mut thread), &mut scratch);
-            courtesy.end(thread.release());
+            sched_policy.end(thread.release());
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
 use crate::warmup::Warmup;
+use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
 use regent_wire::control::Event;
-use regent_wire::host::{Courtesy, Neighbours, Readiness, Reporter};
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ pub struct PhpThread {
     variables: Vec<Var>,
     number: String,
     serving: Serving,
-    courtesy: Courtesy,
+    sched_policy: SchedPolicy,
     warmup: Warmup,
     readiness: Readiness,
 }
@@ -61,19 +61,14 @@ enum Serving {
 
 impl PhpThread {
     /// Of the calling thread.
-    pub fn new(
-        wire: EngineThread,
-        neighbours: Arc<Neighbours>,
-        warmup: Warmup,
-        readiness: Readiness,
-    ) -> Self {
+    pub fn new(wire: EngineThread, load: Arc<EngineLoad>, warmup: Warmup, readiness: Readiness) -> Self {
         let number = format!("{}\0", wire.index());
         Self {
             wire,
             variables: Vec::new(),
             number,
             serving: Serving::Nobody,
-            courtesy: Courtesy::new(neighbours),
+            sched_policy: SchedPolicy::new(load),
             warmup,
             readiness,
         }
@@ -123,14 +118,14 @@ impl PhpThread {
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
         fill(out, head, &mut self.variables, &self.number);
-        self.courtesy.begin(waiting_behind, self.wire.started());
+        self.sched_policy.begin(waiting_behind, self.wire.started());
         self.serving = Serving::Client;
         true
     }
 
     fn end_request(&mut self) {
         if std::mem::replace(&mut self.serving, Serving::Nobody) == Serving::Client {
-            self.courtesy.end(self.wire.release());
+            self.sched_policy.end(self.wire.release());
         }
     }
 

@@ -1,8 +1,8 @@
 //! The settings of `php_ini` in the configuration, which go before those of php.ini.
 
 use crate::php;
+use regent_engine_host::Reporter;
 use regent_wire::control::Event;
-use regent_wire::host::Reporter;
 use std::fmt::Write;
 
 /// Of syslog(3).

@@ -11,8 +11,8 @@ mod threads;
 mod warmup;
 
 use anyhow::Result;
+use regent_engine_host::{Host, ThreadPool};
 use regent_wire::control::Event;
-use regent_wire::host::{Crew, Host};
 use std::process::ExitCode;
 use threads::Scripts;
 
@@ -32,9 +32,9 @@ fn run() -> Result<()> {
     ini::warn_of_unknown(&start.ini, &reporter);
     reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
     let scripts = Scripts::new(start.pools, &reporter);
-    let crew = Crew::start(engine, start.threads, reporter, scripts);
-    crew.obey(orders);
-    crew.wait();
+    let threads = ThreadPool::start(engine, start.threads, reporter, scripts);
+    threads.follow(orders);
+    threads.wait();
     php::stop();
     Ok(())
 }

@@ -3,8 +3,8 @@
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::warmup::Warmup;
+use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, Reporter};
 use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
-use regent_wire::host::{Afterwards, Neighbours, Readiness, Reporter, Work};
 use regent_wire::{EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -22,16 +22,16 @@ const BACKOFF_STEP: Duration = Duration::from_millis(20);
 pub struct Scripts {
     pools: Vec<PoolStart>,
     reporter: Arc<Reporter>,
-    neighbours: Arc<Neighbours>,
+    load: Arc<EngineLoad>,
 }
 
 impl Scripts {
     pub fn new(pools: Vec<PoolStart>, reporter: &Arc<Reporter>) -> Self {
-        Self { pools, reporter: Arc::clone(reporter), neighbours: Neighbours::new() }
+        Self { pools, reporter: Arc::clone(reporter), load: EngineLoad::new() }
     }
 }
 
-impl Work for Scripts {
+impl Job for Scripts {
     fn name(&self, pool: u16) -> Option<&str> {
         let pool = self.pools.get(usize::from(pool))?;
         Some(match pool.worker {
@@ -43,7 +43,7 @@ impl Work for Scripts {
     fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards {
         let Some(pool) = self.pools.get(thread.pool()) else { return Afterwards::End };
         let warmup = Warmup::new(pool, &self.reporter);
-        let php = PhpThread::new(thread, Arc::clone(&self.neighbours), warmup, readiness);
+        let php = PhpThread::new(thread, Arc::clone(&self.load), warmup, readiness);
         Runner { pool, reporter: &self.reporter }.run(php)
     }
 }

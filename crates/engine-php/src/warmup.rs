@@ -1,8 +1,8 @@
 //! The requests that a worker script is given before those of clients, so that it has done by then what it does in its
 //! first request: frameworks build their container, open connections and fill caches there.
 
+use regent_engine_host::Reporter;
 use regent_wire::control::PoolStart;
-use regent_wire::host::Reporter;
 use regent_wire::names::WELL_KNOWN;
 use regent_wire::{Head, HeadBuilder};
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! A process with the file descriptors of [`control::descriptors`]: the memory, the control socket, one eventfd for
 //! each I/O thread of the server. It reads one line from the control socket ([`control::Start`]), maps the memory
 //! ([`layout`]), starts its threads and writes [`control::Event`]s to the socket. When the socket closes, or the
-//! server dies, it ends at once. Engines in Rust share [`host`].
+//! server dies, it ends at once. Engines in Rust share `regent-engine-host`.
 //!
 //! # The life of a request
 //! 1. The server takes a free slot of the I/O thread, writes the head ([`head`]), as much of the body as is there, sets
@@ -77,8 +77,6 @@ pub mod frame;
 pub mod fuzzing;
 #[cfg(not(loom))]
 pub mod head;
-#[cfg(not(loom))]
-pub mod host;
 mod layout;
 #[cfg(loom)]
 mod models;

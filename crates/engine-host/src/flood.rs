@@ -1,6 +1,6 @@
 //! How much a process may have logged outside of its requests.
 
-use crate::clock;
+use regent_wire::clock;
 use std::time::Duration;
 
 /// Bytes that may be logged at once after a rest, and for each second in the long run.

@@ -7,6 +7,8 @@
 //! at 10 and 100 connections in PHP. With a long request about, everybody is back in `SCHED_OTHER`: a short request
 //! must be able to preempt a long one.
 
+use nix::time::ClockId;
+use rustix::process::Pid;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -22,34 +24,34 @@ const LOOK: Duration = Duration::from_millis(100);
 /// So many requests in a row must agree before the class changes: a system call is not for every request.
 const STREAK: u8 = 16;
 
-/// What the threads of an engine know in common.
+/// What the threads of an engine know of each other's requests.
 #[derive(Debug)]
-pub struct Neighbours {
+pub struct EngineLoad {
     /// When the last long request was seen, in ms of the monotonic clock, and 0 without any.
     last_long: AtomicU64,
     /// When requests that run were last looked at, in ms.
     looked: AtomicU64,
-    threads: Mutex<Vec<Weak<Neighbour>>>,
+    threads: Mutex<Vec<Weak<ThreadLoad>>>,
 }
 
 /// A thread, as the others see it.
 #[derive(Debug)]
-struct Neighbour {
-    thread: libc::pid_t,
+struct ThreadLoad {
+    id: Pid,
     is_busy: AtomicBool,
     /// CPU time in ns that it had at the last look, if that found it at the same request; otherwise 0.
     computed: AtomicU64,
 }
 
-/// One thread's.
+/// Chooses the class of one thread.
 #[derive(Debug)]
-pub struct Courtesy {
-    neighbours: Arc<Neighbours>,
+pub struct SchedPolicy {
+    engine: Arc<EngineLoad>,
     class: Class,
     /// Requests in a row, up to [`STREAK`], that others waited behind.
     crowded: u8,
     started: Duration,
-    neighbour: Arc<Neighbour>,
+    thread: Arc<ThreadLoad>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +62,18 @@ enum Class {
     Foreign,
 }
 
-impl Neighbours {
+impl EngineLoad {
     pub fn new() -> Arc<Self> {
         Arc::new(Self { last_long: AtomicU64::new(0), looked: AtomicU64::new(0), threads: Mutex::default() })
     }
 
     /// The calling thread is one more.
-    fn join(&self) -> Arc<Neighbour> {
-        let neighbour = Arc::new(Neighbour::of_this_thread());
+    fn join(&self) -> Arc<ThreadLoad> {
+        let thread = Arc::new(ThreadLoad::of_this_thread());
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.retain(|thread| thread.strong_count() > 0);
-        threads.push(Arc::downgrade(&neighbour));
-        neighbour
+        threads.push(Arc::downgrade(&thread));
+        thread
     }
 
     /// Looks for long requests that still run, if the last look was a while ago.
@@ -100,11 +102,9 @@ impl Neighbours {
     }
 }
 
-impl Neighbour {
+impl ThreadLoad {
     fn of_this_thread() -> Self {
-        // SAFETY: law 5 is not touched: no pointer is passed.
-        let thread = unsafe { libc::gettid() };
-        Self { thread, is_busy: AtomicBool::new(false), computed: AtomicU64::new(0) }
+        Self { id: rustix::thread::gettid(), is_busy: AtomicBool::new(false), computed: AtomicU64::new(0) }
     }
 
     fn begin(&self) {
@@ -121,24 +121,24 @@ impl Neighbour {
         if !self.is_busy.load(Ordering::Relaxed) {
             return false;
         }
-        let computed = cpu_time_of(self.thread);
+        let computed = cpu_time_of(self.id);
         let before = self.computed.swap(computed, Ordering::Relaxed);
         before > 0 && u128::from(computed.saturating_sub(before)) > LONG.as_nanos()
     }
 }
 
-impl Courtesy {
+impl SchedPolicy {
     /// Of the calling thread.
-    pub fn new(neighbours: Arc<Neighbours>) -> Self {
-        let neighbour = neighbours.join();
+    pub fn new(engine: Arc<EngineLoad>) -> Self {
+        let thread = engine.join();
         let class = class_of_this_thread();
-        Self { neighbours, class, crowded: 0, started: Duration::ZERO, neighbour }
+        Self { engine, class, crowded: 0, started: Duration::ZERO, thread }
     }
 
     /// The thread has started a request at `now` (of the monotonic clock) while so many others wait.
     pub fn begin(&mut self, waiting: u64, now: Duration) {
         self.started = now;
-        self.neighbour.begin();
+        self.thread.begin();
         if let Some(class) = self.change(waiting, now) {
             // It is refused only where a sandbox forbids it; then the class stays, and is not asked for again.
             self.class = if set_class_of_this_thread(class) { class } else { Class::Foreign };
@@ -147,18 +147,18 @@ impl Courtesy {
 
     /// The request has ended after so long.
     pub fn end(&mut self, busy: Duration) {
-        self.neighbour.end();
+        self.thread.end();
         if busy > LONG {
-            self.neighbours.note_long(self.started + busy);
+            self.engine.note_long(self.started + busy);
         }
     }
 
     /// The class to change to, if it is time.
     fn change(&mut self, waiting: u64, now: Duration) -> Option<Class> {
         if waiting > 0 {
-            self.neighbours.look(now);
+            self.engine.look(now);
         }
-        let long = self.neighbours.have_long(now);
+        let long = self.engine.have_long(now);
         self.crowded = match waiting {
             _ if long => 0,
             0 => self.crowded.saturating_sub(1),
@@ -177,13 +177,11 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// In ns, of a thread of this process; 0 if it is gone.
-fn cpu_time_of(thread: libc::pid_t) -> u64 {
+fn cpu_time_of(thread: Pid) -> u64 {
     // As glibc's pthread_getcpuclockid makes it, for which the thread would have to be known as a pthread_t.
-    let clock = (!thread << 3) | 6;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: law 5: the time lives for the time of the call. A thread that is gone is an error, which leaves it.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    let clock = (!thread.as_raw_nonzero().get() << 3) | 6;
+    let time = ClockId::from_raw(clock).now();
+    time.map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 fn class_of_this_thread() -> Class {
@@ -212,80 +210,80 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1000);
 
-    fn courtesy() -> Courtesy {
-        Courtesy { class: Class::Other, ..Courtesy::new(Neighbours::new()) }
+    fn policy() -> SchedPolicy {
+        SchedPolicy { class: Class::Other, ..SchedPolicy::new(EngineLoad::new()) }
     }
 
     /// As `begin`, without the system call.
-    fn begin(courtesy: &mut Courtesy, waiting: u64, now: Duration) {
-        if let Some(class) = courtesy.change(waiting, now) {
-            courtesy.class = class;
+    fn begin(policy: &mut SchedPolicy, waiting: u64, now: Duration) {
+        if let Some(class) = policy.change(waiting, now) {
+            policy.class = class;
         }
     }
 
     #[test]
     fn a_thread_under_load_stops_preempting_and_a_thread_without_starts_again() {
-        let mut courtesy = courtesy();
+        let mut policy = policy();
         let now = NOW;
-        (1..STREAK).for_each(|_| begin(&mut courtesy, 5, now));
-        assert_eq!(courtesy.class, Class::Other);
-        begin(&mut courtesy, 5, now);
-        assert_eq!(courtesy.class, Class::Batch);
-        (0..STREAK).for_each(|_| begin(&mut courtesy, 0, now));
-        assert_eq!(courtesy.class, Class::Other);
+        (1..STREAK).for_each(|_| begin(&mut policy, 5, now));
+        assert_eq!(policy.class, Class::Other);
+        begin(&mut policy, 5, now);
+        assert_eq!(policy.class, Class::Batch);
+        (0..STREAK).for_each(|_| begin(&mut policy, 0, now));
+        assert_eq!(policy.class, Class::Other);
     }
 
     #[test]
     fn a_long_request_lets_everybody_preempt_for_a_second() {
-        let mut courtesy = courtesy();
+        let mut policy = policy();
         let start = NOW;
-        (0..STREAK).for_each(|_| begin(&mut courtesy, 5, start));
-        courtesy.neighbours.note_long(start);
-        begin(&mut courtesy, 5, start + MEMORY / 2);
-        assert_eq!(courtesy.class, Class::Other);
-        (0..=STREAK).for_each(|_| begin(&mut courtesy, 5, start + MEMORY / 2));
-        assert_eq!(courtesy.class, Class::Other);
-        (0..STREAK).for_each(|_| begin(&mut courtesy, 5, start + 2 * MEMORY));
-        assert_eq!(courtesy.class, Class::Batch);
+        (0..STREAK).for_each(|_| begin(&mut policy, 5, start));
+        policy.engine.note_long(start);
+        begin(&mut policy, 5, start + MEMORY / 2);
+        assert_eq!(policy.class, Class::Other);
+        (0..=STREAK).for_each(|_| begin(&mut policy, 5, start + MEMORY / 2));
+        assert_eq!(policy.class, Class::Other);
+        (0..STREAK).for_each(|_| begin(&mut policy, 5, start + 2 * MEMORY));
+        assert_eq!(policy.class, Class::Batch);
     }
 
     #[test]
     fn a_request_that_never_ends_lets_everybody_preempt_while_it_computes() {
-        let mut courtesy = courtesy();
-        let endless = Courtesy::new(Arc::clone(&courtesy.neighbours));
-        endless.neighbour.begin();
+        let mut policy = policy();
+        let endless = SchedPolicy::new(Arc::clone(&policy.engine));
+        endless.thread.begin();
         // Each after the last was forgotten.
         let mut now = NOW;
         let mut class_later = |computes: bool| {
-            let before = cpu_time_of(endless.neighbour.thread);
-            while computes && cpu_time_of(endless.neighbour.thread) < before + 2 * LONG.as_nanos() as u64 {}
+            let before = cpu_time_of(endless.thread.id);
+            while computes && cpu_time_of(endless.thread.id) < before + 2 * LONG.as_nanos() as u64 {}
             now += 2 * MEMORY;
-            (0..=STREAK).for_each(|_| begin(&mut courtesy, 5, now));
-            courtesy.class
+            (0..=STREAK).for_each(|_| begin(&mut policy, 5, now));
+            policy.class
         };
         assert_eq!(class_later(true), Class::Batch, "the first look");
         assert_eq!(class_later(true), Class::Other);
         assert_eq!(class_later(false), Class::Batch, "it waits for something");
         assert_eq!(class_later(true), Class::Other);
-        endless.neighbour.end();
+        endless.thread.end();
         assert_eq!(class_later(true), Class::Batch);
     }
 
     #[test]
     fn only_long_requests_are_noted() {
-        let mut courtesy = courtesy();
-        courtesy.started = NOW;
-        courtesy.end(LONG / 2);
-        assert!(!courtesy.neighbours.have_long(NOW + LONG));
-        courtesy.end(2 * LONG);
-        assert!(courtesy.neighbours.have_long(NOW + 2 * LONG));
+        let mut policy = policy();
+        policy.started = NOW;
+        policy.end(LONG / 2);
+        assert!(!policy.engine.have_long(NOW + LONG));
+        policy.end(2 * LONG);
+        assert!(policy.engine.have_long(NOW + 2 * LONG));
     }
 
     #[test]
     fn the_operators_class_stays() {
-        let mut courtesy = Courtesy { class: Class::Foreign, ..courtesy() };
-        (0..2 * STREAK).for_each(|_| begin(&mut courtesy, 5, NOW));
-        assert_eq!(courtesy.class, Class::Foreign);
+        let mut policy = SchedPolicy { class: Class::Foreign, ..policy() };
+        (0..2 * STREAK).for_each(|_| begin(&mut policy, 5, NOW));
+        assert_eq!(policy.class, Class::Foreign);
     }
 
     /// In a thread of its own, whose class is nobody else's business.

@@ -1,8 +1,8 @@
 //! Sends events to the server.
 
-use super::flood::Flood;
-use crate::clock;
-use crate::control::{self, Event};
+use crate::flood::Flood;
+use regent_wire::clock;
+use regent_wire::control::{self, Event};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;

@@ -1,18 +1,22 @@
 //! What the process of every engine in Rust does besides its requests: takes what the server gave it, tells the server
 //! what happens, starts and counts its threads.
+//!
+//! A crate apart from `regent-wire`, so that the server cannot link what only an engine may do: to end the process, or to
+//! change how its threads are scheduled. `unsafe` is here for four calls: to own the inherited descriptors, to let faults
+//! end the process, to end it, and to ask for a thread's class; and for the allocator's.
 
-mod courtesy;
-mod crew;
 mod flood;
 mod heap;
 mod reporter;
+mod sched_batch;
+mod thread_pool;
 
-pub use courtesy::{Courtesy, Neighbours};
-pub use crew::{Afterwards, Crew, Readiness, Work};
 pub use reporter::Reporter;
+pub use sched_batch::{EngineLoad, SchedPolicy};
+pub use thread_pool::{Afterwards, Job, Readiness, ThreadPool};
 
-use crate::control::{self, Order, Start, ThreadStart, descriptors};
-use crate::{Engine, Region, RegionError};
+use regent_wire::control::{self, Order, Start, ThreadStart, descriptors};
+use regent_wire::{Engine, Region, RegionError};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;

@@ -1,10 +1,10 @@
 //! The threads of an engine: started side by side, at the beginning and whenever the server orders more, until each
 //! is told to end.
 
-use crate::control::{Event, ThreadStart};
-use crate::host::heap::Heap;
-use crate::host::{Reporter, die_with_server};
-use crate::{Engine, EngineThread};
+use crate::heap::Heap;
+use crate::{Reporter, die_with_server};
+use regent_wire::control::{Event, ThreadStart};
+use regent_wire::{Engine, EngineThread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -18,14 +18,14 @@ const DRAIN_LOOK: Duration = Duration::from_millis(100);
 const MOST_NAME: usize = 15;
 
 /// What the threads do.
-pub trait Work: Send + Sync + 'static {
+pub trait Job: Send + Sync + 'static {
     /// What a thread of this pool is called; `None` if there is no such pool.
     fn name(&self, pool: u16) -> Option<&str>;
     /// Answers requests until the thread must end.
     fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards;
 }
 
-/// What becomes of a thread that has done its work.
+/// What becomes of a thread that has done its job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Afterwards {
     End,
@@ -34,10 +34,10 @@ pub enum Afterwards {
 }
 
 /// The threads of this process.
-pub struct Crew {
+pub struct ThreadPool {
     engine: Arc<Engine>,
     reporter: Arc<Reporter>,
-    work: Box<dyn Work>,
+    job: Box<dyn Job>,
     /// Threads of the beginning that have not asked for a request yet.
     not_ready: Arc<AtomicUsize>,
     running: Mutex<usize>,
@@ -64,18 +64,18 @@ impl Readiness {
     }
 }
 
-impl Crew {
+impl ThreadPool {
     /// Starts the first threads.
     pub fn start(
         engine: Arc<Engine>,
         first: Vec<ThreadStart>,
         reporter: Arc<Reporter>,
-        work: impl Work,
+        job: impl Job,
     ) -> Arc<Self> {
-        let crew = Arc::new(Self {
+        let threads = Arc::new(Self {
             engine,
             reporter,
-            work: Box::new(work),
+            job: Box::new(job),
             not_ready: Arc::new(AtomicUsize::new(first.len())),
             running: Mutex::new(0),
             ended: Condvar::new(),
@@ -83,17 +83,17 @@ impl Crew {
             heap: Heap::default(),
         });
         for thread in first {
-            crew.spawn(thread, Some(Arc::clone(&crew.not_ready)));
+            threads.spawn(thread, Some(Arc::clone(&threads.not_ready)));
         }
-        crew
+        threads
     }
 
     /// Starts the threads that the server orders, those from before the first threads among them.
-    pub fn obey(self: &Arc<Self>, orders: mpsc::Receiver<Vec<ThreadStart>>) {
-        let crew = Arc::clone(self);
+    pub fn follow(self: &Arc<Self>, orders: mpsc::Receiver<Vec<ThreadStart>>) {
+        let threads = Arc::clone(self);
         let carry_out = move || {
             for thread in orders.into_iter().flatten() {
-                crew.spawn(thread, None);
+                threads.spawn(thread, None);
             }
         };
         thread::Builder::new().name("orders".into()).spawn(carry_out).expect("a thread can be made at start");
@@ -111,7 +111,7 @@ impl Crew {
     }
 
     fn spawn(self: &Arc<Self>, start: ThreadStart, not_ready: Option<Arc<AtomicUsize>>) {
-        let Some(name) = self.work.name(start.pool) else { return };
+        let Some(name) = self.job.name(start.pool) else { return };
         *self.count() += 1;
         self.spawn_counted(start, name, not_ready);
     }
@@ -119,7 +119,7 @@ impl Crew {
     fn replace_worn_out(self: &Arc<Self>) {
         let worn_out = std::mem::take(&mut *self.worn_out.lock().unwrap_or_else(PoisonError::into_inner));
         for start in worn_out {
-            let Some(name) = self.work.name(start.pool) else { continue };
+            let Some(name) = self.job.name(start.pool) else { continue };
             self.spawn_counted(start, name, None);
         }
     }
@@ -127,15 +127,15 @@ impl Crew {
     fn spawn_counted(self: &Arc<Self>, start: ThreadStart, name: &str, not_ready: Option<Arc<AtomicUsize>>) {
         let builder = thread::Builder::new().name(thread_name(name, start.index)).stack_size(STACK);
         let readiness = Readiness { not_ready, reporter: Arc::clone(&self.reporter) };
-        let crew = Arc::clone(self);
+        let threads = Arc::clone(self);
         let spawned = builder.spawn(move || {
             // Dropped when the thread ends, also by a panic, which the hook has logged.
-            let running = Running { crew: &crew, start };
+            let running = Running { threads: &threads, start };
             let (index, pool) = (usize::from(start.index), usize::from(start.pool));
             // It cannot fail: the main thread has asked for the same.
             let _ = die_with_server();
-            let thread = EngineThread::new(Arc::clone(&crew.engine), index, pool);
-            if crew.work.run(thread, readiness) == Afterwards::Replace {
+            let thread = EngineThread::new(Arc::clone(&threads.engine), index, pool);
+            if threads.job.run(thread, readiness) == Afterwards::Replace {
                 running.hand_over();
             }
         });
@@ -158,24 +158,24 @@ impl Crew {
 
 /// A thread that has not ended.
 struct Running<'a> {
-    crew: &'a Crew,
+    threads: &'a ThreadPool,
     start: ThreadStart,
 }
 
 impl Running<'_> {
     /// To the thread that takes this one's place.
     fn hand_over(self) {
-        self.crew.heap.give_back();
-        self.crew.worn_out.lock().unwrap_or_else(PoisonError::into_inner).push(self.start);
-        self.crew.ended.notify_all();
+        self.threads.heap.give_back();
+        self.threads.worn_out.lock().unwrap_or_else(PoisonError::into_inner).push(self.start);
+        self.threads.ended.notify_all();
         std::mem::forget(self);
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.crew.heap.give_back();
-        self.crew.one_less(self.start.index, None);
+        self.threads.heap.give_back();
+        self.threads.one_less(self.start.index, None);
     }
 }
 
