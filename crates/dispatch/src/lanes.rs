@@ -38,7 +38,7 @@
 //! - `lane NAME { threads N | share P% }`: [pinned](Lanes::pin), that is, always limited, slow or not, to exactly that.
 //!   Such a lane is often there to spare a database, so it gets no more when nobody else comes. It neither counts in
 //!   what slow routes have together nor is it judged.
-//! - `lane off`: [let past](Lanes::let_past), never limited.
+//! - `lane off`: [let past](Lanes::exempt), never limited.
 
 mod lines;
 mod place;
@@ -193,7 +193,7 @@ impl Lanes {
     }
 
     /// A request that has no lane. It gets a place whatever the others have.
-    pub fn let_past(&self, route: &Arc<Route>, now: Duration) -> Place {
+    pub fn exempt(&self, route: &Arc<Route>, now: Duration) -> Place {
         route.list();
         self.tick(now);
         self.shared.let_in(route, now)

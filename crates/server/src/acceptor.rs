@@ -1,16 +1,13 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
-use crate::gate::{Gate, GateBounds};
 use crate::gateway::Gateway;
 use crate::hooks;
-use crate::kind::EngineKind;
-use crate::link::{Link, LinkCommand, LinkStart};
 use crate::native::{Inlined, NativeGateway};
-use crate::pools::Pools;
 use crate::service::{Ends, Service};
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
+use regent_engines::{AdmissionBounds, AdmissionControl, ClientStart, EngineClient};
 use regent_exchange::{Connection, Informational};
 use regent_handlers::Sites;
 use regent_http::{Interim, Settings};
@@ -37,8 +34,6 @@ const INSPECTION: u32 = 13;
 pub(crate) enum Command {
     /// A connection that another thread accepted.
     Serve(OwnedFd, Arrival),
-    /// For the link to the engines of this kind.
-    Link(EngineKind, LinkCommand),
     /// Native handlers that run in the server come from these modules now; those before are given back.
     Inline(Arc<Inlined>, oneshot::Sender<Arc<Inlined>>),
 }
@@ -54,13 +49,13 @@ pub(crate) enum Stage {
 /// Everything that an I/O thread starts with.
 pub(crate) struct IoStart {
     pub index: usize,
-    pub php: EngineAccess,
+    pub php: ClientStart,
     /// `None`: there are no native services.
     pub native: Option<NativeAccess>,
     pub sites: Vec<Arc<Sites>>,
     pub settings: Settings,
     pub limits: BodyLimits,
-    pub bounds: GateBounds,
+    pub bounds: AdmissionBounds,
     pub spools: Arc<Spools>,
     pub vigil: Vigil,
     pub commands: mpsc::UnboundedReceiver<Command>,
@@ -69,15 +64,9 @@ pub(crate) struct IoStart {
     pub accept: Option<Dealer>,
 }
 
-/// What the way to the engines of one kind takes.
-pub(crate) struct EngineAccess {
-    pub link: LinkStart,
-    pub pools: Arc<Pools>,
-}
-
 /// What the way to native services takes.
 pub(crate) struct NativeAccess {
-    pub engine: EngineAccess,
+    pub engine: ClientStart,
     /// Names of the services, by their ids.
     pub services: Vec<String>,
     pub inlined: Arc<Inlined>,
@@ -112,7 +101,7 @@ pub(crate) fn run(start: IoStart) -> io::Result<()> {
 }
 
 async fn serve(start: IoStart) -> io::Result<()> {
-    let gateway = |access: EngineAccess| open(access, start.bounds, start.limits, &start.spools);
+    let gateway = |client: ClientStart| open(client, start.bounds, start.limits, &start.spools);
     let php = Rc::new(gateway(start.php)?);
     let native = match start.native {
         Some(NativeAccess { engine, services, inlined }) => {
@@ -131,7 +120,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
         sockets: Rc::default(),
         vigil: Rc::new(start.vigil),
     });
-    let links: Vec<Rc<Link>> =
+    let links: Vec<Rc<EngineClient>> =
         std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
     let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
     hooks::hook(links.clone(), Rc::clone(&sockets), Rc::clone(&vigil));
@@ -139,7 +128,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     if let Some(dealer) = start.accept {
         front.accept(dealer)?;
     }
-    spawn_local(obey(start.commands, Rc::clone(&front), php, native));
+    spawn_local(obey(start.commands, Rc::clone(&front), native));
     drained(start.stage).await;
     front.drain.begin();
     front.connections.none_left().await;
@@ -148,13 +137,13 @@ async fn serve(start: IoStart) -> io::Result<()> {
 
 /// Opens the way to the engines of one kind.
 fn open(
-    access: EngineAccess,
-    bounds: GateBounds,
+    client: ClientStart,
+    bounds: AdmissionBounds,
     limits: BodyLimits,
     spools: &Arc<Spools>,
 ) -> io::Result<Gateway> {
-    let link = Link::open(access.link)?;
-    let gate = Gate::new(access.pools, bounds);
+    let gate = AdmissionControl::new(Arc::clone(&client.pools), bounds);
+    let link = EngineClient::open(client, hooks::drain_links)?;
     spawn_local(watch_running(Rc::clone(&link), Rc::clone(&gate)));
     Ok(Gateway::new(link, gate, limits, Arc::clone(spools)))
 }
@@ -172,7 +161,7 @@ struct Front {
 
 /// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
 /// Now and then it looks at all requests that engines have.
-async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
+async fn watch_running(link: Rc<EngineClient>, gate: Rc<AdmissionControl>) {
     for look in (0..INSPECTION).cycle() {
         link.used().await;
         tokio::time::sleep(RUNNING_LOOK).await;
@@ -190,20 +179,17 @@ async fn watch_running(link: Rc<Link>, gate: Rc<Gate>) {
 async fn obey(
     mut commands: mpsc::UnboundedReceiver<Command>,
     front: Rc<Front>,
-    php: Rc<Gateway>,
     native: Option<Rc<NativeGateway>>,
 ) {
     while let Some(command) = commands.recv().await {
         match (command, &native) {
             (Command::Serve(socket, arrival), _) => front.serve(socket, arrival),
-            (Command::Link(EngineKind::Php, command), _) => php.link().obey(command),
-            (Command::Link(EngineKind::Native, command), Some(native)) => native.link().obey(command),
             (Command::Inline(inlined, old), Some(native)) => {
                 // Who asked has gone otherwise.
                 let _ = old.send(native.replace_inlined(inlined));
             }
-            // Nobody supervises what there is not.
-            (Command::Link(EngineKind::Native, _) | Command::Inline(..), None) => {}
+            // Nobody reloads what there is not.
+            (Command::Inline(..), None) => {}
         }
     }
 }

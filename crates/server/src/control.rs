@@ -3,13 +3,11 @@
 mod figures;
 mod threads;
 
-use crate::kind::EngineKind;
 use crate::native::{self, Renewal};
-use crate::stack::StackControl;
-use crate::supervisor::{Refused, View};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{Change, Control, Readiness, Refusal, Restarted, Statistics, Threads};
+use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
 use regent_metrics::Registry;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -18,7 +16,7 @@ use tokio::sync::Notify;
 /// Carries out what the admin API asks for.
 pub(crate) struct ServerControl {
     /// PHP's, and that of native modules if there are any.
-    pub stacks: Vec<StackControl>,
+    pub engines: Vec<EngineControl>,
     /// Of the native modules that run in the server.
     pub renewal: Renewal,
     pub registry: Arc<Registry>,
@@ -27,22 +25,22 @@ pub(crate) struct ServerControl {
     pub stop: Arc<Notify>,
 }
 
-/// A stack, and how it stands.
-type Seen<'a> = (&'a StackControl, View);
+/// A engine, and how it stands.
+type Seen<'a> = (&'a EngineControl, View);
 
 impl ServerControl {
     async fn views(&self) -> Result<Vec<Seen<'_>>, Refusal> {
-        let mut views = Vec::with_capacity(self.stacks.len());
-        for stack in &self.stacks {
-            views.push((stack, stack.supervisor.view().await.map_err(refusal)?));
+        let mut views = Vec::with_capacity(self.engines.len());
+        for engine in &self.engines {
+            views.push((engine, engine.supervisor.view().await.map_err(refusal)?));
         }
         Ok(views)
     }
 
-    /// The stack that has the pool of this name, and the pool's index in it.
-    fn find(&self, pool: &str) -> Result<(&StackControl, usize), Refusal> {
-        let index = |stack: &StackControl| stack.plans.iter().position(|plan| plan.name == pool);
-        let found = self.stacks.iter().find_map(|stack| Some((stack, index(stack)?)));
+    /// The engine that has the pool of this name, and the pool's index in it.
+    fn find(&self, pool: &str) -> Result<(&EngineControl, usize), Refusal> {
+        let index = |engine: &EngineControl| engine.plans.iter().position(|plan| plan.name == pool);
+        let found = self.engines.iter().find_map(|engine| Some((engine, index(engine)?)));
         found.ok_or_else(|| Refusal::UnknownPool(pool.to_owned()))
     }
 
@@ -64,10 +62,10 @@ impl ServerControl {
     }
 
     async fn restart(&self, kind: EngineKind) -> Result<Restarted, Refusal> {
-        let Some(stack) = self.stacks.iter().find(|stack| stack.links.kind == kind) else {
+        let Some(engine) = self.engines.iter().find(|engine| engine.clients.kind == kind) else {
             return Ok(Restarted { restarted: 0 });
         };
-        let restarted = stack.supervisor.restart().await.map_err(refusal)?;
+        let restarted = engine.supervisor.restart().await.map_err(refusal)?;
         Ok(Restarted { restarted })
     }
 }
@@ -83,8 +81,8 @@ impl Control for ServerControl {
 
     fn add<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
         async move {
-            let (stack, index) = self.find(pool)?;
-            let total = stack.supervisor.add(index, count.get()).await.map_err(refusal)?;
+            let (engine, index) = self.find(pool)?;
+            let total = engine.supervisor.add(index, count.get()).await.map_err(refusal)?;
             Ok(Change { changed: count.get(), total })
         }
         .boxed()
@@ -92,8 +90,8 @@ impl Control for ServerControl {
 
     fn remove<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
         async move {
-            let (stack, index) = self.find(pool)?;
-            let total = stack.supervisor.remove(index, count.get()).await.map_err(refusal)?;
+            let (engine, index) = self.find(pool)?;
+            let total = engine.supervisor.remove(index, count.get()).await.map_err(refusal)?;
             Ok(Change { changed: count.get(), total })
         }
         .boxed()
@@ -148,10 +146,18 @@ impl Control for ServerControl {
     }
 }
 
-fn refusal(refused: Refused) -> Refusal {
+fn refusal(refused: CommandRefused) -> Refusal {
     match refused {
-        Refused::TooMany { threads, most } => Refusal::TooMany { threads, most },
-        Refused::TooFew { threads } => Refusal::TooFew { threads },
-        Refused::Unavailable(reason) => Refusal::Unavailable(reason),
+        CommandRefused::TooMany { threads, most } => Refusal::TooMany { threads, most },
+        CommandRefused::TooFew { threads } => Refusal::TooFew { threads },
+        CommandRefused::Unavailable(reason) => Refusal::Unavailable(reason),
+    }
+}
+
+/// As the admin API names it.
+fn engine(kind: EngineKind) -> regent_admin::Engine {
+    match kind {
+        EngineKind::Php => regent_admin::Engine::Php,
+        EngineKind::Native => regent_admin::Engine::Native,
     }
 }

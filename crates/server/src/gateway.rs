@@ -1,9 +1,5 @@
 //! A request's way through an engine: its body in, its answer out.
 
-use crate::engine_log::{LogPace, Origin};
-use crate::gate::{Aim, Entering, Gate, Passage, Shed};
-use crate::kind::EngineKind;
-use crate::link::{Link, Refused, Submitted};
 use crate::plan;
 use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::service::Ends;
@@ -17,6 +13,10 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
+use regent_engines::{
+    Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
+    Submitted,
+};
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure};
 use regent_wire::{BodyState, Completion, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock};
@@ -38,8 +38,8 @@ const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
 
 /// What requests to engines of one kind need on an I/O thread.
 pub(crate) struct Gateway {
-    link: Rc<Link>,
-    gate: Rc<Gate>,
+    link: Rc<EngineClient>,
+    gate: Rc<AdmissionControl>,
     variables: Variables,
     /// Of requests whose route has none of its own.
     limits: BodyLimits,
@@ -58,14 +58,19 @@ pub(crate) struct Arrived<'a> {
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
-pub(crate) type Answered = (Result<Response<ResponseBody>, Failure>, Rc<Passage>);
+pub(crate) type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
-    pub fn new(link: Rc<Link>, gate: Rc<Gate>, limits: BodyLimits, spools: Arc<Spools>) -> Self {
+    pub fn new(
+        link: Rc<EngineClient>,
+        gate: Rc<AdmissionControl>,
+        limits: BodyLimits,
+        spools: Arc<Spools>,
+    ) -> Self {
         Self { link, gate, variables: Variables::new(), limits, spools, unanswered: Cell::new(0) }
     }
 
-    pub fn link(&self) -> &Rc<Link> {
+    pub fn link(&self) -> &Rc<EngineClient> {
         &self.link
     }
 
@@ -100,7 +105,7 @@ impl Gateway {
         target: &impl Target,
         body: RequestBody,
         received: &Rc<Cell<u64>>,
-        passage: &Rc<Passage>,
+        passage: &Rc<InFlight>,
     ) -> Result<Response<ResponseBody>, Trouble> {
         passage.is_permitted().map_err(Trouble::Shed)?;
         is_served(passage)?;
@@ -129,8 +134,8 @@ impl Gateway {
             return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }
         let place = match passage.enter(target.code()) {
-            Entering::Entered(place) => place,
-            Entering::Waiting(turn) => {
+            Admission::Admitted(place) => place,
+            Admission::Waiting(turn) => {
                 self.link.note_held_back();
                 turn.await.map_err(Trouble::Shed)?
             }
@@ -156,14 +161,14 @@ impl Gateway {
         collected: Collected,
         submitted: Submitted,
         upload: Option<Box<Upload>>,
-        passage: &Rc<Passage>,
+        passage: &Rc<InFlight>,
         exchange: &Exchange,
         target: &impl Target,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let Collected { head, body, trailers, end } = collected;
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
-            let origin = Origin::new(exchange, target.subject());
+            let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
         };
@@ -194,7 +199,7 @@ impl Gateway {
         target: &impl Target,
         write: impl FnOnce(&mut HeadBuilder),
         body: Bytes,
-        passage: &Passage,
+        passage: &InFlight,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let mut head = HeadBuilder::new();
         write(&mut head);
@@ -217,7 +222,7 @@ impl Gateway {
         collected: &mut Collected,
         arrived: &Arrived<'_>,
         target: &impl Target,
-        passage: &Passage,
+        passage: &InFlight,
     ) -> Result<(), Trouble> {
         let Arrived { exchange, client, .. } = *arrived;
         let mut pace = LogPace::default();
@@ -234,7 +239,7 @@ impl Gateway {
                     Ok(Some(Frame::Body(bytes))) => collected.body.push_back(bytes),
                     Ok(Some(Frame::End(end))) => collected.end = Some(end),
                     Ok(Some(Frame::Log(line))) => {
-                        Origin::new(exchange, target.subject()).log(&line);
+                        Origin::new(target.subject(), &exchange.method, &exchange.original_uri).log(&line);
                         pace.count();
                         if pace.poll_ready(context).is_pending() {
                             return Poll::Pending;
@@ -263,7 +268,7 @@ impl Gateway {
         .await
     }
 
-    fn failure(&self, trouble: &Trouble, passage: &Passage) -> Failure {
+    fn failure(&self, trouble: &Trouble, passage: &InFlight) -> Failure {
         match trouble {
             Trouble::Upload(status) => {
                 passage.refused();
@@ -307,7 +312,7 @@ impl Gateway {
 }
 
 /// The prefix ends here: its bytes are in the ring.
-fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &Passage) -> Result<(), Refused> {
+fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &InFlight) -> Result<(), Refused> {
     submitted.keep(place);
     let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
     submitted.write_body(&prefix.bytes).map_err(damaged)?;
@@ -321,13 +326,13 @@ fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &Passage)
     Ok(())
 }
 
-fn is_served(passage: &Passage) -> Result<(), Trouble> {
+fn is_served(passage: &InFlight) -> Result<(), Trouble> {
     if passage.is_given_up() { Err(Trouble::GivenUp) } else { Ok(()) }
 }
 
 /// Gives up when the request has not left the queue in time.
 async fn within(
-    passage: &Passage,
+    passage: &InFlight,
     submitted: &Submitted,
     mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
 ) -> Result<(), Trouble> {
@@ -344,7 +349,7 @@ async fn within(
     }
 }
 
-fn refusal(refused: Refused, passage: &Passage) -> Failure {
+fn refusal(refused: Refused, passage: &InFlight) -> Failure {
     match refused {
         Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
             passage.shed(Reason::QueueFull);

@@ -1,7 +1,7 @@
 //! What an I/O thread's runtime calls before and after each of the thread's sleeps.
 
-use crate::link::Link;
 use crate::vigil::Vigil;
+use regent_engines::EngineClient;
 use regent_net::Sockets;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ thread_local! {
 }
 
 struct Hooked {
-    links: Vec<Rc<Link>>,
+    links: Vec<Rc<EngineClient>>,
     sockets: Rc<Sockets>,
     vigil: Rc<Vigil>,
 }
 
 /// The hooks of this thread work for these from now on, until [`unhook`].
-pub(crate) fn hook(links: Vec<Rc<Link>>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
+pub(crate) fn hook(links: Vec<Rc<EngineClient>>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
     HOOKED.set(Some(Hooked { links, sockets, vigil }));
 }
 

@@ -1,69 +1,55 @@
 //! The server: everything put together.
 //!
-//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), for each kind
-//! of engine a [`stack`] with its process and the replacements of that ([`supervisor`]), and the way of a request between
-//! them ([`service`], [`gateway`]).
+//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), an [`Engine`] of
+//! each kind, and the way of a request between them ([`service`], [`gateway`]).
 #![forbid(unsafe_code)]
 
 mod acceptor;
 mod admin;
 mod control;
-mod engine_log;
-mod gate;
 mod gateway;
 mod head_check;
 mod hooks;
-mod kind;
 mod length;
-mod link;
 mod logged;
-mod machine;
 mod native;
 mod plan;
-mod pools;
-mod pressure;
-mod process;
 mod response;
-mod roster;
 mod service;
 mod spool;
-mod stack;
 mod streamed;
-mod supervisor;
 mod target;
 mod upload;
 mod variables;
 mod vigil;
+mod warmup;
 
-use acceptor::{Dealer, EngineAccess, IoStart, NativeAccess, Stage};
+use acceptor::{Dealer, IoStart, NativeAccess, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::{join_all, try_join_all};
-use link::LinkHandles;
 use native::Renewal;
 use plan::Plan;
 use regent_config::{Config, Listen, Server, UnixSocket};
+use regent_engines::{Engine, Supervisor};
 use regent_handlers::{BuildError, Sites};
 use regent_metrics::Registry;
 use regent_net::SocketFile;
 use rustix::fd::OwnedFd;
 use spool::Spools;
-use stack::Stack;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use supervisor::Supervisor;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
 
 pub use admin::AdminError;
-pub use kind::EngineKind;
+pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::visible;
 pub use spool::SpoolError;
-pub use supervisor::EngineError;
 
 /// What does not come from the configuration.
 #[derive(Debug, Clone)]
@@ -85,13 +71,6 @@ pub enum StartError {
     Routes(#[from] BuildError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    #[error("the configuration asks for {threads} threads for {kind}; {most} are the most")]
-    TooManyThreads { kind: EngineKind, threads: usize, most: usize },
-    #[error(
-        "{threads} threads leave none for classic requests beside the {workers} of the workers; set `num_threads` and \
-         `max_threads` to {} or more, or give the workers fewer with `num`", .workers + 1
-    )]
-    NoClassicThread { threads: u16, workers: u16 },
     #[error("native modules could not be loaded into the server (`inline`): {0}")]
     Inline(#[from] regent_modules::LoadError),
     #[error(transparent)]
@@ -131,22 +110,24 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         .collect::<Result<Vec<_>, _>>()?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
-    let stack = |plan| Stack::new(plan, &registry, &config.global.php);
-    let php = stack(plan.php)?;
-    let native = plan.native.map(stack).transpose()?;
+    let engine = |plan, program| Engine::new(plan, program, &registry, &config.global.php);
+    let (php, php_clients) = engine(plan.php, options.php)?;
+    let native = plan.native.map(|plan| engine(plan, options.native)).transpose()?;
+    let (native, native_clients) = native.unzip();
     let inlined = native::load(config.global.native.clone()).await?;
 
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
     let mut accept = Some(Dealer { listeners, threads: senders.clone() });
-    let (mut threads, cpus) = (Vec::new(), machine::cpus());
-    for (index, commands) in receivers.into_iter().enumerate() {
+    let (mut threads, cpus) = (Vec::new(), regent_engines::cpus());
+    let mut native_clients = native_clients.into_iter().flatten();
+    for ((index, commands), php) in receivers.into_iter().enumerate().zip(php_clients) {
         threads.push(spawn_io_thread(IoStart {
             index,
-            php: access(&php, index),
-            native: native.as_ref().map(|native| NativeAccess {
-                engine: access(native, index),
+            php,
+            native: native_clients.next().map(|engine| NativeAccess {
+                engine,
                 services: config.global.native.services.iter().map(|service| service.name.clone()).collect(),
                 inlined: Arc::clone(&inlined),
             }),
@@ -161,15 +142,13 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             accept: accept.take(),
         })?);
     }
-    let links = |kind| LinkHandles { kind, io_threads: senders.clone() };
-    let native = native.map(|native| native.start(options.native, links(EngineKind::Native)));
-    let starts = std::iter::once(php.start(options.php, links(EngineKind::Php))).chain(native);
-    let (supervisors, stacks) = try_join_all(starts).await?.into_iter().unzip();
+    let starts = std::iter::once(php).chain(native).map(Engine::start);
+    let (supervisors, engines) = try_join_all(starts).await?.into_iter().unzip();
     tokio::spawn(tick(Arc::downgrade(&registry)));
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl {
-        stacks,
+        engines,
         renewal: Renewal::new(config.global.native.clone(), senders),
         registry,
         configuration: Arc::new(serde_json::to_value(&config).unwrap_or_default()),
@@ -250,11 +229,6 @@ async fn tick(registry: Weak<Registry>) {
         let Some(registry) = registry.upgrade() else { return };
         registry.tick(Instant::now());
     }
-}
-
-/// An I/O thread's way to the engines of a stack.
-fn access(stack: &Stack, io_thread: usize) -> EngineAccess {
-    EngineAccess { link: stack.link(io_thread), pools: stack.pools() }
 }
 
 /// The receiver is told when the thread has ended.

@@ -1,9 +1,9 @@
 //! An answer that is noted in the access log when it has ended, in whatever way.
 
-use crate::gate::Passage;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use regent_engines::InFlight;
 use regent_exchange::ResponseBody;
 use regent_handlers::{AccessRecord, Exchange, Sites};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ pub(crate) struct Logged {
     body: ResponseBody,
     entry: Option<Box<Entry>>,
     /// Of a request to PHP; it ends with the answer.
-    passage: Option<Rc<Passage>>,
+    passage: Option<Rc<InFlight>>,
 }
 
 struct Entry {
@@ -62,7 +62,7 @@ impl Logged {
     }
 
     /// The figures of the request are complete when the answer has ended.
-    pub fn measured(mut self, passage: Rc<Passage>) -> Self {
+    pub fn measured(mut self, passage: Rc<InFlight>) -> Self {
         self.passage = Some(passage);
         self
     }

@@ -4,12 +4,12 @@ mod inlined;
 mod renewal;
 
 use crate::gateway::{Answered, Arrived, Gateway};
-use crate::link::Link;
 use crate::response::Collected;
-use crate::target::{Subject, Target};
+use crate::target::Target;
 use crate::variables::keys;
 use bytes::Bytes;
 use inlined::{CallHere, InlinedCaller};
+use regent_engines::{EngineClient, Subject};
 use regent_exchange::RequestBody;
 use regent_handlers::{Delivery, Exchange, NativeTarget};
 use regent_wire::{Head, HeadBuilder};
@@ -40,7 +40,7 @@ impl NativeGateway {
         Self { gateway, services, inlined: RefCell::new(InlinedCaller::new(inlined)) }
     }
 
-    pub fn link(&self) -> &Rc<Link> {
+    pub fn link(&self) -> &Rc<EngineClient> {
         self.gateway.link()
     }
 

@@ -1,14 +1,12 @@
 //! The bodies that engines make: whole ones, and those that are still being written.
 
-use crate::engine_log::{LogPace, Origin};
-use crate::gate::Passage;
-use crate::link::Submitted;
 use crate::response::trailers;
 use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
+use regent_engines::{InFlight, LogPace, Origin, Submitted};
 use regent_exchange::ResponseBody;
 use regent_wire::{self as wire, Completion};
 use std::cell::Cell;
@@ -52,7 +50,7 @@ pub(crate) struct Script {
     /// What is left of the request body.
     pub upload: Option<Box<Upload>>,
     pub origin: Origin,
-    pub passage: Rc<Passage>,
+    pub passage: Rc<InFlight>,
     pub trailers: Option<TrailerSlot>,
 }
 

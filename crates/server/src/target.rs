@@ -3,6 +3,7 @@
 use crate::response::Collected;
 use crate::variables::keys;
 use bytes::Bytes;
+use regent_engines::Subject;
 use regent_handlers::{Delivery, Exchange, PhpTarget};
 use regent_wire::{Head, HeadBuilder};
 use std::os::unix::ffi::OsStrExt;
@@ -32,14 +33,6 @@ pub(crate) trait Target {
     fn answer_here(&self, _exchange: &Exchange, _head: Head<'_>, _body: Bytes) -> Collected {
         Collected::default()
     }
-}
-
-/// What runs.
-pub(crate) enum Subject {
-    /// The script's path.
-    Script(String),
-    /// The native service's name.
-    Service(String),
 }
 
 impl Target for PhpTarget {

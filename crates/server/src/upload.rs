@@ -5,7 +5,6 @@ mod pace;
 
 pub(crate) use pace::Patience;
 
-use crate::link::Submitted;
 use crate::spool::{Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
 use block::Block;
 use bytes::{Buf, Bytes};
@@ -13,6 +12,7 @@ use http::StatusCode;
 use http_body::Body;
 use pace::Pace;
 use regent_config::RequestBuffering;
+use regent_engines::Submitted;
 use regent_exchange::{Informational, RequestBody};
 use regent_wire::BodyState;
 use std::cell::Cell;

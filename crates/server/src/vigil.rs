@@ -6,7 +6,7 @@
 //! the cores has one for it beside those of the requests that it has with engines. ARCHITECTURE.md has what was measured:
 //! much where nothing is handed to an engine, or over one connection; nothing where PHP wants all cores.
 
-use crate::link::Link;
+use regent_engines::EngineClient;
 use regent_net::Sockets;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -69,7 +69,7 @@ impl Vigil {
     }
 
     /// Keeps the thread awake, whenever that is worthwhile, for the news of these links too.
-    pub async fn keep(&self, links: &[Rc<Link>], sockets: &Sockets) {
+    pub async fn keep(&self, links: &[Rc<EngineClient>], sockets: &Sockets) {
         loop {
             self.wanted.notified().await;
             self.look(links, sockets).await;
@@ -77,7 +77,7 @@ impl Vigil {
     }
 
     /// Looks until nothing has come for a while, or until there is other use for the core.
-    async fn look(&self, links: &[Rc<Link>], sockets: &Sockets) {
+    async fn look(&self, links: &[Rc<EngineClient>], sockets: &Sockets) {
         let (mut seen, mut last) = (self.events.get(), Instant::now());
         while self.may_look(links.iter().map(|link| link.in_use()).sum()) {
             // The runtime looks at its sockets and timers before it comes back to this task.

@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
         let (route, now) = (&self.routes[kind], self.pool.now());
         match self.load.protection {
             Protection::Automatic => self.lanes.enter(route, || Arc::clone(&self.common), now),
-            Protection::Off => Entry::Enter(self.lanes.let_past(route, now)),
+            Protection::Off => Entry::Enter(self.lanes.exempt(route, now)),
         }
     }
 

@@ -1,14 +1,12 @@
 //! Pools, statistics and gauges, in the words of the admin API and of the metrics.
 
 use super::Seen;
-use crate::plan::PoolPlan;
-use crate::roster::MemberStage;
-use crate::supervisor::PoolView;
 use regent_admin::{
-    Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed, Statistics,
-    ThreadCounts, Traffic,
+    Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed,
+    Statistics, ThreadCounts, Traffic,
 };
 use regent_dispatch::lanes::LaneFigures;
+use regent_engines::{PoolPlan, PoolView, ThreadListing, ThreadStage};
 use regent_metrics::{Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport};
 use regent_wire::ThreadState;
 use std::time::Duration;
@@ -36,12 +34,12 @@ pub(super) fn readiness(views: &[Seen<'_>]) -> Readiness {
 
 /// The pools of all engines, as they are planned and as they stand.
 fn each_pool<'a>(views: &'a [Seen<'_>]) -> impl Iterator<Item = (&'a PoolPlan, &'a PoolView)> {
-    views.iter().flat_map(|(stack, view)| stack.plans.iter().zip(&view.pools))
+    views.iter().flat_map(|(engine, view)| engine.plans.iter().zip(&view.pools))
 }
 
-/// Of no stack: there is no engine at this moment.
+/// Of no engine: there is no engine at this moment.
 pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
-    let pools = || views.iter().flat_map(|(stack, view)| stack.pools.iter().zip(&view.pools));
+    let pools = || views.iter().flat_map(|(engine, view)| engine.pools.iter().zip(&view.pools));
     let gauges = pools().map(|(pool, view)| {
         let threads = |state| {
             let of = |thread: &&_| is_there(thread) && thread.view.state == state;
@@ -63,7 +61,7 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
     Gauges { pools: gauges.collect(), lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect() }
 }
 
-fn lanes(pool: &crate::pools::Pool) -> impl Iterator<Item = LaneGauges> {
+fn lanes(pool: &regent_engines::Pool) -> impl Iterator<Item = LaneGauges> {
     pool.lanes.figures().into_iter().map(|lane| LaneGauges {
         pool: pool.id,
         route: lane.route.name().to_owned(),
@@ -86,18 +84,18 @@ pub(super) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
         pools: pools.collect(),
         routes: routes(views, report),
         scale_events: scale_events(views),
-        generations: views.iter().flat_map(|(_, view)| view.generations.iter().cloned()).collect(),
+        generations: generations(views),
     }
 }
 
-fn is_there(thread: &crate::supervisor::ThreadListing) -> bool {
-    thread.stage == MemberStage::Ordered
+fn is_there(thread: &ThreadListing) -> bool {
+    thread.stage == ThreadStage::Ordered
 }
 
 fn pool(plan: &PoolPlan, view: &PoolView) -> Pool {
     Pool {
         name: plan.name.clone(),
-        engine: plan.kind.engine(),
+        engine: super::engine(plan.kind),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         threads: counts(view),
         least: plan.least,
@@ -111,12 +109,12 @@ fn counts(pool: &PoolView) -> ThreadCounts {
     let mut counts = ThreadCounts::default();
     for thread in &pool.threads {
         let count = match (thread.stage, thread.view.state) {
-            (MemberStage::Retiring | MemberStage::Failed, _) => &mut counts.leaving,
-            (MemberStage::Ordered, ThreadState::Idle) => &mut counts.idle,
-            (MemberStage::Ordered, ThreadState::Busy) if thread.is_stuck => &mut counts.stuck,
-            (MemberStage::Ordered, ThreadState::Busy) => &mut counts.busy,
-            (MemberStage::Ordered, ThreadState::Backoff) => &mut counts.backoff,
-            (MemberStage::Ordered, ThreadState::Absent | ThreadState::Booting) => &mut counts.starting,
+            (ThreadStage::Retiring | ThreadStage::Failed, _) => &mut counts.leaving,
+            (ThreadStage::Ordered, ThreadState::Idle) => &mut counts.idle,
+            (ThreadStage::Ordered, ThreadState::Busy) if thread.is_stuck => &mut counts.stuck,
+            (ThreadStage::Ordered, ThreadState::Busy) => &mut counts.busy,
+            (ThreadStage::Ordered, ThreadState::Backoff) => &mut counts.backoff,
+            (ThreadStage::Ordered, ThreadState::Absent | ThreadState::Booting) => &mut counts.starting,
         };
         *count += 1;
     }
@@ -141,8 +139,8 @@ fn routes(views: &[Seen<'_>], report: &Report) -> Vec<RouteStatistics> {
 
 /// By the name of the pool.
 fn lanes_by_pool<'a>(views: &'a [Seen<'_>]) -> Vec<(&'a str, LaneFigures)> {
-    let pools = views.iter().flat_map(|(stack, _)| stack.plans.iter().zip(stack.pools.iter()));
-    let of_pool = |(plan, pool): (&'a PoolPlan, &crate::pools::Pool)| {
+    let pools = views.iter().flat_map(|(engine, _)| engine.plans.iter().zip(engine.pools.iter()));
+    let of_pool = |(plan, pool): (&'a PoolPlan, &regent_engines::Pool)| {
         pool.lanes.figures().into_iter().map(|lane| (plan.name.as_str(), lane))
     };
     pools.flat_map(of_pool).collect()
@@ -213,10 +211,25 @@ fn percentiles(latency: &Latency) -> Option<Percentiles> {
     })
 }
 
+fn generations(views: &[Seen<'_>]) -> Vec<Generation> {
+    let of_engine = |(control, view): &Seen<'_>| {
+        let engine = super::engine(control.clients.kind);
+        let generations = view.generations.iter().map(move |generation| Generation {
+            engine,
+            number: generation.number,
+            started_at: generation.started_at,
+            reason: generation.reason.clone(),
+        });
+        generations.collect::<Vec<_>>()
+    };
+    views.iter().flat_map(of_engine).collect()
+}
+
 /// Newest first.
 fn scale_events(views: &[Seen<'_>]) -> Vec<ScaleEvent> {
     let size = |threads: u32| u16::try_from(threads).unwrap_or(u16::MAX);
-    let of_all = views.iter().flat_map(|(stack, view)| view.events.iter().map(|event| (&stack.plans, event)));
+    let of_all =
+        views.iter().flat_map(|(engine, view)| view.events.iter().map(|event| (&engine.plans, event)));
     let mut events: Vec<ScaleEvent> = of_all
         .map(|(plans, event)| ScaleEvent {
             at: event.at,

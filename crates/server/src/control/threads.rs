@@ -1,11 +1,8 @@
 //! The list of threads, with what each of them runs.
 
 use super::Seen;
-use crate::plan::PoolPlan;
-use crate::roster::MemberStage;
-use crate::stack::StackControl;
-use crate::supervisor::{ThreadListing, View};
 use regent_admin::{Activity, Current, Thread, Threads};
+use regent_engines::{EngineControl, PoolPlan, ThreadListing, ThreadStage, View};
 use regent_wire::{RequestLine, ThreadState, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +11,19 @@ use std::time::SystemTime;
 /// All threads of the current engines. I/O threads are asked what their requests are.
 pub(super) async fn list(views: Vec<Seen<'_>>) -> Threads {
     let mut all = Threads { threads: Vec::new(), reserved: 0 };
-    for (stack, view) in views {
-        let of_engine = of_engine(stack, view).await;
+    for (engine, view) in views {
+        let of_engine = of_engine(engine, view).await;
         all.threads.extend(of_engine.threads);
         all.reserved += of_engine.reserved;
     }
     all
 }
 
-async fn of_engine(stack: &StackControl, view: View) -> Threads {
-    let lines = request_lines(stack, &view).await;
-    let most: u32 = stack.plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
+async fn of_engine(engine: &EngineControl, view: View) -> Threads {
+    let lines = request_lines(engine, &view).await;
+    let most: u32 = engine.plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
     let in_use: u32 = view.pools.iter().map(|pool| u32::from(pool.size)).sum();
-    let pools = stack.plans.iter().zip(view.pools);
+    let pools = engine.plans.iter().zip(view.pools);
     let mut threads: Vec<Thread> = pools
         .flat_map(|(plan, pool)| {
             let lines = &lines;
@@ -40,7 +37,7 @@ async fn of_engine(stack: &StackControl, view: View) -> Threads {
 fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Thread {
     Thread {
         index: u32::from(listing.index),
-        engine: plan.kind.engine(),
+        engine: super::engine(plan.kind),
         pool: plan.name.clone(),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         activity: activity(listing, lines),
@@ -55,13 +52,13 @@ fn activity(listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Act
         ..lines.get(&listing.view.token).map_or_else(unknown, known)
     };
     match (listing.stage, listing.view.state) {
-        (MemberStage::Retiring, ThreadState::Busy) => Activity::Leaving(Some(current())),
-        (MemberStage::Retiring | MemberStage::Failed, _) => Activity::Leaving(None),
-        (MemberStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
-        (MemberStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
-        (MemberStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),
-        (MemberStage::Ordered, ThreadState::Backoff) => Activity::Backoff,
-        (MemberStage::Ordered, ThreadState::Absent | ThreadState::Booting) => Activity::Starting,
+        (ThreadStage::Retiring, ThreadState::Busy) => Activity::Leaving(Some(current())),
+        (ThreadStage::Retiring | ThreadStage::Failed, _) => Activity::Leaving(None),
+        (ThreadStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
+        (ThreadStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
+        (ThreadStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),
+        (ThreadStage::Ordered, ThreadState::Backoff) => Activity::Backoff,
+        (ThreadStage::Ordered, ThreadState::Absent | ThreadState::Booting) => Activity::Starting,
     }
 }
 
@@ -75,12 +72,12 @@ fn unknown() -> Current {
     Current { method: String::new(), uri: String::new(), started_at: SystemTime::UNIX_EPOCH }
 }
 
-async fn request_lines(stack: &StackControl, view: &View) -> HashMap<Token, RequestLine> {
+async fn request_lines(engine: &EngineControl, view: &View) -> HashMap<Token, RequestLine> {
     let Some(backend) = &view.backend else { return HashMap::new() };
     let threads = view.pools.iter().flat_map(|pool| &pool.threads);
     let tokens: Arc<[Token]> = threads
         .filter(|thread| thread.view.state == ThreadState::Busy)
         .map(|thread| thread.view.token)
         .collect();
-    stack.links.describe(backend, tokens).await
+    engine.clients.describe(backend, tokens).await
 }

@@ -1,11 +1,9 @@
 //! Native modules in the server's own process: handlers that declare that they never block are called on the I/O thread.
 
-use crate::engine_log::{self, Origin};
-use crate::kind::EngineKind;
 use crate::response::{Collected, ResponseHeader, trailers};
-use crate::target::Subject;
 use bytes::{Buf, Bytes};
 use regent_config::{Inline, NativeGlobal, NativeId};
+use regent_engines::{EngineKind, Origin, Subject, log_line};
 use regent_handlers::Exchange;
 use regent_modules::{
     Completion, Fields, Gone, Head, Level, LoadError, LogSink, ModulePlan, Modules, Plan, Scratch, ServiceId,
@@ -41,7 +39,7 @@ impl Inlined {
     /// Loads the modules, which may take its time.
     pub fn load(native: &NativeGlobal) -> Result<Self, LoadError> {
         let log: LogSink = Arc::new(|level, message| {
-            engine_log::log(EngineKind::Native, level as u8, message);
+            log_line(EngineKind::Native, level as u8, message);
         });
         let modules = Modules::load(plan(native), log)?;
         let services = native.services.iter().map(|service| modules.service(&service.name)).collect();
@@ -165,7 +163,11 @@ impl regent_modules::Exchange for InMemory<'_> {
     }
 
     fn log(&mut self, level: Level, message: &str) {
-        let origin = Origin::new(self.exchange, Subject::Service(self.name.to_owned()));
+        let origin = Origin::new(
+            Subject::Service(self.name.to_owned()),
+            &self.exchange.method,
+            &self.exchange.original_uri,
+        );
         let (level, message) = (level as u8, message.as_bytes().to_vec());
         origin.log(&LogLine { level, message, context: Vec::new() });
     }

@@ -1,0 +1,434 @@
+//! One I/O thread's client of an engine: its slots in the shared memory, and how responses find the tasks that wait for
+//! them.
+
+mod clients;
+mod waiting;
+
+use crate::kind::EngineKind;
+use crate::pools::Pools;
+use crate::queue_signal::QueueSignal;
+use regent_dispatch::lanes::Place;
+use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, RequestLine, SubmitError, Token};
+use rustix::fd::OwnedFd;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::spawn_local;
+use waiting::Waiting;
+
+pub use clients::EngineClients;
+
+/// Longest wait for an engine in the place of one that has damaged its memory.
+const REPAIR_DEADLINE: Duration = Duration::from_secs(2);
+
+/// What the client of one I/O thread starts with.
+pub struct ClientStart {
+    pub(crate) kind: EngineKind,
+    /// The I/O thread's number.
+    pub(crate) index: usize,
+    pub(crate) slots: usize,
+    pub(crate) memory: Arc<Backend>,
+    pub pools: Arc<Pools>,
+    pub(crate) queue_signal: Arc<QueueSignal>,
+    /// A non-blocking eventfd. Engines of another kind have another one, which these cannot spoil.
+    pub(crate) doorbell: Arc<OwnedFd>,
+    pub(crate) commands: mpsc::UnboundedReceiver<ClientCommand>,
+}
+
+/// What a client is told by the supervisor of its engine.
+pub(crate) enum ClientCommand {
+    /// New requests go to this engine; the sender is told when it is so.
+    Switch(Arc<Backend>, oneshot::Sender<()>),
+    /// This engine is dead; another one is current.
+    ForgetDead(Arc<Backend>),
+    /// A pool has been given up: who waits looks whether it waits for that.
+    Look,
+    /// What are these requests of the engine? Those of other I/O threads are passed over.
+    Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
+}
+
+/// Everything of one I/O thread that touches engines of a kind. Used on that thread alone.
+pub struct EngineClient {
+    kind: EngineKind,
+    port: RefCell<Port<Place>>,
+    /// By slot: who waits for news of it.
+    wakers: RefCell<Vec<Option<Waker>>>,
+    /// Engines that may still answer; the last is the one that new requests go to.
+    backends: RefCell<Vec<Arc<Backend>>>,
+    head: RefCell<HeadBuilder>,
+    waiting: RefCell<Waiting>,
+    /// Whether engines have been told that this thread sleeps.
+    parked: Cell<bool>,
+    queue_signal: Arc<QueueSignal>,
+    /// Told when the first request is submitted.
+    submitted: Notify,
+    /// Told when new requests go to another engine.
+    switched: Notify,
+    /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
+    /// registered edge-triggered, and every write to an eventfd is an edge, read or not.
+    doorbell: Receiver,
+    /// Called after each request that was queued.
+    drain_all: fn(),
+}
+
+/// A request that was given to an engine. Dropped before its end, it is cancelled.
+pub struct Submitted {
+    client: Rc<EngineClient>,
+    token: Option<Token>,
+    /// Whether looks at the queue bound its wait.
+    is_watched: Cell<bool>,
+}
+
+/// Why a request could not be given to an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    #[error("all request slots are in use")]
+    NoSlot,
+}
+
+impl EngineClient {
+    /// Must be called within the thread's local runtime, whose hooks have to call [`park`](Self::park) and
+    /// [`unpark`](Self::unpark). `drain_all` has to [drain](Self::drain) all clients of the thread; it is called after each
+    /// request that was queued.
+    pub fn open(start: ClientStart, drain_all: fn()) -> io::Result<Rc<Self>> {
+        let client = Rc::new(Self {
+            kind: start.kind,
+            port: RefCell::new(Port::new(start.index, start.slots)),
+            wakers: RefCell::new(vec![None; start.slots]),
+            backends: RefCell::new(vec![start.memory]),
+            head: RefCell::new(HeadBuilder::new()),
+            waiting: RefCell::default(),
+            parked: Cell::new(false),
+            queue_signal: start.queue_signal,
+            submitted: Notify::new(),
+            switched: Notify::new(),
+            // An eventfd is ready as a pipe is: not at all until it was written to.
+            doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
+            drain_all,
+        });
+        spawn_local(Rc::clone(&client).follow(start.commands));
+        Ok(client)
+    }
+
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    async fn follow(self: Rc<Self>, mut commands: mpsc::UnboundedReceiver<ClientCommand>) {
+        while let Some(command) = commands.recv().await {
+            self.apply(command);
+        }
+    }
+
+    /// Carries out what the supervisor wants. Who asked may have gone, and then the answer is for nobody.
+    fn apply(&self, command: ClientCommand) {
+        match command {
+            ClientCommand::Switch(next, done) => {
+                self.switch(next);
+                let _ = done.send(());
+            }
+            ClientCommand::ForgetDead(dead) => self.forget_dead(&dead),
+            ClientCommand::Look => {
+                self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
+            }
+            ClientCommand::Describe(backend, tokens, answer) => {
+                drop(answer.send(self.describe(&backend, &tokens)))
+            }
+        }
+    }
+
+    /// Whether the current engine has damaged its memory, and is being killed.
+    pub fn is_damaged(&self) -> bool {
+        self.backends.borrow().last().is_some_and(|backend| backend.damage().is_some())
+    }
+
+    /// Waits while it [is damaged](Self::is_damaged): a request that went into that memory now would be lost with it. The
+    /// next engine's is there as soon as the damaged one is dead; one that cannot be killed is waited for so long only.
+    pub async fn repaired(&self) {
+        let repaired = async {
+            while self.is_damaged() {
+                self.switched.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(REPAIR_DEADLINE, repaired).await;
+    }
+
+    /// Takes a slot of the current engine for a request, whose head `build` writes.
+    pub fn acquire(
+        self: &Rc<Self>,
+        body_length: Option<u64>,
+        build: impl FnOnce(&mut HeadBuilder),
+    ) -> Result<Submitted, Refused> {
+        let backend = self.current();
+        let mut head = self.head.borrow_mut();
+        head.reset();
+        build(&mut head);
+        let token =
+            self.port.borrow_mut().acquire(&backend, head.build(body_length))?.ok_or(Refused::NoSlot)?;
+        Ok(Submitted { client: Rc::clone(self), token: Some(token), is_watched: Cell::new(false) })
+    }
+
+    /// Requests that engines have or have to let go of yet.
+    pub fn in_use(&self) -> usize {
+        self.port.borrow().in_use()
+    }
+
+    /// Requests that wait in a pool.
+    pub fn waiting(&self, pool: usize) -> u64 {
+        self.current().waiting(pool)
+    }
+
+    /// Requests that the threads of a pool have taken so far, and threads that are idle.
+    pub fn progress(&self, pool: usize) -> (u64, usize) {
+        let backend = self.current();
+        let region = backend.region();
+        (region.taken(pool), region.idle(pool))
+    }
+
+    /// Wakes the tasks of requests that have waited for a thread for `most`.
+    pub fn wake_late(&self, now: Duration, most: Duration) {
+        let (current, port) = (self.current(), self.port.borrow());
+        let mut wakers = self.wakers.borrow_mut();
+        // An engine that has started nothing yet boots.
+        let boots = |pool| current.region().taken(pool) == 0;
+        let wake = |token: Token| {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        };
+        self.waiting.borrow_mut().look(now, most, boots, |token| port.still_waits(token), wake);
+    }
+
+    /// Calls `visit` for each request that a thread is running, and since when it does.
+    pub fn running(&self, mut visit: impl FnMut(&Place, Duration)) {
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow().running(backend, &mut visit);
+        }
+    }
+
+    /// What these requests ask for, as far as they are this thread's.
+    fn describe(&self, backend: &Arc<Backend>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
+        let is_known = self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend));
+        let port = self.port.borrow();
+        let line = |token: &Token| Some((*token, port.request_line(*token)?));
+        tokens.iter().filter(|_| is_known).filter_map(line).collect()
+    }
+
+    /// Ends when a request has been submitted, at once if one is there.
+    pub async fn used(&self) {
+        while self.in_use() == 0 {
+            self.submitted.notified().await;
+        }
+    }
+
+    /// Bytes of a request body that a slot holds.
+    pub fn request_capacity(&self) -> usize {
+        self.current().region().geometry().request_capacity as usize
+    }
+
+    /// Looks for damage at the requests that engines have, and for news that was not announced.
+    pub fn inspect(&self) {
+        let mut wakers = self.wakers.borrow_mut();
+        self.port.borrow_mut().inspect(&self.backends.borrow(), |token| {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        });
+    }
+
+    /// Wakes the tasks whose slots have news. `true` if there were any.
+    pub fn drain(&self) -> bool {
+        if self.in_use() == 0 {
+            return false;
+        }
+        let mut any = false;
+        let mut wakers = self.wakers.borrow_mut();
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow_mut().drain(backend, |token| {
+                any = true;
+                if let Some(waker) = wakers[token.slot as usize].take() {
+                    waker.wake();
+                }
+            });
+        }
+        any
+    }
+
+    /// From now on new requests go to `next`; those of the engines before it are still answered by them.
+    fn switch(&self, next: Arc<Backend>) {
+        // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
+        let _ = self.doorbell.try_read(&mut [0; 8]);
+        self.backends.borrow_mut().push(next);
+        self.switched.notify_waiters();
+    }
+
+    /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.
+    fn forget_dead(&self, dead: &Arc<Backend>) {
+        let current = self.current();
+        self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
+        // What it wrote before its end is still good.
+        let lost = self.port.borrow_mut().move_requests(dead, &current);
+        let mut wakers = self.wakers.borrow_mut();
+        for token in lost {
+            if let Some(waker) = wakers[token.slot as usize].take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// A request has to wait for its lane: more threads may help it.
+    pub fn note_held_back(&self) {
+        self.queue_signal.note(|| true);
+    }
+
+    /// Whether a request waits in the pool and no thread is about to take it.
+    fn is_waiting(&self, pool: usize) -> bool {
+        let current = self.current();
+        current.waiting(pool) > 0 && current.region().idle(pool) == 0
+    }
+
+    fn current(&self) -> Arc<Backend> {
+        let backends = self.backends.borrow();
+        Arc::clone(backends.last().expect("invariant: there is always a current engine"))
+    }
+
+    /// Before the thread sleeps: engines ring from now on. Tasks that have news meanwhile keep it awake.
+    pub fn park(&self) {
+        if self.in_use() == 0 {
+            return;
+        }
+        self.parked.set(true);
+        for backend in self.backends.borrow().iter() {
+            self.port.borrow().park(backend);
+        }
+        if self.drain() {
+            self.unpark();
+        }
+    }
+
+    /// After the thread has slept.
+    pub fn unpark(&self) {
+        if self.parked.take() {
+            for backend in self.backends.borrow().iter() {
+                self.port.borrow().unpark(backend);
+            }
+        }
+        self.drain();
+    }
+}
+
+impl Submitted {
+    /// Keeps the request's place until the engine has let go of it.
+    pub fn keep(&self, place: Place) {
+        self.client.port.borrow_mut().guard(self.token(), place);
+    }
+
+    /// Puts it on the pool's queue. It has been waiting since `arrival`, by [`regent_wire::clock`].
+    pub fn submit(&self, pool: usize, arrival: Duration) -> Result<(), Refused> {
+        let in_use = {
+            let mut port = self.client.port.borrow_mut();
+            port.submit(self.token(), pool, arrival)?;
+            port.kept(self.token()).inspect(|place| place.queued());
+            port.in_use()
+        };
+        if in_use == 1 {
+            self.client.submitted.notify_one();
+        }
+        self.client.queue_signal.note(|| self.client.is_waiting(pool));
+        // Answers that came meanwhile, of all engines: under load the runtime may not park for long.
+        (self.client.drain_all)();
+        Ok(())
+    }
+
+    /// Appends to the request body; returns how much was taken. When it was not all, news comes with the room.
+    pub fn write_body(&self, bytes: &[u8]) -> Result<usize, ReadError> {
+        self.client.port.borrow().write_body(self.token(), bytes)
+    }
+
+    /// Says how the request body ended.
+    pub fn end_body(&self, state: regent_wire::BodyState) -> Result<(), ReadError> {
+        self.client.port.borrow().end_body(self.token(), state)
+    }
+
+    /// Bounds its wait by [`EngineClient::wake_late`], if that can tell. It waits in the pool since `since`.
+    pub fn watch(&self, pool: usize, since: Duration) {
+        self.is_watched.set(self.client.waiting.borrow_mut().add(pool, self.token(), since));
+    }
+
+    pub fn is_watched(&self) -> bool {
+        self.is_watched.get()
+    }
+
+    /// Whether it has waited for too long, and still does.
+    pub fn is_late(&self) -> bool {
+        self.client.waiting.borrow().is_late(self.token()) && self.is_queued()
+    }
+
+    /// Whether no thread has taken it yet.
+    pub fn is_queued(&self) -> bool {
+        self.client.port.borrow().is_queued(self.token())
+    }
+
+    /// The next part of the response, without waiting.
+    pub fn try_frame(&self) -> Result<Option<Frame>, ReadError> {
+        self.client.port.borrow().read(self.token())
+    }
+
+    /// The next part of the response.
+    pub fn poll_frame(&self, context: &mut Context<'_>) -> Poll<Result<Frame, ReadError>> {
+        match self.try_frame() {
+            Ok(Some(frame)) => Poll::Ready(Ok(frame)),
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(None) => {
+                self.wake_on_news(context);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Wakes the task when the slot has news. No news can slip through: bits are drained on this thread only.
+    pub fn wake_on_news(&self, context: &Context<'_>) {
+        let mut wakers = self.client.wakers.borrow_mut();
+        let waker = &mut wakers[self.token().slot as usize];
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+    }
+
+    /// The response was read to its end: the slot is free once the script has ended too.
+    pub fn finish(mut self) {
+        if let Some(token) = self.token.take() {
+            self.client.port.borrow_mut().release(token);
+            self.client.forget(token);
+            // While many answers are sent one after the other, no request is submitted.
+            self.client.drain();
+        }
+    }
+
+    fn token(&self) -> Token {
+        self.token.expect("invariant: taken only by finish and drop")
+    }
+}
+
+impl EngineClient {
+    fn forget(&self, token: Token) {
+        self.waiting.borrow_mut().forget(token);
+        self.wakers.borrow_mut()[token.slot as usize] = None;
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take() {
+            self.client.port.borrow_mut().cancel(token);
+            self.client.forget(token);
+        }
+    }
+}

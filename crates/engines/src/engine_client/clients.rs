@@ -1,0 +1,74 @@
+//! The clients of all I/O threads, as the supervisor and the admin API reach them.
+
+use super::ClientCommand;
+use crate::kind::EngineKind;
+use regent_wire::{Backend, RequestLine, Token};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Sends commands to the clients of one engine. One whose I/O thread has ended does nothing, and knows nothing.
+#[derive(Clone)]
+pub struct EngineClients {
+    pub kind: EngineKind,
+    /// By I/O thread.
+    clients: Vec<mpsc::UnboundedSender<ClientCommand>>,
+}
+
+impl EngineClients {
+    /// Also returns where the client of each I/O thread gets its commands.
+    pub(crate) fn new(
+        kind: EngineKind,
+        io_threads: u32,
+    ) -> (Self, Vec<mpsc::UnboundedReceiver<ClientCommand>>) {
+        let (clients, commands) = (0..io_threads).map(|_| mpsc::unbounded_channel()).unzip();
+        (Self { kind, clients }, commands)
+    }
+
+    /// All I/O threads use this memory for new requests when it returns.
+    pub(crate) async fn switch_to(&self, backend: &Arc<Backend>) {
+        for done in self.ask(|done| ClientCommand::Switch(Arc::clone(backend), done)) {
+            let _ = done.await;
+        }
+    }
+
+    /// The engine of this memory is dead, and another one is current.
+    pub(crate) fn forget_dead(&self, dead: &Arc<Backend>) {
+        for client in &self.clients {
+            let _ = client.send(ClientCommand::ForgetDead(Arc::clone(dead)));
+        }
+    }
+
+    /// Every request that waits looks at its pool again.
+    pub(crate) fn look_at_pools(&self) {
+        for client in &self.clients {
+            let _ = client.send(ClientCommand::Look);
+        }
+    }
+
+    /// What these requests of the engine are. They are asked about by the call, before anything that is said after it;
+    /// the answers are awaited.
+    pub fn describe(
+        &self,
+        backend: &Arc<Backend>,
+        tokens: Arc<[Token]>,
+    ) -> impl Future<Output = HashMap<Token, RequestLine>> + use<> {
+        let question = |answer| ClientCommand::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);
+        let answers = self.ask(question);
+        async move {
+            let mut lines = HashMap::new();
+            for answer in answers {
+                lines.extend(answer.await.unwrap_or_default());
+            }
+            lines
+        }
+    }
+
+    fn ask<T>(&self, command: impl Fn(oneshot::Sender<T>) -> ClientCommand) -> Vec<oneshot::Receiver<T>> {
+        let ask = |client: &mpsc::UnboundedSender<ClientCommand>| {
+            let (sender, receiver) = oneshot::channel();
+            client.send(command(sender)).is_ok().then_some(receiver)
+        };
+        self.clients.iter().filter_map(ask).collect()
+    }
+}

@@ -1,0 +1,25 @@
+use crate::kind::EngineKind;
+use regent_wire::RegionError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the configuration asks for {threads} threads for {kind}; {most} are the most")]
+    TooManyThreads { kind: EngineKind, threads: usize, most: usize },
+    #[error(
+        "{threads} threads leave none for classic requests beside the {workers} of the workers; set `num_threads` and \
+         `max_threads` to {} or more, or give the workers fewer with `num`", .workers + 1
+    )]
+    NoClassicThread { threads: u16, workers: u16 },
+    #[error(
+        "{program}: {cause}; it belongs beside the `regent` program, or name it in {variable}",
+        program = .program.display(), variable = .kind.variable()
+    )]
+    Program { kind: EngineKind, program: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    Memory(#[from] RegionError),
+    #[error("{kind} could not be started: {reason}")]
+    Start { kind: EngineKind, reason: String },
+}

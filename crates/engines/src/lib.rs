@@ -1,0 +1,35 @@
+//! Engine processes and the queues into them. Nothing here knows HTTP or PHP: a request is a head of variables, a body of
+//! bytes and a place in a queue.
+//!
+//! An [`Engine`] is all that a server has once for each kind of engine: the plan, the memory, the pools, and the
+//! [`Supervisor`] that starts processes, replaces and scales them. Each I/O thread has an [`EngineClient`], by which it
+//! queues requests and reads responses, and an [`AdmissionControl`], which lets requests in.
+#![forbid(unsafe_code)]
+
+mod admission;
+mod engine;
+mod engine_client;
+mod engine_log;
+mod error;
+mod kind;
+mod machine;
+mod plan;
+mod pools;
+mod process;
+mod queue_signal;
+mod supervisor;
+mod thread_table;
+
+pub use admission::{Admission, AdmissionBounds, AdmissionControl, Aim, InFlight, Shed};
+pub use engine::{Engine, EngineControl};
+pub use engine_client::{ClientStart, EngineClient, EngineClients, Refused, Submitted};
+pub use engine_log::{LogPace, Origin, Subject, log_line};
+pub use error::EngineError;
+pub use kind::EngineKind;
+pub use machine::cpus;
+pub use plan::{EnginePlan, PoolPlan, ServerFacts, timeout};
+pub use pools::{Pool, Pools};
+pub use supervisor::{
+    CommandRefused, GenerationView, PoolView, ScaleEvent, Supervisor, SupervisorHandle, ThreadListing, View,
+};
+pub use thread_table::ThreadStage;

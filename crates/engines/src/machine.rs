@@ -1,0 +1,11 @@
+//! What the scaling policy has to know of the machine: CPUs, memory, and what threads do at an instant. All of it is
+//! read from the system at each call. Measured: CPUs and memory take about 60 µs together.
+
+mod cgroup;
+mod cpus;
+mod memory;
+mod thread_states;
+
+pub use cpus::cpus;
+pub use memory::{Memory, memory, resident};
+pub use thread_states::{Halt, ThreadStates, Wait, halt, wait};

@@ -1,0 +1,162 @@
+//! From a configuration to numbers: the threads, pools and sizes of each engine.
+
+mod native;
+mod php;
+
+use crate::error::EngineError;
+use crate::kind::EngineKind;
+use regent_config::{Global, Worker};
+use regent_metrics::Serves;
+use regent_wire::control::{ModuleStart, PoolStart, Start};
+use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Bytes of a body ring: enough that neither side waits for the other at every turn, little enough that thousands
+/// of slots are cheap.
+const RING: u32 = 64 * 1024;
+/// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
+const HEAD_EXTRA: usize = 64 * 1024;
+
+/// Stands for a time-out that the configuration switches off with 0: long, and far from any overflow of a clock.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// A time-out of the configuration.
+pub fn timeout(configured: Duration) -> Duration {
+    if configured.is_zero() { NEVER } else { configured }
+}
+
+/// What does not come from the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerFacts {
+    pub io_threads: usize,
+    /// CPUs that the server may use.
+    pub cores: usize,
+    /// `SERVER_SOFTWARE`.
+    pub software: &'static str,
+}
+
+/// What follows for the engines of one kind.
+#[derive(Clone)]
+pub struct EnginePlan {
+    pub(crate) kind: EngineKind,
+    pub(crate) geometry: Geometry,
+    /// What a process is told, but for its threads.
+    pub(crate) start: Start,
+    /// As many as in `start`, in the same order.
+    pub(crate) pools: Vec<PoolPlan>,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) max_idle: Duration,
+}
+
+/// Whom a pool serves, and how many threads it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolPlan {
+    /// Unique among the pools of all engines.
+    pub name: String,
+    pub kind: EngineKind,
+    /// The worker's script; `None`: the classic pool, or that of a native service.
+    pub worker: Option<PathBuf>,
+    /// Threads at the beginning, and at least.
+    pub least: u16,
+    /// Threads that scaling may reach.
+    pub most: u16,
+    /// Requests that it may have at once, from their head to the last byte of their answer.
+    pub max_connections: Option<u32>,
+}
+
+impl PoolPlan {
+    /// Whether its threads run code that was loaded once.
+    pub fn keeps_code(&self) -> bool {
+        self.kind == EngineKind::Native || self.worker.is_some()
+    }
+
+    /// As metrics distinguish it.
+    pub fn serves(&self) -> Serves {
+        match (self.kind, &self.worker) {
+            (EngineKind::Native, _) => Serves::Service,
+            (EngineKind::Php, Some(file)) => Serves::Worker(file.clone()),
+            (EngineKind::Php, None) => Serves::Classic,
+        }
+    }
+
+    /// As metrics name it: FrankenPHP's label of a worker without a name of its own is the file's whole path.
+    pub fn label(&self) -> String {
+        match &self.worker {
+            Some(file) if file.ends_with(&self.name) => file.display().to_string(),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+impl EnginePlan {
+    /// `warmup`: the requests of a worker's warm-up, each as the variables of `$_SERVER`.
+    pub fn php(
+        global: &Global,
+        facts: ServerFacts,
+        warmup: impl Fn(&Worker) -> Vec<Vec<(String, String)>>,
+    ) -> Result<Self, EngineError> {
+        let pools = php::pools(&global.php, facts.cores)?;
+        let most = php::most_threads(&global.php, &pools);
+        let starts = php::pool_starts(&global.php, warmup);
+        Self::new(EngineKind::Php, global, facts, Parts { starts, modules: Vec::new(), pools, most })
+    }
+
+    /// `None`: there are no native services.
+    pub fn native(global: &Global, facts: ServerFacts) -> Result<Option<Self>, EngineError> {
+        if global.native.services.is_empty() {
+            return Ok(None);
+        }
+        let pools = native::pools(&global.native.services, facts.cores);
+        let most = native::most_threads(&pools);
+        let starts = native::pool_starts(&global.native.services);
+        let parts = Parts { starts, modules: native::module_starts(&global.native), pools, most };
+        Self::new(EngineKind::Native, global, facts, parts).map(Some)
+    }
+
+    fn new(kind: EngineKind, global: &Global, facts: ServerFacts, parts: Parts) -> Result<Self, EngineError> {
+        let Parts { starts, modules, pools, most } = parts;
+        if most > MAX_THREADS {
+            return Err(EngineError::TooManyThreads { kind, threads: most, most: MAX_THREADS });
+        }
+        Ok(Self {
+            kind,
+            geometry: geometry(global, facts.io_threads, pools.len(), most),
+            start: Start {
+                ini: global.php.php_ini.clone(),
+                software: facts.software.to_owned(),
+                pools: starts,
+                modules,
+                threads: Vec::new(),
+            },
+            pools,
+            scheduling: match global.php.scheduling {
+                regent_config::Scheduling::Spread => Scheduling::Spread,
+                regent_config::Scheduling::Pack => Scheduling::Pack,
+            },
+            max_idle: timeout(global.php.max_idle_time),
+        })
+    }
+}
+
+/// What differs between the kinds of engines.
+struct Parts {
+    starts: Vec<PoolStart>,
+    modules: Vec<ModuleStart>,
+    pools: Vec<PoolPlan>,
+    /// Threads of all pools together.
+    most: usize,
+}
+
+fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) -> Geometry {
+    let head = (global.limits.max_header_size * 2 + HEAD_EXTRA).next_multiple_of(4096);
+    Geometry {
+        io_threads: io_threads as u32,
+        slots_per_io: MAX_SLOTS_PER_IO as u32,
+        pools: pools as u32,
+        threads: threads as u32,
+        head_capacity: head.min(1 << 24) as u32,
+        request_capacity: RING,
+        response_capacity: RING,
+    }
+}

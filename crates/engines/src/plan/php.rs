@@ -1,0 +1,149 @@
+//! The pools of PHP: how many threads classic requests and each worker have.
+
+use super::PoolPlan;
+use crate::error::EngineError;
+use crate::kind::EngineKind;
+use regent_config::{MaxThreads, PhpGlobal, Worker};
+use regent_wire::MAX_THREADS;
+use regent_wire::control::{PoolStart, WorkerStart};
+
+/// The name of the classic pool in lists and metrics.
+const CLASSIC: &str = "classic";
+
+/// The classic pool, then one for each worker, in the order of their ids.
+pub(super) fn pools(php: &PhpGlobal, cores: usize) -> Result<Vec<PoolPlan>, EngineError> {
+    let default = u16::try_from(2 * cores).unwrap_or(u16::MAX);
+    let in_workers: u16 =
+        php.workers.iter().fold(0, |sum, worker| sum.saturating_add(worker_threads(worker, default)));
+    let classic = classic_threads(php, default, in_workers)?;
+    let total = limit(php, classic.saturating_add(in_workers));
+    let classic_pool = PoolPlan {
+        name: CLASSIC.into(),
+        kind: EngineKind::Php,
+        worker: None,
+        least: classic,
+        most: total.saturating_sub(in_workers).max(classic),
+        max_connections: None,
+    };
+    let workers = php.workers.iter().map(|worker| {
+        let least = worker_threads(worker, default);
+        let beside = classic.saturating_add(in_workers) - least;
+        let most = worker.max_threads.unwrap_or(u16::MAX).min(total.saturating_sub(beside)).max(least);
+        PoolPlan {
+            name: worker.name.clone(),
+            kind: EngineKind::Php,
+            worker: Some(worker.file.clone()),
+            least,
+            most,
+            max_connections: None,
+        }
+    });
+    Ok(std::iter::once(classic_pool).chain(workers).collect())
+}
+
+fn worker_threads(worker: &Worker, default: u16) -> u16 {
+    worker.num.unwrap_or_else(|| default.min(worker.max_threads.unwrap_or(default)))
+}
+
+fn classic_threads(php: &PhpGlobal, default: u16, in_workers: u16) -> Result<u16, EngineError> {
+    let total = match (php.num_threads, php.max_threads) {
+        (Some(total), _) => total,
+        (None, Some(MaxThreads::Fixed(most))) => default.max(in_workers.saturating_add(1)).min(most),
+        (None, _) => default.max(in_workers.saturating_add(1)),
+    };
+    if total <= in_workers {
+        return Err(EngineError::NoClassicThread { threads: total, workers: in_workers });
+    }
+    Ok(total - in_workers)
+}
+
+/// Threads of all pools together that scaling may reach, when they begin with so many.
+fn limit(php: &PhpGlobal, least: u16) -> u16 {
+    match (php.max_threads, php.num_threads) {
+        (Some(MaxThreads::Fixed(most)), _) => most,
+        (None, Some(_)) => least,
+        (Some(MaxThreads::Auto), _) | (None, None) => MAX_THREADS as u16,
+    }
+}
+
+pub(super) fn most_threads(php: &PhpGlobal, pools: &[PoolPlan]) -> usize {
+    let least = pools.iter().fold(0u16, |sum, pool| sum.saturating_add(pool.least));
+    usize::from(limit(php, least).max(least))
+}
+
+pub(super) fn pool_starts(
+    php: &PhpGlobal,
+    warmup: impl Fn(&Worker) -> Vec<Vec<(String, String)>>,
+) -> Vec<PoolStart> {
+    let classic = PoolStart { name: CLASSIC.into(), max_requests: php.max_requests, worker: None };
+    let workers = php.workers.iter().map(|worker| PoolStart {
+        name: worker.name.clone(),
+        max_requests: php.max_requests,
+        worker: Some(WorkerStart {
+            file: worker.file.clone(),
+            env: worker.env.clone(),
+            max_consecutive_failures: worker.max_consecutive_failures,
+            warmup: warmup(worker),
+        }),
+    });
+    std::iter::once(classic).chain(workers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regent_config::Worker;
+
+    fn worker(num: Option<u16>) -> Worker {
+        Worker {
+            name: "w".into(),
+            file: "/w.php".into(),
+            num,
+            max_threads: None,
+            env: Vec::new(),
+            max_consecutive_failures: None,
+            warmup: Vec::new(),
+        }
+    }
+
+    fn php(num_threads: Option<u16>, workers: &[Option<u16>]) -> PhpGlobal {
+        let workers = workers.iter().map(|num| worker(*num)).collect();
+        PhpGlobal { num_threads, workers, ..PhpGlobal::default() }
+    }
+
+    /// Least and most threads of each pool, on 4 cores.
+    fn threads(php: &PhpGlobal) -> Vec<(u16, u16)> {
+        pools(php, 4).unwrap().iter().map(|pool| (pool.least, pool.most)).collect()
+    }
+
+    #[test]
+    fn workers_that_take_all_threads_are_an_error() {
+        let error = pools(&php(Some(8), &[None]), 4).unwrap_err().to_string();
+        assert!(error.contains("8 threads"), "{error}");
+        let few = PhpGlobal { max_threads: Some(MaxThreads::Fixed(3)), ..php(None, &[Some(3)]) };
+        assert!(pools(&few, 4).is_err());
+    }
+
+    #[test]
+    fn without_configuration_there_are_two_threads_a_core_and_more_as_needed() {
+        assert_eq!(threads(&php(None, &[])), [(8, 1024)]);
+    }
+
+    #[test]
+    fn workers_take_their_threads_from_the_total_but_leave_one() {
+        assert_eq!(threads(&php(Some(10), &[Some(4)])), [(6, 6), (4, 4)]);
+        assert_eq!(threads(&php(None, &[None])), [(1, 1016), (8, 1023)]);
+    }
+
+    #[test]
+    fn every_pool_may_grow_by_what_the_others_leave() {
+        let most = |threads| Some(MaxThreads::Fixed(threads));
+        let scaling = PhpGlobal { max_threads: most(20), ..php(Some(10), &[Some(4)]) };
+        assert_eq!(threads(&scaling), [(6, 16), (4, 14)]);
+        let mut bounded = scaling.clone();
+        bounded.workers[0].max_threads = Some(5);
+        assert_eq!(threads(&bounded), [(6, 16), (4, 5)]);
+        assert_eq!(most_threads(&bounded, &pools(&bounded, 4).unwrap()), 20);
+        assert_eq!(threads(&PhpGlobal { max_threads: most(3), ..php(None, &[]) }), [(3, 3)]);
+    }
+}

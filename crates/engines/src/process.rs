@@ -1,0 +1,141 @@
+//! One engine process: started with its memory, watched, and ended.
+
+mod talk;
+
+use bytes::{Buf, BytesMut};
+use command_fds::CommandFdExt;
+use command_fds::FdMapping;
+use regent_wire::Backend;
+use regent_wire::control::{self, Event, Order, Start, descriptors};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use talk::Talk;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+/// The socket of a process that ends closes a moment before its end can be seen. On a machine that is throttled the
+/// kernel takes long to free its memory in between, and what its scripts have started is not to die for that. Shorter
+/// than the second after which it counts as hung, so that the log tells the true reason.
+const LAST_MOMENT: Duration = Duration::from_millis(750);
+
+/// A running engine. Dropped, it is killed.
+pub struct EngineProcess {
+    child: Child,
+    events: Talk<OwnedReadHalf>,
+    /// When the engine closed its end.
+    closed: Option<Instant>,
+    /// The engine ends when it closes.
+    control: OwnedWriteHalf,
+    /// Of what it is to be told, the part that the socket has not taken yet.
+    untold: BytesMut,
+}
+
+/// What happened to the process of an engine.
+pub enum ProcessEvent {
+    Message(Event),
+    /// It does what no engine does, and has to be killed.
+    Offence(String),
+    Ended(ExitStatus),
+}
+
+impl EngineProcess {
+    /// Starts `program` on this memory. `doorbells`: the I/O threads' eventfds.
+    pub fn spawn(
+        program: &Path,
+        backend: &Arc<Backend>,
+        doorbells: &[Arc<OwnedFd>],
+        start: &Start,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let theirs = theirs.into_std()?;
+        theirs.set_nonblocking(false)?;
+        let mut mappings = vec![
+            FdMapping {
+                parent_fd: backend.region().file().try_clone_to_owned()?,
+                child_fd: descriptors::MEMORY,
+            },
+            FdMapping { parent_fd: theirs.into(), child_fd: descriptors::CONTROL },
+        ];
+        for (fd, child_fd) in doorbells.iter().zip(descriptors::DOORBELLS..) {
+            mappings.push(FdMapping { parent_fd: fd.as_fd().try_clone_to_owned()?, child_fd });
+        }
+        let mut command = Command::new(program);
+        // A group of its own: it is killed with what its scripts have started, and a Ctrl-C on the terminal is for the
+        // server, which drains its engines.
+        command.stdin(Stdio::null()).kill_on_drop(true).process_group(0);
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        let child = command.spawn()?;
+        let (reader, control) = ours.into_split();
+        let untold = BytesMut::from(&*control::encode(start));
+        Ok(Self { child, events: Talk::new(reader), closed: None, control, untold })
+    }
+
+    /// Tells it what to do from now on, as [`EngineProcess::next`] goes on being called.
+    pub fn order(&mut self, order: &Order) {
+        // To ask whether it listens is pointless as long as it does not.
+        if !(matches!(order, Order::Beat { .. }) && self.untold.has_remaining()) {
+            self.untold.extend_from_slice(&control::encode(order));
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    /// Waits for the next event, an offence, or the end. Nothing is lost when it is dropped before it ends.
+    pub async fn next(&mut self) -> io::Result<ProcessEvent> {
+        loop {
+            let Self { child, events, closed, control, untold } = self;
+            let gone = closed.map(|closed| closed + LAST_MOMENT);
+            tokio::select! {
+                biased;
+                said = events.next(), if gone.is_none() => match said {
+                    Ok(Some(event)) => return Ok(ProcessEvent::Message(event)),
+                    Ok(None) => *closed = Some(Instant::now()),
+                    Err(offence) => {
+                        *closed = Some(Instant::now());
+                        return Ok(ProcessEvent::Offence(offence.to_string()));
+                    }
+                },
+                status = child.wait() => return status.map(ProcessEvent::Ended),
+                written = control.write(untold), if untold.has_remaining() => match written {
+                    Ok(count) => untold.advance(count),
+                    // It is about to end, or has closed its socket.
+                    Err(_) => untold.clear(),
+                },
+                () = tokio::time::sleep_until(gone.unwrap_or_else(Instant::now)), if gone.is_some() => {
+                    *closed = Some(Instant::now());
+                    return Ok(ProcessEvent::Offence("it has closed its control socket".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Ends it at once, whatever it has become, and all that its scripts have started and that has not left its group.
+    pub fn kill(&mut self) {
+        self.kill_group();
+        // It has ended already otherwise. It may have gone to another group.
+        let _ = self.child.start_kill();
+    }
+
+    /// The number of the group belongs to no other as long as the process has not been waited for.
+    fn kill_group(&self) {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid as i32));
+        // It has left it otherwise, and nobody is in it.
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+    }
+}
+
+impl Drop for EngineProcess {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
+}

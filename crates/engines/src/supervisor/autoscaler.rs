@@ -1,0 +1,493 @@
+//! How many threads the pools have: observes them, asks the policy, and carries out what it decides.
+
+use super::generation::Generation;
+use super::stuck;
+use crate::machine::{self, ThreadStates};
+use crate::plan::PoolPlan;
+use crate::pools::Pools;
+use crate::thread_table::{ThreadEntry, ThreadStage};
+use regent_dispatch::lanes::{Demand, Lanes};
+use regent_dispatch::scaling::{Decision, Limits, Memory, Observation, Reason, Scaler, Threads};
+use regent_metrics::Direction;
+use regent_wire::{ThreadState, ThreadView, clock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Between two looks while requests wait: the shortest, and the longest, which it comes to when the looks change nothing.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(20);
+/// Between two looks while none waits.
+const REST: Duration = Duration::from_millis(100);
+/// How long a reading of the machine's limits and memory is good for.
+const MACHINE_READING: Duration = Duration::from_millis(250);
+/// Threads that were ordered within this time may not have their memory yet, or have it since the last reading.
+const YOUNG: Duration = Duration::from_millis(500);
+/// Bytes that such a thread is expected to come to take, if those that are there take less: a thread that has not run
+/// a request yet says nothing.
+const YOUNG_MEMORY: u64 = 16 << 20;
+/// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
+const PAUSE: Duration = Duration::from_secs(5);
+/// A request that has run for longer, and for so many times what one that waits will take, is no thread for that.
+const SLOW_LEAST: Duration = Duration::from_millis(500);
+const SLOW_TIMES: u32 = 4;
+/// Changes that are remembered for lists.
+const REMEMBERED: usize = 256;
+
+/// The pools of a server, over all generations of its engine.
+pub(super) struct Autoscaler {
+    pools: Vec<ScaledPool>,
+    shared: Arc<Pools>,
+    machine: Machine,
+    events: VecDeque<ScaleEvent>,
+    look_after: Duration,
+}
+
+/// A change of a pool's size.
+#[derive(Debug, Clone)]
+pub struct ScaleEvent {
+    pub at: SystemTime,
+    /// An index into the pools.
+    pub pool: usize,
+    pub from: u32,
+    pub to: u32,
+    pub reason: String,
+}
+
+/// What is kept of one pool.
+struct ScaledPool {
+    plan: PoolPlan,
+    /// What the operator set by hand, or the plan's.
+    least: u16,
+    scaler: Scaler,
+    states: ThreadStates,
+    /// Requests that the threads of earlier generations had taken.
+    taken_before: u64,
+    /// From the last order of a thread until it was ready; zero if not known.
+    boot_time: Duration,
+    /// When the threads were ordered whose boot is being measured.
+    measured: Option<Duration>,
+    /// No threads are added before.
+    paused_until: Duration,
+}
+
+/// The machine, read now and then.
+struct Machine {
+    read: Option<Duration>,
+    cores: f32,
+    memory: Option<machine::Memory>,
+    /// Of the engine, in bytes.
+    resident: Option<u64>,
+}
+
+/// The threads of a pool at one moment.
+#[derive(Default)]
+struct Look {
+    threads: Threads,
+    /// Kernel ids of the busy ones, and of the booting ones.
+    busy: Vec<(u32, ThreadView)>,
+    booting: Vec<u32>,
+    /// Boots of it have failed.
+    has_failed: bool,
+    /// When the youngest thread that has been ready was ordered, and became ready.
+    youngest: Option<(Duration, Duration)>,
+}
+
+impl Autoscaler {
+    pub fn new(plans: &[PoolPlan], shared: Arc<Pools>, max_idle: Duration) -> Self {
+        let pools = plans.iter().map(|plan| ScaledPool::new(plan.clone(), max_idle)).collect();
+        let machine = Machine { read: None, cores: machine::cpus(), memory: None, resident: None };
+        Self { pools, shared, machine, events: VecDeque::new(), look_after: SHORTEST_LOOK }
+    }
+
+    /// Whether any pool can have another size than it has at the beginning.
+    pub fn is_possible(&self) -> bool {
+        self.pools.iter().any(ScaledPool::is_flexible)
+    }
+
+    /// Threads that each pool of the next generation begins with: as many as it has in this one.
+    pub fn sizes(&self, current: Option<&Generation>) -> Vec<u16> {
+        let size = |(index, pool): (usize, &ScaledPool)| {
+            let now = current.map_or(0, |generation| generation.threads.size(index as u16));
+            now.clamp(pool.least, pool.plan.most.max(pool.least))
+        };
+        self.pools.iter().enumerate().map(size).collect()
+    }
+
+    /// A generation with memory of its own takes over: its count of taken requests begins anew.
+    pub fn begin_generation(&mut self, old: &Generation) {
+        for (index, pool) in self.pools.iter_mut().enumerate() {
+            pool.taken_before = pool.taken_before.saturating_add(old.region().taken(index));
+            pool.states = ThreadStates::default();
+            pool.measured = None;
+        }
+        self.machine.read = None;
+    }
+
+    /// Gives `next` the sizes of `old`, which may have changed since it was launched.
+    pub fn carry_over(&mut self, old: &Generation, next: &mut Generation) {
+        for (pool, size) in self.sizes(Some(old)).into_iter().enumerate() {
+            let has = next.threads.size(pool as u16);
+            self.start(next, pool, size.saturating_sub(has), clock::now());
+            self.retire(next, pool, has.saturating_sub(size));
+        }
+    }
+
+    /// Looks at all pools and changes what the policy wants changed. Returns how long until the next look; `None`: when
+    /// somebody calls, or after [`Autoscaler::idle`].
+    pub fn tick(&mut self, generation: &mut Generation) -> Option<Duration> {
+        let now = clock::now();
+        self.machine.refresh(now, generation);
+        let looks: Vec<Look> = self.looks(generation, now);
+        let runnable: u16 = looks.iter().map(|look| look.threads.runnable).sum();
+        let (mut changed, mut pressed) = (false, false);
+        for (index, look) in looks.iter().enumerate() {
+            let ready = u32::from(look.threads.idle + look.threads.busy);
+            let shared = self.shared.get(index);
+            shared.set_threads(ready);
+            let pool = &mut self.pools[index];
+            if !pool.is_flexible() || look.does_not_boot() {
+                continue;
+            }
+            pool.measure_boot(look);
+            let elsewhere = runnable - look.threads.runnable;
+            let mut seen = self.machine.observation(generation, index, now, look, pool, elsewhere);
+            shared.lanes.tick(now);
+            see_lanes(&mut seen, &shared.lanes);
+            pressed |= seen.waiting > 0 || seen.held_back > 0 || look.threads.booting > 0;
+            let decision = pool.scaler.decide(&seen);
+            shared.lanes.set_threads(pool.scaler.threads_for_lanes(ready), now);
+            changed |= self.carry_out(generation, index, decision, now);
+        }
+        self.look_after = match changed {
+            true => SHORTEST_LOOK,
+            false => (self.look_after * 3 / 2).clamp(SHORTEST_LOOK, LONGEST_LOOK),
+        };
+        pressed.then_some(self.look_after)
+    }
+
+    /// Tells those who let requests in how many threads the pools of a fixed size have. They have others than at the
+    /// beginning when some were added or removed by hand, or have failed.
+    pub fn note_fixed_sizes(&self, generation: &Generation) {
+        let now = clock::now();
+        for (index, _) in self.pools.iter().enumerate().filter(|(_, pool)| !pool.is_flexible()) {
+            self.shared.get(index).resize(u32::from(generation.threads.size(index as u16)), now);
+        }
+    }
+
+    /// A thread of the pool has ended: what is kept of threads is let go of but for those that are there.
+    pub fn forget_ended(&mut self, generation: &Generation) {
+        for (index, pool) in self.pools.iter_mut().enumerate() {
+            let entries = generation.threads.entries(index as u16);
+            let threads: Vec<u32> =
+                entries.map(|entry| generation.region().thread_view(usize::from(entry.index)).tid).collect();
+            pool.states.keep_only(&threads);
+        }
+    }
+
+    /// A thread of the pool could not be started.
+    pub fn pause(&mut self, pool: usize) {
+        self.pools[pool].paused_until = clock::now() + PAUSE;
+    }
+
+    /// The time between two looks while nobody waits.
+    pub fn idle(&mut self) -> Duration {
+        self.look_after = SHORTEST_LOOK;
+        REST
+    }
+
+    /// By hand: adds so many threads, all of them or none.
+    pub fn add(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, (u16, u16)> {
+        let (has, size) = (generation.threads.size(pool as u16), self.wanted(generation, pool));
+        let (missing, most) = (size - has, self.pools[pool].plan.most);
+        generation.threads.forget_failed(pool as u16);
+        let free = generation.threads.free().saturating_sub(usize::from(missing));
+        let room = free.min(usize::from(most.saturating_sub(size)));
+        if usize::from(count) > room {
+            return Err((size, size + room as u16));
+        }
+        self.start(generation, pool, missing + count, clock::now());
+        self.set_by_hand(pool, size, size + count, "added by hand");
+        Ok(size + count)
+    }
+
+    /// By hand: takes so many threads away, all of them or none; one stays.
+    pub fn remove(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, u16> {
+        let (has, size) = (generation.threads.size(pool as u16), self.wanted(generation, pool));
+        if count >= size {
+            return Err(size);
+        }
+        self.retire(generation, pool, has.saturating_sub(size - count));
+        self.set_by_hand(pool, size, size - count, "removed by hand");
+        Ok(size - count)
+    }
+
+    /// The size of a pool with the threads that it lacks of its least, because those that end have their places still.
+    fn wanted(&self, generation: &Generation, pool: usize) -> u16 {
+        let failed = generation.threads.failed(pool as u16);
+        generation.threads.size(pool as u16).max(self.pools[pool].least.saturating_sub(failed))
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = &ScaleEvent> {
+        self.events.iter()
+    }
+
+    fn looks(&mut self, generation: &Generation, now: Duration) -> Vec<Look> {
+        let mut looks: Vec<Look> =
+            (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
+        let Some(pid) = generation.pid else { return looks };
+        for ((pool, shared), look) in self.pools.iter_mut().zip(self.shared.iter()).zip(&mut looks) {
+            let slow_from = (shared.lanes.shortest_queued() * SLOW_TIMES).max(SLOW_LEAST);
+            look.sample(&mut pool.states, pid, now, slow_from);
+        }
+        looks
+    }
+
+    fn carry_out(
+        &mut self,
+        generation: &mut Generation,
+        pool: usize,
+        decision: Decision,
+        now: Duration,
+    ) -> bool {
+        match decision {
+            Decision::Keep => false,
+            Decision::Add { .. } if now < self.pools[pool].paused_until => false,
+            Decision::Add { count, reason } => {
+                let started = self.start(generation, pool, count, now);
+                self.note(pool, &reason, started);
+                started > 0
+            }
+            Decision::Remove { count, reason } => {
+                let retired = self.retire(generation, pool, count);
+                self.note(pool, &reason, retired);
+                retired > 0
+            }
+        }
+    }
+
+    fn start(&mut self, generation: &mut Generation, pool: usize, count: u16, now: Duration) -> u16 {
+        let threads = generation.threads.order(pool as u16, count, now);
+        let started = threads.len() as u16;
+        if started > 0 {
+            generation.start_threads(threads);
+            self.pools[pool].measured = Some(now);
+        }
+        started
+    }
+
+    /// Those that have been idle for the longest first, then those that boot, then the busy ones.
+    fn retire(&mut self, generation: &mut Generation, pool: usize, count: u16) -> u16 {
+        let mut candidates: Vec<(u8, Duration, u16)> = generation
+            .threads
+            .entries(pool as u16)
+            .filter(|entry| entry.stage == ThreadStage::Ordered)
+            .map(|entry| rank(&entry, generation.region().thread_view(usize::from(entry.index))))
+            .collect();
+        candidates.sort_unstable();
+        let threads: Vec<u16> =
+            candidates.iter().take(usize::from(count)).map(|(_, _, index)| *index).collect();
+        generation.threads.retire(&threads);
+        for &thread in &threads {
+            generation.region().retire(usize::from(thread));
+        }
+        threads.len() as u16
+    }
+
+    fn note(&mut self, pool: usize, reason: &Reason, count: u16) {
+        if count == 0 {
+            return;
+        }
+        let name = &self.pools[pool].plan.name;
+        tracing::info!(pool = name, reason = %reason, "threads were scaled");
+        self.remember(pool, reason.from, reason.to, reason.cause.to_string());
+    }
+
+    fn set_by_hand(&mut self, pool: usize, from: u16, to: u16, reason: &str) {
+        self.pools[pool].least = to;
+        self.pools[pool].scaler.set_least(to);
+        tracing::info!(pool = self.pools[pool].plan.name, from, to, reason, "threads were scaled");
+        self.remember(pool, u32::from(from), u32::from(to), reason.to_owned());
+    }
+
+    fn remember(&mut self, pool: usize, from: u32, to: u32, reason: String) {
+        if self.events.len() == REMEMBERED {
+            self.events.pop_front();
+        }
+        let direction = if to > from { Direction::Up } else { Direction::Down };
+        self.shared.registry.scaled(self.shared.get(pool).id, direction);
+        self.events.push_back(ScaleEvent { at: SystemTime::now(), pool, from, to, reason });
+    }
+}
+
+impl ScaledPool {
+    fn new(plan: PoolPlan, max_idle: Duration) -> Self {
+        let limits = Limits { least: plan.least, most: plan.most, max_idle };
+        Self {
+            least: plan.least,
+            plan,
+            scaler: Scaler::new(limits),
+            states: ThreadStates::default(),
+            taken_before: 0,
+            boot_time: Duration::ZERO,
+            measured: None,
+            paused_until: Duration::ZERO,
+        }
+    }
+
+    fn is_flexible(&self) -> bool {
+        self.plan.most > self.plan.least
+    }
+
+    /// Of the last threads that were ordered: the first of them that is ready tells.
+    fn measure_boot(&mut self, look: &Look) {
+        if let (Some(ordered), Some((youngest, ready))) = (self.measured, look.youngest)
+            && youngest >= ordered
+        {
+            self.boot_time = ready.saturating_sub(ordered);
+            self.measured = None;
+        }
+    }
+}
+
+impl Machine {
+    fn refresh(&mut self, now: Duration, generation: &mut Generation) {
+        if self.read.is_some_and(|read| now < read + MACHINE_READING) {
+            return;
+        }
+        self.read = Some(now);
+        self.cores = machine::cpus();
+        self.memory = machine::memory();
+        self.resident = generation.pid.and_then(machine::resident);
+    }
+
+    fn observation(
+        &self,
+        generation: &Generation,
+        index: usize,
+        now: Duration,
+        look: &Look,
+        pool: &ScaledPool,
+        runnable_elsewhere: u16,
+    ) -> Observation {
+        let region = generation.region();
+        let waiting = generation.backend.waiting(index);
+        // What only clients that have left wait for is nobody's wait.
+        let oldest = region.oldest(index).filter(|_| waiting > 0);
+        Observation {
+            now,
+            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            held_back: 0,
+            lanes_need: 0,
+            oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            started: pool.taken_before.saturating_add(region.taken(index)),
+            threads: look.threads,
+            boot_time: pool.boot_time,
+            cores: self.cores,
+            runnable_elsewhere,
+            memory: self.memory.map(|memory| self.expected(memory, generation, now)),
+        }
+    }
+
+    /// With what the threads that were added lately will come to take. Without that, a pool that doubles every few
+    /// milliseconds is far beyond the limit when the first of its memory shows.
+    fn expected(&self, memory: machine::Memory, generation: &Generation, now: Duration) -> Memory {
+        let measured = self.per_thread(generation);
+        let each = measured.max(YOUNG_MEMORY);
+        let young = generation.threads.ordered_since(now.saturating_sub(YOUNG)) as u64;
+        Memory {
+            limit: memory.limit,
+            used: memory.used.saturating_add(young.saturating_mul(each)),
+            per_thread: if measured == 0 { 0 } else { each },
+        }
+    }
+
+    /// Bytes that a thread takes on average; 0 if it is not known.
+    fn per_thread(&self, generation: &Generation) -> u64 {
+        let threads = generation.threads.in_use() as u64;
+        match (self.resident, generation.bare_memory) {
+            (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
+            _ => 0,
+        }
+    }
+}
+
+impl Look {
+    fn at(generation: &Generation, pool: u16) -> Self {
+        let mut look = Self::default();
+        for entry in generation.threads.entries(pool) {
+            match entry.stage {
+                ThreadStage::Ordered => {
+                    look.add(&entry, generation.region().thread_view(usize::from(entry.index)));
+                }
+                ThreadStage::Retiring => {}
+                ThreadStage::Failed => look.has_failed = true,
+            }
+        }
+        look
+    }
+
+    /// Whether the pool's script does not boot: more threads would fail as well.
+    fn does_not_boot(&self) -> bool {
+        self.has_failed && self.threads.idle + self.threads.busy == 0
+    }
+
+    fn add(&mut self, entry: &ThreadEntry, view: ThreadView) {
+        match view.state {
+            ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
+                self.threads.booting += 1;
+                self.booting.push(view.tid);
+                self.has_failed |= view.restarts > 0;
+            }
+            ThreadState::Idle => self.threads.idle += 1,
+            ThreadState::Busy => {
+                self.threads.busy += 1;
+                self.busy.push((view.tid, view));
+            }
+        }
+        let is_ready = matches!(view.state, ThreadState::Idle | ThreadState::Busy);
+        if is_ready && self.youngest.is_none_or(|(ordered, _)| entry.ordered > ordered) {
+            self.youngest = Some((entry.ordered, view.since));
+        }
+    }
+
+    /// Finds out which of the threads want the CPU at this moment.
+    /// `slow_from`: at this age a request takes far longer than those that wait.
+    fn sample(&mut self, states: &mut ThreadStates, pid: u32, now: Duration, slow_from: Duration) {
+        let tids: Vec<u32> =
+            self.busy.iter().map(|(tid, _)| *tid).chain(self.booting.iter().copied()).collect();
+        let runnable = states.runnable(pid, &tids);
+        let (busy, booting) = runnable.split_at(self.busy.len());
+        let count = |flags: &[bool]| flags.iter().filter(|runnable| **runnable).count() as u16;
+        self.threads.runnable = count(busy);
+        self.threads.booting_runnable = count(booting);
+        let usual = stuck::usual(self.busy.iter().map(|(_, view)| view));
+        let is_stuck = |view: &ThreadView| stuck::is_stuck(view, usual, now);
+        let blocked = self.busy.iter().zip(busy).filter(|(_, runnable)| !**runnable);
+        self.threads.stuck = blocked.filter(|((_, view), _)| is_stuck(view)).count() as u16;
+        let long =
+            self.busy.iter().filter(|(_, view)| now.saturating_sub(view.since) > slow_from).count() as u16;
+        self.threads.slow = long.saturating_sub(self.threads.stuck);
+    }
+}
+
+/// Adds what the pool's lanes know: who waits there, and which requests are slow however long they have run.
+fn see_lanes(seen: &mut Observation, lanes: &Lanes) {
+    let Demand { waiting, since, threads } = lanes.demand();
+    let waited = since.map_or(Duration::ZERO, |since| seen.now.saturating_sub(since));
+    seen.held_back = waiting;
+    seen.lanes_need = threads;
+    seen.oldest_wait = seen.oldest_wait.max(waited);
+    let slow = u16::try_from(lanes.slow_running()).unwrap_or(u16::MAX);
+    seen.threads.slow = seen.threads.slow.max(slow);
+}
+
+/// By which threads are taken away: how little it disturbs, since when, and the number.
+fn rank(entry: &ThreadEntry, view: ThreadView) -> (u8, Duration, u16) {
+    let class = match view.state {
+        ThreadState::Idle => 0,
+        ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => 1,
+        ThreadState::Busy => 2,
+    };
+    (class, view.since, entry.index)
+}

@@ -1,0 +1,190 @@
+//! What the supervisor is asked while it runs: by the admin API.
+
+use super::autoscaler::ScaleEvent;
+use super::generation::{Generation, GenerationView};
+use super::{RESTART, State, stuck};
+use crate::thread_table::{ThreadEntry, ThreadStage};
+use regent_wire::{Backend, ThreadState, ThreadView, clock};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A question or an order; the answer comes through the sender.
+pub(super) enum Command {
+    View(oneshot::Sender<View>),
+    Add {
+        pool: usize,
+        count: u16,
+        answer: oneshot::Sender<Result<u16, CommandRefused>>,
+    },
+    Remove {
+        pool: usize,
+        count: u16,
+        answer: oneshot::Sender<Result<u16, CommandRefused>>,
+    },
+    /// Replaces the engine, in order to load code anew.
+    Restart(oneshot::Sender<Result<u32, CommandRefused>>),
+}
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandRefused {
+    /// The pool has so many threads, and could have so many.
+    TooMany {
+        threads: u16,
+        most: u16,
+    },
+    /// The pool has so many threads, of which one must stay.
+    TooFew {
+        threads: u16,
+    },
+    Unavailable(String),
+}
+
+/// Asks the supervisor. It can be cloned and sent anywhere.
+#[derive(Clone)]
+pub struct SupervisorHandle {
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+/// How things stand.
+pub struct View {
+    pub pools: Vec<PoolView>,
+    pub events: Vec<ScaleEvent>,
+    /// Engines that run, newest first.
+    pub generations: Vec<GenerationView>,
+    /// `None` between two engines.
+    pub backend: Option<Arc<Backend>>,
+}
+
+/// A pool, in the order of the plan.
+pub struct PoolView {
+    /// Without those that are leaving.
+    pub size: u16,
+    pub waiting: u64,
+    pub oldest_wait: Duration,
+    pub threads: Vec<ThreadListing>,
+}
+
+/// A thread of the current generation.
+pub struct ThreadListing {
+    pub index: u16,
+    pub stage: ThreadStage,
+    pub view: ThreadView,
+    /// Time in its state.
+    pub since: Duration,
+    /// Busy for far longer than usual.
+    pub is_stuck: bool,
+}
+
+impl SupervisorHandle {
+    pub(super) fn new(commands: mpsc::UnboundedSender<Command>) -> Self {
+        Self { commands }
+    }
+
+    pub async fn view(&self) -> Result<View, CommandRefused> {
+        self.ask(Command::View).await
+    }
+
+    /// Adds threads to a pool, all of them or none; returns its size then.
+    pub async fn add(&self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
+        self.ask(|answer| Command::Add { pool, count, answer }).await?
+    }
+
+    /// Takes threads from a pool, all of them or none; returns its size then.
+    pub async fn remove(&self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
+        self.ask(|answer| Command::Remove { pool, count, answer }).await?
+    }
+
+    /// Replaces the engine, in order to load code and settings anew; returns the number of threads that had kept code,
+    /// when the new ones serve. Of PHP those are the workers' threads; where there are none, all threads count.
+    pub async fn restart(&self) -> Result<u32, CommandRefused> {
+        self.ask(Command::Restart).await?
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, CommandRefused> {
+        let stopping = |_| CommandRefused::Unavailable("the server is stopping".to_owned());
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(command(answer)).map_err(|_| stopping(()))?;
+        answered.await.map_err(|_| stopping(()))
+    }
+}
+
+impl State {
+    /// Who asked may have gone, and then the answer is for nobody.
+    pub(super) fn apply(&mut self, command: Command, draining: &[Generation]) {
+        match command {
+            Command::View(answer) => drop(answer.send(self.view(draining))),
+            Command::Add { pool, count, answer } => {
+                drop(answer.send(self.add(pool, count)));
+                self.note_given_up();
+            }
+            Command::Remove { pool, count, answer } => {
+                drop(answer.send(self.remove(pool, count)));
+                self.note_sizes();
+            }
+            Command::Restart(answer) => self.restart_on_demand(answer),
+        }
+    }
+
+    fn add(&mut self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
+        let current = self.current.as_mut().ok_or_else(no_engine)?;
+        self.autoscaler
+            .add(current, pool, count)
+            .map_err(|(threads, most)| CommandRefused::TooMany { threads, most })
+    }
+
+    fn remove(&mut self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
+        let current = self.current.as_mut().ok_or_else(no_engine)?;
+        self.autoscaler.remove(current, pool, count).map_err(|threads| CommandRefused::TooFew { threads })
+    }
+
+    fn restart_on_demand(&mut self, answer: oneshot::Sender<Result<u32, CommandRefused>>) {
+        if self.replacement.is_some() {
+            return self.later_restarts.push(answer);
+        }
+        self.restarts.push(answer);
+        self.replace(RESTART);
+    }
+
+    fn view(&self, draining: &[Generation]) -> View {
+        let pools = 0..self.setup.plan.pools.len();
+        let generations = self.replacement.iter().chain(&self.current).chain(draining.iter().rev());
+        View {
+            pools: pools.map(|pool| self.pool_view(pool)).collect(),
+            events: self.autoscaler.events().cloned().collect(),
+            generations: generations.map(Generation::view).collect(),
+            backend: self.current.as_ref().map(|current| Arc::clone(&current.backend)),
+        }
+    }
+
+    fn pool_view(&self, pool: usize) -> PoolView {
+        let now = clock::now();
+        let region = self.current.as_ref().map(Generation::region);
+        let oldest = region.and_then(|region| region.oldest(pool));
+        PoolView {
+            size: self.current.as_ref().map_or(0, |current| current.threads.size(pool as u16)),
+            waiting: self.current.as_ref().map_or(0, |current| current.backend.waiting(pool)),
+            oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
+        }
+    }
+}
+
+fn threads(generation: &Generation, pool: usize, now: Duration) -> Vec<ThreadListing> {
+    let view = |entry: ThreadEntry| (entry, generation.region().thread_view(usize::from(entry.index)));
+    let views: Vec<_> = generation.threads.entries(pool as u16).map(view).collect();
+    let usual = stuck::usual(views.iter().map(|(_, view)| view));
+    let listing = |(entry, view): (ThreadEntry, ThreadView)| ThreadListing {
+        index: entry.index,
+        stage: entry.stage,
+        view,
+        since: now.saturating_sub(view.since),
+        is_stuck: view.state == ThreadState::Busy && stuck::is_stuck(&view, usual, now),
+    };
+    views.into_iter().map(listing).collect()
+}
+
+fn no_engine() -> CommandRefused {
+    CommandRefused::Unavailable("no engine is running at this moment: it is being started again".to_owned())
+}

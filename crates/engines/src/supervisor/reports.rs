@@ -1,0 +1,43 @@
+//! What the log says of engines and their events.
+
+use crate::engine_log;
+use crate::kind::EngineKind;
+use regent_wire::control::{Event, Opcache};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+pub(super) fn report_start(kind: EngineKind, version: &str, opcache: Option<Opcache>) {
+    match kind {
+        EngineKind::Php => tracing::info!(version, "PHP is running"),
+        EngineKind::Native => tracing::info!("running {version}"),
+    }
+    if opcache == Some(Opcache::Disabled) {
+        tracing::warn!("opcache is off: every request compiles its scripts; set opcache.enable=1 in php.ini");
+    }
+}
+
+pub(super) fn log_event(kind: EngineKind, event: &Event) {
+    match event {
+        Event::Started { version, opcache } => report_start(kind, version, *opcache),
+        Event::Ready => tracing::debug!(engine = %kind, "all threads are ready"),
+        Event::Log { level, message } => engine_log::log_line(kind, *level, message),
+        // These are acted upon.
+        Event::RestartWanted { .. } | Event::ThreadEnded { .. } | Event::WorkerEnded { .. } => {}
+        Event::WorkerFailed { worker, failures } => {
+            tracing::error!(
+                worker,
+                failures,
+                "the worker script failed too often; its thread is not started again"
+            );
+        }
+        Event::Failed { message } => tracing::error!(reason = message, "{kind} could not be started"),
+    }
+}
+
+pub(super) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with exit code {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}
