@@ -217,7 +217,7 @@ impl State {
             return soon;
         }
         queue_signal.idle();
-        // EventKind came before the mark has called nobody.
+        // What came before the mark has called nobody.
         match autoscaler.tick(current) {
             Some(soon) => soon,
             None => autoscaler.idle(),
