@@ -2,9 +2,11 @@
 //!
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
+mod encode;
 mod global;
 mod native;
 
+pub use encode::*;
 pub use global::*;
 pub use native::*;
 
@@ -164,6 +166,7 @@ pub enum Handler {
     Deadline(Duration),
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
+    Encode(Encode),
     FileServer(FileServer),
     Php(Php),
     PhpServer(PhpServer),

@@ -116,6 +116,16 @@ pub(crate) fn is_status(text: &str) -> bool {
         && (b'1'..=b'9').contains(&text.as_bytes()[0])
 }
 
+/// `404`, or `4xx` for all from 400 to 499.
+pub(crate) fn statuses(token: &Token) -> Result<(u16, u16), Error> {
+    let text = token.text.as_str();
+    let (first, last) = (text.replace("xx", "00"), text.replace("xx", "99"));
+    match (first.parse(), last.parse()) {
+        (Ok(least), Ok(most)) if is_status(&first) => Ok((least, most)),
+        _ => Err(error(token, format!("`{text}` is no status; write a number such as `404`, or `4xx`"))),
+    }
+}
+
 fn seconds(text: &str) -> Option<f64> {
     if text == "0" {
         return Some(0.0);

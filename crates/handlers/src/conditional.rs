@@ -106,13 +106,13 @@ fn push_hex(number: u64, out: &mut Vec<u8>) {
 
 /// How entity tags are compared (RFC 9110 §8.8.3.2), and how strong one is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(crate) enum Comparison {
     Strong,
     Weak,
 }
 
 /// The entity tags of a list, quotes included; ends at what is none. A tag may hold commas.
-fn tags(list: &[u8]) -> impl Iterator<Item = (Comparison, &[u8])> {
+pub(crate) fn tags(list: &[u8]) -> impl Iterator<Item = (Comparison, &[u8])> {
     let mut rest = list;
     std::iter::from_fn(move || {
         let start = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;

@@ -33,20 +33,22 @@ impl Coding {
 
 /// Those of `offered` that the client takes, the best first; of equal ones, the one that is offered first.
 pub(crate) fn accepted(headers: &HeaderMap, offered: &[Coding]) -> Vec<Coding> {
-    let wishes: Vec<_> = headers
-        .get_all(header::ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(parse_wish)
-        .collect();
-    let weight = |coding: &Coding| {
-        let named = wishes.iter().find(|(name, _)| name.eq_ignore_ascii_case(coding.name));
-        named.or_else(|| wishes.iter().find(|(name, _)| *name == "*")).map_or(0, |(_, weight)| *weight)
-    };
+    let weight = |coding: &Coding| weight(headers, coding.name);
     let mut accepted: Vec<_> = offered.iter().copied().filter(|coding| weight(coding) > 0).collect();
     accepted.sort_by_key(|coding| std::cmp::Reverse(weight(coding)));
     accepted
+}
+
+/// How much the client likes a coding, in thousandths; 0: it does not take it.
+pub(crate) fn weight(headers: &HeaderMap, coding: &str) -> u32 {
+    named_weight(headers, coding).or_else(|| named_weight(headers, "*")).unwrap_or(0)
+}
+
+/// The weight of what is listed by this very name; `None` if it is not.
+pub(crate) fn named_weight(headers: &HeaderMap, name: &str) -> Option<u32> {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut wishes = values.flat_map(|value| value.split(',')).filter_map(parse_wish);
+    wishes.find(|(listed, _)| listed.eq_ignore_ascii_case(name)).map(|(_, weight)| weight)
 }
 
 /// A name and its weight in thousandths; `None` if the weight is malformed.

@@ -11,6 +11,7 @@ mod conditional;
 mod content_coding;
 mod content_type;
 mod delivery;
+mod encode;
 mod error;
 mod exchange;
 mod failure;

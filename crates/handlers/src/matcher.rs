@@ -297,7 +297,7 @@ fn header_fits(exchange: &Exchange, name: &HeaderName, test: &HeaderTest) -> boo
 }
 
 /// `*` at the start or the end of the pattern stands for anything.
-fn value_fits(value: &[u8], pattern: &[u8]) -> bool {
+pub(crate) fn value_fits(value: &[u8], pattern: &[u8]) -> bool {
     match (pattern.strip_prefix(b"*"), pattern.strip_suffix(b"*")) {
         (Some([]), _) => true,
         (Some(rest), Some(_)) => {

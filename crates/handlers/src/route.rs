@@ -1,6 +1,7 @@
 //! Routes: a list of conditions and handlers, and a request's way through it.
 
 use crate::answer::{Redirect, Respond, Status};
+use crate::encode::Encode;
 use crate::error::BuildError;
 use crate::exchange::{Action, Exchange};
 use crate::failure::Failure;
@@ -42,6 +43,7 @@ enum Handler {
     RequestBody { max_size: u64 },
     Deadline(Duration),
     Lane(Arc<LaneChoice>),
+    Encode(Arc<Encode>),
     FileServer(FileServer),
     Php(Php),
     PhpServer(Box<PhpServer>),
@@ -132,6 +134,7 @@ impl Handler {
             config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
+            config::Handler::Encode(encode) => Self::Encode(Arc::new(Encode::compile(encode)?)),
             config::Handler::FileServer(server) => Self::FileServer(FileServer::compile(server, context)?),
             config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
             config::Handler::PhpServer(server) => {
@@ -167,6 +170,10 @@ impl Handler {
             Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),
             Self::Lane(lane) => exchange.set_lane(lane),
+            Self::Encode(encode) => {
+                let encoding = encode.prepare(exchange);
+                exchange.add_filter(Arc::new(encoding));
+            }
             Self::FileServer(server) => return server.handle(exchange),
             Self::Php(php) => return to_engine(php.handle(exchange), exchange),
             Self::PhpServer(server) => return to_engine(server.handle(exchange), exchange),

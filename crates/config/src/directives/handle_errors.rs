@@ -31,7 +31,7 @@ use crate::model::{Handler, Matcher, Route};
 use crate::problems::error;
 use crate::routes::{self, Sorting};
 use crate::values;
-use regent_caddyfile::{Error, Line, Token};
+use regent_caddyfile::{Error, Line};
 
 pub(super) const DIRECTIVE: Directive = Directive {
     name: "handle_errors",
@@ -62,20 +62,10 @@ fn route(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Rou
     let Some(lines) = call.block else {
         return Err(error(call.name, format!("`handle_errors` needs a block; write: {SYNTAX}")));
     };
-    let statuses = call.args.iter().filter_map(|token| cx.check(statuses(token))).collect::<Vec<_>>();
+    let statuses = call.args.iter().filter_map(|token| cx.check(values::statuses(token))).collect::<Vec<_>>();
     let matchers = if call.args.is_empty() { vec![] } else { vec![vec![Matcher::ErrorStatus(statuses)]] };
     let handler = Handler::Subroute(routes::parse(cx, Some(scope), lines, Sorting::ByDirective));
     Ok(Route { group: None, matchers, handler })
-}
-
-/// `404`, or `4xx` for all from 400 to 499.
-fn statuses(token: &Token) -> Result<(u16, u16), Error> {
-    let text = token.text.as_str();
-    let (first, last) = (text.replace("xx", "00"), text.replace("xx", "99"));
-    match (first.parse(), last.parse()) {
-        (Ok(least), Ok(most)) if values::is_status(&first) => Ok((least, most)),
-        _ => Err(error(token, format!("`{text}` is no status; write a number such as `404`, or `4xx`"))),
-    }
 }
 
 #[cfg(test)]

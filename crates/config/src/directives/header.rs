@@ -87,9 +87,13 @@ pub(super) fn operation(field: &Token, values: &[Token], syntax: &str) -> Result
     Ok(HeaderOp { kind, name: name.to_owned(), value, deferred: matches!(sign, '-' | '?' | '>') })
 }
 
-/// RFC 9110 §5.1: a token; to be deleted, with a `*` at one of its ends.
+/// A name; to be deleted, with a `*` at one of its ends.
 fn is_field_name(name: &str, sign: char) -> bool {
-    let name = if sign == '-' { name.trim_start_matches('*').trim_end_matches('*') } else { name };
+    is_name(if sign == '-' { name.trim_start_matches('*').trim_end_matches('*') } else { name })
+}
+
+/// RFC 9110 §5.1: a token.
+pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

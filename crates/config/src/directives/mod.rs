@@ -2,6 +2,7 @@
 
 pub(crate) mod bind;
 mod deadline;
+mod encode;
 mod error;
 mod file_server;
 mod handle;
@@ -85,7 +86,7 @@ const TABLE: &[Directive] = &[
     not_built("basic_auth"),
     not_built("forward_auth"),
     request_header::DIRECTIVE,
-    not_built("encode"),
+    encode::DIRECTIVE,
     not_built("mercure"),
     not_built("vulcain"),
     not_built("push"),
