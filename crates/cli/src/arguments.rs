@@ -71,6 +71,9 @@ pub struct PhpServer {
     /// A worker script, and how many threads run it; may be given several times
     #[arg(short, long = "worker", value_name = "FILE[,N]")]
     pub workers: Vec<String>,
+    /// Do not compress responses; otherwise clients get zstd, br or gzip, whichever they take
+    #[arg(long)]
+    pub no_compress: bool,
 }
 
 #[derive(Debug, Args)]

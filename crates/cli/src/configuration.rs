@@ -2,7 +2,7 @@
 
 use crate::arguments::PhpServer;
 use anyhow::{Context, Result, anyhow, bail};
-use regent_config::{Config, Environment, Loaded, WorkerArgument};
+use regent_config::{Compression, Config, Environment, Loaded, WorkerArgument};
 use std::path::{Path, PathBuf};
 
 /// What is read when no file is named.
@@ -28,8 +28,10 @@ pub fn php_server(options: &PhpServer) -> Result<Config> {
         bail!("{} is no directory; name the one to serve with --root DIRECTORY", root.display());
     }
     let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
-    let loaded = regent_config::php_server_config(&root, &options.listen, &workers, &environment()?)
-        .map_err(|errors| anyhow!("{errors}"))?;
+    let compression = if options.no_compress { Compression::Off } else { Compression::On };
+    let loaded =
+        regent_config::php_server_config(&root, &options.listen, &workers, compression, &environment()?)
+            .map_err(|errors| anyhow!("{errors}"))?;
     Ok(with_warnings(loaded))
 }
 

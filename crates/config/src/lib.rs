@@ -26,7 +26,7 @@ mod values;
 mod workers;
 
 pub use environment::Environment;
-pub use load::{Loaded, WorkerArgument, load, parse, php_server_config, to_json};
+pub use load::{Compression, Loaded, WorkerArgument, load, parse, php_server_config, to_json};
 pub use model::*;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};

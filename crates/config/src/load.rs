@@ -44,6 +44,14 @@ pub struct WorkerArgument {
     pub num: Option<u16>,
 }
 
+/// Whether `regent php-server` compresses responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As `encode zstd br gzip` does.
+    On,
+    Off,
+}
+
 /// The configuration of `regent php-server`: one site for every host, served from `root`.
 ///
 /// `listen` is `:PORT`, `localhost:PORT`, `IP:PORT`, `unix/PATH` or `unix/PATH|MODE`. Relative worker files
@@ -52,10 +60,11 @@ pub fn php_server_config(
     root: &Path,
     listen: &str,
     workers: &[WorkerArgument],
+    compression: Compression,
     environment: &Environment,
 ) -> Result<Loaded, Errors> {
     let listen = address_of(listen, environment).map_err(Error::without_span)?;
-    let text = php_server_caddyfile(root, workers, environment)?;
+    let text = php_server_caddyfile(root, workers, compression, environment)?;
     let mut loaded = parse("command line", &text, Path::new(""), environment)?;
     for server in &mut loaded.config.servers {
         server.listen = listen.clone();
@@ -121,9 +130,14 @@ fn address_of(text: &str, environment: &Environment) -> Result<Listen, String> {
 fn php_server_caddyfile(
     root: &Path,
     workers: &[WorkerArgument],
+    compression: Compression,
     environment: &Environment,
 ) -> Result<String, Error> {
-    let mut text = "{\n\tadmin off\n}\n:80 {\n\tphp_server {\n".to_owned();
+    let mut text = "{\n\tadmin off\n}\n:80 {\n".to_owned();
+    if compression == Compression::On {
+        text += "\tencode zstd br gzip\n";
+    }
+    text += "\tphp_server {\n";
     text += &format!("\t\troot {}\n", quoted(&environment.absolute(root))?);
     for worker in workers {
         let num = worker.num.map_or(String::new(), |num| format!(" {num}"));
@@ -182,28 +196,45 @@ mod tests {
         std::fs::write(directory.path().join("my worker.php"), "").unwrap();
         let environment = environment(directory.path());
         let worker = WorkerArgument { file: "my worker.php".into(), num: Some(3) };
-        let loaded =
-            php_server_config(Path::new("public dir"), "127.0.0.1:8080", &[worker], &environment).unwrap();
+        let loaded = php_server_config(
+            Path::new("public dir"),
+            "127.0.0.1:8080",
+            &[worker],
+            Compression::On,
+            &environment,
+        )
+        .unwrap();
         assert_eq!(loaded.config.servers[0].listen, Listen::Tcp("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(loaded.config.global.php.workers[0].num, Some(3));
         assert_eq!(loaded.config.global.admin, None);
-        let Handler::PhpServer(server) = &loaded.config.servers[0].sites[0].routes[0].handler else {
-            panic!()
-        };
+        let [encode, server] = loaded.config.servers[0].sites[0].routes.as_slice() else { panic!() };
+        assert!(matches!(&encode.handler, Handler::Encode(encode) if encode.formats.len() == 3));
+        let Handler::PhpServer(server) = &server.handler else { panic!() };
         let root = directory.path().join("public dir");
         assert_eq!(server.php.root, Some(Template::text(root.to_str().unwrap())));
+    }
+
+    #[test]
+    fn compression_can_be_off() {
+        let environment = environment(Path::new("/srv"));
+        let loaded = php_server_config(Path::new("."), ":80", &[], Compression::Off, &environment).unwrap();
+        let [server] = loaded.config.servers[0].sites[0].routes.as_slice() else { panic!() };
+        assert!(matches!(server.handler, Handler::PhpServer(_)));
     }
 
     #[test]
     fn command_line_mistakes() {
         let environment = environment(Path::new("/srv"));
         let error = |root: &str, listen: &str| {
-            php_server_config(Path::new(root), listen, &[], &environment).unwrap_err().to_string()
+            php_server_config(Path::new(root), listen, &[], Compression::On, &environment)
+                .unwrap_err()
+                .to_string()
         };
         assert!(error("/srv", "8080").contains("no address to listen on"));
         assert!(error("a{$HOME}", ":80").contains("cannot stand in a configuration"));
         let missing = [WorkerArgument { file: "none.php".into(), num: None }];
-        let errors = php_server_config(Path::new("."), ":80", &missing, &environment).unwrap_err();
+        let errors =
+            php_server_config(Path::new("."), ":80", &missing, Compression::On, &environment).unwrap_err();
         assert!(errors.to_string().contains("the worker's file does not exist: /srv/none.php"), "{errors}");
     }
 }
