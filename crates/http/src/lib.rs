@@ -1,13 +1,10 @@
-//! Fronts: HTTP/1.1 connections, from streams to requests and back.
+//! Fronts: from streams to requests, and from responses back.
 //!
 //! What a request means is not known here; a service answers it.
 #![forbid(unsafe_code)]
 
-mod activity;
-mod connection;
-mod inbound;
-mod interim;
-mod watched;
+pub mod h1;
+mod linger;
+mod patience;
 
-pub use connection::{Settings, serve};
-pub use interim::Interim;
+pub use h1::{Interim, Settings, serve};

@@ -18,8 +18,13 @@ impl CoarseInstant {
         Self(now.into())
     }
 
+    /// The time from `earlier` to this moment.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// What is left at this moment of a time that began at `since`.
     pub fn left(self, since: Self, limit: Duration) -> Duration {
-        limit.saturating_sub(self.0.saturating_sub(since.0))
+        limit.saturating_sub(self.since(since))
     }
 }

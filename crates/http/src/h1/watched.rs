@@ -1,8 +1,9 @@
 //! A socket, an answer and its body that report to the connection's [`Activity`].
 
-use crate::activity::Activity;
-use crate::inbound::Inbound;
-use crate::interim::Interim;
+use crate::h1::activity::Activity;
+use crate::h1::inbound::Inbound;
+use crate::h1::interim::Interim;
+use crate::linger::Linger;
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body::{Body, Frame, SizeHint};
@@ -13,13 +14,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
-
-/// How long, and how much, a client may go on sending after the last answer.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 16 * 1024 * 1024;
 
 /// A socket whose reads and writes are noticed.
 ///
@@ -35,12 +30,6 @@ pub(crate) struct WatchedSocket<S> {
     interim: Rc<Interim>,
     cork: Rc<Cork>,
     linger: Option<Linger>,
-}
-
-/// After the last answer.
-struct Linger {
-    until: Pin<Box<Sleep>>,
-    bytes_left: usize,
 }
 
 /// An answer that is on its way.
@@ -164,28 +153,6 @@ impl<S: AsyncWrite + Unpin> WatchedSocket<S> {
     }
 }
 
-impl Linger {
-    fn new() -> Self {
-        Self { until: Box::pin(tokio::time::sleep(LINGER)), bytes_left: LINGER_BYTES }
-    }
-
-    /// Throws away what comes until the client closes, or has had its chance.
-    fn poll_drain(&mut self, socket: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<()> {
-        let mut scratch = [0; 16 * 1024];
-        while self.bytes_left > 0 {
-            let mut buffer = ReadBuf::new(&mut scratch);
-            match Pin::new(&mut *socket).poll_read(context, &mut buffer) {
-                Poll::Pending => return self.until.as_mut().poll(context),
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    self.bytes_left = self.bytes_left.saturating_sub(buffer.filled().len());
-                }
-                Poll::Ready(_) => break,
-            }
-        }
-        Poll::Ready(())
-    }
-}
-
 impl<R: Future<Output = Response<B>> + Unpin, B: Body> WatchedAnswer<R, B> {
     /// An interim answer that comes together with the final one goes first: hyper flushes the socket while it waits for
     /// the final one, and the socket sends the interim one then.
@@ -255,7 +222,9 @@ impl<B> Drop for WatchedBody<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linger::LINGER;
     use std::pin::pin;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     fn watched() -> (WatchedSocket<DuplexStream>, Rc<Activity>, DuplexStream) {

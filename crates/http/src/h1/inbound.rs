@@ -9,7 +9,7 @@
 //! understood it. Behind a chunked body the place is lost: bytes go on as they came until the connection ends, and hyper
 //! refuses what it refuses.
 
-use crate::activity::Activity;
+use crate::h1::activity::Activity;
 use bytes::{Buf, BytesMut};
 use memchr::memchr_iter;
 use std::io;
@@ -260,7 +260,7 @@ fn give(ready: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Settings, serve};
+    use crate::h1::connection::{Settings, serve};
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::{BodyExt, Full};

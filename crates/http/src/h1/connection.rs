@@ -1,8 +1,9 @@
 //! One HTTP/1.1 connection: hyper, with time-outs for every way in which a client can stall.
 
-use crate::activity::{Activity, Expired, Patience};
-use crate::interim::Interim;
-use crate::watched::{WatchedAnswer, WatchedSocket};
+use crate::h1::activity::Activity;
+use crate::h1::interim::Interim;
+use crate::h1::watched::{WatchedAnswer, WatchedSocket};
+use crate::patience::{Expired, Patience};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Version, header};
 use http_body::Body;

@@ -2,6 +2,7 @@
 //!
 //! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
 
+use crate::patience::{Expired, Patience, Stall};
 use regent_net::CoarseInstant;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(crate) struct Activity {
     /// When the first bytes came of a head that did not come whole.
     head_begun: Cell<Option<Instant>>,
     /// Since when the client has taken nothing of what there is to send.
-    blocked_since: Cell<Option<CoarseInstant>>,
+    blocked: Stall,
     /// The last answer closes the connection, whatever the client is still sending.
     cut_off: Cell<bool>,
     /// Of the request that has just begun.
@@ -34,30 +35,13 @@ pub(crate) struct Activity {
     upgrade_offered: Cell<bool>,
 }
 
-/// Longest times.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    pub idle: Duration,
-    pub head: Duration,
-    pub write: Duration,
-}
-
-/// Why a connection has to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expired {
-    /// Nothing was begun: it can be closed in good order.
-    Idle,
-    /// The client stopped in the middle of something.
-    Stalled,
-}
-
 impl Activity {
     pub fn new() -> Self {
         Self {
             phase: Cell::new(Phase::Idle),
             since: Cell::new(CoarseInstant::now()),
             head_begun: Cell::new(None),
-            blocked_since: Cell::new(None),
+            blocked: Stall::default(),
             cut_off: Cell::new(false),
             body_length: Cell::new(None),
             upgrade_offered: Cell::new(false),
@@ -126,14 +110,12 @@ impl Activity {
 
     /// The socket took bytes.
     pub fn written(&self) {
-        self.blocked_since.set(None);
+        self.blocked.end();
     }
 
     /// The socket took none.
     pub fn write_blocked(&self) {
-        if self.blocked_since.get().is_none() {
-            self.blocked_since.set(Some(CoarseInstant::now()));
-        }
+        self.blocked.begin();
     }
 
     /// Whether the connection must end now, or else how long to wait before looking again.
@@ -146,7 +128,7 @@ impl Activity {
         if left.is_zero() {
             return Err(expired);
         }
-        let blocked = self.blocked_since.get().map_or(Duration::MAX, |since| now.left(since, patience.write));
+        let blocked = self.blocked.left(patience.write, now);
         if blocked.is_zero() {
             return Err(Expired::Stalled);
         }

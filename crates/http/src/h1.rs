@@ -1,0 +1,10 @@
+//! HTTP/1.1 (RFC 9112) on hyper.
+
+mod activity;
+mod connection;
+mod inbound;
+mod interim;
+mod watched;
+
+pub use connection::{Settings, serve};
+pub use interim::Interim;

@@ -1,0 +1,45 @@
+//! How long a client may stall, and since when it does.
+
+use regent_net::CoarseInstant;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// Since when something has not gone on; nothing if it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Stall(Cell<Option<CoarseInstant>>);
+
+/// Longest times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub idle: Duration,
+    pub head: Duration,
+    pub write: Duration,
+}
+
+/// Why a connection has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// Nothing was begun: it can be closed in good order.
+    Idle,
+    /// The client stopped in the middle of something.
+    Stalled,
+}
+
+impl Stall {
+    /// It does not go on. What has begun before stays as it is.
+    pub fn begin(&self) {
+        if self.0.get().is_none() {
+            self.0.set(Some(CoarseInstant::now()));
+        }
+    }
+
+    /// It has gone on.
+    pub fn end(&self) {
+        self.0.set(None);
+    }
+
+    /// What is left of this limit; all time if it goes on.
+    pub fn left(&self, limit: Duration, now: CoarseInstant) -> Duration {
+        self.0.get().map_or(Duration::MAX, |since| now.left(since, limit))
+    }
+}
