@@ -5,10 +5,12 @@
 mod encode;
 mod global;
 mod native;
+mod tls;
 
 pub use encode::*;
 pub use global::*;
 pub use native::*;
+pub use tls::*;
 
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -54,6 +56,10 @@ pub struct UnixSocket {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Server {
     pub listen: Listen,
+    /// `None`: plain HTTP. Otherwise every site has a [`Site::tls`].
+    pub tls: Option<ServerTls>,
+    /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2.
+    pub protocols: Vec<HttpProtocol>,
     /// Tried in order: most specific host first, as Caddy sorts them.
     pub sites: Vec<Site>,
 }
@@ -63,6 +69,8 @@ pub struct Server {
 pub struct Site {
     /// Lower-case host names, `*.example.com` for any one label; empty: every host.
     pub hosts: Vec<String>,
+    /// `None`: on a server of plain HTTP.
+    pub tls: Option<SiteTls>,
     pub routes: Vec<Route>,
     /// What an error goes through, whoever it came from: one route per `handle_errors`, those for certain statuses first.
     pub error_routes: Vec<Route>,

@@ -1,16 +1,24 @@
 //! Site blocks to servers: one per listening address, its sites in the order in which they are tried.
 
-use crate::address::{self, Address};
+mod certificates;
+mod redirects;
+mod transport;
+
+use crate::address::{self, Place, Security};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::bind::{self, Interface};
+use crate::directives::tls::{self, Tls};
 use crate::directives::{self, handle_errors, log};
 use crate::global::GlobalOptions;
 use crate::matchers::Scope;
-use crate::model::{Listen, LogConfig, Server, Site, UnixSocket};
+use crate::model::{
+    CertificateSource, Listen, LogConfig, Server, ServerTls, Site, SiteTls, SniHost, UnixSocket,
+};
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
 use crate::template;
+use certificates::Certificates;
 use regent_caddyfile::{Error, Line, SiteBlock, Token};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -21,6 +29,16 @@ use std::path::PathBuf;
 struct Door {
     listen: Listen,
     host: Option<String>,
+}
+
+/// A door as an address of the file opens it.
+#[derive(Clone)]
+struct Way<'a> {
+    door: Door,
+    /// Where it listens but for [`narrow`].
+    wide: Listen,
+    security: Security,
+    token: &'a Token,
 }
 
 /// What has been written of all sites so far, and where.
@@ -36,6 +54,7 @@ struct Taken {
 struct Lines<'a> {
     logs: Vec<&'a Line>,
     binds: Vec<&'a Line>,
+    tls: Vec<&'a Line>,
     errors: Vec<&'a Line>,
     /// Those that become routes.
     routes: Vec<Line>,
@@ -48,21 +67,72 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
         check_placeholders(cx, &block.lines);
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, &lines.binds, &mut taken);
-        let doors = doors(cx, options, block, &interfaces, &mut taken);
-        opened.push(Opened { site: site(cx, &lines), doors, is_bound: !lines.binds.is_empty() });
+        let ways = ways(cx, options, block, &interfaces, &mut taken);
+        let tls = tls::parse(cx, options, &lines.tls);
+        opened.push(Opened { site: site(cx, &lines), tls, ways, is_bound: !lines.binds.is_empty() });
     }
     narrow(&mut opened);
+    transport::settle(cx, &mut opened);
+    opened.extend(redirects::blocks(options, &opened));
+    narrow(&mut opened);
+    servers(options, sites(cx, options, &opened))
+}
+
+/// The sites of all blocks with their listeners, in the order of the file.
+fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -> Vec<(Listen, Site)> {
+    let certificates = Certificates::new(options, opened);
+    let is_faulty = |block: &&Opened<'_>| block.tls.as_ref().is_some_and(|tls| tls.is_faulty);
+    let before = cx.errors.len();
+    let mut secured = Vec::new();
+    let mut sites = Vec::new();
+    for block in opened.iter().filter(|block| !is_faulty(block)) {
+        let mut ways = Vec::with_capacity(block.ways.len());
+        for way in &block.ways {
+            let tls = match way.security {
+                Security::Tls => {
+                    let tls = certificates.site_tls(block.tls.as_ref(), way);
+                    let Some(tls) = cx.check(tls) else { continue };
+                    secured.push((tls.clone(), way));
+                    Some(tls)
+                }
+                Security::Plain | Security::Follows => None,
+            };
+            ways.push((way.door.clone(), tls));
+        }
+        let of_block = grouped(ways).into_iter();
+        sites
+            .extend(of_block.map(|(listen, hosts, tls)| (listen, Site { hosts, tls, ..block.site.clone() })));
+    }
+    // A site with a mistake could be the one that has a certificate to share.
+    if before == cx.errors.len() && !opened.iter().any(|block| is_faulty(&block)) {
+        certificates::check_any(cx, secured.iter().map(|(tls, way)| (tls, *way)));
+    }
+    sites
+}
+
+fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
     let mut servers: Vec<Server> = Vec::new();
-    for Opened { site, doors, .. } in opened {
-        for (listen, hosts) in by_listen(doors) {
-            let site = Site { hosts, ..site.clone() };
-            match servers.iter_mut().find(|server| server.listen == listen) {
-                Some(server) => server.sites.push(site),
-                None => servers.push(Server { listen, sites: vec![site] }),
+    for (listen, site) in sites {
+        match servers.iter_mut().find(|server| server.listen == listen) {
+            Some(server) => server.sites.push(site),
+            None => {
+                let protocols = options.protocols.clone();
+                servers.push(Server { listen, tls: None, protocols, sites: vec![site] });
             }
         }
     }
+    for server in &mut servers {
+        server.tls = server_tls(options, &server.sites);
+    }
     servers.into_iter().map(sorted).collect()
+}
+
+/// `None` for plain HTTP, which all sites of a server have or none.
+fn server_tls(options: &GlobalOptions, sites: &[Site]) -> Option<ServerTls> {
+    let mut secured = sites.iter().filter_map(|site| site.tls.as_ref()).peekable();
+    secured.peek()?;
+    let default = if secured.any(|tls| tls.client_auth.is_some()) { SniHost::Strict } else { SniHost::Free };
+    Some(ServerTls { sni_host: options.sni_host.unwrap_or(default) })
 }
 
 impl<'a> Lines<'a> {
@@ -72,6 +142,7 @@ impl<'a> Lines<'a> {
             match line.name.text.as_str() {
                 "log" => lines.logs.push(line),
                 "bind" => lines.binds.push(line),
+                "tls" => lines.tls.push(line),
                 "handle_errors" => lines.errors.push(line),
                 _ => lines.routes.push(line.clone()),
             }
@@ -92,10 +163,11 @@ fn check_placeholders(cx: &mut Context<'_>, lines: &[Line]) {
 }
 
 /// A site block with the ways to it.
-struct Opened {
-    /// For any host.
+struct Opened<'a> {
+    /// For any host, and without TLS.
     site: Site,
-    doors: Vec<Door>,
+    tls: Option<Tls<'a>>,
+    ways: Vec<Way<'a>>,
     /// The block says on which addresses.
     is_bound: bool,
 }
@@ -107,6 +179,7 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
     let scope = Scope::new(cx, None, &lines.routes);
     Site {
         hosts: Vec::new(),
+        tls: None,
         routes: routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective),
         error_routes: handle_errors::routes(cx, &scope, &lines.errors),
         access_logs,
@@ -114,20 +187,21 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
 }
 
 /// The ways to the site of a block, each of which no other has.
-fn doors(
+fn ways<'a>(
     cx: &mut Context<'_>,
     options: &GlobalOptions,
-    block: &SiteBlock,
+    block: &'a SiteBlock,
     interfaces: &[Interface],
     taken: &mut Taken,
-) -> Vec<Door> {
-    let mut doors: Vec<Door> = Vec::new();
+) -> Vec<Way<'a>> {
+    let mut ways: Vec<Way<'a>> = Vec::new();
     for token in &block.addresses {
-        let address = address::parse(cx, options, token);
-        let Some(Address { port, host }) = cx.check(address) else { continue };
+        let place = address::parse(options, token);
+        let Some(Place { port, host, security }) = cx.check(place) else { continue };
         let door = |interface: &Interface| Door { listen: interface.with_port(port), host: host.clone() };
         // Addresses that differ in the port only are the same on a Unix socket.
-        let is_new = |door: &Door| matches!(door.listen, Listen::Tcp(_)) || !doors.contains(door);
+        let is_new =
+            |door: &Door| matches!(door.listen, Listen::Tcp(_)) || !ways.iter().any(|way| way.door == *door);
         let found: Vec<_> = interfaces.iter().map(door).filter(is_new).collect();
         if let Some(first) = found.iter().find_map(|door| taken.doors.get(door)) {
             let message = format!("`{}` is the address of another site already ({first})", token.text);
@@ -135,9 +209,15 @@ fn doors(
             continue;
         }
         taken.doors.extend(found.iter().map(|door| (door.clone(), token.span.to_string())));
-        doors.extend(found);
+        ways.extend(found.into_iter().map(|door| Way { wide: door.listen.clone(), door, security, token }));
     }
-    doors
+    ways
+}
+
+/// Whether a name such as `*.example.com` stands for the host.
+fn covers(pattern: &str, host: &str) -> bool {
+    let rest = host.split_once('.').map(|(_, rest)| rest);
+    pattern.strip_prefix("*.").is_some_and(|parent| rest == Some(parent)) && pattern != host
 }
 
 /// A loopback address as a site's host says where to listen, too: nobody else could reach the site. But not if another
@@ -145,36 +225,43 @@ fn doors(
 ///
 /// Other addresses do not, as in Caddy: behind address translation, a machine does not have the address that it is called
 /// by.
-fn narrow(opened: &mut [Opened]) {
+fn narrow(opened: &mut [Opened<'_>]) {
     let loopback = |door: &Door| {
         let address = door.host.as_ref()?.parse::<IpAddr>().ok()?;
         address.is_loopback().then_some(address)
     };
     let shared: HashSet<Listen> = opened
         .iter()
-        .flat_map(|block| block.doors.iter().filter(|door| block.is_bound || loopback(door).is_none()))
-        .map(|door| door.listen.clone())
+        .flat_map(|block| block.ways.iter().filter(|way| block.is_bound || loopback(&way.door).is_none()))
+        .map(|way| way.wide.clone())
         .collect();
-    for door in opened.iter_mut().filter(|block| !block.is_bound).flat_map(|block| &mut block.doors) {
-        if let (Some(address), Listen::Tcp(socket)) = (loopback(door), &mut door.listen)
-            && !shared.contains(&Listen::Tcp(*socket))
+    for way in opened.iter_mut().filter(|block| !block.is_bound).flat_map(|block| &mut block.ways) {
+        way.door.listen = way.wide.clone();
+        if let (Some(address), Listen::Tcp(socket)) = (loopback(&way.door), &mut way.door.listen)
+            && !shared.contains(&way.wide)
         {
             socket.set_ip(address);
         }
     }
 }
 
-/// The hosts at each place, in the order of the file; no hosts if one of the doors is for any.
-fn by_listen(doors: Vec<Door>) -> Vec<(Listen, Vec<String>)> {
-    let mut places: Vec<(Listen, Vec<Option<String>>)> = Vec::new();
-    for Door { listen, host } in doors {
-        match places.iter_mut().find(|(other, _)| *other == listen) {
-            Some((_, hosts)) => hosts.push(host),
-            None => places.push((listen, vec![host])),
+/// The hosts at each place that have the same TLS, in the order of the file; no hosts if one of the doors is for any.
+///
+/// Certificates are made for the names of a site, so that a door for any host is no part of one with names then.
+fn grouped(ways: Vec<(Door, Option<SiteTls>)>) -> Vec<(Listen, Vec<String>, Option<SiteTls>)> {
+    let mut groups: Vec<(Listen, Option<SiteTls>, Vec<Option<String>>)> = Vec::new();
+    for (Door { listen, host }, tls) in ways {
+        let is_for_names = tls.as_ref().is_some_and(|tls| {
+            matches!(tls.source, CertificateSource::Internal { .. } | CertificateSource::Acme(_))
+        });
+        let fits = |hosts: &[Option<String>]| !is_for_names || hosts.contains(&None) == host.is_none();
+        match groups.iter_mut().find(|(other, of, hosts)| *other == listen && *of == tls && fits(hosts)) {
+            Some((_, _, hosts)) => hosts.push(host),
+            None => groups.push((listen, tls, vec![host])),
         }
     }
     let all = |hosts: Vec<Option<String>>| hosts.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default();
-    places.into_iter().map(|(listen, hosts)| (listen, all(hosts))).collect()
+    groups.into_iter().map(|(listen, tls, hosts)| (listen, all(hosts), tls)).collect()
 }
 
 /// Where a site listens: the addresses of its `bind`s.

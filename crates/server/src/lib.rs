@@ -67,6 +67,8 @@ pub enum StartError {
     Listen { address: String, cause: io::Error },
     #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
     ListenUnix { path: PathBuf, cause: io::Error },
+    #[error("a site has TLS, which is not served yet; write `http://` before its address")]
+    Tls,
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]
@@ -248,6 +250,9 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
 
 /// The sockets of the server's address, and that as the system made it. The file of a Unix socket is added to `files`.
 fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Vec<OwnedFd>), StartError> {
+    if server.tls.is_some() {
+        return Err(StartError::Tls);
+    }
     match &server.listen {
         Listen::Tcp(address) => {
             listen_tcp(*address).map_err(|cause| StartError::Listen { address: address.to_string(), cause })

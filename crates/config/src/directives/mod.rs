@@ -22,6 +22,7 @@ mod respond;
 mod rewrite;
 mod root;
 mod route;
+pub(crate) mod tls;
 mod try_files;
 mod uri;
 mod vars;
@@ -112,7 +113,7 @@ const TABLE: &[Directive] = &[
     log::DIRECTIVE,
     bind::DIRECTIVE,
     handle_errors::DIRECTIVE,
-    not_built("tls"),
+    tls::DIRECTIVE,
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Directive> {

@@ -4,79 +4,66 @@
 //! |---|---|---|
 //! | `frankenphp { … }` or `regent { … }` | | PHP; see `frankenphp.rs` |
 //! | `admin ADDRESS` \| `off` | localhost:2019 | the admin API; see `admin.rs` |
-//! | `http_port N` | 80 | port of addresses that name none |
-//! | `https_port N` | 443 | what is asked for on this port needs TLS, but with `auto_https off` |
-//! | `auto_https off` | | plain HTTP for addresses without a scheme |
+//! | `http_port N` | 80 | port of plain HTTP, for addresses with `http://` and for redirects to HTTPS |
+//! | `https_port N` | 443 | port of HTTPS, for addresses that name none |
+//! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
 //! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
 //! | `log { … }` | | the server's own log; see `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
 //! | `metrics` | | changes nothing: the admin API has `/metrics` in any case |
-//! | `servers { … }` | | time-outs and limits; see `servers.rs` |
+//! | `servers { … }` | | protocols, time-outs and limits; see `servers.rs` |
 
 mod admin;
 mod frankenphp;
+mod https;
 mod lanes;
 mod module;
 mod servers;
 mod spool;
 
 pub(crate) use frankenphp::finish_threads;
+pub(crate) use https::AutoHttps;
 
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
-use crate::model::{Global, LogLevel};
-use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
+use crate::directives::tls::issuer::Issuer;
+use crate::model::{Acme, Global, HttpProtocol, KeyType, LogLevel, SniHost};
+use crate::problems::{error, not_built, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const OPTIONS: &[&str] = &[
     "admin",
-    "auto_https",
     "debug",
-    "email",
     "frankenphp",
     "grace_period",
     "http_port",
-    "https_port",
-    "local_certs",
     "log",
     "metrics",
     "order",
     "persist_config",
     "regent",
     "servers",
-    "skip_install_trust",
 ];
 
 /// Caddy's, and those of the modules that FrankenPHP is built with.
 const UNBUILT: &[&str] = &[
-    "acme_ca",
-    "acme_ca_root",
     "acme_dns",
-    "acme_eab",
-    "cert_issuer",
     "cert_lifetime",
     "default_bind",
-    "default_sni",
     "dns",
     "ech",
     "events",
-    "fallback_sni",
     "filesystem",
-    "key_type",
     "mercure",
     "ocsp_interval",
-    "ocsp_stapling",
-    "on_demand_tls",
     "pki",
     "preferred_chains",
-    "renew_interval",
     "renewal_window_ratio",
     "shutdown_delay",
-    "storage",
     "storage_check",
     "storage_clean_interval",
     "tls_resolvers",
@@ -85,9 +72,14 @@ const UNBUILT: &[&str] = &[
 /// The options that become part of the configuration, and those that only say how to read the rest of the file.
 pub(crate) struct GlobalOptions {
     pub global: Global,
-    pub https_port: u16,
-    /// Addresses without a scheme ask for TLS.
-    pub tls_by_default: bool,
+    pub auto_https: AutoHttps,
+    /// Of certificates that nothing else is said about; `None`: the local CA for internal names, a public one for others.
+    pub issuer: Option<Issuer>,
+    pub acme: Acme,
+    pub key_type: KeyType,
+    pub protocols: Vec<HttpProtocol>,
+    /// `None`: strict where a site asks for certificates of clients.
+    pub sni_host: Option<SniHost>,
     /// `num_threads`, and where it was written.
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
@@ -96,6 +88,7 @@ pub(crate) struct GlobalOptions {
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
     let mut options = GlobalOptions::default();
+    options.global.tls.storage = https::default_storage(cx.environment);
     for line in lines {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);
@@ -109,8 +102,17 @@ pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
 
 impl Default for GlobalOptions {
     fn default() -> Self {
-        let global = Global::default();
-        Self { global, https_port: 443, tls_by_default: true, num_threads: None, max_threads: None }
+        Self {
+            global: Global::default(),
+            auto_https: AutoHttps::default(),
+            issuer: None,
+            acme: Acme::default(),
+            key_type: KeyType::default(),
+            protocols: vec![HttpProtocol::H1, HttpProtocol::H2],
+            sni_host: None,
+            num_threads: None,
+            max_threads: None,
+        }
     }
 }
 
@@ -118,7 +120,7 @@ impl GlobalOptions {
     fn apply(&mut self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
         match call.name() {
             "frankenphp" | "regent" => frankenphp::parse(cx, call, self)?,
-            "servers" => servers::parse(cx, call, &mut self.global)?,
+            "servers" => servers::parse(cx, call, self)?,
             "order" => cx.order.change(call)?,
             "log" => self.global.log = log::config(cx, call, self.global.log.clone()),
             "admin" => self.global.admin = admin::parse(cx, call)?,
@@ -127,29 +129,17 @@ impl GlobalOptions {
             "http_port" => {
                 self.global.http_port = values::integer(call.one("http_port N")?, 1..=u16::MAX, "http_port")?
             }
-            "https_port" => {
-                self.https_port = values::integer(call.one("https_port N")?, 1..=u16::MAX, "https_port")?
-            }
             "grace_period" => {
                 self.global.grace_period = values::duration(call.one("grace_period DURATION")?)?
             }
-            "auto_https" => self.auto_https(call.one("auto_https off")?)?,
             "persist_config" => persist_config(call.one("persist_config off")?)?,
-            "email" | "local_certs" | "skip_install_trust" => {
-                let message = format!("`{}` has no effect: TLS is not built yet in Regent", call.name());
-                cx.warn(call.name, message);
-            }
+            name if https::OPTIONS.contains(&name) => https::apply(cx, call, self)?,
             name if UNBUILT.contains(&name) => return Err(not_built(call.name)),
-            _ => return Err(unknown(call.name, "global option", OPTIONS)),
+            _ => {
+                let known: Vec<_> = OPTIONS.iter().chain(https::OPTIONS).copied().collect();
+                return Err(unknown(call.name, "global option", &known));
+            }
         }
-        Ok(())
-    }
-
-    fn auto_https(&mut self, token: &Token) -> Result<(), Error> {
-        if token.text != "off" {
-            return Err(not_built_as(token, &format!("auto_https {}", token.text)));
-        }
-        self.tls_by_default = false;
         Ok(())
     }
 }
@@ -184,7 +174,7 @@ pub(crate) fn listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directives::testing::{config, file_errors, load};
+    use crate::directives::testing::{config, file_errors};
     use std::time::Duration;
 
     fn global(options: &str) -> Global {
@@ -219,20 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_tls_is_a_warning() {
-        let warnings = load("{\nemail a@b\nlocal_certs\nskip_install_trust\n}\n:80 {\n}").unwrap().warnings;
-        assert_eq!(warnings.len(), 3);
-        assert_eq!(
-            warnings[2].to_string(),
-            "Caddyfile:4:1: `skip_install_trust` has no effect: TLS is not built yet in Regent"
-        );
-    }
-
-    #[test]
     fn mistakes() {
-        let found = errors("admn off\nadmin x\nauto_https on\nstorage file\nhttp_port 0\norder php first x");
+        let found = errors("admn off\nadmin x\nauto_https on\npki\nhttp_port 0\norder php first x");
         assert_eq!(found[0], "unknown global option `admn`; did you mean `admin`?");
-        assert_eq!(found[3], "`storage` is not built yet in Regent");
+        assert_eq!(found[3], "`pki` is not built yet in Regent");
         assert_eq!(found.len(), 6, "{found:?}");
     }
 

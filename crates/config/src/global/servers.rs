@@ -1,4 +1,4 @@
-//! `servers { … }`: time-outs and limits of client connections.
+//! `servers { … }`: protocols, time-outs and limits of client connections.
 //!
 //! | option | default |
 //! |---|---|
@@ -8,19 +8,26 @@
 //! | `timeouts { idle D }` | 5m |
 //! | `max_header_size SIZE` | 64KiB |
 //! | `min_body_rate SIZE` \| `off` | 240 |
+//! | `protocols h1 [h2] [h2c]` | h1 h2 |
+//! | `strict_sni_host [on` \| `insecure_off]` | on where a site asks for client certificates |
 //!
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
 //! awaited counts.
 //!
+//! `protocols`: h2 is HTTP/2 over TLS, h2c without; h3 can be written, but HTTP/3 is not built yet.
+//!
+//! `strict_sni_host`: the `Host` of a request over TLS has to be the name of the handshake, or else it is answered with 421.
+//!
 //! A time-out of 0 is none: whoever holds a connection open then can hold it for ever.
 
+use super::GlobalOptions;
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Global, Timeouts};
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::model::{HttpProtocol, SniHost, Timeouts};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
-use regent_caddyfile::Error;
+use regent_caddyfile::{Error, Token};
 
 const UNBUILT: &[&str] = &[
     "0rtt",
@@ -34,8 +41,6 @@ const UNBUILT: &[&str] = &[
     "metrics",
     "name",
     "packet_conn_wrappers",
-    "protocols",
-    "strict_sni_host",
     "trace",
     "trusted_proxies",
     "trusted_proxies_strict",
@@ -45,18 +50,22 @@ const UNBUILT: &[&str] = &[
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
-pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, global: &mut Global) -> Result<(), Error> {
+pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     if let Some(address) = call.args.first() {
         return Err(not_built_as(address, "servers ADDRESS"));
     }
     for option in call.options() {
         let result = match option.name() {
-            "timeouts" => timeouts(cx, &option, &mut global.timeouts),
-            "max_header_size" => max_header_size(&option).map(|size| global.limits.max_header_size = size),
-            "min_body_rate" => min_body_rate(&option).map(|rate| global.limits.min_body_rate = rate),
+            "timeouts" => timeouts(cx, &option, &mut options.global.timeouts),
+            "max_header_size" => {
+                max_header_size(&option).map(|size| options.global.limits.max_header_size = size)
+            }
+            "min_body_rate" => min_body_rate(&option).map(|rate| options.global.limits.min_body_rate = rate),
+            "protocols" => protocols(cx, &option).map(|protocols| options.protocols = protocols),
+            "strict_sni_host" => sni_host(&option).map(|checked| options.sni_host = Some(checked)),
             _ => {
-                let options = ["max_header_size", "min_body_rate", "timeouts"];
-                Err(unknown_option(option.name, "servers", &options, UNBUILT))
+                let known = ["max_header_size", "min_body_rate", "protocols", "strict_sni_host", "timeouts"];
+                Err(unknown_option(option.name, "servers", &known, UNBUILT))
             }
         };
         cx.check(result);
@@ -102,6 +111,47 @@ fn min_body_rate(option: &Call<'_>) -> Result<u64, Error> {
     if token.text == "off" { Ok(0) } else { values::size(token) }
 }
 
+fn protocols(cx: &mut Context<'_>, option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
+    let mut protocols = Vec::new();
+    for token in option.some("protocols h1 [h2] [h2c] [h3]")? {
+        let protocol = protocol(token)?;
+        if protocols.contains(&protocol) {
+            return Err(error(token, format!("`{}` is written twice", token.text)));
+        }
+        if protocol == HttpProtocol::H3 {
+            cx.warn(token, "`h3` has no effect: HTTP/3 is not built yet in Regent");
+        }
+        protocols.push(protocol);
+    }
+    // As in Caddy (modules/caddyhttp/app.go).
+    if !protocols.contains(&HttpProtocol::H1) {
+        return Err(error(option.name, "`protocols` cannot be without HTTP/1.1; add `h1`"));
+    }
+    Ok(protocols)
+}
+
+fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
+    match token.text.as_str() {
+        "h1" => Ok(HttpProtocol::H1),
+        "h2" => Ok(HttpProtocol::H2),
+        "h2c" => Ok(HttpProtocol::H2c),
+        "h3" => Ok(HttpProtocol::H3),
+        _ => Err(unknown(token, "protocol", &["h1", "h2", "h2c", "h3"])),
+    }
+}
+
+fn sni_host(option: &Call<'_>) -> Result<SniHost, Error> {
+    let syntax = "strict_sni_host [on | insecure_off]";
+    option.without_block(syntax)?;
+    match option.args {
+        [] => Ok(SniHost::Strict),
+        [token] if token.text == "on" => Ok(SniHost::Strict),
+        [token] if token.text == "insecure_off" => Ok(SniHost::Free),
+        [token] => Err(unknown(token, "value of `strict_sni_host`", &["on", "insecure_off"])),
+        _ => Err(option.wrong_arguments(1, syntax)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{config, file_errors};
@@ -133,7 +183,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = file_errors(
-            "{\nservers :80 {\n}\nservers {\ntimeouts {\nread_hedder 1s\nidle x\n}\nmax_header_size 1\nprotocols h1\n}\n}",
+            "{\nservers :80 {\n}\nservers {\ntimeouts {\nread_hedder 1s\nidle x\n}\nmax_header_size 1\nprotocols h2\n}\n}",
         );
         assert_eq!(found[0], "`servers ADDRESS` is not built yet in Regent");
         assert_eq!(found.len(), 5, "{found:?}");

@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{LogConfig, NativeGlobal, as_text};
+use super::{GlobalTls, LogConfig, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,8 +8,9 @@ use std::time::Duration;
 /// The global options block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Global {
-    /// The port of a site address that names none, with `http://` or `auto_https off`. Default: 80.
+    /// The port of plain HTTP: of an address with `http://` that names none, and of redirects. Default: 80.
     pub http_port: u16,
+    pub tls: GlobalTls,
     /// How long a graceful stop waits for running requests; 0: as long as they take. Default: 10 s.
     pub grace_period: Duration,
     /// The server's own log (the `log` global option).
@@ -180,6 +181,7 @@ impl Default for Global {
     fn default() -> Self {
         Self {
             http_port: 80,
+            tls: GlobalTls::default(),
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),
             admin: Some(Admin::default()),

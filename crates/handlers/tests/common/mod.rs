@@ -36,7 +36,7 @@ pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
 
 pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
-    Sites::build(&Server { listen, sites }, workers).unwrap()
+    Sites::build(&Server { listen, tls: None, protocols: vec![HttpProtocol::H1], sites }, workers).unwrap()
 }
 
 pub fn always(handler: Handler) -> Route {

@@ -1,0 +1,195 @@
+//! `tls`, from text to the model.
+
+use crate::directives::testing::{config, file_errors, load};
+use crate::model::*;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// TLS of `localhost` with these lines.
+fn tls(lines: &str) -> SiteTls {
+    config(&format!("localhost {{\n{lines}\n}}")).servers.remove(0).sites.remove(0).tls.unwrap()
+}
+
+fn errors(lines: &str) -> Vec<String> {
+    file_errors(&format!("localhost {{\n{lines}\n}}"))
+}
+
+/// A directory with these files in it, which need no content.
+fn directory(files: &[&str]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    files.iter().for_each(|name| std::fs::write(directory.path().join(name), "").unwrap());
+    directory
+}
+
+fn internal(seconds: u64, issuance: Issuance) -> CertificateSource {
+    CertificateSource::Internal { lifetime: Duration::from_secs(seconds), issuance }
+}
+
+#[test]
+fn internal_certificates() {
+    assert_eq!(tls("tls internal").source, internal(12 * 3600, Issuance::AtStart));
+    assert_eq!(
+        tls("tls {\nissuer internal {\nlifetime 1d\nca local\n}\n}").source,
+        internal(86_400, Issuance::AtStart)
+    );
+    assert_eq!(tls("tls internal {\non_demand\n}").source, internal(12 * 3600, Issuance::OnDemand));
+    assert_eq!(tls("tls {\nkey_type rsa2048\n}").key_type, KeyType::Rsa2048);
+}
+
+#[test]
+fn certificates_from_files() {
+    let dir = directory(&["a.crt", "a.key", "b.crt", "b.key"]);
+    let path = |name: &str| dir.path().join(name);
+    let d = dir.path().display();
+    let pair = |name: &str| CertificateFiles {
+        certificate: path(&format!("{name}.crt")),
+        key: path(&format!("{name}.key")),
+    };
+    let files = |pairs: Vec<CertificateFiles>, directories: Vec<PathBuf>| CertificateSource::Files {
+        pairs,
+        directories,
+    };
+    assert_eq!(tls(&format!("tls {d}/a.crt {d}/a.key")).source, files(vec![pair("a")], vec![]));
+    assert_eq!(
+        tls(&format!("tls {d}/a.crt {d}/a.key\ntls {d}/b.crt {d}/b.key")).source,
+        files(vec![pair("a"), pair("b")], vec![])
+    );
+    assert_eq!(tls(&format!("tls {{\nload {d}\n}}")).source, files(vec![], vec![dir.path().into()]));
+    let found = errors(&format!("tls {d}/a.crt {d}/c.key\ntls {d}/a.crt {d}\ntls {{\nload {d}/a.crt\n}}"));
+    assert!(
+        found[0].contains("the file does not exist") && found[1].contains("this is no file"),
+        "{found:?}"
+    );
+    assert!(found[2].contains("this is no directory"), "{found:?}");
+    assert!(errors(&format!("tls {d}/a.crt {d}/a.key {{\nissuer internal\n}}"))[0].contains("not from both"));
+}
+
+#[test]
+fn versions_suites_and_curves() {
+    let found = tls(
+        "tls {\nprotocols tls1.2 tls1.2\nciphers TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 TLS_AES_128_GCM_SHA256\n\
+         curves secp384r1 x25519mlkem768\nalpn http/1.1 h2\n}",
+    );
+    assert_eq!(found.versions, TlsVersions { min: TlsVersion::Tls12, max: TlsVersion::Tls12 });
+    assert_eq!(found.ciphers, [CipherSuite::EcdheRsaAes256GcmSha384]);
+    assert_eq!(found.curves, [Curve::Secp384r1, Curve::X25519MlKem768]);
+    assert_eq!(found.alpn, ["http/1.1", "h2"]);
+    let warnings = load("localhost {\ntls {\nalpn h2 h3\n}\n}").unwrap().warnings;
+    assert_eq!(
+        warnings[0].to_string(),
+        "Caddyfile:3:9: `h3` has no effect: HTTP/3 is not built yet in Regent"
+    );
+    assert_eq!(tls("tls {\nprotocols tls1.3\n}").versions.min, TlsVersion::Tls13);
+}
+
+#[test]
+fn client_certificates() {
+    let dir = directory(&["ca.pem", "more.pem", "leaf.pem"]);
+    let path = |name: &str| dir.path().join(name);
+    let d = dir.path().display();
+    let auth =
+        |options: &str| tls(&format!("tls {{\nclient_auth {{\n{options}\n}}\n}}")).client_auth.unwrap();
+    let found = auth(&format!("trust_pool file {d}/ca.pem {{\npem_file {d}/more.pem\n}}"));
+    assert_eq!(found.mode, ClientAuthMode::RequireAndVerify);
+    assert_eq!(found.trusted_cas, [path("ca.pem"), path("more.pem")]);
+    let found = auth(&format!(
+        "mode verify_if_given\ntrusted_ca_cert_file {d}/ca.pem\ntrusted_leaf_cert_file {d}/leaf.pem"
+    ));
+    assert_eq!((found.mode, found.trusted_leaves), (ClientAuthMode::VerifyIfGiven, vec![path("leaf.pem")]));
+    assert_eq!(auth("").mode, ClientAuthMode::Require);
+    assert_eq!(auth("mode request").mode, ClientAuthMode::Request);
+}
+
+#[test]
+fn a_client_certificate_of_any_public_ca_was_good_enough() {
+    let found = errors("tls {\nclient_auth {\nmode require_and_verify\n}\n}");
+    assert!(found[0].contains("trusts none"), "{found:?}");
+}
+
+#[test]
+fn hosts_are_checked_against_the_handshake_where_clients_have_certificates() {
+    let sni_host = |options: &str, lines: &str| {
+        config(&format!("{{\n{options}\n}}\nlocalhost {{\n{lines}\n}}")).servers[0]
+            .tls
+            .clone()
+            .unwrap()
+            .sni_host
+    };
+    let auth = "tls {\nclient_auth {\nmode require\n}\n}";
+    assert_eq!((sni_host("", ""), sni_host("", auth)), (SniHost::Free, SniHost::Strict));
+    assert_eq!(sni_host("servers {\nstrict_sni_host\n}", ""), SniHost::Strict);
+    assert_eq!(sni_host("servers {\nstrict_sni_host insecure_off\n}", auth), SniHost::Free);
+}
+
+#[test]
+fn certificates_of_a_public_ca_are_refused_where_they_are_asked_for() {
+    for lines in [
+        "tls me@example.com",
+        "tls {\nissuer acme\n}",
+        "tls {\nissuer acme https://ca.example/dir {\nemail a@b\ndisable_http_challenge\n}\n}",
+        "tls {\nca https://ca.example/directory\n}",
+        "tls {\ndns cloudflare token\n}",
+        "tls {\neab id key\n}",
+    ] {
+        let text = format!("localhost {{\n{lines}\n}}");
+        let found = load(&text).unwrap_err().to_string();
+        assert!(
+            found.starts_with("Caddyfile:2:1: `localhost` asks for a certificate of a public CA"),
+            "{found}"
+        );
+        assert!(found.contains("`tls internal` or `tls CERT KEY`"), "{found}");
+    }
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let eab = Eab { key_id: "id".into(), mac_key: "secret".into() };
+    let dns = DnsProvider { name: "x".into(), arguments: vec!["secret".into()] };
+    let acme = Acme { eab: Some(eab), dns: Some(dns), ..Acme::default() };
+    assert!(!serde_json::to_string(&acme).unwrap().contains("secret"));
+}
+
+#[test]
+fn mistakes() {
+    for (lines, message) in [
+        ("tls", "too few arguments"),
+        ("tls {\n}", "too few arguments"),
+        ("tls interal", "neither `internal` nor an email address"),
+        ("tls a b c", "too many arguments"),
+        ("tls {\nprotocols\n}", "too few arguments"),
+        ("tls {\nprotocols tls1.1\n}", "is broken and not spoken"),
+        ("tls {\nprotocols tls1.3 tls1.2\n}", "the lowest version comes first"),
+        ("tls {\nprotocol tls1.3\n}", "did you mean `protocols`?"),
+        ("tls {\nciphers TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA\n}", "suites with CBC are weak"),
+        ("tls {\nciphers TLS_AES_128_GCM_SHA256\n}", "names no suite of it"),
+        ("tls {\nciphers RC4\n}", "unknown cipher suite `RC4`"),
+        ("tls {\ncurves secp521r1\n}", "is not built in Regent"),
+        ("tls {\ncurves x25518\n}", "did you mean `x25519`?"),
+        ("tls {\nalpn h3\n}", "names no protocol that is spoken"),
+        ("tls {\nalpn spdy\n}", "unknown application protocol"),
+        ("tls {\nkey_type dsa\n}", "unknown type of key"),
+        ("tls {\nresolvers 1.1.1.1\n}", "`tls resolvers` is not built yet"),
+        ("tls {\nissuer zerossl\n}", "`issuer zerossl` is not built yet"),
+        ("tls {\nissuer internal {\nlifetime 30d\n}\n}", "5d at most"),
+        ("tls {\nissuer internal {\nsign_with_root\n}\n}", "is not built yet"),
+        ("tls internal {\nca https://ca.example/\n}", "is about a public CA"),
+        ("tls internal {\nissuer internal\n}", "has been named before"),
+        ("tls {\nissuer acme ftp://ca\n}", "is no URL of a CA"),
+        ("tls {\nclient_auth {\nmode maybe\n}\n}", "unknown mode"),
+        ("tls {\nclient_auth {\nverifier leaf\n}\n}", "`client_auth verifier` is not built yet"),
+        ("tls {\nclient_auth {\ntrust_pool system\n}\n}", "`trust_pool system` is not built yet"),
+        ("tls {\nclient_auth {\ntrust_pool file\n}\n}", "too few arguments"),
+        ("tls {path} {path}", "cannot depend on the request"),
+        ("handle {\ntls internal\n}", "directly in a site block"),
+    ] {
+        let found = errors(lines);
+        assert!(found.first().is_some_and(|first| first.contains(message)), "{lines}: {found:?}");
+    }
+}
+
+#[test]
+fn relative_files_start_from_the_working_directory() {
+    let found = errors("tls certificates/a.crt certificates/a.key");
+    let path = Path::new("/srv/certificates/a.crt");
+    assert_eq!(found[0], format!("the file does not exist: {}", path.display()));
+}

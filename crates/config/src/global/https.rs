@@ -1,0 +1,253 @@
+//! Certificates of all sites that have no `tls` directive of their own; see [HTTPS](https.md).
+//!
+//! | option | default | meaning |
+//! |---|---|---|
+//! | `auto_https off` | | no certificates but those of `tls` directives, no redirects; a port alone is plain HTTP |
+//! | `auto_https disable_redirects` | | no redirects from plain HTTP |
+//! | `auto_https disable_certs` | | no certificates but those of `tls` directives |
+//! | `auto_https ignore_loaded_certs` | | a wildcard certificate from files does not serve the names that other sites have |
+//! | `local_certs` | | certificates of the local CA for all names, public ones too |
+//! | `skip_install_trust` | | the local CA's root is not put among those that the system trusts |
+//! | `default_sni NAME` | | the name of a handshake that has none |
+//! | `fallback_sni NAME` | | the name whose certificate serves names without one |
+//! | `key_type TYPE` | p256 | of certificates that are made: ed25519, p256, p384, rsa2048, rsa4096 |
+//! | `storage file_system PATH` | `caddy` in `$XDG_DATA_HOME` or in `~/.local/share` | where certificates and the local CA are kept |
+//! | `renew_interval DURATION` | 10m | how often certificates are looked at for renewal |
+//! | `ocsp_stapling off` | on | no stapling for certificates from files |
+//! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
+//! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
+//! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, which is not built yet |
+
+use super::GlobalOptions;
+use crate::call::Call;
+use crate::context::Context;
+use crate::directives::tls::{issuer, parameters};
+use crate::environment::Environment;
+use crate::model::{Eab, InstallTrust, OcspStapling};
+use crate::problems::{acme_not_built, error, not_built_as, unknown, unknown_option};
+use crate::values;
+use issuer::Issuer;
+use regent_caddyfile::{Error, Token};
+use std::path::{Path, PathBuf};
+
+pub(super) const OPTIONS: &[&str] = &[
+    "acme_ca",
+    "acme_ca_root",
+    "acme_eab",
+    "auto_https",
+    "cert_issuer",
+    "default_sni",
+    "email",
+    "fallback_sni",
+    "https_port",
+    "key_type",
+    "local_certs",
+    "ocsp_stapling",
+    "on_demand_tls",
+    "renew_interval",
+    "skip_install_trust",
+    "storage",
+];
+
+/// The words of `auto_https`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AutoHttps(Vec<&'static str>);
+
+impl AutoHttps {
+    const WORDS: &[&str] =
+        &["disable_certs", "disable_redirects", "ignore_loaded_certs", "off", "prefer_wildcard"];
+
+    pub fn is_on(&self) -> bool {
+        !self.has("off")
+    }
+
+    pub fn redirects(&self) -> bool {
+        self.is_on() && !self.has("disable_redirects")
+    }
+
+    pub fn makes_certificates(&self) -> bool {
+        self.is_on() && !self.has("disable_certs")
+    }
+
+    pub fn ignores_files(&self) -> bool {
+        self.has("ignore_loaded_certs")
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.0.contains(&word)
+    }
+
+    fn add(&mut self, cx: &mut Context<'_>, token: &Token) -> Result<(), Error> {
+        let known = Self::WORDS.iter().find(|word| **word == token.text);
+        let word = *known.ok_or_else(|| unknown(token, "value of `auto_https`", Self::WORDS))?;
+        if word == "prefer_wildcard" {
+            cx.warn(token, "`prefer_wildcard` has no effect: wildcard certificates are preferred in any case, as in Caddy since 2.10");
+        }
+        self.0.push(word);
+        Ok(())
+    }
+}
+
+/// Applies one of [`OPTIONS`].
+pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
+    let name = call.name();
+    match name {
+        "auto_https" => {
+            for token in
+                call.some("auto_https off | disable_redirects | disable_certs | ignore_loaded_certs")?
+            {
+                options.auto_https.add(cx, token)?;
+            }
+        }
+        "https_port" => {
+            options.global.tls.https_port =
+                values::integer(call.one("https_port N")?, 1..=u16::MAX, "https_port")?;
+        }
+        "default_sni" => {
+            options.global.tls.default_sni = Some(server_name(cx, call.one("default_sni NAME")?)?)
+        }
+        "fallback_sni" => {
+            options.global.tls.fallback_sni = Some(server_name(cx, call.one("fallback_sni NAME")?)?);
+        }
+        "local_certs" => {
+            call.exactly::<0>(name)?;
+            options.issuer.get_or_insert(Issuer::INTERNAL);
+        }
+        "skip_install_trust" => {
+            call.exactly::<0>(name)?;
+            options.global.tls.install_trust = InstallTrust::Never;
+        }
+        "key_type" => options.key_type = parameters::key_type(call.one("key_type TYPE")?)?,
+        "storage" => options.global.tls.storage = storage(cx, call)?,
+        "renew_interval" => {
+            options.global.tls.renew_interval =
+                values::positive_duration(call.one("renew_interval DURATION")?)?;
+        }
+        "ocsp_stapling" => options.global.tls.ocsp_stapling = ocsp_stapling(call.one("ocsp_stapling off")?)?,
+        "on_demand_tls" => options.global.tls.on_demand_ask = Some(on_demand(cx, call)?),
+        "cert_issuer" => cert_issuer(cx, call, options)?,
+        _ => acme(cx, call, options)?,
+    }
+    Ok(())
+}
+
+/// What is about the account at a public CA.
+fn acme(cx: &Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
+    match call.name() {
+        // Caddy takes `email` with nothing behind it, as an unset variable leaves it.
+        "email" if call.args.is_empty() => call.without_block("email ADDRESS")?,
+        "email" => options.acme.email = Some(cx.fixed_text(call.one("email ADDRESS")?)?),
+        "acme_ca" => options.acme.directory = Some(issuer::url(cx, call.one("acme_ca URL")?)?),
+        "acme_ca_root" => {
+            let token = call.one("acme_ca_root FILE")?;
+            options.acme.trusted_roots = vec![cx.environment.absolute(Path::new(&cx.fixed_text(token)?))];
+        }
+        _ => options.acme.eab = Some(eab(cx, call)?),
+    }
+    Ok(())
+}
+
+fn eab(cx: &Context<'_>, call: &Call<'_>) -> Result<Eab, Error> {
+    call.no_arguments("acme_eab { key_id ID; mac_key KEY }")?;
+    let (mut key_id, mut mac_key) = (None, None);
+    for option in call.options() {
+        match option.name() {
+            "key_id" => key_id = Some(cx.fixed_text(option.one("key_id ID")?)?),
+            "mac_key" => mac_key = Some(cx.fixed_text(option.one("mac_key KEY")?)?),
+            _ => return Err(unknown_option(option.name, "acme_eab", &["key_id", "mac_key"], &[])),
+        }
+    }
+    match (key_id, mac_key) {
+        (Some(key_id), Some(mac_key)) => Ok(Eab { key_id, mac_key }),
+        _ => Err(error(call.name, "`acme_eab` needs both `key_id` and `mac_key`")),
+    }
+}
+
+fn cert_issuer(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
+    match issuer::parse(cx, call, &options.acme)? {
+        Issuer::Acme(_) => Err(acme_not_built(call.name, "cert_issuer acme", "`cert_issuer internal`")),
+        internal => {
+            options.issuer = Some(internal);
+            Ok(())
+        }
+    }
+}
+
+/// A name as clients send it: a host name without a port.
+fn server_name(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
+    let name = cx.fixed_text(token)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(error(token, format!("`{name}` is no server name; write one such as `example.com`")));
+    }
+    Ok(name.to_ascii_lowercase())
+}
+
+/// `storage file_system PATH`, or with `root PATH` in a block.
+fn storage(cx: &Context<'_>, call: &Call<'_>) -> Result<PathBuf, Error> {
+    let syntax = "storage file_system PATH";
+    let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
+    if kind.text != "file_system" {
+        return Err(not_built_as(kind, &format!("storage {}", kind.text)));
+    }
+    let mut path = match args {
+        [] => None,
+        [path] => Some(path),
+        _ => return Err(call.wrong_arguments(2, syntax)),
+    };
+    for option in call.options() {
+        match option.name() {
+            "root" if path.is_none() => path = Some(option.one("root PATH")?),
+            "root" => return Err(error(option.name, "`storage` has a path already")),
+            _ => return Err(unknown_option(option.name, "storage file_system", &["root"], &[])),
+        }
+    }
+    let path = path.ok_or_else(|| call.wrong_arguments(2, syntax))?;
+    Ok(cx.environment.absolute(Path::new(&cx.fixed_text(path)?)))
+}
+
+fn ocsp_stapling(token: &Token) -> Result<OcspStapling, Error> {
+    if token.text == "off" {
+        Ok(OcspStapling::Off)
+    } else {
+        Err(error(token, "`ocsp_stapling` can only be `off`"))
+    }
+}
+
+fn on_demand(cx: &Context<'_>, call: &Call<'_>) -> Result<String, Error> {
+    let syntax = "on_demand_tls { ask URL }";
+    call.no_arguments(syntax)?;
+    let mut ask = None;
+    for option in call.options() {
+        match option.name() {
+            "ask" => ask = Some(ask_url(cx, option.one("ask URL")?)?),
+            "interval" | "burst" => {
+                let message =
+                    format!("`{}` is no option any more, in Caddy neither; remove it", option.name());
+                return Err(error(option.name, message));
+            }
+            _ => return Err(unknown_option(option.name, "on_demand_tls", &["ask"], &["permission"])),
+        }
+    }
+    ask.ok_or_else(|| error(call.name, format!("`on_demand_tls` needs `ask`; write: {syntax}")))
+}
+
+fn ask_url(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
+    let text = cx.fixed_text(token)?;
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
+        return Ok(text);
+    }
+    Err(error(token, format!("`{text}` is no URL; write one such as `http://localhost:5555/check`")))
+}
+
+/// Where certificates are kept if the file does not say (Caddy's storage.go, AppDataDir).
+pub(super) fn default_storage(environment: &Environment) -> PathBuf {
+    let variable = |name: &str| environment.variable(name).filter(|value| !value.is_empty());
+    let base = variable("XDG_DATA_HOME").map(PathBuf::from);
+    let base = base.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/share")));
+    environment.absolute(&base.unwrap_or_default().join("caddy"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! TLS: how the certificates of a site come about, and what it agrees on with clients.
+
+use super::as_text;
+use serde::{Serialize, Serializer};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What TLS is like on all sites of a [`Server`](super::Server).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerTls {
+    pub sni_host: SniHost,
+}
+
+/// Whether the `Host` of a request has to be the name that the client gave in the handshake (SNI).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum SniHost {
+    /// Any site of the server may be asked for on a connection.
+    Free,
+    /// Another `Host` is an error 421. The default where a site of the server asks for client certificates, as a
+    /// client could otherwise shake hands for a site without and ask for one with (modules/caddyhttp/app.go).
+    Strict,
+}
+
+/// TLS of one site.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SiteTls {
+    pub source: CertificateSource,
+    /// Of certificates that are made or asked for.
+    pub key_type: KeyType,
+    pub versions: TlsVersions,
+    /// Cipher suites of TLS 1.2, in order of preference; empty: the default ones. TLS 1.3 has all of its own.
+    pub ciphers: Vec<CipherSuite>,
+    /// Key exchanges, in order of preference; empty: the default ones.
+    pub curves: Vec<Curve>,
+    /// Application protocols in order of preference, as ALPN names them; empty: those of [`Server::protocols`](super::Server::protocols).
+    pub alpn: Vec<String>,
+    /// `None`: no client is asked for a certificate.
+    pub client_auth: Option<ClientAuth>,
+}
+
+/// Where a site's certificates come from. Those that are made or asked for are for [`Site::hosts`](super::Site::hosts).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum CertificateSource {
+    /// `tls CERT KEY` and `load`. At least one of both lists has an element.
+    Files {
+        pairs: Vec<CertificateFiles>,
+        /// Directories of `.pem` files, with those below, each with certificates and their key (caddytls/folderloader.go).
+        #[serde(serialize_with = "as_texts")]
+        directories: Vec<PathBuf>,
+    },
+    /// None of its own: those of all other sites serve, whichever fits the name in the handshake.
+    Shared,
+    /// Signed by the local CA.
+    Internal {
+        /// Of a certificate. Default: 12 h.
+        lifetime: Duration,
+        issuance: Issuance,
+    },
+    Acme(Box<Acme>),
+}
+
+/// A certificate chain and its key, in PEM, with absolute paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CertificateFiles {
+    #[serde(serialize_with = "as_text")]
+    pub certificate: PathBuf,
+    #[serde(serialize_with = "as_text")]
+    pub key: PathBuf,
+}
+
+/// When a certificate is issued.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Issuance {
+    /// At start, for every name of the site.
+    #[default]
+    AtStart,
+    /// In the handshake that asks for a name (`on_demand`). For sites without a host that is any name.
+    OnDemand,
+}
+
+/// How certificates are obtained from a public CA (RFC 8555).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Acme {
+    pub issuance: Issuance,
+    /// The CA's directory. `None`: the default CA.
+    pub directory: Option<String>,
+    /// The directory to try after a failure (`test_dir`).
+    pub test_directory: Option<String>,
+    pub email: Option<String>,
+    /// External account binding (RFC 8555 section 7.3.4).
+    pub eab: Option<Eab>,
+    /// PEM files of the roots that the CA's own server is verified with; empty: the system's.
+    #[serde(serialize_with = "as_texts")]
+    pub trusted_roots: Vec<PathBuf>,
+    /// The certificate profile to ask for.
+    pub profile: Option<String>,
+    /// `None`: no DNS challenge.
+    pub dns: Option<DnsProvider>,
+    pub http_challenge: Challenge,
+    pub tls_alpn_challenge: Challenge,
+}
+
+/// An external account at a CA.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Eab {
+    pub key_id: String,
+    /// In base64url. Never printed: `regent adapt` shows dots.
+    #[serde(serialize_with = "as_secret")]
+    pub mac_key: String,
+}
+
+/// Who sets the records of the DNS challenge.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DnsProvider {
+    pub name: String,
+    /// Such as a token. Never printed: `regent adapt` shows dots.
+    #[serde(serialize_with = "as_secrets")]
+    pub arguments: Vec<String>,
+}
+
+/// A challenge that the CA may choose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Challenge {
+    #[default]
+    Enabled,
+    Disabled,
+}
+
+/// Both ends are in the range. Default: both versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TlsVersions {
+    pub min: TlsVersion,
+    pub max: TlsVersion,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+/// Cipher suites of TLS 1.2 with forward secrecy and authenticated encryption, by their IANA names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum CipherSuite {
+    EcdheEcdsaAes128GcmSha256,
+    EcdheEcdsaAes256GcmSha384,
+    EcdheEcdsaChacha20Poly1305Sha256,
+    EcdheRsaAes128GcmSha256,
+    EcdheRsaAes256GcmSha384,
+    EcdheRsaChacha20Poly1305Sha256,
+}
+
+/// A key exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Curve {
+    /// With the post-quantum ML-KEM-768.
+    X25519MlKem768,
+    X25519,
+    Secp256r1,
+    Secp384r1,
+}
+
+/// The key of a certificate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum KeyType {
+    Ed25519,
+    #[default]
+    P256,
+    P384,
+    Rsa2048,
+    Rsa4096,
+}
+
+/// Certificates of clients.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClientAuth {
+    pub mode: ClientAuthMode,
+    /// PEM files of CAs. With any, a certificate that is verified has to be issued by one of them.
+    #[serde(serialize_with = "as_texts")]
+    pub trusted_cas: Vec<PathBuf>,
+    /// PEM files of client certificates. With any, a certificate that is verified has to be one of them.
+    #[serde(serialize_with = "as_texts")]
+    pub trusted_leaves: Vec<PathBuf>,
+}
+
+/// What becomes of a client by its certificate. The modes that verify have a trusted CA or leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum ClientAuthMode {
+    /// Asked for, neither required nor verified.
+    Request,
+    /// Required, not verified.
+    Require,
+    /// Verified if there is one.
+    VerifyIfGiven,
+    /// The default if any certificate is trusted; otherwise `Require`.
+    RequireAndVerify,
+}
+
+/// A protocol that a server speaks with clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum HttpProtocol {
+    /// HTTP/1.0 and HTTP/1.1.
+    H1,
+    /// HTTP/2 over TLS.
+    H2,
+    /// HTTP/2 without TLS.
+    H2c,
+    /// HTTP/3, which is not served yet.
+    H3,
+}
+
+/// What the global options say about TLS.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GlobalTls {
+    /// The port of HTTPS addresses that name none. Default: 443.
+    pub https_port: u16,
+    /// The name to take for that of a handshake without one.
+    pub default_sni: Option<String>,
+    /// The name whose certificate serves a handshake for a name that has none.
+    pub fallback_sni: Option<String>,
+    /// Where certificates, accounts and the local CA are kept, in Caddy's layout; absolute. Default: `caddy` in
+    /// `$XDG_DATA_HOME`, in `$HOME/.local/share` or in the working directory (Caddy's storage.go, AppDataDir).
+    #[serde(serialize_with = "as_text")]
+    pub storage: PathBuf,
+    pub install_trust: InstallTrust,
+    pub ocsp_stapling: OcspStapling,
+    /// How often certificates are looked at for renewal. Default: 10 min.
+    pub renew_interval: Duration,
+    /// The URL that is asked whether a name may have a certificate on demand.
+    pub on_demand_ask: Option<String>,
+}
+
+/// Whether the root of the local CA is put among those that the system trusts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum InstallTrust {
+    /// Where the process may do so.
+    AtStart,
+    /// `skip_install_trust`
+    Never,
+}
+
+/// Whether answers of a CA's OCSP responder go along with certificates from files that name one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum OcspStapling {
+    On,
+    Off,
+}
+
+/// How long a certificate of the local CA is valid, as in Caddy (caddytls/internalissuer.go).
+pub const INTERNAL_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+
+impl Default for TlsVersions {
+    fn default() -> Self {
+        Self { min: TlsVersion::Tls12, max: TlsVersion::Tls13 }
+    }
+}
+
+impl CipherSuite {
+    pub const ALL: [Self; 6] = [
+        Self::EcdheEcdsaAes128GcmSha256,
+        Self::EcdheEcdsaAes256GcmSha384,
+        Self::EcdheEcdsaChacha20Poly1305Sha256,
+        Self::EcdheRsaAes128GcmSha256,
+        Self::EcdheRsaAes256GcmSha384,
+        Self::EcdheRsaChacha20Poly1305Sha256,
+    ];
+
+    /// The name in IANA's registry of TLS cipher suites.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EcdheEcdsaAes128GcmSha256 => "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+            Self::EcdheEcdsaAes256GcmSha384 => "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+            Self::EcdheEcdsaChacha20Poly1305Sha256 => "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+            Self::EcdheRsaAes128GcmSha256 => "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+            Self::EcdheRsaAes256GcmSha384 => "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            Self::EcdheRsaChacha20Poly1305Sha256 => "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        }
+    }
+}
+
+impl Default for GlobalTls {
+    fn default() -> Self {
+        Self {
+            https_port: 443,
+            default_sni: None,
+            fallback_sni: None,
+            storage: PathBuf::from("caddy"),
+            install_trust: InstallTrust::AtStart,
+            ocsp_stapling: OcspStapling::On,
+            renew_interval: Duration::from_secs(600),
+            on_demand_ask: None,
+        }
+    }
+}
+
+fn as_texts<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.display().to_string()))
+}
+
+fn as_secret<S: Serializer>(_: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("…")
+}
+
+fn as_secrets<S: Serializer>(secrets: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(secrets.iter().map(|_| "…"))
+}

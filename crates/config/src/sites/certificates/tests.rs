@@ -1,0 +1,143 @@
+//! Which site gets its certificate from where.
+
+use super::*;
+use crate::directives::testing::{config, file_errors, load};
+
+/// Hosts and source of every site with TLS.
+fn sources(text: &str) -> Vec<String> {
+    let servers = config(text).servers;
+    let sites = servers.iter().flat_map(|server| &server.sites);
+    let show = |source: &CertificateSource| match source {
+        CertificateSource::Files { .. } => "files",
+        CertificateSource::Shared => "shared",
+        CertificateSource::Internal { issuance: Issuance::AtStart, .. } => "internal",
+        CertificateSource::Internal { issuance: Issuance::OnDemand, .. } => "internal on demand",
+        CertificateSource::Acme(_) => "acme",
+    };
+    let found = sites
+        .filter_map(|site| Some(format!("{} {}", site.hosts.join(","), show(&site.tls.as_ref()?.source))));
+    found.collect()
+}
+
+#[test]
+fn internal_names_as_certmagic_has_them() {
+    for name in [
+        "localhost",
+        "a.localhost",
+        "printer.local",
+        "vault.internal",
+        "nas.home.arpa",
+        "127.0.0.1",
+        "::1",
+        "192.168.0.7",
+        "203.0.113.9",
+        "*.localhost",
+        "*.com",
+    ] {
+        assert!(is_internal(name), "{name}");
+    }
+    for name in ["example.com", "*.example.com", "notlocalhost", "local", "internal", "a.locals", "nolocal"] {
+        assert!(!is_internal(name), "{name}");
+    }
+}
+
+#[test]
+fn a_public_name_is_refused_with_a_way_out() {
+    for text in
+        ["example.com {\n}", "https://example.com {\n}", "example.com:8443 {\n}", "*.example.com {\n}"]
+    {
+        let found = load(text).unwrap_err().to_string();
+        assert!(found.starts_with("Caddyfile:1:1: `"), "{found}");
+        assert!(found.contains("certificate of a public CA (ACME), which is not built yet"), "{found}");
+        assert!(found.contains("`tls internal` or `tls CERT KEY`"), "{found}");
+    }
+    assert!(file_errors("localhost, example.com {\n}")[0].starts_with("`example.com` asks for"));
+}
+
+#[test]
+fn the_local_ca_for_all_names() {
+    for options in ["local_certs", "cert_issuer internal"] {
+        assert_eq!(sources(&format!("{{\n{options}\n}}\nexample.com {{\n}}")), ["example.com internal"]);
+    }
+    assert_eq!(sources("example.com {\ntls internal\n}"), ["example.com internal"]);
+}
+
+#[test]
+fn a_wildcard_serves_the_names_that_it_covers() {
+    let wildcard = "*.example.com {\ntls internal\n}\n";
+    assert_eq!(
+        sources(&format!("{wildcard}a.example.com {{\n}}")),
+        ["a.example.com shared", "*.example.com internal"]
+    );
+    assert_eq!(file_errors(&format!("{wildcard}a.b.example.com {{\n}}")).len(), 1);
+    assert_eq!(file_errors(&format!("{wildcard}a.example.com {{\ntls force_automate\n}}")).len(), 1);
+    let directory = tempfile::tempdir().unwrap();
+    let from_files = format!("*.example.com {{\ntls {{\nload {}\n}}\n}}\n", directory.path().display());
+    assert_eq!(
+        sources(&format!("{from_files}a.example.com {{\n}}")),
+        ["a.example.com shared", "*.example.com files"]
+    );
+    let ignored = format!("{{\nauto_https ignore_loaded_certs\n}}\n{from_files}a.example.com {{\n}}");
+    assert_eq!(file_errors(&ignored).len(), 1);
+}
+
+#[test]
+fn sites_for_any_host_share_or_have_certificates_on_demand() {
+    assert_eq!(sources("localhost {\n}\n:443 {\n}"), ["localhost internal", " shared"]);
+    assert_eq!(sources(":443, localhost {\n}"), ["localhost internal", " shared"]);
+    assert_eq!(sources(":443 {\ntls internal {\non_demand\n}\n}"), [" internal on demand"]);
+    assert_eq!(sources(":8443 {\ntls internal {\non_demand\n}\n}"), [" internal on demand"]);
+}
+
+#[test]
+fn tls_that_no_certificate_could_serve_is_an_error() {
+    for text in [":443 {\n}", "https:// {\n}", ":8443 {\ntls internal\n}"] {
+        let found = file_errors(text);
+        assert!(found.len() == 1 && found[0].contains("has TLS but no certificate"), "{text}: {found:?}");
+    }
+    for option in ["off", "disable_certs"] {
+        let text = format!("{{\nauto_https {option}\n}}\nlocalhost, app.localhost:8443 {{\n}}");
+        let found = file_errors(&text);
+        assert!(found.len() == 2 && found[0].contains("`http://` before the address"), "{found:?}");
+        assert_eq!(
+            sources(&format!("{{\nauto_https {option}\n}}\na.b {{\n}}\nlocalhost {{\ntls internal\n}}"))
+                .len(),
+            2
+        );
+    }
+}
+
+#[test]
+fn names_that_no_certificate_can_have() {
+    assert!(file_errors("a.*.localhost {\n}")[0].contains("for the first label"));
+    assert!(file_errors("bücher.localhost {\n}")[0].contains("names in certificates are ASCII"));
+    assert_eq!(file_errors("http://bücher.localhost, http://a.*.b {\n}"), [""; 0]);
+}
+
+#[test]
+fn the_address_of_a_site_decides_about_its_listener() {
+    let listeners = |text: &str| -> Vec<String> {
+        let servers = config(&format!("{{\nauto_https disable_redirects\n}}\n{text}")).servers;
+        servers.iter().map(|server| format!("{} {}", server.tls.is_some(), server.sites.len())).collect()
+    };
+    assert_eq!(listeners(":8443 {\n}\nlocalhost:8443 {\n}"), ["true 2"], "a port alone follows");
+    assert_eq!(listeners(":8443 {\n}"), ["false 1"]);
+    assert_eq!(listeners("localhost {\nbind unix//run/a\n}"), ["true 1"]);
+    let found = load("http://a:8080 {\n}\nlocalhost:8080 {\n}").unwrap_err().to_string();
+    assert!(
+        found.starts_with("Caddyfile:3:1: `localhost:8080` has TLS, but `http://a:8080` (Caddyfile:1:1) on the same port is plain HTTP"),
+        "{found}"
+    );
+    let found = file_errors(":8080 {\ntls internal {\non_demand\n}\n}\nhttp://b:8080 {\n}");
+    assert!(found[0].starts_with("`http://b:8080` is plain HTTP, but `:8080`"), "{found:?}");
+}
+
+#[test]
+fn tls_of_a_plain_site_is_a_warning() {
+    let loaded = load(":80 {\ntls internal\n}").unwrap();
+    assert_eq!(
+        loaded.warnings[0].to_string(),
+        "Caddyfile:2:1: `tls` has no effect: every address of this site is plain HTTP"
+    );
+    assert_eq!(load("localhost, http://localhost {\ntls internal\n}").unwrap().warnings.len(), 0);
+}
