@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::directives::tls::issuer::Issuer;
 use crate::directives::tls::{Tls, Wildcard};
 use crate::global::GlobalOptions;
-use crate::model::{CertificateSource, Issuance, SiteTls, TlsVersions};
+use crate::model::{Acme, CertificateSource, Issuance, SiteTls, TlsVersions};
 use crate::problems::{acme_not_built, error};
-use regent_caddyfile::Error;
+use regent_caddyfile::{Error, Token};
 use std::net::IpAddr;
 
 /// What has to be known of the whole file.
@@ -54,6 +54,13 @@ impl<'a> Certificates<'a> {
     }
 
     fn source(&self, tls: Option<&Tls<'_>>, way: &Way<'_>) -> Result<CertificateSource, Error> {
+        let source = self.wanted(tls, way)?;
+        let names_issuer = |tls: &&Tls<'_>| tls.issuer.is_some();
+        refuse_acme(source, tls.filter(names_issuer).map_or(way.token, |tls| tls.name), way)
+    }
+
+    /// What the file asks for, built or not.
+    fn wanted(&self, tls: Option<&Tls<'_>>, way: &Way<'_>) -> Result<CertificateSource, Error> {
         if let Some(tls) = tls.filter(|tls| tls.has_files()) {
             let (pairs, directories) = (tls.pairs.clone(), tls.directories.clone());
             return Ok(CertificateSource::Files { pairs, directories });
@@ -66,14 +73,26 @@ impl<'a> Certificates<'a> {
         if let Some(host) = &way.door.host {
             check_name(way, host)?;
         }
-        let token = if named.is_some() { tls.map_or(way.token, |tls| tls.name) } else { way.token };
         match named.unwrap_or_else(|| self.default_issuer(way)) {
             Issuer::Internal { lifetime } => Ok(CertificateSource::Internal { lifetime, issuance }),
-            Issuer::Acme(_) => {
-                let instead = "`tls internal` or `tls CERT KEY` in the block of the site, or `http://` before its address";
-                Err(acme_not_built(token, &way.token.text, instead))
+            Issuer::Acme(acme) => {
+                self.check_permission(way, issuance)?;
+                Ok(CertificateSource::Acme(Box::new(Acme { issuance, ..*acme })))
             }
         }
+    }
+
+    /// Without a bound on the names, anyone could use up what the CA allows (Caddy's caddytls/automation.go).
+    fn check_permission(&self, way: &Way<'_>, issuance: Issuance) -> Result<(), Error> {
+        let is_open = way.door.host.as_deref().is_none_or(|host| host.contains('*'));
+        if issuance == Issuance::OnDemand && is_open && self.options.global.tls.on_demand_ask.is_none() {
+            let message = format!(
+                "`{}` would get a certificate for any name that a client asks for; set the global option `on_demand_tls {{ ask URL }}`",
+                way.token.text
+            );
+            return Err(error(way.token, message));
+        }
+        Ok(())
     }
 
     /// Whether the site has no certificate of its own.
@@ -95,6 +114,17 @@ impl<'a> Certificates<'a> {
             None => Issuer::Acme(Box::new(self.options.acme.clone())),
         }
     }
+}
+
+/// Certificates of a public CA are not built yet. Once they are, this function goes, and [`Certificates::wanted`] is the
+/// source.
+fn refuse_acme(source: CertificateSource, token: &Token, way: &Way<'_>) -> Result<CertificateSource, Error> {
+    if !matches!(source, CertificateSource::Acme(_)) {
+        return Ok(source);
+    }
+    let instead =
+        "`tls internal` or `tls CERT KEY` in the block of the site, or `http://` before its address";
+    Err(acme_not_built(token, &way.token.text, instead))
 }
 
 /// Whether a certificate can be made for the name.

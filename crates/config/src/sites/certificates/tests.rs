@@ -1,7 +1,12 @@
 //! Which site gets its certificate from where.
 
 use super::*;
+use crate::Environment;
 use crate::directives::testing::{config, file_errors, load};
+use crate::model::Challenge;
+use regent_caddyfile::Source;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Hosts and source of every site with TLS.
 fn sources(text: &str) -> Vec<String> {
@@ -52,6 +57,54 @@ fn a_public_name_is_refused_with_a_way_out() {
         assert!(found.contains("`tls internal` or `tls CERT KEY`"), "{found}");
     }
     assert!(file_errors("localhost, example.com {\n}")[0].starts_with("`example.com` asks for"));
+}
+
+/// What the site of this file asks for, whether it is built or not.
+fn wanted(text: &str) -> Result<CertificateSource, Error> {
+    let environment = Environment { variables: BTreeMap::new(), current_dir: "/srv".into() };
+    let source = Source::from_text("Caddyfile", text, Path::new("/srv"));
+    let file = regent_caddyfile::parse(source, &|_| None).unwrap().file;
+    let mut cx = Context::new(&environment, Vec::new());
+    let options = crate::global::parse(&mut cx, &file.global);
+    let lines: Vec<_> = file.sites[0].lines.iter().collect();
+    let tls = crate::directives::tls::parse(&mut cx, &options, &lines);
+    assert!(cx.errors.is_empty(), "{:?}", cx.errors);
+    let token = &file.sites[0].addresses[0];
+    let place = crate::address::parse(&options, token).unwrap();
+    let listen = crate::Listen::Tcp(([0, 0, 0, 0], place.port).into());
+    let door = super::super::Door { listen: listen.clone(), host: place.host };
+    let way = Way { door, wide: listen, security: place.security, token };
+    Certificates::new(&options, &[]).wanted(tls.as_ref(), &way)
+}
+
+#[test]
+fn the_model_has_what_a_public_ca_needs() {
+    let global =
+        "{\nemail a@b\nacme_ca https://ca.example/directory\nacme_eab {\nkey_id i\nmac_key k\n}\n}\n";
+    let CertificateSource::Acme(acme) = wanted(&format!("{global}example.com {{\n}}")).unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (acme.email.as_deref(), acme.directory.as_deref()),
+        (Some("a@b"), Some("https://ca.example/directory"))
+    );
+    assert_eq!(acme.eab.as_ref().map(|eab| eab.key_id.as_str()), Some("i"));
+    let site = "example.com {\ntls c@d {\ndns cloudflare token\non_demand\n}\n}";
+    let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
+    assert_eq!((acme.email.as_deref(), acme.issuance), (Some("c@d"), Issuance::OnDemand));
+    assert_eq!(acme.dns.unwrap().arguments, ["token"]);
+    let site = "localhost {\ntls {\nissuer acme https://x.example/ {\ntest_dir https://y.example/\ndisable_tlsalpn_challenge\n}\n}\n}";
+    let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
+    assert_eq!((acme.directory.as_deref(), acme.email.as_deref()), (Some("https://x.example/"), Some("a@b")));
+    assert_eq!((acme.http_challenge, acme.tls_alpn_challenge), (Challenge::Enabled, Challenge::Disabled));
+}
+
+#[test]
+fn names_on_demand_need_a_permission() {
+    let on_demand = "https:// {\ntls {\non_demand\n}\n}";
+    assert!(wanted(on_demand).unwrap_err().message.contains("on_demand_tls { ask URL }"));
+    let ask = "{\non_demand_tls {\nask http://localhost/ask\n}\n}\n";
+    assert!(matches!(wanted(&format!("{ask}{on_demand}")), Ok(CertificateSource::Acme(_))));
 }
 
 #[test]
