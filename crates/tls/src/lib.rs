@@ -1,2 +1,45 @@
-//! Streams to streams: TLS, its certificates and their keys. A key is never seen outside of this crate.
+//! Streams to streams: TLS, its certificates and their keys. A key is never seen outside of this crate, and neither is
+//! rustls: no type of it is in the public interface.
+//!
+//! [`Tls::open`] takes a storage directory in the layout of Caddy. [`Tls::site_table`] makes what one listening address
+//! needs of its [`Site`]s; each I/O thread makes an [`Acceptor`] of it. [`Tls::maintain`] renews and reloads what is
+//! served. A new configuration opens a `Tls` of its own on the same directory and replaces the acceptors: connections
+//! keep what they were accepted with.
 #![forbid(unsafe_code)]
+
+mod acceptor;
+mod certificate;
+mod client_auth;
+mod clock;
+mod crypto;
+mod error;
+mod facts;
+mod handshakes;
+mod local_ca;
+mod manual;
+mod options;
+mod policy;
+mod server_config;
+mod sites;
+mod slot;
+mod store;
+mod stream;
+mod tickets;
+mod tls;
+mod trust;
+
+#[cfg(test)]
+mod tests;
+
+pub use acceptor::Acceptor;
+pub use client_auth::ClientAuthClass;
+pub use clock::{Clock, SystemClock};
+pub use error::{Error, SiteErrors};
+pub use facts::ConnectionFacts;
+pub use handshakes::{HandshakeError, Handshakes};
+pub use options::{CertificateSource, ClientAuth, ClientAuthMode, Options, Site, Tickets};
+pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
+pub use sites::SiteTable;
+pub use stream::Stream;
+pub use tls::Tls;
+pub use trust::{TrustOutcome, TrustReport, TrustStores};

@@ -1,0 +1,85 @@
+//! A client's handshake, from its first byte to the stream.
+
+use crate::facts::ConnectionFacts;
+use crate::handshakes::{HandshakeError, Handshakes};
+use crate::sites::{Entry, SiteTable};
+use crate::{Stream, client_auth};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake, server};
+
+/// As much plaintext and ciphertext as may wait for a slow client, each; then a write waits. Two full records, so that
+/// one is sealed while another leaves.
+const BUFFER_LIMIT: usize = 32 * 1024;
+
+/// The fatal alert `unrecognized_name` as a record in the clear (RFC 8446 §5.1, §6.2): the handshake has not begun.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// Of one I/O thread and one listening address.
+#[derive(Debug, Clone)]
+pub struct Acceptor {
+    sites: Arc<SiteTable>,
+    handshakes: Handshakes,
+}
+
+impl Acceptor {
+    pub fn new(sites: Arc<SiteTable>, handshakes: Handshakes) -> Self {
+        Self { sites, handshakes }
+    }
+
+    pub fn sites(&self) -> &Arc<SiteTable> {
+        &self.sites
+    }
+
+    /// `local`: the address that the client connected to, by which a site is found if the client names none.
+    ///
+    /// # Errors
+    /// With a [`HandshakeError`] inside. The client got the alert that fits, if it still listens.
+    pub async fn accept<S>(&self, stream: S, local: Option<IpAddr>) -> io::Result<Stream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        Ok(self.handshakes.run(self.handshake(stream, local)).await?)
+    }
+
+    async fn handshake<S>(&self, stream: S, local: Option<IpAddr>) -> Result<Stream<S>, HandshakeError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
+        let started = hello.await.map_err(HandshakeError::of)?;
+        let server_name = started.client_hello().server_name().map(str::to_owned);
+        let Some(entry) = self.sites.find(server_name.as_deref(), local) else {
+            refuse(started).await;
+            return Err(server_name.map_or(HandshakeError::NoName, HandshakeError::UnknownName));
+        };
+        let handshake = started.into_stream_with(Arc::clone(&entry.config), |connection| {
+            connection.set_buffer_limit(Some(BUFFER_LIMIT));
+        });
+        let stream = handshake.await.map_err(HandshakeError::of)?;
+        self.check_resumed(entry, &stream)?;
+        let facts = ConnectionFacts::of(stream.get_ref().1, entry.class);
+        Ok(Stream::new(stream, facts))
+    }
+
+    fn check_resumed<S>(&self, entry: &Entry, stream: &server::TlsStream<S>) -> Result<(), HandshakeError> {
+        let connection = stream.get_ref().1;
+        let is_resumed = connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
+        match (&entry.verifier, connection.peer_certificates()) {
+            (Some(verifier), Some(chain)) if is_resumed => {
+                client_auth::verify_again(&**verifier, chain, &*self.sites.clock)
+                    .map_err(|error| HandshakeError::Failed(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A client that does not take the alert will find its connection closed.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut started: StartHandshake<S>) {
+    if started.io.write_all(&UNRECOGNIZED_NAME).await.is_ok() {
+        let _ = started.io.shutdown().await;
+    }
+}

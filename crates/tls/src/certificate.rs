@@ -1,0 +1,223 @@
+//! Certificates and keys from PEM, with errors that say what is wrong with which file.
+
+use crate::{Error, crypto};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// A chain with its key, ready to be served.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificate {
+    pub certified: Arc<CertifiedKey>,
+    pub validity: Validity,
+    /// The DNS names and IP addresses that it is for.
+    pub names: Vec<String>,
+}
+
+/// In seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Validity {
+    pub from: i64,
+    pub until: i64,
+}
+
+impl Validity {
+    pub fn contains(self, now: i64) -> bool {
+        (self.from..=self.until).contains(&now)
+    }
+
+    /// Only a third of the lifetime is left (certmagic's `DefaultRenewalWindowRatio`).
+    pub fn is_due(self, now: i64) -> bool {
+        self.until - now <= (self.until - self.from) / 3
+    }
+}
+
+impl Certificate {
+    /// From the content of two files; the paths are for the errors.
+    pub fn from_pem(chain: (&Path, &[u8]), key: (&Path, &[u8])) -> Result<Self, Error> {
+        let ((chain_path, chain_pem), (key_path, key_pem)) = (chain, key);
+        let chain = parse_chain(chain_path, chain_pem)?;
+        let (validity, names) = facts(&chain[0]).map_err(|reason| bad_certificate(chain_path, reason))?;
+        let signing_key = crypto::provider()
+            .key_provider
+            .load_private_key(parse_key(key_path, key_pem)?)
+            .map_err(|error| Error::BadKey { path: key_path.to_owned(), reason: error.to_string() })?;
+        let certified = CertifiedKey::new(chain, signing_key);
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                return Err(Error::KeyMismatch {
+                    certificate: chain_path.to_owned(),
+                    key: key_path.to_owned(),
+                });
+            }
+            Err(error) => return Err(bad_certificate(chain_path, error.to_string())),
+        }
+        Ok(Self { certified: Arc::new(certified), validity, names })
+    }
+
+    /// Whether it is for this name, literally or by a wildcard for its first label.
+    pub fn covers(&self, name: &str) -> bool {
+        let wildcard = name.split_once('.').map(|(_, rest)| format!("*.{rest}"));
+        self.names.iter().any(|own| own == name || Some(own) == wildcard.as_ref())
+    }
+
+    pub fn is_rsa(&self) -> bool {
+        self.certified.key.algorithm() == rustls::SignatureAlgorithm::RSA
+    }
+}
+
+fn bad_certificate(path: &Path, reason: impl Into<String>) -> Error {
+    Error::BadCertificate { path: path.to_owned(), reason: reason.into() }
+}
+
+/// Never empty.
+pub(crate) fn parse_chain(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::Pem { path: path.to_owned(), reason: error.to_string() })?;
+    if chain.is_empty() { Err(Error::NoCertificate { path: path.to_owned() }) } else { Ok(chain) }
+}
+
+/// The first private key; sections of other kinds, as the parameters that OpenSSL writes before it, do not matter.
+pub(crate) fn parse_key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
+    let path = path.to_owned();
+    match PrivateKeyDer::from_pem_slice(pem) {
+        Ok(key) => Ok(key),
+        Err(pem::Error::NoItemsFound) if is_encrypted(pem) => Err(Error::EncryptedKey { path }),
+        Err(pem::Error::NoItemsFound) => Err(Error::NoKey { path }),
+        Err(error) => Err(Error::Pem { path, reason: error.to_string() }),
+    }
+}
+
+fn is_encrypted(pem: &[u8]) -> bool {
+    String::from_utf8_lossy(pem).contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+}
+
+/// Validity and names of a certificate.
+pub(crate) fn facts(der: &[u8]) -> Result<(Validity, Vec<String>), String> {
+    let certificate = parse(der)?;
+    let validity = certificate.validity();
+    let validity = Validity { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() };
+    let alternatives = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
+    let names = alternatives.map(|extension| &extension.value.general_names[..]).unwrap_or_default();
+    Ok((validity, names.iter().filter_map(name_of).collect()))
+}
+
+pub(crate) fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
+    X509Certificate::from_der(der).map(|(_, certificate)| certificate).map_err(|error| error.to_string())
+}
+
+fn name_of(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let v6 = <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            v4.or(v6).ok().map(|address| address.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Warns of a key that others than its owner can read. A file that cannot be looked at is an error where it is read.
+pub(crate) fn warn_if_readable_by_others(key: &Path) {
+    let Ok(metadata) = std::fs::metadata(key) else { return };
+    if is_readable_by_others(metadata.permissions().mode()) {
+        tracing::warn!(key = %key.display(), "a private key can be read by others than its owner; chmod it to 0600");
+    }
+}
+
+fn is_readable_by_others(mode: u32) -> bool {
+    mode & 0o044 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn load(chain: &str, key: &str) -> Result<Certificate, Error> {
+        Certificate::from_pem((Path::new("a.crt"), chain.as_bytes()), (Path::new("a.key"), key.as_bytes()))
+    }
+
+    fn message(chain: &str, key: &str) -> String {
+        load(chain, key).unwrap_err().to_string()
+    }
+
+    fn pair(name: &str) -> (String, String) {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn a_pair_is_loaded_with_its_names() {
+        let (chain, key) = pair("*.example.com");
+        let certificate = load(&chain, &key).unwrap();
+        assert_eq!(certificate.names, ["*.example.com"]);
+        assert!(certificate.covers("a.example.com"));
+        assert!(!certificate.covers("example.com"));
+        assert!(!certificate.covers("a.b.example.com"));
+        assert!(!certificate.is_rsa());
+    }
+
+    #[test]
+    fn one_file_may_hold_both() {
+        let (chain, key) = pair("example.com");
+        let both = format!("{key}{chain}");
+        load(&both, &both).unwrap();
+    }
+
+    #[test]
+    fn each_mistake_is_named_with_its_file() {
+        let (chain, key) = pair("example.com");
+        let (_, other) = pair("example.com");
+        assert_eq!(message("", &key), "a.crt holds no certificate (no section BEGIN CERTIFICATE)");
+        assert_eq!(message(&key, &key), "a.crt holds no certificate (no section BEGIN CERTIFICATE)");
+        assert_eq!(message(&chain, &chain), "a.key holds no private key (no section BEGIN … PRIVATE KEY)");
+        assert_eq!(
+            message(&chain, &other),
+            "the private key in a.key does not belong to the certificate in a.crt"
+        );
+        assert!(message(&chain[..200], &key).starts_with("a.crt is not valid PEM: "));
+        assert!(message(&chain, &key[..60]).starts_with("a.key is not valid PEM: "));
+        let encrypted = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+        assert!(message(&chain, &encrypted).contains("a.key is encrypted"));
+        let not_der = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(message(not_der, &key).starts_with("a.crt holds a certificate that cannot be used: "));
+        let not_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        assert!(message(&chain, not_key).starts_with("the private key in a.key cannot be used: "));
+    }
+
+    #[test]
+    fn only_modes_without_others_are_quiet() {
+        assert!(!is_readable_by_others(0o100600));
+        assert!(!is_readable_by_others(0o100400));
+        assert!(is_readable_by_others(0o100640));
+        assert!(is_readable_by_others(0o100604));
+    }
+
+    #[test]
+    fn a_third_of_the_lifetime_is_due() {
+        let validity = Validity { from: 0, until: 300 };
+        assert!(!validity.is_due(199));
+        assert!(validity.is_due(200));
+        assert!(validity.is_due(1000));
+    }
+
+    proptest! {
+        #[test]
+        fn no_content_panics(chain in prop::collection::vec(any::<u8>(), 0..300), key in ".*") {
+            let (good_chain, good_key) = pair("example.com");
+            let _ = Certificate::from_pem((Path::new("a"), &chain), (Path::new("b"), good_key.as_bytes()));
+            let _ = load(&good_chain, &key);
+            let _ = facts(&chain);
+        }
+    }
+}

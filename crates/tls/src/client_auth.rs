@@ -1,0 +1,173 @@
+//! Certificates of clients.
+
+use crate::certificate::parse_chain;
+use crate::clock::{self, Clock};
+use crate::options::{ClientAuth, ClientAuthMode};
+use crate::{Error, crypto};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Sites of the same class ask the same of their clients. A connection or a ticket of one class must not be used for a
+/// site of another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClientAuthClass([u8; 32]);
+
+impl ClientAuthClass {
+    /// Of sites that ask for no certificate.
+    pub const NONE: Self = Self([0; 32]);
+
+    pub(crate) fn of(description: &[u8]) -> Self {
+        Self(crypto::sha256(description))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClientAuthClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientAuthClass({})", crypto::hex(&self.0[..4]))
+    }
+}
+
+/// How one class is verified.
+#[derive(Debug, Clone)]
+pub(crate) struct Verification {
+    pub verifier: Arc<dyn ClientCertVerifier>,
+    pub class: ClientAuthClass,
+}
+
+pub(crate) fn verification(auth: &ClientAuth) -> Result<Verification, Error> {
+    let trusted = read_all(&auth.trusted_ca)?;
+    let class = class_of(auth.mode, &trusted);
+    let roots = Arc::new(root_store(&trusted)?);
+    let verifier = match auth.mode {
+        ClientAuthMode::Request => Unverified::with(roots, Presence::Optional),
+        ClientAuthMode::Require => Unverified::with(roots, Presence::Mandatory),
+        ClientAuthMode::VerifyIfGiven => verified(roots, Presence::Optional)?,
+        ClientAuthMode::RequireAndVerify => verified(roots, Presence::Mandatory)?,
+    };
+    Ok(Verification { verifier, class })
+}
+
+/// A client that came back with a ticket is not verified by rustls: its certificate may have expired since.
+pub(crate) fn verify_again(
+    verifier: &dyn ClientCertVerifier,
+    chain: &[CertificateDer<'_>],
+    clock: &dyn Clock,
+) -> Result<(), rustls::Error> {
+    let Some((own, intermediates)) = chain.split_first() else { return Ok(()) };
+    let now = UnixTime::since_unix_epoch(clock::since_epoch(clock));
+    verifier.verify_client_cert(own, intermediates, now).map(|_| ())
+}
+
+type Trusted<'a> = Vec<(&'a Path, CertificateDer<'static>)>;
+
+fn read_all(paths: &[PathBuf]) -> Result<Trusted<'_>, Error> {
+    let mut trusted = Vec::new();
+    for path in paths {
+        let pem = std::fs::read(path).map_err(|error| Error::read(path, error))?;
+        trusted.extend(parse_chain(path, &pem)?.into_iter().map(|certificate| (path.as_path(), certificate)));
+    }
+    Ok(trusted)
+}
+
+fn class_of(mode: ClientAuthMode, trusted: &Trusted<'_>) -> ClientAuthClass {
+    let mut digests: Vec<_> = trusted.iter().map(|(_, certificate)| crypto::sha256(certificate)).collect();
+    digests.sort_unstable();
+    ClientAuthClass::of(&[format!("{mode:?}").as_bytes(), &digests.concat()].concat())
+}
+
+fn root_store(trusted: &Trusted<'_>) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for (path, certificate) in trusted {
+        roots.add(certificate.clone()).map_err(|error| Error::BadCertificate {
+            path: path.to_path_buf(),
+            reason: format!("it cannot be a trusted CA: {error}"),
+        })?;
+    }
+    Ok(roots)
+}
+
+/// Whether a client must show a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Optional,
+    Mandatory,
+}
+
+fn verified(roots: Arc<RootCertStore>, presence: Presence) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, crypto::provider());
+    let builder = match presence {
+        Presence::Optional => builder.allow_unauthenticated(),
+        Presence::Mandatory => builder,
+    };
+    Ok(builder.build().map_err(|_| Error::NoTrustedCa)?)
+}
+
+/// Takes every certificate whose key the client has. What it says is for the application to judge.
+#[derive(Debug)]
+struct Unverified {
+    presence: Presence,
+    /// Told to the client, so that a browser offers what fits.
+    hints: Vec<DistinguishedName>,
+}
+
+impl Unverified {
+    fn with(roots: Arc<RootCertStore>, presence: Presence) -> Arc<dyn ClientCertVerifier> {
+        Arc::new(Self { presence, hints: roots.subjects() })
+    }
+}
+
+impl ClientCertVerifier for Unverified {
+    fn client_auth_mandatory(&self) -> bool {
+        self.presence == Presence::Mandatory
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+
+    fn verify_client_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        match crate::certificate::parse(own) {
+            Ok(_) => Ok(ClientCertVerified::assertion()),
+            Err(_) => Err(CertificateError::BadEncoding.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = crypto::provider().signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = crypto::provider().signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        crypto::provider().signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,70 @@
+//! What can be wrong with certificates, keys, the store and the options.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Each names the file or the option that it is about.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} is not valid PEM: {reason}", path.display())]
+    Pem { path: PathBuf, reason: String },
+    #[error("{} holds no certificate (no section BEGIN CERTIFICATE)", path.display())]
+    NoCertificate { path: PathBuf },
+    #[error("{} holds a certificate that cannot be used: {reason}", path.display())]
+    BadCertificate { path: PathBuf, reason: String },
+    #[error("{} holds no private key (no section BEGIN … PRIVATE KEY)", path.display())]
+    NoKey { path: PathBuf },
+    #[error("the private key in {} is encrypted; decrypt it first, as with `openssl pkey`", path.display())]
+    EncryptedKey { path: PathBuf },
+    #[error("the private key in {} cannot be used: {reason}", path.display())]
+    BadKey { path: PathBuf, reason: String },
+    #[error("the private key in {} does not belong to the certificate in {}", key.display(), certificate.display())]
+    KeyMismatch { certificate: PathBuf, key: PathBuf },
+    #[error("the root certificate of the local CA, {}, has expired; remove it and its key to have a new one made", path.display())]
+    RootExpired { path: PathBuf },
+    #[error("the local CA cannot sign a certificate for {subject}: {reason}")]
+    Sign { subject: String, reason: String },
+    #[error("the lock {} is held by another process for more than {seconds} s", path.display())]
+    Locked { path: PathBuf, seconds: u64 },
+    #[error("{name:?} is not a host name that a certificate can be for")]
+    BadName { name: String },
+    #[error("a certificate of the local CA is for names, and the site has none")]
+    NoName,
+    #[error("{name:?} is in two sites of one listening address")]
+    DuplicateName { name: String },
+    #[error("no connection could be made with these TLS settings: {reason}")]
+    Policy { reason: String },
+    #[error("client certificates are to be verified, but no trusted CA is given")]
+    NoTrustedCa,
+}
+
+impl Error {
+    pub(crate) fn read(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Read { path: path.into(), source }
+    }
+
+    pub(crate) fn write(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Write { path: path.into(), source }
+    }
+}
+
+/// All that is wrong with a list of sites, each with the index of its site in that list; never empty.
+#[derive(Debug)]
+pub struct SiteErrors(pub Vec<(usize, Error)>);
+
+impl fmt::Display for SiteErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (_, error)) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SiteErrors {}

@@ -1,0 +1,45 @@
+//! What is to be known of a connection.
+
+use crate::ClientAuthClass;
+use crate::policy::{cipher_name, protocol_name};
+use rustls::{HandshakeKind, ServerConnection};
+
+/// Settled with the handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// `TLSv1.2` or `TLSv1.3`, as Apache's `SSL_PROTOCOL`.
+    pub protocol: &'static str,
+    /// By OpenSSL's name, as Apache's `SSL_CIPHER`: `TLS_AES_256_GCM_SHA384`, `ECDHE-ECDSA-AES128-GCM-SHA256`.
+    pub cipher: &'static str,
+    /// The group of the key exchange by IANA's name, `X25519MLKEM768`. `None` of a TLS 1.2 session that was resumed.
+    pub key_exchange: Option<String>,
+    /// The name that the client asked for (SNI), in lower case.
+    pub server_name: Option<String>,
+    /// What the client speaks on the stream: `h2`, `http/1.1`. `None`: it did not say.
+    pub alpn: Option<Vec<u8>>,
+    /// It came back with a ticket.
+    pub resumed: bool,
+    /// What the site of the connection asks of clients.
+    pub client_auth: ClientAuthClass,
+    /// DER, the client's own first. Empty: it has shown none.
+    pub client_certificates: Vec<Vec<u8>>,
+}
+
+impl ConnectionFacts {
+    /// Of a connection after its handshake.
+    pub(crate) fn of(connection: &ServerConnection, client_auth: ClientAuthClass) -> Self {
+        let chain = connection.peer_certificates().unwrap_or_default();
+        Self {
+            protocol: connection.protocol_version().map_or("", protocol_name),
+            cipher: connection.negotiated_cipher_suite().map_or("", |suite| cipher_name(suite.suite())),
+            key_exchange: connection
+                .negotiated_key_exchange_group()
+                .map(|group| format!("{:?}", group.name())),
+            server_name: connection.server_name().map(str::to_ascii_lowercase),
+            alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            client_auth,
+            client_certificates: chain.iter().map(|certificate| certificate.to_vec()).collect(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The root and the intermediate of the local CA.
+
+use super::Chain;
+use crate::certificate::{self, Validity};
+use crate::store::{Store, local_authority};
+use crate::{Error, crypto};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, SerialNumber,
+};
+use rustls::pki_types::CertificateDer;
+use std::path::Path;
+use time::{Duration, OffsetDateTime};
+
+/// Caddy's 3600 days (`defaultRootLifetime`).
+const ROOT_LIFETIME: Duration = Duration::days(3600);
+/// `defaultIntermediateLifetime`.
+const INTERMEDIATE_LIFETIME: Duration = Duration::days(7);
+/// For clocks of clients that are a little late.
+pub(super) const BACKDATE: Duration = Duration::minutes(1);
+
+/// One certificate that signs others; its key stays in its file until it is needed.
+pub(super) struct Authority {
+    /// The name of its files, without extension.
+    name: &'static str,
+    pub certificate: CertificateDer<'static>,
+    /// Its file.
+    pub pem: Vec<u8>,
+    pub validity: Validity,
+}
+
+const ROOT: &str = "root";
+const INTERMEDIATE: &str = "intermediate";
+
+/// `None` if one is missing or due. The root's key may be elsewhere as long as no intermediate is to be signed.
+pub(super) fn load_chain(store: &Store, now: i64) -> Result<Option<Chain>, Error> {
+    let Some(root) = load_root(store, now)? else { return Ok(None) };
+    Ok(load_intermediate(store, &root, now).map(|intermediate| Chain { root, intermediate }))
+}
+
+/// Under the lock.
+pub(super) fn make_chain(store: &Store, now: i64) -> Result<Chain, Error> {
+    let root = match load_root(store, now)? {
+        Some(root) => root,
+        None => make_root(store, now)?,
+    };
+    let intermediate = make_intermediate(store, &root, now)?;
+    Ok(Chain { root, intermediate })
+}
+
+fn load_root(store: &Store, now: i64) -> Result<Option<Authority>, Error> {
+    let Some(root) = Authority::load(store, ROOT)? else { return Ok(None) };
+    if now > root.validity.until {
+        return Err(Error::RootExpired { path: store.path(&local_authority("root.crt")) });
+    }
+    Ok(Some(root))
+}
+
+/// An intermediate that cannot be used is replaced, and never an error: all that depends on it lives shorter.
+fn load_intermediate(store: &Store, root: &Authority, now: i64) -> Option<Authority> {
+    let intermediate = match Authority::load(store, INTERMEDIATE) {
+        Ok(intermediate) => intermediate?,
+        Err(error) => {
+            tracing::warn!(%error, "the intermediate certificate of the local CA is made anew");
+            return None;
+        }
+    };
+    let is_usable = intermediate.validity.contains(now)
+        && !intermediate.validity.is_due(now)
+        && is_signed_by(&intermediate.certificate, &root.certificate)
+        && intermediate.issuer(store).is_ok();
+    is_usable.then_some(intermediate)
+}
+
+/// By key, and by name.
+pub(super) fn is_signed_by(certificate: &[u8], issuer: &[u8]) -> bool {
+    let (Ok(certificate), Ok(issuer)) = (certificate::parse(certificate), certificate::parse(issuer)) else {
+        return false;
+    };
+    certificate.issuer() == issuer.subject()
+        && certificate.verify_signature(Some(issuer.public_key())).is_ok()
+}
+
+impl Authority {
+    /// `None` if there is no certificate of that name.
+    fn load(store: &Store, name: &'static str) -> Result<Option<Self>, Error> {
+        let file = local_authority(&format!("{name}.crt"));
+        let Some(pem) = store.read(&file)? else { return Ok(None) };
+        let path = store.path(&file);
+        let certificate = certificate::parse_chain(&path, &pem)?.swap_remove(0);
+        let (validity, _) =
+            certificate::facts(&certificate).map_err(|reason| Error::BadCertificate { path, reason })?;
+        Ok(Some(Self { name, certificate, pem, validity }))
+    }
+
+    /// With its key, which must be the certificate's.
+    pub fn issuer(&self, store: &Store) -> Result<Issuer<'static, KeyPair>, Error> {
+        let file = local_authority(&format!("{}.key", self.name));
+        let path = store.path(&file);
+        certificate::warn_if_readable_by_others(&path);
+        let pem = std::fs::read(&path).map_err(|error| Error::read(&path, error))?;
+        let key = read_key(&path, &pem)?;
+        let bad = |reason: String| Error::BadCertificate { path: self.path(store), reason };
+        let parsed = certificate::parse(&self.certificate).map_err(bad)?;
+        if parsed.public_key().subject_public_key.as_ref() != rcgen::PublicKeyData::der_bytes(&key) {
+            return Err(Error::KeyMismatch { certificate: self.path(store), key: path });
+        }
+        Issuer::from_ca_cert_der(&self.certificate, key).map_err(|error| bad(error.to_string()))
+    }
+
+    fn path(&self, store: &Store) -> std::path::PathBuf {
+        store.path(&local_authority(&format!("{}.crt", self.name)))
+    }
+}
+
+fn read_key(path: &Path, pem: &[u8]) -> Result<KeyPair, Error> {
+    let der = certificate::parse_key(path, pem)?;
+    KeyPair::try_from(&der)
+        .map_err(|error| Error::BadKey { path: path.to_owned(), reason: error.to_string() })
+}
+
+fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
+    let key = new_key(ROOT)?;
+    let year = at(now).year();
+    let params = parameters(&format!("Regent Local Authority - {year} ECC Root"), 1, now, ROOT_LIFETIME);
+    let certificate = params.self_signed(&key).map_err(|error| sign_error(ROOT, &error))?;
+    save(store, ROOT, &certificate, &key)?;
+    tracing::info!("made the root certificate of the local CA");
+    Authority::load(store, ROOT)?.ok_or_else(|| vanished(store, ROOT))
+}
+
+fn make_intermediate(store: &Store, root: &Authority, now: i64) -> Result<Authority, Error> {
+    let issuer = root.issuer(store)?;
+    let key = new_key(INTERMEDIATE)?;
+    let lifetime = INTERMEDIATE_LIFETIME.min(Duration::seconds(root.validity.until - now));
+    let params = parameters("Regent Local Authority - ECC Intermediate", 0, now, lifetime);
+    let certificate = params.signed_by(&key, &issuer).map_err(|error| sign_error(INTERMEDIATE, &error))?;
+    save(store, INTERMEDIATE, &certificate, &key)?;
+    Authority::load(store, INTERMEDIATE)?.ok_or_else(|| vanished(store, INTERMEDIATE))
+}
+
+/// The key first: a certificate without its key would have to be explained, a key without its certificate is nothing.
+fn save(store: &Store, name: &str, certificate: &rcgen::Certificate, key: &KeyPair) -> Result<(), Error> {
+    store.write(&local_authority(&format!("{name}.key")), key.serialize_pem().as_bytes())?;
+    store.write(&local_authority(&format!("{name}.crt")), certificate.pem().as_bytes())
+}
+
+fn vanished(store: &Store, name: &str) -> Error {
+    let path = store.path(&local_authority(&format!("{name}.crt")));
+    Error::read(path, std::io::ErrorKind::NotFound.into())
+}
+
+fn parameters(name: &str, path_length: u8, now: i64, lifetime: Duration) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(path_length));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.use_authority_key_identifier_extension = true;
+    limit(&mut params, now, lifetime);
+    params
+}
+
+/// Serial number and dates.
+pub(super) fn limit(params: &mut CertificateParams, now: i64, lifetime: Duration) {
+    params.serial_number = Some(new_serial());
+    params.not_before = at(now) - BACKDATE;
+    params.not_after = at(now) + lifetime;
+}
+
+/// Positive and of 16 bytes (RFC 5280 §4.1.2.2).
+fn new_serial() -> SerialNumber {
+    let mut bytes = crypto::random::<16>();
+    bytes[0] = bytes[0] & 0x7f | 0x40;
+    SerialNumber::from_slice(&bytes)
+}
+
+pub(super) fn new_key(subject: &str) -> Result<KeyPair, Error> {
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| sign_error(subject, &error))
+}
+
+pub(super) fn sign_error(subject: &str, error: &rcgen::Error) -> Error {
+    Error::Sign { subject: subject.to_owned(), reason: error.to_string() }
+}
+
+fn at(seconds: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}

@@ -1,0 +1,116 @@
+//! The storage directory, in the layout of certmagic (`filestorage.go`, `storage.go`) and Caddy (`modules/caddypki`), so
+//! that a directory of Caddy or FrankenPHP goes on being used.
+
+mod lock;
+mod names;
+
+pub(crate) use lock::Lock;
+pub(crate) use names::{local_authority, local_leaf, safe};
+
+use crate::{Error, crypto};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Keys are paths below the root, with slashes.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Nothing is made before something is written.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn path(&self, key: &str) -> PathBuf {
+        self.root.join(key)
+    }
+
+    /// `None` if there is no such file.
+    pub fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.path(key);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::read(path, error)),
+        }
+    }
+
+    /// Whoever reads meanwhile sees the old content or the new, also after a power failure.
+    pub fn write(&self, key: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.path(key);
+        let directory = parent(&path);
+        make_directory(directory).map_err(|error| Error::write(directory, error))?;
+        let temporary = temporary_beside(&path);
+        write_whole(&temporary, &path, bytes).map_err(|error| {
+            // What failed is told; a leftover is only untidy.
+            let _ = std::fs::remove_file(&temporary);
+            Error::write(path, error)
+        })
+    }
+
+    /// Waits for other processes and threads that hold it.
+    pub fn lock(&self, name: &str) -> Result<Lock, Error> {
+        let directory = self.path("locks");
+        make_directory(&directory).map_err(|error| Error::write(&directory, error))?;
+        Lock::take(directory.join(format!("{}.lock", safe(name))))
+    }
+}
+
+fn write_whole(temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(temporary, path)?;
+    File::open(parent(path))?.sync_all()
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().expect("invariant: a key is below the root")
+}
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".tmp-{}", crypto::hex(&crypto::random::<8>())));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_written_is_for_the_owner_alone_and_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path().join("new"));
+        store.write("certificates/local/a/a.key", b"one").unwrap();
+        store.write("certificates/local/a/a.key", b"two").unwrap();
+        assert_eq!(store.read("certificates/local/a/a.key").unwrap().unwrap(), b"two");
+        assert_eq!(mode(&store.path("certificates/local/a/a.key")), 0o600);
+        assert_eq!(mode(&store.path("certificates")), 0o700);
+        assert_eq!(mode(&store.path("")), 0o700);
+        assert_eq!(std::fs::read_dir(store.path("certificates/local/a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_file_is_none_and_an_unreadable_one_an_error_with_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path());
+        assert!(store.read("nothing").unwrap().is_none());
+        std::fs::create_dir(directory.path().join("folder")).unwrap();
+        let error = store.read("folder").unwrap_err().to_string();
+        assert!(error.contains("folder"), "{error}");
+    }
+}

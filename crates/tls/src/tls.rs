@@ -1,0 +1,196 @@
+//! All certificates and keys of one configuration.
+
+use crate::certificate::Certificate;
+use crate::client_auth::{self, ClientAuthClass};
+use crate::clock::Clock;
+use crate::local_ca::LocalCa;
+use crate::manual::{ManualCertificate, Paths};
+use crate::options::{CertificateSource, Options, Site, Tickets};
+use crate::sites::{Entry, SiteTable, normal_name};
+use crate::slot::Slot;
+use crate::store::Store;
+use crate::tickets::TicketKeys;
+use crate::{Error, SiteErrors, SystemClock, server_config};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often files and lifetimes are looked at. The shortest lifetime is 12 hours.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Cheap to clone. What is served is renewed as long as [`Self::maintain`] runs.
+#[derive(Debug, Clone)]
+pub struct Tls(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: Arc<dyn Clock>,
+    default_sni: Option<String>,
+    local_ca: LocalCa,
+    /// `None`: no resumption.
+    tickets: Option<TicketKeys>,
+    served: Mutex<Served>,
+}
+
+/// Every certificate once, however many sites and addresses it is served at. An issuer adds a field here.
+#[derive(Debug, Default)]
+struct Served {
+    manual: Vec<Arc<ManualCertificate>>,
+    internal: HashMap<String, Internal>,
+}
+
+/// A certificate of the local CA.
+#[derive(Debug)]
+struct Internal {
+    slot: Arc<Slot>,
+    certificate: Certificate,
+}
+
+impl Tls {
+    /// # Errors
+    /// Only of the options; a storage that cannot be used is an error where it is needed.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        Self::open_with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// As [`Self::open`], for tests.
+    pub fn open_with_clock(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let store = Store::new(options.storage);
+        let tickets = match options.tickets {
+            Tickets::Stored => Some(TicketKeys::open(store.clone(), Arc::clone(&clock))),
+            Tickets::Disabled => None,
+        };
+        let default_sni = options.default_sni.as_deref().map(normal_name).transpose()?;
+        let local_ca = LocalCa::new(store, Arc::clone(&clock));
+        Ok(Self(Arc::new(Inner { clock, default_sni, local_ca, tickets, served: Mutex::default() })))
+    }
+
+    /// What one listening address serves. Blocks: it reads files, and makes what the local CA has to make.
+    ///
+    /// # Errors
+    /// All that is wrong with any site.
+    pub fn site_table(&self, sites: &[Site]) -> Result<Arc<SiteTable>, SiteErrors> {
+        let mut table = SiteTable::new(self.0.default_sni.clone(), Arc::clone(&self.0.clock));
+        let mut errors = Vec::new();
+        for (index, site) in sites.iter().enumerate() {
+            if let Err(error) = self.0.add_site(&mut table, site) {
+                errors.push((index, error));
+            }
+        }
+        if errors.is_empty() { Ok(Arc::new(table)) } else { Err(SiteErrors(errors)) }
+    }
+
+    /// The file of the local CA's root certificate, for [`TrustStores`](crate::TrustStores). Makes the CA if there is none.
+    pub fn local_root(&self) -> Result<PathBuf, Error> {
+        self.0.local_ca.root_path()
+    }
+
+    /// Renews and reloads what is due. Blocks; failures are logged and tried again the next time.
+    pub fn refresh(&self) {
+        self.0.refresh();
+    }
+
+    /// [`Self::refresh`] every 30 seconds, on tokio's threads for blocking work, until it is dropped.
+    pub async fn maintain(&self) {
+        loop {
+            tokio::time::sleep(MAINTENANCE_INTERVAL).await;
+            let tls = self.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || tls.refresh()).await {
+                tracing::error!(%error, "the maintenance of certificates failed");
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn add_site(&self, table: &mut SiteTable, site: &Site) -> Result<(), Error> {
+        let names = site.names.iter().map(|name| normal_name(name)).collect::<Result<Vec<_>, _>>()?;
+        match &site.certificate {
+            CertificateSource::Files { certificate, key } => {
+                let paths = Paths { certificate: certificate.clone(), key: key.clone() };
+                let entry = self.entry(site, &self.manual(paths, &names)?)?;
+                if names.is_empty() {
+                    return table.insert(None, entry);
+                }
+                names.into_iter().try_for_each(|name| table.insert(Some(name), Arc::clone(&entry)))
+            }
+            CertificateSource::Internal if names.is_empty() => Err(Error::NoName),
+            CertificateSource::Internal => names.into_iter().try_for_each(|name| {
+                let entry = self.entry(site, &self.internal(&name)?)?;
+                table.insert(Some(name), entry)
+            }),
+        }
+    }
+
+    fn entry(&self, site: &Site, slot: &Arc<Slot>) -> Result<Arc<Entry>, Error> {
+        let verification = site.client_auth.as_ref().map(client_auth::verification).transpose()?;
+        let class = verification.as_ref().map_or(ClientAuthClass::NONE, |verification| verification.class);
+        let ticketer = self.tickets.as_ref().map(|keys| keys.ticketer(class));
+        let config = server_config::build(&site.policy, verification.as_ref(), ticketer, slot, &self.clock)?;
+        Ok(Arc::new(Entry {
+            config,
+            class,
+            verifier: verification.map(|verification| verification.verifier),
+        }))
+    }
+
+    fn manual(&self, paths: Paths, names: &[String]) -> Result<Arc<Slot>, Error> {
+        let mut served = self.served();
+        if let Some(known) = served.manual.iter().find(|known| *known.paths() == paths) {
+            return Ok(Arc::clone(known.slot()));
+        }
+        let file = paths.certificate.clone();
+        let (manual, loaded) = ManualCertificate::load(paths, &*self.clock)?;
+        for name in names.iter().filter(|name| !loaded.covers(name)) {
+            tracing::warn!(certificate = %file.display(), name, "this certificate is not for the name of its site");
+        }
+        let slot = Arc::clone(manual.slot());
+        served.manual.push(Arc::new(manual));
+        Ok(slot)
+    }
+
+    fn internal(&self, name: &str) -> Result<Arc<Slot>, Error> {
+        let mut served = self.served();
+        if let Some(known) = served.internal.get(name) {
+            return Ok(Arc::clone(&known.slot));
+        }
+        let certificate = self.local_ca.certificate(name)?;
+        let slot = Slot::new(Arc::clone(&certificate.certified));
+        served.internal.insert(name.to_owned(), Internal { slot: Arc::clone(&slot), certificate });
+        Ok(slot)
+    }
+
+    fn refresh(&self) {
+        if let Some(tickets) = &self.tickets {
+            tickets.rotate();
+        }
+        let mut served = self.served();
+        for manual in &served.manual {
+            manual.reload_if_changed(&*self.clock);
+        }
+        let now = crate::clock::unix_seconds(&*self.clock);
+        for (name, internal) in &mut served.internal {
+            if internal.certificate.validity.is_due(now) {
+                internal.renew(&self.local_ca, name);
+            }
+        }
+    }
+
+    fn served(&self) -> MutexGuard<'_, Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Internal {
+    fn renew(&mut self, local_ca: &LocalCa, name: &str) {
+        match local_ca.certificate(name) {
+            Ok(certificate) => {
+                tracing::info!(name, "renewed a certificate of the local CA");
+                self.slot.replace(Arc::clone(&certificate.certified));
+                self.certificate = certificate;
+            }
+            Err(error) => tracing::error!(name, %error, "cannot renew a certificate of the local CA"),
+        }
+    }
+}
