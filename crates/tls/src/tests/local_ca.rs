@@ -1,0 +1,259 @@
+use super::support::*;
+use crate::certificate::facts;
+use crate::{Acceptor, Handshakes};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use time::{Duration, OffsetDateTime};
+
+const PKI: &str = "storage/pki/authorities/local";
+
+#[tokio::test]
+async fn certificates_are_renewed_while_they_are_used() {
+    let machine = Machine::new();
+    let tls = machine.tls();
+    let acceptor = acceptor(&tls, &[internal(&["localhost"])]);
+    let client = || machine.client();
+    let mut open = connect(&acceptor, &client(), "localhost").await;
+    let first = open.certificate();
+
+    machine.clock.advance(7 * HOUR);
+    tls.refresh();
+    assert_eq!(
+        connect(&acceptor, &client(), "localhost").await.certificate(),
+        first,
+        "two thirds are not over"
+    );
+    machine.clock.advance(2 * HOUR);
+    tls.refresh();
+    let second = connect(&acceptor, &client(), "localhost").await.certificate();
+    assert_ne!(second, first);
+    open.exchange().await;
+
+    // Through several lives of the intermediate.
+    let intermediate = fs::read(machine.path(PKI).join("intermediate.crt")).unwrap();
+    for _ in 0..20 {
+        machine.clock.advance(9 * HOUR);
+        tls.refresh();
+        connect(&acceptor, &client(), "localhost").await;
+    }
+    assert_ne!(fs::read(machine.path(PKI).join("intermediate.crt")).unwrap(), intermediate);
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_what_is_there() {
+    let machine = Machine::new();
+    let sites = [internal(&["localhost"])];
+    let before = connect(&machine.acceptor(&sites), &machine.client(), "localhost").await.certificate();
+    let after = connect(&machine.acceptor(&sites), &machine.client(), "localhost").await.certificate();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn files_are_for_the_owner_alone() {
+    let machine = Machine::new();
+    machine.acceptor(&[internal(&["localhost"])]);
+    for file in [
+        "pki/authorities/local/root.key",
+        "certificates/local/localhost/localhost.key",
+        "session_tickets/keys.json",
+    ] {
+        let mode = fs::metadata(machine.path("storage").join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert_eq!(fs::read_dir(machine.path("storage/locks")).unwrap().count(), 0, "all locks are released");
+}
+
+#[test]
+fn lifetimes_are_those_of_caddy() {
+    let machine = Machine::new();
+    machine.acceptor(&[internal(&["localhost"])]);
+    let lifetime = |file: &str| {
+        let path = machine.path("storage").join(file);
+        let chain = crate::certificate::parse_chain(&path, &fs::read(&path).unwrap()).unwrap();
+        let (validity, _) = facts(&chain[0]).unwrap();
+        (validity.until - validity.from - 60) / 3600
+    };
+    assert_eq!(lifetime("pki/authorities/local/root.crt"), 3600 * 24);
+    assert_eq!(lifetime("pki/authorities/local/intermediate.crt"), 7 * 24);
+    assert_eq!(lifetime("certificates/local/localhost/localhost.crt"), 12);
+}
+
+/// Several servers start on an empty directory.
+#[tokio::test]
+async fn one_ca_results_of_a_race() {
+    let machine = Machine::new();
+    let tables: Vec<_> = std::thread::scope(|scope| {
+        let start = |_| scope.spawn(|| machine.tls().site_table(&[internal(&["localhost"])]).unwrap());
+        let threads: Vec<_> = (0..6).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut served = BTreeSet::new();
+    for table in tables {
+        let acceptor = Acceptor::new(table, Handshakes::default());
+        served.insert(connect(&acceptor, &machine.client(), "localhost").await.certificate());
+    }
+    assert_eq!(served.len(), 1);
+    assert_eq!(fs::read_dir(machine.path("storage/locks")).unwrap().count(), 0);
+}
+
+/// As Caddy leaves it behind: keys in SEC 1, names as Go encodes them.
+fn caddys_directory(machine: &Machine) {
+    let now = OffsetDateTime::now_utc();
+    let named = |name: &str, path_length| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, DnValue::PrintableString(name.try_into().unwrap()));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(path_length));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.not_before = now - Duration::days(1);
+        params
+    };
+    let (root_key, intermediate_key, leaf_key) =
+        (KeyPair::generate().unwrap(), KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut root = named("Caddy Local Authority - 2026 ECC Root", 1);
+    root.not_after = now + Duration::days(3599);
+    let root_certificate = root.self_signed(&root_key).unwrap();
+    let root_issuer = Issuer::new(root, &root_key);
+    let mut intermediate = named("Caddy Local Authority - ECC Intermediate", 0);
+    intermediate.not_after = now + Duration::days(6);
+    let intermediate_certificate = intermediate.signed_by(&intermediate_key, &root_issuer).unwrap();
+    let mut leaf = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    leaf.distinguished_name = DistinguishedName::new();
+    leaf.not_before = now - Duration::hours(1);
+    leaf.not_after = now + Duration::hours(11);
+    let leaf_certificate = leaf.signed_by(&leaf_key, &Issuer::new(intermediate, &intermediate_key)).unwrap();
+
+    let pki = machine.path(PKI);
+    let site = machine.path("storage/certificates/local/localhost");
+    fs::create_dir_all(&pki).unwrap();
+    fs::create_dir_all(&site).unwrap();
+    fs::write(pki.join("root.crt"), root_certificate.pem()).unwrap();
+    fs::write(pki.join("root.key"), sec1_pem(&root_key)).unwrap();
+    fs::write(pki.join("intermediate.crt"), intermediate_certificate.pem()).unwrap();
+    fs::write(pki.join("intermediate.key"), sec1_pem(&intermediate_key)).unwrap();
+    fs::write(site.join("localhost.crt"), leaf_certificate.pem() + &intermediate_certificate.pem()).unwrap();
+    fs::write(site.join("localhost.key"), sec1_pem(&leaf_key)).unwrap();
+    fs::write(
+        site.join("localhost.json"),
+        "{\n\t\"sans\": [\n\t\t\"localhost\"\n\t],\n\t\"issuer_data\": null\n}",
+    )
+    .unwrap();
+}
+
+/// `EC PRIVATE KEY`, as Go's `x509.MarshalECPrivateKey`.
+fn sec1_pem(key: &KeyPair) -> String {
+    use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.serialized_der()).unwrap();
+    let der: EcPrivateKeyRfc5915Der<'_> = pair.private_key().as_der().unwrap();
+    format!("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n", base64(der.as_ref()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |chunk: &[u8]| {
+        let bits =
+            chunk.iter().chain([0; 2].iter()).take(3).fold(0u32, |bits, byte| bits << 8 | u32::from(*byte));
+        let digit = |place: usize| char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]);
+        (0..4).map(|place| if place <= chunk.len() { digit(place) } else { '=' }).collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+#[tokio::test]
+async fn a_directory_of_caddy_goes_on_being_used() {
+    let machine = Machine::new();
+    caddys_directory(&machine);
+    let files = ["root.crt", "root.key", "intermediate.crt", "intermediate.key"];
+    let content = || files.map(|file| fs::read(machine.path(PKI).join(file)).unwrap());
+    let before = content();
+    let leaf = machine.path("storage/certificates/local/localhost/localhost.crt");
+    let leaf = crate::certificate::parse_chain(&leaf, &fs::read(&leaf).unwrap()).unwrap();
+
+    let tls = machine.tls();
+    let acceptor = acceptor(&tls, &[internal(&["localhost", "new.localhost", "10.0.0.1"])]);
+    assert_eq!(connect(&acceptor, &machine.client(), "localhost").await.certificate(), leaf[0].to_vec());
+    connect(&acceptor, &machine.client(), "new.localhost").await;
+    connect(&acceptor, &machine.client(), "10.0.0.1").await;
+    assert_eq!(content(), before);
+
+    machine.clock.advance(9 * HOUR);
+    tls.refresh();
+    assert_ne!(connect(&acceptor, &machine.client(), "localhost").await.certificate(), leaf[0].to_vec());
+
+    // Its intermediate ends; the one that follows is signed by Caddy's root.
+    machine.clock.advance(5 * 24 * HOUR);
+    tls.refresh();
+    connect(&acceptor, &machine.client(), "localhost").await;
+    assert_eq!(content()[..2], before[..2]);
+    assert_ne!(content()[2..], before[2..]);
+}
+
+#[tokio::test]
+async fn the_roots_key_is_not_needed_as_long_as_the_intermediate_lives() {
+    let machine = Machine::new();
+    caddys_directory(&machine);
+    let key = machine.path(PKI).join("root.key");
+    fs::remove_file(&key).unwrap();
+    let acceptor = machine.acceptor(&[internal(&["new.localhost"])]);
+    connect(&acceptor, &machine.client(), "new.localhost").await;
+
+    machine.clock.advance(6 * 24 * HOUR);
+    let error = machine.tls().site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
+    assert!(error.contains("root.key"), "{error}");
+    assert!(!key.exists());
+}
+
+#[tokio::test]
+async fn damaged_files_below_the_root_are_made_anew() {
+    let machine = Machine::new();
+    machine.acceptor(&[internal(&["localhost"])]);
+    let leaf = machine.path("storage/certificates/local/localhost");
+    for path in [
+        machine.path(PKI).join("intermediate.key"),
+        machine.path(PKI).join("intermediate.crt"),
+        leaf.join("localhost.crt"),
+        leaf.join("localhost.key"),
+    ] {
+        fs::write(&path, "damaged").unwrap();
+        let acceptor = machine.acceptor(&[internal(&["localhost"])]);
+        connect(&acceptor, &machine.client(), "localhost").await;
+    }
+}
+
+#[test]
+fn a_damaged_root_is_an_error_and_stays_as_it_is() {
+    let machine = Machine::new();
+    machine.acceptor(&[internal(&["localhost"])]);
+    let root = machine.path(PKI).join("root.crt");
+    fs::write(&root, "damaged").unwrap();
+    let error = machine.tls().site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
+    assert!(error.contains("root.crt holds no certificate"), "{error}");
+    assert_eq!(fs::read(&root).unwrap(), b"damaged");
+}
+
+#[test]
+fn an_expired_root_is_an_error() {
+    let machine = Machine::new();
+    machine.acceptor(&[internal(&["localhost"])]);
+    machine.clock.advance(3601 * 24 * HOUR);
+    let error = machine.tls().site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
+    assert!(error.contains("root.crt, has expired"), "{error}");
+}
+
+#[tokio::test]
+async fn leaves_of_another_root_are_replaced() {
+    let machine = Machine::new();
+    let sites = [internal(&["localhost"])];
+    machine.acceptor(&sites);
+    fs::remove_dir_all(machine.path(PKI)).unwrap();
+    let acceptor = machine.acceptor(&sites);
+    connect(&acceptor, &machine.client(), "localhost").await;
+}
