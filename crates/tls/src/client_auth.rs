@@ -109,7 +109,7 @@ fn verified(roots: Arc<RootCertStore>, presence: Presence) -> Result<Arc<dyn Cli
         Presence::Optional => builder.allow_unauthenticated(),
         Presence::Mandatory => builder,
     };
-    Ok(builder.build().map_err(|_| Error::NoTrustedCa)?)
+    builder.build().map_err(|_| Error::NoTrustedCa)
 }
 
 /// Takes every certificate whose key the client has. What it says is for the application to judge.

@@ -35,8 +35,11 @@ pub enum Error {
     BadName { name: String },
     #[error("a certificate of the local CA is for names, and the site has none")]
     NoName,
-    #[error("{name:?} is in two sites of one listening address")]
-    DuplicateName { name: String },
+    #[error("{} is in two sites of one listening address with different TLS settings", name_or_rest(name))]
+    DuplicateName {
+        /// Empty: that of all names without a site of their own.
+        name: String,
+    },
     #[error("no connection could be made with these TLS settings: {reason}")]
     Policy { reason: String },
     #[error("client certificates are to be verified, but no trusted CA is given")]
@@ -51,6 +54,10 @@ impl Error {
     pub(crate) fn write(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Write { path: path.into(), source }
     }
+}
+
+fn name_or_rest(name: &str) -> String {
+    if name.is_empty() { "the site without names".to_owned() } else { format!("{name:?}") }
 }
 
 /// All that is wrong with a list of sites, each with the index of its site in that list; never empty.

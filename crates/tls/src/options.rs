@@ -23,7 +23,7 @@ pub enum Tickets {
     Disabled,
 }
 
-/// One site of a listening address.
+/// One site of a listening address. Several may have a name in common if they have the rest in common too.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// Host names (`example.com`), wildcards (`*.example.com`) and IP addresses. Empty: every name that no other site
@@ -62,4 +62,13 @@ pub enum ClientAuthMode {
     VerifyIfGiven,
     /// Must be given and be of a trusted CA.
     RequireAndVerify,
+}
+
+impl Site {
+    /// Whether a client cannot tell which of the two it is connected to.
+    pub(crate) fn is_served_like(&self, other: &Self) -> bool {
+        self.certificate == other.certificate
+            && self.policy == other.policy
+            && self.client_auth == other.client_auth
+    }
 }

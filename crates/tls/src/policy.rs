@@ -5,7 +5,7 @@ use rustls::{NamedGroup, SupportedCipherSuite};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is empty stands for the default.
+/// An empty list of ciphers or curves stands for rustls' default.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     pub min_version: ProtocolVersion,
@@ -14,7 +14,8 @@ pub struct Policy {
     pub ciphers: Vec<CipherSuite>,
     /// In descending preference.
     pub curves: Vec<Curve>,
-    /// What follows on the stream (RFC 7301), in descending preference: `h2`, `http/1.1`.
+    /// What follows on the stream (RFC 7301), in descending preference: `h2`, `http/1.1`. Empty:
+    /// nothing is negotiated.
     pub alpn: Vec<String>,
 }
 

@@ -34,14 +34,10 @@ impl SiteTable {
     }
 
     /// `name`: normal, or `None` for all others.
-    pub(crate) fn insert(&mut self, name: Option<String>, entry: Arc<Entry>) -> Result<(), Error> {
-        let previous = match &name {
-            Some(name) => self.names.insert(name.clone(), entry),
-            None => self.rest.replace(entry),
-        };
-        match previous {
-            None => Ok(()),
-            Some(_) => Err(Error::DuplicateName { name: name.unwrap_or_default() }),
+    pub(crate) fn insert(&mut self, name: Option<String>, entry: Arc<Entry>) {
+        match name {
+            Some(name) => _ = self.names.insert(name, entry),
+            None => self.rest = Some(entry),
         }
     }
 

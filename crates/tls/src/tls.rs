@@ -72,9 +72,12 @@ impl Tls {
     /// All that is wrong with any site.
     pub fn site_table(&self, sites: &[Site]) -> Result<Arc<SiteTable>, SiteErrors> {
         let mut table = SiteTable::new(self.0.default_sni.clone(), Arc::clone(&self.0.clock));
+        let mut owners = HashMap::new();
         let mut errors = Vec::new();
         for (index, site) in sites.iter().enumerate() {
-            if let Err(error) = self.0.add_site(&mut table, site) {
+            let added =
+                new_names(site, &mut owners).and_then(|names| self.0.add_site(&mut table, site, names));
+            if let Err(error) = added {
                 errors.push((index, error));
             }
         }
@@ -103,24 +106,48 @@ impl Tls {
     }
 }
 
+/// The names of a site that no site before it has. One that is served alike may have them too, as the sites of several
+/// paths.
+fn new_names<'a>(
+    site: &'a Site,
+    owners: &mut HashMap<Option<String>, &'a Site>,
+) -> Result<Vec<Option<String>>, Error> {
+    let mut names =
+        site.names.iter().map(|name| normal_name(name).map(Some)).collect::<Result<Vec<_>, _>>()?;
+    if names.is_empty() {
+        names.push(None);
+    }
+    let mut new = Vec::new();
+    for name in names {
+        match owners.get(&name) {
+            None => {
+                owners.insert(name.clone(), site);
+                new.push(name);
+            }
+            Some(owner) if owner.is_served_like(site) => {}
+            Some(_) => return Err(Error::DuplicateName { name: name.unwrap_or_default() }),
+        }
+    }
+    Ok(new)
+}
+
 impl Inner {
-    fn add_site(&self, table: &mut SiteTable, site: &Site) -> Result<(), Error> {
-        let names = site.names.iter().map(|name| normal_name(name)).collect::<Result<Vec<_>, _>>()?;
+    /// `names`: normal; `None` for all that no other site has.
+    fn add_site(&self, table: &mut SiteTable, site: &Site, names: Vec<Option<String>>) -> Result<(), Error> {
         match &site.certificate {
             CertificateSource::Files { certificate, key } => {
                 let paths = Paths { certificate: certificate.clone(), key: key.clone() };
                 let entry = self.entry(site, &self.manual(paths, &names)?)?;
-                if names.is_empty() {
-                    return table.insert(None, entry);
-                }
-                names.into_iter().try_for_each(|name| table.insert(Some(name), Arc::clone(&entry)))
+                names.into_iter().for_each(|name| table.insert(name, Arc::clone(&entry)));
             }
-            CertificateSource::Internal if names.is_empty() => Err(Error::NoName),
-            CertificateSource::Internal => names.into_iter().try_for_each(|name| {
-                let entry = self.entry(site, &self.internal(&name)?)?;
-                table.insert(Some(name), entry)
-            }),
+            CertificateSource::Internal => {
+                for name in names {
+                    let slot = self.internal(name.as_deref().ok_or(Error::NoName)?)?;
+                    table.insert(name, self.entry(site, &slot)?);
+                }
+            }
         }
+        Ok(())
     }
 
     fn entry(&self, site: &Site, slot: &Arc<Slot>) -> Result<Arc<Entry>, Error> {
@@ -135,14 +162,14 @@ impl Inner {
         }))
     }
 
-    fn manual(&self, paths: Paths, names: &[String]) -> Result<Arc<Slot>, Error> {
+    fn manual(&self, paths: Paths, names: &[Option<String>]) -> Result<Arc<Slot>, Error> {
         let mut served = self.served();
         if let Some(known) = served.manual.iter().find(|known| *known.paths() == paths) {
             return Ok(Arc::clone(known.slot()));
         }
         let file = paths.certificate.clone();
         let (manual, loaded) = ManualCertificate::load(paths, &*self.clock)?;
-        for name in names.iter().filter(|name| !loaded.covers(name)) {
+        for name in names.iter().flatten().filter(|name| !loaded.covers(name)) {
             tracing::warn!(certificate = %file.display(), name, "this certificate is not for the name of its site");
         }
         let slot = Arc::clone(manual.slot());

@@ -221,11 +221,20 @@ fn the_mistakes_of_all_sites_are_told_at_once() {
         internal(&["localhost"]),
         internal(&[]),
         internal(&["bad name"]),
-        internal(&["localhost"]),
+        with_policy(Policy { min_version: ProtocolVersion::Tls13, ..Policy::default() }),
+        internal(&["localhost", "other.test"]),
     ];
     let errors = machine.tls().site_table(&sites).unwrap_err();
     assert_eq!(errors.0.iter().map(|(site, _)| *site).collect::<Vec<_>>(), [0, 2, 3, 4]);
     let text = errors.to_string();
     assert!(text.contains("no.crt: No such file"), "{text}");
     assert!(text.contains("\"localhost\" is in two sites"), "{text}");
+}
+
+#[tokio::test]
+async fn sites_that_are_served_alike_may_share_a_name() {
+    let machine = Machine::new();
+    let acceptor = machine.acceptor(&[internal(&["localhost"]), internal(&["localhost", "other.test"])]);
+    connect(&acceptor, &machine.client(), "localhost").await;
+    connect(&acceptor, &machine.client(), "other.test").await;
 }
