@@ -41,7 +41,8 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        Ok(self.handshakes.run(self.handshake(stream, local)).await?)
+        // In memory of its own, so that the connection's task does not go on holding a place for it.
+        Ok(self.handshakes.run(Box::pin(self.handshake(stream, local))).await?)
     }
 
     async fn handshake<S>(&self, stream: S, local: Option<IpAddr>) -> Result<Stream<S>, HandshakeError>
