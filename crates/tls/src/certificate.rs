@@ -168,6 +168,13 @@ mod tests {
     }
 
     #[test]
+    fn an_rsa_key_is_known_as_one() {
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+        let made = rcgen::CertificateParams::new(["a.test".to_owned()]).unwrap().self_signed(&key).unwrap();
+        assert!(load(&made.pem(), &key.serialize_pem()).unwrap().is_rsa());
+    }
+
+    #[test]
     fn one_file_may_hold_both() {
         let (chain, key) = pair("example.com");
         let both = format!("{key}{chain}");

@@ -2,12 +2,11 @@
 
 use crate::client_auth::Verification;
 use crate::clock::{Clock, RustlsClock};
-use crate::slot::Slot;
 use crate::tickets::Ticketer;
 use crate::{Error, Policy, crypto};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use std::sync::Arc;
 
 /// With tickets there is nothing to remember for a client, so there is no store of sessions that could overflow.
@@ -15,7 +14,7 @@ pub(crate) fn build(
     policy: &Policy,
     client_auth: Option<&Verification>,
     ticketer: Option<Arc<Ticketer>>,
-    slot: &Arc<Slot>,
+    certificates: Arc<dyn ResolvesServerCert>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<ServerConfig>, Error> {
     let provider = CryptoProvider {
@@ -30,7 +29,7 @@ pub(crate) fn build(
         .with_protocol_versions(&policy.versions())
         .map_err(|error| Error::Policy { reason: error.to_string() })?
         .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::clone(slot) as _);
+        .with_cert_resolver(certificates);
     config.alpn_protocols = policy.alpn.iter().map(|name| name.clone().into_bytes()).collect();
     // The order of Caddy's `ciphers` is one of preference; without it, a client knows best what its CPU is good at.
     config.ignore_client_order = !policy.ciphers.is_empty();

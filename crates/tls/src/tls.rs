@@ -3,7 +3,7 @@
 use crate::certificate::Certificate;
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
-use crate::local_ca::LocalCa;
+use crate::local_ca::{LocalCa, Subdomains};
 use crate::manual::{ManualCertificate, Paths};
 use crate::options::{CertificateSource, Options, Site, Tickets};
 use crate::sites::{Entry, SiteTable, normal_name};
@@ -11,6 +11,7 @@ use crate::slot::Slot;
 use crate::store::Store;
 use crate::tickets::TicketKeys;
 use crate::{Error, SiteErrors, SystemClock, server_config};
+use rustls::server::ResolvesServerCert;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ pub struct Tls(Arc<Inner>);
 struct Inner {
     clock: Arc<dyn Clock>,
     default_sni: Option<String>,
-    local_ca: LocalCa,
+    local_ca: Arc<LocalCa>,
     /// `None`: no resumption.
     tickets: Option<TicketKeys>,
     served: Mutex<Served>,
@@ -62,7 +63,7 @@ impl Tls {
             Tickets::Disabled => None,
         };
         let default_sni = options.default_sni.as_deref().map(normal_name).transpose()?;
-        let local_ca = LocalCa::new(store, Arc::clone(&clock));
+        let local_ca = Arc::new(LocalCa::new(store, Arc::clone(&clock)));
         Ok(Self(Arc::new(Inner { clock, default_sni, local_ca, tickets, served: Mutex::default() })))
     }
 
@@ -137,24 +138,25 @@ impl Inner {
         match &site.certificate {
             CertificateSource::Files { certificate, key } => {
                 let paths = Paths { certificate: certificate.clone(), key: key.clone() };
-                let entry = self.entry(site, &self.manual(paths, &names)?)?;
+                let entry = self.entry(site, self.manual(paths, &names)?)?;
                 names.into_iter().for_each(|name| table.insert(name, Arc::clone(&entry)));
             }
             CertificateSource::Internal => {
                 for name in names {
-                    let slot = self.internal(name.as_deref().ok_or(Error::NoName)?)?;
-                    table.insert(name, self.entry(site, &slot)?);
+                    let certificates = self.internal(name.as_deref().ok_or(Error::NoName)?)?;
+                    table.insert(name, self.entry(site, certificates)?);
                 }
             }
         }
         Ok(())
     }
 
-    fn entry(&self, site: &Site, slot: &Arc<Slot>) -> Result<Arc<Entry>, Error> {
+    fn entry(&self, site: &Site, certificates: Arc<dyn ResolvesServerCert>) -> Result<Arc<Entry>, Error> {
         let verification = site.client_auth.as_ref().map(client_auth::verification).transpose()?;
         let class = verification.as_ref().map_or(ClientAuthClass::NONE, |verification| verification.class);
         let ticketer = self.tickets.as_ref().map(|keys| keys.ticketer(class));
-        let config = server_config::build(&site.policy, verification.as_ref(), ticketer, slot, &self.clock)?;
+        let config =
+            server_config::build(&site.policy, verification.as_ref(), ticketer, certificates, &self.clock)?;
         Ok(Arc::new(Entry {
             config,
             class,
@@ -177,10 +179,15 @@ impl Inner {
         Ok(slot)
     }
 
-    fn internal(&self, name: &str) -> Result<Arc<Slot>, Error> {
+    fn internal(&self, name: &str) -> Result<Arc<dyn ResolvesServerCert>, Error> {
+        if Subdomains::are_needed_for(name) {
+            // What is wrong with the CA is to be known now.
+            self.local_ca.root_path()?;
+            return Ok(Arc::new(Subdomains::new(Arc::clone(&self.local_ca))));
+        }
         let mut served = self.served();
         if let Some(known) = served.internal.get(name) {
-            return Ok(Arc::clone(&known.slot));
+            return Ok(Arc::clone(&known.slot) as _);
         }
         let certificate = self.local_ca.certificate(name)?;
         let slot = Slot::new(Arc::clone(&certificate.certified));

@@ -41,17 +41,34 @@ fn is_of(served: &[CertificateDer<'_>], chain: &Chain) -> bool {
 
 /// Under the lock of the name.
 pub(super) fn issue(store: &Store, name: &str, chain: &Chain, now: i64) -> Result<Certificate, Error> {
-    let issuer = chain.intermediate.issuer(store)?;
-    let key = new_key(name)?;
-    let params = parameters(name, chain, now)?;
-    let leaf = params.signed_by(&key, &issuer).map_err(|error| sign_error(name, &error))?;
-    let pem = format!("{}{}", leaf.pem(), String::from_utf8_lossy(&chain.intermediate.pem));
-    store.write(&local_leaf(name, "key"), key.serialize_pem().as_bytes())?;
-    store.write(&local_leaf(name, "crt"), pem.as_bytes())?;
+    let signed = sign(store, name, chain, now)?;
+    store.write(&local_leaf(name, "key"), signed.key.as_bytes())?;
+    store.write(&local_leaf(name, "crt"), signed.chain.as_bytes())?;
     let about = serde_json::json!({ "sans": [name], "issuer_data": null });
     store.write(&local_leaf(name, "json"), format!("{about:#}").as_bytes())?;
-    read(store, name)?
-        .ok_or_else(|| Error::read(store.path(&local_leaf(name, "crt")), std::io::ErrorKind::NotFound.into()))
+    signed.certificate(store, name)
+}
+
+/// Both as PEM.
+pub(super) struct Signed {
+    chain: String,
+    key: String,
+}
+
+impl Signed {
+    pub fn certificate(&self, store: &Store, name: &str) -> Result<Certificate, Error> {
+        let (crt, key) = (store.path(&local_leaf(name, "crt")), store.path(&local_leaf(name, "key")));
+        Certificate::from_pem((&crt, self.chain.as_bytes()), (&key, self.key.as_bytes()))
+    }
+}
+
+pub(super) fn sign(store: &Store, name: &str, chain: &Chain, now: i64) -> Result<Signed, Error> {
+    let issuer = chain.intermediate.issuer(store)?;
+    let key = new_key(name)?;
+    let leaf =
+        parameters(name, chain, now)?.signed_by(&key, &issuer).map_err(|error| sign_error(name, &error))?;
+    let chain = format!("{}{}", leaf.pem(), String::from_utf8_lossy(&chain.intermediate.pem));
+    Ok(Signed { chain, key: key.serialize_pem() })
 }
 
 /// The subject is empty, so the names are critical (RFC 5280 §4.2.1.6).

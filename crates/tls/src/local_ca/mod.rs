@@ -3,6 +3,7 @@
 
 mod authority;
 mod leaf;
+mod subdomains;
 
 use crate::Error;
 use crate::certificate::Certificate;
@@ -11,6 +12,7 @@ use crate::store::{Store, local_authority};
 use authority::Authority;
 use std::path::PathBuf;
 use std::sync::Arc;
+pub(crate) use subdomains::Subdomains;
 
 #[derive(Debug)]
 pub(crate) struct LocalCa {
@@ -48,6 +50,12 @@ impl LocalCa {
             Some(stored) => Ok(stored),
             None => leaf::issue(&self.store, name, &chain, now),
         }
+    }
+
+    /// A new certificate for one name, which is not stored.
+    fn sign(&self, name: &str) -> Result<Certificate, Error> {
+        let now = clock::unix_seconds(&*self.clock);
+        leaf::sign(&self.store, name, &self.chain()?, now)?.certificate(&self.store, name)
     }
 
     /// Root and intermediate, made or renewed where needed.

@@ -1,6 +1,6 @@
 use super::support::*;
 use crate::certificate::facts;
-use crate::{Acceptor, Handshakes};
+use crate::{Acceptor, Handshakes, Options, Tickets};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -8,6 +8,7 @@ use rcgen::{
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Barrier;
 use time::{Duration, OffsetDateTime};
 
 const PKI: &str = "storage/pki/authorities/local";
@@ -87,8 +88,15 @@ fn lifetimes_are_those_of_caddy() {
 #[tokio::test]
 async fn one_ca_results_of_a_race() {
     let machine = Machine::new();
+    let begin = Barrier::new(6);
     let tables: Vec<_> = std::thread::scope(|scope| {
-        let start = |_| scope.spawn(|| machine.tls().site_table(&[internal(&["localhost"])]).unwrap());
+        let start = |_| {
+            scope.spawn(|| {
+                let tls = machine.tls_of(Options { tickets: Tickets::Disabled, ..machine.options() });
+                begin.wait();
+                tls.site_table(&[internal(&["localhost"])]).unwrap()
+            })
+        };
         let threads: Vec<_> = (0..6).map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -256,4 +264,15 @@ async fn leaves_of_another_root_are_replaced() {
     fs::remove_dir_all(machine.path(PKI)).unwrap();
     let acceptor = machine.acceptor(&sites);
     connect(&acceptor, &machine.client(), "localhost").await;
+}
+
+/// As the system's name service resolves them all (RFC 6761 §6.3).
+#[tokio::test]
+async fn every_subdomain_of_localhost_is_served_with_a_certificate_that_clients_take() {
+    let machine = Machine::new();
+    let acceptor = machine.acceptor(&[internal(&["*.localhost"])]);
+    connect(&acceptor, &machine.client(), "a.localhost").await.exchange().await;
+    connect(&acceptor, &machine.client(), "B.localhost").await.exchange().await;
+    assert!(try_connect(&acceptor, &machine.client(), "a.b.localhost").await.0.is_err());
+    assert!(!machine.path("storage/certificates").exists());
 }
