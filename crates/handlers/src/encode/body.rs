@@ -119,7 +119,7 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
     }
 
     /// Encodes a body at once that is short and all there; otherwise gives it back.
-    pub(crate) fn whole(mut self) -> Result<Bytes, Self> {
+    pub(crate) fn whole(mut self: Box<Self>) -> Result<Bytes, Box<Self>> {
         if self.settings.length.is_none_or(|length| length > INLINE) {
             return Err(self);
         }

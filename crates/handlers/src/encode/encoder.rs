@@ -3,6 +3,7 @@
 use flate2::write::GzEncoder;
 use regent_config::{EncodeFormat, ZstdLevel};
 use std::io::{self, Write};
+use zstd::zstd_safe::CParameter;
 
 /// Binary logarithm of the largest zstd window: 512 KiB. RFC 9659 lets browsers refuse more than 8 MiB; pages are
 /// smaller, and each doubling doubles what a response holds in memory. Caddy takes 128 KiB.
@@ -14,8 +15,9 @@ const BROTLI_WINDOW: u32 = 18;
 /// The smallest windows that both formats know.
 const LEAST_WINDOW: u32 = 10;
 
-/// A stream that is being encoded. It holds up to 1.3 MiB with zstd at its default level (9 MiB at `best`), 1.1 MiB with
-/// brotli, and 0.3 MiB with gzip, less for a body that is known to be short.
+/// A stream that is being encoded. Measured with bodies of 3 MB, it holds 1.8 MiB with zstd at its default level and
+/// 3.7 MiB at `best`, 2.6 MiB with brotli at 4 and 35 MiB at 9, and 0.3 MiB with gzip; less for a body that is known to be
+/// short.
 pub(crate) struct Encoder(Kind);
 
 enum Kind {
@@ -31,7 +33,13 @@ impl Encoder {
             EncodeFormat::Zstd { level, checksum } => {
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), zstd_level(level))?;
                 encoder.include_checksum(checksum)?;
-                encoder.window_log(window(length, ZSTD_WINDOW))?;
+                let window = window(length, ZSTD_WINDOW);
+                encoder.window_log(window)?;
+                if matches!(level, ZstdLevel::Better | ZstdLevel::Best) {
+                    // These levels have tables for a window eight times as large.
+                    encoder.set_parameter(CParameter::HashLog(window))?;
+                    encoder.set_parameter(CParameter::ChainLog(window))?;
+                }
                 Kind::Zstd(encoder)
             }
             EncodeFormat::Brotli { level } => {

@@ -78,10 +78,9 @@ impl ResponseMatcher {
 }
 
 fn is_listed(kind: &[u8]) -> bool {
-    let begins_so = |start: &&str| {
-        kind.get(..start.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(start.as_bytes()))
-    };
-    TYPES.iter().any(|start| begins_so(&start))
+    let begins_so =
+        |start: &str| kind.get(..start.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(start.as_bytes()));
+    TYPES.iter().any(|start| begins_so(start))
 }
 
 fn field_fits(headers: &HeaderMap, name: &HeaderName, test: &FieldTest) -> bool {

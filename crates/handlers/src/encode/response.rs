@@ -109,12 +109,12 @@ impl Encoding {
         let body = if self.method == Method::HEAD {
             MaybeEncoded::Plain(body)
         } else {
-            match EncodedBody::new(body, format, flushing).whole() {
+            match Box::new(EncodedBody::new(body, format, flushing)).whole() {
                 Ok(whole) => {
                     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
                     MaybeEncoded::Whole(whole)
                 }
-                Err(body) => MaybeEncoded::Streamed(Box::new(body)),
+                Err(body) => MaybeEncoded::Streamed(body),
             }
         };
         Response::from_parts(head, body)

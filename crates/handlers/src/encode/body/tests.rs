@@ -194,9 +194,12 @@ fn without_a_runtime_all_is_done_in_place() {
     assert_eq!(decode(GZIP, &encoded, true).unwrap(), noise(300_000));
 }
 
-fn whole(steps: impl IntoIterator<Item = Step>, length: Option<u64>) -> Result<Bytes, EncodedBody<Script>> {
+fn whole(
+    steps: impl IntoIterator<Item = Step>,
+    length: Option<u64>,
+) -> Result<Bytes, Box<EncodedBody<Script>>> {
     let script = Script { steps: steps.into_iter().collect(), length };
-    EncodedBody::new(script, GZIP, Flushing::OnPause).whole()
+    Box::new(EncodedBody::new(script, GZIP, Flushing::OnPause)).whole()
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -244,7 +247,7 @@ proptest! {
             _ => Vec::new(),
         }).collect();
         let length = knows_length.then_some(given.len() as u64);
-        let body = EncodedBody::new(Script { steps: steps.into(), length }, format, flushing);
+        let body = Box::new(EncodedBody::new(Script { steps: steps.into(), length }, format, flushing));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let encoded = match body.whole() {
             Ok(whole) => whole,
