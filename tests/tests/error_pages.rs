@@ -124,12 +124,14 @@ fn a_request_that_waited_too_long_gets_its_page_and_keeps_its_connection() {
 #[test]
 fn a_full_pool_leaves_the_page_to_what_needs_no_script() {
     let pages = "handle_errors {
-	rewrite /error.php
-	php {
-		env ERROR {err.status_code}
-		env WHY {err.message}
+	route {
+		rewrite /error.php
+		php {
+			env ERROR {err.status_code}
+			env WHY {err.message}
+		}
+		respond \"no script for {err.status_code}\"
 	}
-	respond \"no script for {err.status_code}\"
 }";
     for (pages, shed, gone) in [
         (SCRIPT_PAGE, "503 Service Unavailable\n", "404 Not Found\n"),
@@ -152,7 +154,7 @@ fn a_full_pool_leaves_the_page_to_what_needs_no_script() {
 
 #[test]
 fn a_script_is_the_page_of_what_another_pool_has_no_room_for() {
-    let server = setup(&format!("{SCRIPT_PAGE}\n\tphp_server {{\n\t\tworker {{\n\t\t\tfile busy-worker.php\n\t\t\tnum 1\n\t\t\tmatch /work*\n\t\t}}\n\t}}"))
+    let server = setup(&format!("{SCRIPT_PAGE}\n\tphp_server {{\n\t\tworker {{\n\t\t\tfile ROOT/busy-worker.php\n\t\t\tnum 1\n\t\t\tmatch /work*\n\t\t}}\n\t}}"))
         .php_options("num_threads 2\n\t\tmax_threads 2\n\t\tmax_wait_time 1s")
         .file(
             "busy-worker.php",
