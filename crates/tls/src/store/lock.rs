@@ -20,6 +20,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// What is done under a lock takes milliseconds; Caddy may hold one while it talks to a CA.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A wait that an operator would wonder about.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
+
 /// Released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -45,6 +48,7 @@ impl Lock {
     /// Blocks the thread.
     pub(super) fn take(path: PathBuf) -> Result<Self, Error> {
         let begun = Instant::now();
+        let mut is_said = false;
         loop {
             match Self::try_take(&path) {
                 Ok(Some(lock)) => return Ok(lock),
@@ -53,6 +57,9 @@ impl Lock {
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::Locked { path, seconds: PATIENCE.as_secs() });
+            }
+            if begun.elapsed() > WORTH_SAYING && !std::mem::replace(&mut is_said, true) {
+                tracing::info!(lock = %path.display(), "waiting for a lock of another process");
             }
             std::thread::sleep(POLL);
         }
