@@ -1,17 +1,18 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
+use crate::front::{Door, Front};
 use crate::gateway::Gateway;
 use crate::hooks;
+use crate::listener::Listener;
 use crate::native::{Inlined, NativeGateway};
-use crate::service::{Ends, Service};
+use crate::service::Service;
 use crate::spool::Spools;
 use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
 use regent_engines::{AdmissionBounds, AdmissionControl, ClientStart, EngineClient};
-use regent_exchange::{Connection, Informational};
-use regent_handlers::Sites;
-use regent_http::{Interim, Settings};
-use regent_net::{Arrival, Drain, Listeners, Socket, Sockets, Transport, local_address};
+use regent_http::Settings;
+use regent_net::{Arrival, Listeners};
+use regent_tls::{Acceptor, Handshakes};
 use regent_wire::clock;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
@@ -19,7 +20,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
 /// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
@@ -52,7 +53,7 @@ pub(crate) struct IoStart {
     pub php: ClientStart,
     /// `None`: there are no native services.
     pub native: Option<NativeAccess>,
-    pub sites: Vec<Arc<Sites>>,
+    pub listeners: Vec<Listener>,
     pub settings: Settings,
     pub limits: BodyLimits,
     pub bounds: AdmissionBounds,
@@ -81,13 +82,6 @@ pub(crate) struct Dealer {
     pub threads: Vec<mpsc::UnboundedSender<Command>>,
 }
 
-/// Connections of this thread.
-#[derive(Default)]
-struct Connections {
-    open: Cell<usize>,
-    closed: Notify,
-}
-
 /// Runs an I/O thread until it is told to drain and has.
 pub(crate) fn run(start: IoStart) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -110,16 +104,21 @@ async fn serve(start: IoStart) -> io::Result<()> {
         None => None,
     };
     let max_header_size = start.settings.max_header_size;
-    let service = |sites| Service { max_header_size, sites, php: Rc::clone(&php), native: native.clone() };
-    let services = start.sites.into_iter().map(|sites| Rc::new(service(sites))).collect();
-    let front = Rc::new(Front {
-        services,
-        settings: start.settings,
-        drain: Drain::default(),
-        connections: Connections::default(),
-        sockets: Rc::default(),
-        vigil: Rc::new(start.vigil),
-    });
+    let handshakes = Handshakes::default();
+    let door = |listener: Listener| {
+        Rc::new(Door {
+            service: Rc::new(Service {
+                max_header_size,
+                sites: listener.sites,
+                sni_host: listener.sni_host,
+                php: Rc::clone(&php),
+                native: native.clone(),
+            }),
+            tls: listener.tls.map(|sites| Acceptor::new(sites, handshakes.clone())),
+        })
+    };
+    let doors = start.listeners.into_iter().map(door).collect();
+    let front = Rc::new(Front::new(doors, start.settings, start.vigil));
     let links: Vec<Rc<EngineClient>> =
         std::iter::once(php.link()).chain(native.as_deref().map(NativeGateway::link)).cloned().collect();
     let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
@@ -131,7 +130,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     spawn_local(obey(start.commands, Rc::clone(&front), native));
     drained(start.stage).await;
     front.drain.begin();
-    front.connections.none_left().await;
+    front.none_left().await;
     Ok(())
 }
 
@@ -146,17 +145,6 @@ fn open(
     let link = EngineClient::open(client, hooks::drain_links)?;
     spawn_local(watch_running(Rc::clone(&link), Rc::clone(&gate)));
     Ok(Gateway::new(link, gate, limits, Arc::clone(spools)))
-}
-
-/// What all connections of a thread share.
-struct Front {
-    /// By listener.
-    services: Vec<Rc<Service>>,
-    settings: Settings,
-    drain: Drain,
-    connections: Connections,
-    sockets: Rc<Sockets>,
-    vigil: Rc<Vigil>,
 }
 
 /// Tells the lanes which requests have started: only so a route that hangs is noticed before its requests end.
@@ -224,34 +212,6 @@ impl Front {
             }
         }
     }
-
-    fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
-        let remote = arrival.remote;
-        // Only ends of TCP connections have addresses.
-        let transport = if remote.is_some() { Transport::Tcp } else { Transport::Unix };
-        let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
-        let interim = Rc::new(Interim::default());
-        let ends = Rc::new(Ends::new(Connection { remote, local, tls: None }));
-        let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
-        let service = Rc::clone(&self.services[arrival.listener]);
-        let front = Rc::clone(self);
-        front.connections.open.set(front.connections.open.get() + 1);
-        front.vigil.event();
-        let (socket, cork) = Socket::new(socket, transport, &front.sockets);
-        // Boxed: the runtime would move it about, when it starts and when it ends.
-        spawn_local(Box::pin(async move {
-            let answer = |request, head_time| {
-                front.vigil.event();
-                service.answer(request, head_time, &ends, Rc::clone(&client))
-            };
-            let Front { settings, drain, .. } = &*front;
-            let served = regent_http::serve(socket, cork, settings, drain, interim, answer);
-            if let Err(error) = served.await {
-                tracing::debug!(%error, "a connection ended with an error");
-            }
-            front.connections.one_less();
-        }));
-    }
 }
 
 /// Deals connections out to all I/O threads.
@@ -269,19 +229,6 @@ impl Deal {
             0 => front.serve(socket, arrival),
             // A thread that has ended drops the connection, as the server is about to.
             _ => drop(self.threads[thread].send(Command::Serve(socket, arrival))),
-        }
-    }
-}
-
-impl Connections {
-    fn one_less(&self) {
-        self.open.set(self.open.get() - 1);
-        self.closed.notify_one();
-    }
-
-    async fn none_left(&self) {
-        while self.open.get() > 0 {
-            self.closed.notified().await;
         }
     }
 }

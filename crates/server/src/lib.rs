@@ -7,10 +7,13 @@
 mod acceptor;
 mod admin;
 mod control;
+mod front;
 mod gateway;
 mod head_check;
 mod hooks;
+mod https;
 mod length;
+mod listener;
 mod logged;
 mod native;
 mod plan;
@@ -28,14 +31,15 @@ use acceptor::{Dealer, IoStart, NativeAccess, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::{join_all, try_join_all};
+use https::Https;
+use listener::{Listener, Listening};
 use native::Renewal;
 use plan::Plan;
-use regent_config::{Config, Listen, Server, UnixSocket};
+use regent_config::{Config, Listen};
 use regent_engines::{Engine, Supervisor};
 use regent_handlers::{BuildError, Sites};
 use regent_metrics::Registry;
 use regent_net::SocketFile;
-use rustix::fd::OwnedFd;
 use spool::Spools;
 use std::io;
 use std::net::SocketAddr;
@@ -43,6 +47,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
 
@@ -67,8 +72,12 @@ pub enum StartError {
     Listen { address: String, cause: io::Error },
     #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
     ListenUnix { path: PathBuf, cause: io::Error },
-    #[error("a site has TLS, which is not served yet; write `http://` before its address")]
-    Tls,
+    #[error("TLS: {0}")]
+    Tls(#[from] regent_tls::Error),
+    #[error("TLS: {0}")]
+    TlsSites(#[from] regent_tls::SiteErrors),
+    #[error("TLS: a source of certificates that is not built yet")]
+    CertificateSource,
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]
@@ -94,6 +103,8 @@ pub struct Running {
     admin: Option<AdminTask>,
     admin_addresses: Vec<SocketAddr>,
     stop_wanted: Arc<Notify>,
+    /// Renews certificates.
+    upkeep: Option<JoinHandle<()>>,
     grace_period: Duration,
 }
 
@@ -101,15 +112,10 @@ pub struct Running {
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let plan = Plan::new(&config)?;
     let spools = Spools::open(&config.global.php.spool)?;
-    let mut socket_files = Vec::new();
-    let listening = config.servers.iter().map(|server| listen(server, &mut socket_files));
-    let (addresses, listeners) = listening.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    let Listening { addresses, sockets, files: socket_files } = Listening::open(&config.servers)?;
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
-    let sites = config
-        .servers
-        .iter()
-        .map(|server| Sites::build(server, &config.global.php.workers).map(Arc::new))
-        .collect::<Result<Vec<_>, _>>()?;
+    let Https { tls, tables } = Https::open(&config)?;
+    let listeners = Listener::all(&config, tables)?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
     let engine = |plan, program| Engine::new(plan, program, &registry, &config.global.php);
@@ -121,7 +127,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
-    let mut accept = Some(Dealer { listeners, threads: senders.clone() });
+    let mut accept = Some(Dealer { listeners: sockets, threads: senders.clone() });
     let (mut threads, cpus) = (Vec::new(), regent_engines::cpus());
     let mut native_clients = native_clients.into_iter().flatten();
     for ((index, commands), php) in receivers.into_iter().enumerate().zip(php_clients) {
@@ -133,7 +139,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
                 services: config.global.native.services.iter().map(|service| service.name.clone()).collect(),
                 inlined: Arc::clone(&inlined),
             }),
-            sites: sites.clone(),
+            listeners: listeners.clone(),
             settings: plan.settings,
             limits: plan.bodies,
             bounds: plan.bounds,
@@ -147,6 +153,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let starts = std::iter::once(php).chain(native).map(Engine::start);
     let (supervisors, engines) = try_join_all(starts).await?.into_iter().unzip();
     tokio::spawn(tick(Arc::downgrade(&registry)));
+    let upkeep = tls.map(|tls| tokio::spawn(async move { tls.maintain().await }));
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl {
@@ -159,13 +166,14 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     Ok(Running {
         addresses,
         socket_files,
-        access_logs: AccessLogs(sites.iter().map(Arc::downgrade).collect()),
+        access_logs: AccessLogs(listeners.iter().map(|listener| Arc::downgrade(&listener.sites)).collect()),
         stage,
         threads,
         supervisors,
         admin: admin.map(|admin| admin.serve(control)),
         admin_addresses,
         stop_wanted,
+        upkeep,
         grace_period: plan::timeout(config.global.grace_period),
     })
 }
@@ -198,6 +206,7 @@ impl Running {
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
         drop(self.socket_files);
+        self.upkeep.iter().for_each(JoinHandle::abort);
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
                 tracing::warn!("requests were cut off: they had not ended within the grace period");
@@ -246,29 +255,6 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
     };
     std::thread::Builder::new().name(name).spawn(body).map_err(StartError::Thread)?;
     Ok(receiver)
-}
-
-/// The sockets of the server's address, and that as the system made it. The file of a Unix socket is added to `files`.
-fn listen(server: &Server, files: &mut Vec<SocketFile>) -> Result<(Listen, Vec<OwnedFd>), StartError> {
-    if server.tls.is_some() {
-        return Err(StartError::Tls);
-    }
-    match &server.listen {
-        Listen::Tcp(address) => {
-            listen_tcp(*address).map_err(|cause| StartError::Listen { address: address.to_string(), cause })
-        }
-        Listen::Unix(UnixSocket { path, mode }) => {
-            let (listener, file) = regent_net::listen_unix(path, *mode)
-                .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
-            files.push(file);
-            Ok((server.listen.clone(), vec![listener.into()]))
-        }
-    }
-}
-
-fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Vec<OwnedFd>)> {
-    let sockets = regent_net::listen(address)?;
-    Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
 }
 
 fn hint(error: &io::Error) -> &'static str {

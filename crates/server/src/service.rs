@@ -5,8 +5,9 @@ use crate::head_check::check;
 use crate::logged::Logged;
 use crate::native::NativeGateway;
 use crate::variables::Peer;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
+use regent_config::SniHost;
 use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
 use std::cell::{Cell, OnceCell};
@@ -21,6 +22,7 @@ pub(crate) struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
     pub sites: Arc<Sites>,
+    pub sni_host: SniHost,
     pub php: Rc<Gateway>,
     /// `None`: no route of the sites leads to a native service.
     pub native: Option<Rc<NativeGateway>>,
@@ -69,6 +71,10 @@ impl Service {
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
         let mut exchange = Box::new(Exchange::new(head, ends.connection.clone()));
+        if !self.may_ask_for(&exchange) {
+            let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
+            return Answering::ready(self.finish(misdirected.plain_page(), exchange, started, None));
+        }
         match self.sites.route(&mut exchange) {
             Action::Respond(response) => {
                 // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
@@ -116,6 +122,14 @@ impl Service {
             };
             let response = self.finish(response, exchange, started, Some(received));
             return response.map(|body| body.measured(passage));
+        }
+    }
+
+    /// Whether the request is for the site that the client shook hands for, where it has to be.
+    fn may_ask_for(&self, exchange: &Exchange) -> bool {
+        match (&exchange.connection.tls, self.sni_host) {
+            (Some(tls), SniHost::Strict) => tls.server_name.as_deref() == Some(&*exchange.host),
+            _ => true,
         }
     }
 

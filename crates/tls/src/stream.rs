@@ -66,3 +66,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
+
+/// Closing says less than shutting down: `close_notify` is missing then.
+impl<S: AsyncRead + AsyncWrite + Unpin> regent_net::Stream for Stream<S> {}

@@ -104,8 +104,16 @@ where
             return served;
         }
         match Pin::new(&mut expiry).poll(context) {
-            // Nothing is under way: there is nobody to tell.
-            Poll::Ready(Expired::Idle | Expired::Stalled) => Poll::Ready(Ok(())),
+            // Nothing is under way: the stream is shut down, which a client of TLS needs to see, as far as it takes that.
+            Poll::Ready(Expired::Idle) => {
+                connection.as_mut().graceful_shutdown();
+                match connection.as_mut().poll(context) {
+                    Poll::Ready(ended) => Poll::Ready(ended),
+                    Poll::Pending => Poll::Ready(Ok(())),
+                }
+            }
+            // There is nobody to tell.
+            Poll::Ready(Expired::Stalled) => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
     })
