@@ -4,49 +4,37 @@
 mod autoscaler;
 mod commands;
 mod generation;
+mod generations;
 mod hung;
 mod last_requests;
+mod replacement;
 mod reports;
+mod shutdown;
 mod stuck;
 
 use crate::engine::Setup;
 use crate::error::EngineError;
-use crate::kind::EngineKind;
-use crate::plan::PoolPlan;
-use crate::thread_table::ThreadTable;
 use autoscaler::Autoscaler;
 use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
+use generations::{Generations, Role};
 use hung::HangWatch;
+use regent_wire::Backend;
 use regent_wire::control::{Event, ScriptEnd};
-use regent_wire::{Backend, clock};
+use replacement::{NO_BOOT, NO_START, Restarts};
 use reports::{describe, log_event, report_start};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 pub use autoscaler::ScaleEvent;
 pub use commands::{CommandRefused, PoolView, SupervisorHandle, ThreadListing, View};
 pub use generation::GenerationView;
 
-/// An engine that lived shorter than this failed; the next waits before it starts.
-const STABLE: Duration = Duration::from_secs(5);
-/// The first replacement starts at once, the second after this, then twice as long each time.
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-const LAST_BACKOFF: Duration = Duration::from_secs(5);
-/// How long a replaced engine may take for what it has begun.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a new generation may boot its workers before it takes over all the same.
-const BOOT_DEADLINE: Duration = Duration::from_secs(30);
-
-/// Why the workers' threads are not replaced.
-const NO_BOOT: &str = "the worker scripts of the new generation do not boot; the old ones go on: see the log";
-/// Why a generation was started after the death of another.
-const DIED: &str = "the last engine died";
-/// Why one is started beside another that serves.
-const RESTART: &str = "a restart was asked for";
+/// Between two looks at pools whose size nothing changes.
+const UNSCALED: Duration = Duration::from_secs(5);
 
 /// The supervisor's own handle: to stop it.
 pub struct Supervisor {
@@ -65,16 +53,14 @@ impl Supervisor {
     pub(crate) async fn start(setup: Setup, backend: Arc<Backend>) -> Result<Self, EngineError> {
         let kind = setup.plan.kind;
         let (events, mut inbox) = mpsc::channel(EVENTS);
-        let mut state = State::new(setup, events);
-        let first = state.launch(backend, Duration::ZERO, "the server's start");
-        let id = first.id;
-        state.current = Some(first);
+        let mut state = State::new(setup, events, backend);
+        let id = state.generations.current.id;
         let mut looks = hung::looks();
         loop {
             let event = tokio::select! {
                 event = inbox.recv() => event.expect("invariant: the state holds a sender"),
                 _ = looks.tick() => {
-                    state.look_for_trouble(&mut []);
+                    state.look_for_trouble();
                     continue;
                 }
             };
@@ -122,28 +108,26 @@ struct State {
     events: mpsc::Sender<EngineEvent>,
     autoscaler: Autoscaler,
     next_id: u64,
-    current: Option<Generation>,
-    /// Started to take over from `current`, which still serves.
-    replacement: Option<Generation>,
-    /// Who waits for the replacement to serve, or to fail.
-    restarts: Vec<oneshot::Sender<Result<u32, CommandRefused>>>,
-    /// Who asked when the replacement was on its way, which may have loaded code that is old by now.
-    later_restarts: Vec<oneshot::Sender<Result<u32, CommandRefused>>>,
+    generations: Generations,
+    restarts: Restarts,
     /// Engines in a row that did not live long.
     failures: u32,
 }
 
 impl State {
-    fn new(setup: Setup, events: mpsc::Sender<EngineEvent>) -> Self {
+    /// Begins to start the first generation.
+    fn new(setup: Setup, events: mpsc::Sender<EngineEvent>, backend: Arc<Backend>) -> Self {
+        let autoscaler = Autoscaler::new(&setup.plan.pools, Arc::clone(&setup.pools), setup.plan.max_idle);
+        let sizes = autoscaler.sizes(None);
+        let launch =
+            Launch { id: 0, backend, sizes, reason: "the server's start".to_owned(), wait: Duration::ZERO };
         Self {
-            autoscaler: Autoscaler::new(&setup.plan.pools, Arc::clone(&setup.pools), setup.plan.max_idle),
+            generations: Generations::new(Generation::launch(&setup, launch, events.clone())),
             setup,
             events,
-            next_id: 0,
-            current: None,
-            replacement: None,
-            restarts: Vec::new(),
-            later_restarts: Vec::new(),
+            autoscaler,
+            next_id: 1,
+            restarts: Restarts::default(),
             failures: 0,
         }
     }
@@ -154,7 +138,6 @@ impl State {
         mut commands: mpsc::UnboundedReceiver<Command>,
         mut stops: mpsc::Receiver<StopRequest>,
     ) {
-        let mut draining: Vec<Generation> = Vec::new();
         let queue_signal = Arc::clone(&self.setup.queue_signal);
         let mut next_tick = self.tick();
         let mut looks = hung::looks();
@@ -163,18 +146,17 @@ impl State {
                 biased;
                 stop = stops.recv() => {
                     let deadline = stop.map_or_else(Instant::now, |stop| stop.deadline);
-                    draining.extend(self.current.take());
-                    draining.extend(self.replacement.take());
-                    return drain_all(self.setup.plan.kind, draining, deadline, inbox).await;
+                    let kind = self.setup.plan.kind;
+                    return shutdown::drain_all(kind, self.generations.into_all(), deadline, inbox).await;
                 }
                 // Before what engines say, of which there may be much.
-                _ = looks.tick() => self.look_for_trouble(&mut draining),
+                _ = looks.tick() => self.look_for_trouble(),
                 event = inbox.recv() => {
                     let event = event.expect("invariant: the state holds a sender");
-                    self.on_event(event, &mut draining).await;
+                    self.on_event(event).await;
                 }
                 Some(command) = commands.recv() => {
-                    self.apply(command, &draining);
+                    self.apply(command);
                     next_tick = self.tick();
                 }
                 () = queue_signal.called(), if self.autoscaler.is_possible() => next_tick = self.tick(),
@@ -186,9 +168,9 @@ impl State {
     }
 
     /// An engine that hangs or has damaged its memory is killed, and replaced as any that dies.
-    fn look_for_trouble(&mut self, draining: &mut [Generation]) {
+    fn look_for_trouble(&mut self) {
         let engine = self.setup.plan.kind;
-        for generation in self.current.iter_mut().chain(&mut self.replacement).chain(draining) {
+        for generation in self.generations.iter_mut() {
             generation.backend.inspect();
             // A crash may leave damage, and the core dump tells why.
             if let Some(damage) = generation.backend.damage().filter(|_| !hung::dumps_core(generation)) {
@@ -205,12 +187,10 @@ impl State {
     }
 
     fn scale(&mut self) -> Duration {
-        let queue_signal = &self.setup.queue_signal;
-        let (autoscaler, Some(current)) = (&mut self.autoscaler, &mut self.current) else {
-            return LAST_BACKOFF;
-        };
+        let (queue_signal, autoscaler) = (&self.setup.queue_signal, &mut self.autoscaler);
+        let current = &mut self.generations.current;
         if !autoscaler.is_possible() {
-            return LAST_BACKOFF;
+            return UNSCALED;
         }
         if let Some(soon) = autoscaler.tick(current) {
             queue_signal.watch();
@@ -224,53 +204,65 @@ impl State {
         }
     }
 
-    async fn on_event(&mut self, event: EngineEvent, draining: &mut Vec<Generation>) {
+    async fn on_event(&mut self, event: EngineEvent) {
+        let role = self.generations.role(event.id);
         match event.kind {
             EventKind::Spawned(pid) => self.note_pid(event.id, pid),
             EventKind::Message(Event::Started { version, opcache }) => {
                 report_start(self.setup.plan.kind, &version, opcache);
                 self.note_bare_memory(event.id);
             }
-            EventKind::Message(Event::Ready) | EventKind::Late if self.is_replacement(event.id) => {
-                self.take_over(draining).await
+            EventKind::Message(Event::Ready) | EventKind::Late if role == Role::Replacement => {
+                self.take_over().await
             }
             EventKind::Late => {}
-            EventKind::Message(Event::ThreadEnded { index, error }) => {
-                self.thread_ended(event.id, index, error, draining)
-            }
             EventKind::Message(message) => self.on_message(event.id, message),
             EventKind::NotStarted(error) => {
                 tracing::error!(%error, program = %self.setup.program.display(), "an engine could not be started");
-                self.lost(event.id, draining).await;
+                self.on_end(event.id).await;
             }
             EventKind::Ended(status) => {
-                let drained = draining.iter().any(|generation| generation.id == event.id);
-                if !(drained && status.success()) {
-                    self.report_death(event.id, status, draining);
+                if !(role == Role::Draining && status.success()) {
+                    self.report_death(event.id, status);
                 }
-                self.lost(event.id, draining).await;
+                self.on_end(event.id).await;
             }
         }
     }
 
-    fn report_death(&self, id: u64, status: ExitStatus, draining: &[Generation]) {
+    fn report_death(&self, id: u64, status: ExitStatus) {
         self.setup.pools.registry.engine_died();
         tracing::error!(engine = %self.setup.plan.kind, reason = describe(status), "the engine has died");
-        let mut known = self.current.iter().chain(draining);
-        if let Some(dead) = known.find(|generation| generation.id == id) {
+        // A replacement has had no requests.
+        let served = matches!(self.generations.role(id), Role::Current | Role::Draining);
+        if let Some(dead) = self.generations.get(id).filter(|_| served) {
             last_requests::report(dead, &self.setup.plan.pools, &self.setup.clients);
         }
     }
 
+    /// An engine is gone, whichever it was.
+    async fn on_end(&mut self, id: u64) {
+        match self.generations.role(id) {
+            Role::Current => self.replace_dead().await,
+            Role::Replacement => self.give_up_replacement(NO_START),
+            Role::Draining => {
+                let drained = self.generations.take_drained(id);
+                drained.into_iter().for_each(|dead| self.setup.clients.forget_dead(&dead.backend));
+            }
+            Role::Gone => {}
+        }
+    }
+
     fn on_message(&mut self, id: u64, message: Event) {
+        let role = self.generations.role(id);
         match message {
-            Event::RestartWanted { reason } if self.is_current(id) => self.replace(&reason),
+            Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
             Event::RestartWanted { .. } => {}
-            Event::ThreadEnded { index, error } => self.thread_ended(id, index, error, &mut []),
+            Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             message => {
                 log_event(self.setup.plan.kind, &message);
-                if self.is_replacement(id) {
+                if role == Role::Replacement {
                     match message {
                         Event::WorkerFailed { .. } => self.give_up_replacement(NO_BOOT),
                         Event::Failed { message } => self.give_up_replacement(&message),
@@ -290,18 +282,17 @@ impl State {
         }
     }
 
-    fn thread_ended(&mut self, id: u64, index: u16, error: Option<String>, draining: &mut [Generation]) {
+    fn thread_ended(&mut self, id: u64, index: u16, error: Option<String>) {
         if let Some(error) = &error {
             tracing::error!(engine = %self.setup.plan.kind, error, "a thread could not be started");
         }
-        if let Some(draining) = draining.iter_mut().find(|generation| generation.id == id) {
-            draining.threads.ended(index, draining.backend.region());
+        let role = self.generations.role(id);
+        let Some(generation) = self.generations.get_mut(id) else { return };
+        if role == Role::Draining {
+            generation.threads.ended(index, generation.backend.region());
             return;
         }
         let (autoscaler, plans, kind) = (&mut self.autoscaler, &self.setup.plan.pools, self.setup.plan.kind);
-        let is_current = self.current.as_ref().is_some_and(|current| current.id == id);
-        let alive = self.current.iter_mut().chain(&mut self.replacement);
-        let Some(generation) = alive.into_iter().find(|generation| generation.id == id) else { return };
         if error.is_some() {
             if let Some(pool) = generation.threads.not_started(index) {
                 generation.region().reuse(usize::from(index));
@@ -311,7 +302,7 @@ impl State {
             return;
         }
         let deserted = generation.threads.ended(index, generation.backend.region());
-        if is_current {
+        if role == Role::Current {
             autoscaler.forget_ended(generation);
         }
         // Only workers' threads give up, and say so: see `Event::WorkerFailed`.
@@ -323,20 +314,18 @@ impl State {
 
     /// Pools whose size the policy does not change change it by hand, and when threads fail.
     fn note_sizes(&self) {
-        if let Some(current) = &self.current {
-            self.autoscaler.note_fixed_sizes(current);
-        }
+        self.autoscaler.note_fixed_sizes(&self.generations.current);
     }
 
     /// A worker whose threads have all failed too often answers nothing until the next generation, or until threads are
     /// added by hand. Those that wait for it are told.
     fn note_given_up(&self) {
         self.note_sizes();
-        let Some(current) = &self.current else { return };
         let mut is_news = false;
         let plans = self.setup.plan.pools.iter();
         for (index, (pool, plan)) in self.setup.pools.iter().zip(plans).enumerate() {
-            let (size, failed) = (current.threads.size(index as u16), current.threads.failed(index as u16));
+            let threads = &self.generations.current.threads;
+            let (size, failed) = (threads.size(index as u16), threads.failed(index as u16));
             let given_up = plan.worker.is_some() && size == 0 && failed > 0;
             is_news |= pool.set_given_up(given_up) && given_up;
         }
@@ -346,213 +335,15 @@ impl State {
     }
 
     fn note_pid(&mut self, id: u64, pid: u32) {
-        if let Some(generation) = self.generation(id) {
+        if let Some(generation) = self.generations.get_mut(id) {
             generation.pid = Some(pid);
         }
     }
 
     /// PHP runs, or modules are loaded, and threads are only about to be made.
     fn note_bare_memory(&mut self, id: u64) {
-        if let Some(generation) = self.generation(id) {
+        if let Some(generation) = self.generations.get_mut(id) {
             generation.bare_memory = generation.pid.and_then(crate::machine::resident);
         }
-    }
-
-    fn generation(&mut self, id: u64) -> Option<&mut Generation> {
-        self.current.iter_mut().chain(&mut self.replacement).find(|generation| generation.id == id)
-    }
-
-    fn is_current(&self, id: u64) -> bool {
-        self.current.as_ref().is_some_and(|generation| generation.id == id)
-    }
-
-    fn is_replacement(&self, id: u64) -> bool {
-        self.replacement.as_ref().is_some_and(|generation| generation.id == id)
-    }
-
-    /// A new generation is wanted: it starts beside the current one, and takes over when its workers have booted.
-    fn replace(&mut self, reason: &str) {
-        if self.replacement.is_some() {
-            return;
-        }
-        tracing::info!(engine = %self.setup.plan.kind, reason, "starting a new generation of the engine");
-        match self.setup.new_memory() {
-            Ok(backend) => {
-                let next = self.launch(backend, Duration::ZERO, reason);
-                next.remind_after(BOOT_DEADLINE);
-                self.replacement = Some(next);
-            }
-            Err(error) => {
-                tracing::error!(%error, "no memory for a new generation; the current one goes on");
-                self.answer_restarts(&Err(CommandRefused::Unavailable(error.to_string())));
-            }
-        }
-    }
-
-    async fn take_over(&mut self, draining: &mut Vec<Generation>) {
-        let Some(mut next) = self.replacement.take() else { return };
-        self.setup.clients.switch_to(&next.backend).await;
-        self.failures = 0;
-        if let Some(old) = self.current.take() {
-            self.autoscaler.begin_generation(&old);
-            self.autoscaler.carry_over(&old, &mut next);
-            old.region().drain();
-            old.kill_after(DRAIN_DEADLINE);
-            draining.push(old);
-        }
-        self.current = Some(next);
-        self.note_given_up();
-        tracing::info!(engine = %self.setup.plan.kind, "the new generation has taken over");
-        let threads = self.restarted_threads();
-        self.answer_restarts(&Ok(threads));
-    }
-
-    /// `reason`: for who wanted it.
-    fn give_up_replacement(&mut self, reason: &str) {
-        tracing::error!(engine = %self.setup.plan.kind, reason, "the new generation cannot serve; the current one goes on");
-        self.replacement = None;
-        self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
-    }
-
-    fn answer_restarts(&mut self, answer: &Result<u32, CommandRefused>) {
-        for waiting in self.restarts.drain(..) {
-            // Who asked has gone otherwise.
-            let _ = waiting.send(answer.clone());
-        }
-        if !self.later_restarts.is_empty() {
-            self.restarts = std::mem::take(&mut self.later_restarts);
-            self.replace(RESTART);
-        }
-    }
-
-    fn restarted_threads(&self) -> u32 {
-        let Some(current) = &self.current else { return 0 };
-        let plans = &self.setup.plan.pools;
-        let has_any = plans.iter().any(PoolPlan::keeps_code);
-        let restarted = plans.iter().enumerate().filter(|(_, pool)| pool.keeps_code() || !has_any);
-        restarted.map(|(index, _)| u32::from(current.threads.size(index as u16))).sum()
-    }
-
-    /// An engine is gone, whichever it was.
-    async fn lost(&mut self, id: u64, draining: &mut Vec<Generation>) {
-        if self.is_replacement(id) {
-            self.give_up_replacement("the new generation of the engine did not start: see the log");
-        } else if let Some(index) = draining.iter().position(|generation| generation.id == id) {
-            let dead = draining.swap_remove(index);
-            self.setup.clients.forget_dead(&dead.backend);
-        } else if self.is_current(id) {
-            self.restart().await;
-        }
-    }
-
-    /// The current engine is dead. Its queue moves to new memory at once; the next engine starts on that.
-    async fn restart(&mut self) {
-        let Some(dead) = self.current.take() else { return };
-        self.autoscaler.begin_generation(&dead);
-        if let Some(mut next) = self.replacement.take() {
-            // It is on its way already.
-            self.autoscaler.carry_over(&dead, &mut next);
-            self.setup.clients.switch_to(&next.backend).await;
-            self.setup.clients.forget_dead(&dead.backend);
-            self.current = Some(next);
-            self.note_given_up();
-            let threads = self.restarted_threads();
-            self.answer_restarts(&Ok(threads));
-            return;
-        }
-        self.failures = if dead.since.elapsed() < STABLE { self.failures + 1 } else { 0 };
-        let wait = backoff(self.failures);
-        if !wait.is_zero() {
-            tracing::warn!(
-                engine = %self.setup.plan.kind,
-                ?wait,
-                failures = self.failures,
-                "the engine keeps dying; waiting before the next start"
-            );
-        }
-        // The next one begins with as many threads.
-        self.current = Some(dead);
-        let backend = match self.setup.new_memory() {
-            Ok(backend) => backend,
-            Err(error) => {
-                tracing::error!(%error, "no memory for a new engine; the old memory is used again");
-                let old = self.current.as_ref().expect("invariant: put back above").backend.clone();
-                self.current = Some(self.launch(old, LAST_BACKOFF, DIED));
-                return;
-            }
-        };
-        let next = self.launch(Arc::clone(&backend), wait, DIED);
-        let dead = self.current.replace(next).expect("invariant: put back above");
-        self.note_given_up();
-        self.setup.clients.switch_to(&backend).await;
-        self.setup.clients.forget_dead(&dead.backend);
-    }
-
-    fn launch(&mut self, backend: Arc<Backend>, wait: Duration, reason: &str) -> Generation {
-        let id = self.next_id;
-        self.next_id += 1;
-        let mut threads = ThreadTable::new(self.setup.plan.geometry.threads as usize);
-        let mut start = self.setup.plan.start.clone();
-        for (pool, size) in self.autoscaler.sizes(self.current.as_ref()).into_iter().enumerate() {
-            start.threads.extend(threads.order(pool as u16, size, clock::now()));
-        }
-        self.setup.pools.registry.generation_started();
-        let launch = Launch { id, backend, start, threads, reason: reason.to_owned(), wait };
-        Generation::launch(&self.setup, launch, self.events.clone())
-    }
-}
-
-/// Ends the engines, and logs what they have to say until then.
-async fn drain_all(
-    kind: EngineKind,
-    generations: Vec<Generation>,
-    deadline: Instant,
-    mut inbox: mpsc::Receiver<EngineEvent>,
-) {
-    for generation in &generations {
-        generation.region().drain();
-    }
-    let ended = async {
-        for mut generation in generations {
-            if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
-                tracing::warn!("an engine was killed: it had not ended by the deadline");
-            }
-        }
-    };
-    let listening = async {
-        while let Some(event) = inbox.recv().await {
-            log_last(kind, event);
-        }
-    };
-    tokio::select! {
-        () = ended => {}
-        () = listening => {}
-    }
-    while let Ok(event) = inbox.try_recv() {
-        log_last(kind, event);
-    }
-}
-
-fn log_last(kind: EngineKind, event: EngineEvent) {
-    if let EventKind::Message(message) = event.kind {
-        log_event(kind, &message);
-    }
-}
-
-fn backoff(failures: u32) -> Duration {
-    match failures {
-        0 | 1 => Duration::ZERO,
-        more => FIRST_BACKOFF.saturating_mul(1 << (more - 2).min(6)).min(LAST_BACKOFF),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_replacement_starts_at_once_and_later_ones_wait() {
-        let waits: Vec<u128> = [0, 1, 2, 3, 4, 20].map(|n| backoff(n).as_millis()).into();
-        assert_eq!(waits, [0, 0, 100, 200, 400, 5000]);
     }
 }

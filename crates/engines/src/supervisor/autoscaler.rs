@@ -1,36 +1,29 @@
 //! How many threads the pools have: observes them, asks the policy, and carries out what it decides.
 
+mod readings;
+mod thread_sample;
+
 use super::generation::Generation;
-use super::stuck;
-use crate::machine::{self, ThreadStates};
+use crate::machine::ThreadStates;
 use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::thread_table::{ThreadEntry, ThreadStage};
-use regent_dispatch::lanes::{Demand, Lanes};
-use regent_dispatch::scaling::{Decision, Limits, Memory, Observation, Reason, Scaler, Threads};
+use readings::{Readings, see_lanes};
+use regent_dispatch::scaling::{Decision, Limits, Reason, Scaler};
 use regent_metrics::Direction;
 use regent_wire::{ThreadState, ThreadView, clock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use thread_sample::ThreadSample;
 
 /// Between two looks while requests wait: the shortest, and the longest, which it comes to when the looks change nothing.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(20);
 /// Between two looks while none waits.
 const REST: Duration = Duration::from_millis(100);
-/// How long a reading of the machine's limits and memory is good for.
-const MACHINE_READING: Duration = Duration::from_millis(250);
-/// Threads that were ordered within this time may not have their memory yet, or have it since the last reading.
-const YOUNG: Duration = Duration::from_millis(500);
-/// Bytes that such a thread is expected to come to take, if those that are there take less: a thread that has not run
-/// a request yet says nothing.
-const YOUNG_MEMORY: u64 = 16 << 20;
 /// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
 const PAUSE: Duration = Duration::from_secs(5);
-/// A request that has run for longer, and for so many times what one that waits will take, is no thread for that.
-const SLOW_LEAST: Duration = Duration::from_millis(500);
-const SLOW_TIMES: u32 = 4;
 /// Changes that are remembered for lists.
 const REMEMBERED: usize = 256;
 
@@ -38,7 +31,7 @@ const REMEMBERED: usize = 256;
 pub(super) struct Autoscaler {
     pools: Vec<ScaledPool>,
     shared: Arc<Pools>,
-    machine: Machine,
+    machine: Readings,
     events: VecDeque<ScaleEvent>,
     look_after: Duration,
 }
@@ -71,33 +64,10 @@ struct ScaledPool {
     paused_until: Duration,
 }
 
-/// The machine, read now and then.
-struct Machine {
-    read: Option<Duration>,
-    cores: f32,
-    memory: Option<machine::Memory>,
-    /// Of the engine, in bytes.
-    resident: Option<u64>,
-}
-
-/// The threads of a pool at one moment.
-#[derive(Default)]
-struct Look {
-    threads: Threads,
-    /// Kernel ids of the busy ones, and of the booting ones.
-    busy: Vec<(u32, ThreadView)>,
-    booting: Vec<u32>,
-    /// Boots of it have failed.
-    has_failed: bool,
-    /// When the youngest thread that has been ready was ordered, and became ready.
-    youngest: Option<(Duration, Duration)>,
-}
-
 impl Autoscaler {
     pub fn new(plans: &[PoolPlan], shared: Arc<Pools>, max_idle: Duration) -> Self {
         let pools = plans.iter().map(|plan| ScaledPool::new(plan.clone(), max_idle)).collect();
-        let machine = Machine { read: None, cores: machine::cpus(), memory: None, resident: None };
-        Self { pools, shared, machine, events: VecDeque::new(), look_after: SHORTEST_LOOK }
+        Self { pools, shared, machine: Readings::new(), events: VecDeque::new(), look_after: SHORTEST_LOOK }
     }
 
     /// Whether any pool can have another size than it has at the beginning.
@@ -121,7 +91,7 @@ impl Autoscaler {
             pool.states = ThreadStates::default();
             pool.measured = None;
         }
-        self.machine.read = None;
+        self.machine.forget();
     }
 
     /// Gives `next` the sizes of `old`, which may have changed since it was launched.
@@ -138,23 +108,23 @@ impl Autoscaler {
     pub fn tick(&mut self, generation: &mut Generation) -> Option<Duration> {
         let now = clock::now();
         self.machine.refresh(now, generation);
-        let looks: Vec<Look> = self.looks(generation, now);
-        let runnable: u16 = looks.iter().map(|look| look.threads.runnable).sum();
+        let samples = self.samples(generation, now);
+        let runnable: u16 = samples.iter().map(|sample| sample.threads.runnable).sum();
         let (mut changed, mut pressed) = (false, false);
-        for (index, look) in looks.iter().enumerate() {
-            let ready = u32::from(look.threads.idle + look.threads.busy);
+        for (index, sample) in samples.iter().enumerate() {
+            let ready = u32::from(sample.threads.idle + sample.threads.busy);
             let shared = self.shared.get(index);
             shared.set_threads(ready);
             let pool = &mut self.pools[index];
-            if !pool.is_flexible() || look.does_not_boot() {
+            if !pool.is_flexible() || sample.does_not_boot() {
                 continue;
             }
-            pool.measure_boot(look);
-            let elsewhere = runnable - look.threads.runnable;
-            let mut seen = self.machine.observation(generation, index, now, look, pool, elsewhere);
+            pool.measure_boot(sample);
+            let elsewhere = runnable - sample.threads.runnable;
+            let mut seen = self.machine.observation(generation, index, now, sample, pool, elsewhere);
             shared.lanes.tick(now);
             see_lanes(&mut seen, &shared.lanes);
-            pressed |= seen.waiting > 0 || seen.held_back > 0 || look.threads.booting > 0;
+            pressed |= seen.waiting > 0 || seen.held_back > 0 || sample.threads.booting > 0;
             let decision = pool.scaler.decide(&seen);
             shared.lanes.set_threads(pool.scaler.threads_for_lanes(ready), now);
             changed |= self.carry_out(generation, index, decision, now);
@@ -232,15 +202,14 @@ impl Autoscaler {
         self.events.iter()
     }
 
-    fn looks(&mut self, generation: &Generation, now: Duration) -> Vec<Look> {
-        let mut looks: Vec<Look> =
-            (0..self.pools.len()).map(|pool| Look::at(generation, pool as u16)).collect();
-        let Some(pid) = generation.pid else { return looks };
-        for ((pool, shared), look) in self.pools.iter_mut().zip(self.shared.iter()).zip(&mut looks) {
-            let slow_from = (shared.lanes.shortest_queued() * SLOW_TIMES).max(SLOW_LEAST);
-            look.sample(&mut pool.states, pid, now, slow_from);
+    fn samples(&mut self, generation: &Generation, now: Duration) -> Vec<ThreadSample> {
+        let mut samples: Vec<ThreadSample> =
+            (0..self.pools.len()).map(|pool| ThreadSample::of(generation, pool as u16)).collect();
+        let Some(pid) = generation.pid else { return samples };
+        for ((pool, shared), sample) in self.pools.iter_mut().zip(self.shared.iter()).zip(&mut samples) {
+            sample.read_states(&mut pool.states, pid, now, shared.lanes.shortest_queued());
         }
-        looks
+        samples
     }
 
     fn carry_out(
@@ -340,146 +309,14 @@ impl ScaledPool {
     }
 
     /// Of the last threads that were ordered: the first of them that is ready tells.
-    fn measure_boot(&mut self, look: &Look) {
-        if let (Some(ordered), Some((youngest, ready))) = (self.measured, look.youngest)
+    fn measure_boot(&mut self, sample: &ThreadSample) {
+        if let (Some(ordered), Some((youngest, ready))) = (self.measured, sample.youngest)
             && youngest >= ordered
         {
             self.boot_time = ready.saturating_sub(ordered);
             self.measured = None;
         }
     }
-}
-
-impl Machine {
-    fn refresh(&mut self, now: Duration, generation: &mut Generation) {
-        if self.read.is_some_and(|read| now < read + MACHINE_READING) {
-            return;
-        }
-        self.read = Some(now);
-        self.cores = machine::cpus();
-        self.memory = machine::memory();
-        self.resident = generation.pid.and_then(machine::resident);
-    }
-
-    fn observation(
-        &self,
-        generation: &Generation,
-        index: usize,
-        now: Duration,
-        look: &Look,
-        pool: &ScaledPool,
-        runnable_elsewhere: u16,
-    ) -> Observation {
-        let region = generation.region();
-        let waiting = generation.backend.waiting(index);
-        // What only clients that have left wait for is nobody's wait.
-        let oldest = region.oldest(index).filter(|_| waiting > 0);
-        Observation {
-            now,
-            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
-            held_back: 0,
-            lanes_need: 0,
-            oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
-            started: pool.taken_before.saturating_add(region.taken(index)),
-            threads: look.threads,
-            boot_time: pool.boot_time,
-            cores: self.cores,
-            runnable_elsewhere,
-            memory: self.memory.map(|memory| self.expected(memory, generation, now)),
-        }
-    }
-
-    /// With what the threads that were added lately will come to take. Without that, a pool that doubles every few
-    /// milliseconds is far beyond the limit when the first of its memory shows.
-    fn expected(&self, memory: machine::Memory, generation: &Generation, now: Duration) -> Memory {
-        let measured = self.per_thread(generation);
-        let each = measured.max(YOUNG_MEMORY);
-        let young = generation.threads.ordered_since(now.saturating_sub(YOUNG)) as u64;
-        Memory {
-            limit: memory.limit,
-            used: memory.used.saturating_add(young.saturating_mul(each)),
-            per_thread: if measured == 0 { 0 } else { each },
-        }
-    }
-
-    /// Bytes that a thread takes on average; 0 if it is not known.
-    fn per_thread(&self, generation: &Generation) -> u64 {
-        let threads = generation.threads.in_use() as u64;
-        match (self.resident, generation.bare_memory) {
-            (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
-            _ => 0,
-        }
-    }
-}
-
-impl Look {
-    fn at(generation: &Generation, pool: u16) -> Self {
-        let mut look = Self::default();
-        for entry in generation.threads.entries(pool) {
-            match entry.stage {
-                ThreadStage::Ordered => {
-                    look.add(&entry, generation.region().thread_view(usize::from(entry.index)));
-                }
-                ThreadStage::Retiring => {}
-                ThreadStage::Failed => look.has_failed = true,
-            }
-        }
-        look
-    }
-
-    /// Whether the pool's script does not boot: more threads would fail as well.
-    fn does_not_boot(&self) -> bool {
-        self.has_failed && self.threads.idle + self.threads.busy == 0
-    }
-
-    fn add(&mut self, entry: &ThreadEntry, view: ThreadView) {
-        match view.state {
-            ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
-                self.threads.booting += 1;
-                self.booting.push(view.tid);
-                self.has_failed |= view.restarts > 0;
-            }
-            ThreadState::Idle => self.threads.idle += 1,
-            ThreadState::Busy => {
-                self.threads.busy += 1;
-                self.busy.push((view.tid, view));
-            }
-        }
-        let is_ready = matches!(view.state, ThreadState::Idle | ThreadState::Busy);
-        if is_ready && self.youngest.is_none_or(|(ordered, _)| entry.ordered > ordered) {
-            self.youngest = Some((entry.ordered, view.since));
-        }
-    }
-
-    /// Finds out which of the threads want the CPU at this moment.
-    /// `slow_from`: at this age a request takes far longer than those that wait.
-    fn sample(&mut self, states: &mut ThreadStates, pid: u32, now: Duration, slow_from: Duration) {
-        let tids: Vec<u32> =
-            self.busy.iter().map(|(tid, _)| *tid).chain(self.booting.iter().copied()).collect();
-        let runnable = states.runnable(pid, &tids);
-        let (busy, booting) = runnable.split_at(self.busy.len());
-        let count = |flags: &[bool]| flags.iter().filter(|runnable| **runnable).count() as u16;
-        self.threads.runnable = count(busy);
-        self.threads.booting_runnable = count(booting);
-        let usual = stuck::usual(self.busy.iter().map(|(_, view)| view));
-        let is_stuck = |view: &ThreadView| stuck::is_stuck(view, usual, now);
-        let blocked = self.busy.iter().zip(busy).filter(|(_, runnable)| !**runnable);
-        self.threads.stuck = blocked.filter(|((_, view), _)| is_stuck(view)).count() as u16;
-        let long =
-            self.busy.iter().filter(|(_, view)| now.saturating_sub(view.since) > slow_from).count() as u16;
-        self.threads.slow = long.saturating_sub(self.threads.stuck);
-    }
-}
-
-/// Adds what the pool's lanes know: who waits there, and which requests are slow however long they have run.
-fn see_lanes(seen: &mut Observation, lanes: &Lanes) {
-    let Demand { waiting, since, threads } = lanes.demand();
-    let waited = since.map_or(Duration::ZERO, |since| seen.now.saturating_sub(since));
-    seen.held_back = waiting;
-    seen.lanes_need = threads;
-    seen.oldest_wait = seen.oldest_wait.max(waited);
-    let slow = u16::try_from(lanes.slow_running()).unwrap_or(u16::MAX);
-    seen.threads.slow = seen.threads.slow.max(slow);
 }
 
 /// By which threads are taken away: how little it disturbs, since when, and the number.

@@ -2,7 +2,7 @@
 
 use super::autoscaler::ScaleEvent;
 use super::generation::{Generation, GenerationView};
-use super::{RESTART, State, stuck};
+use super::{State, stuck};
 use crate::thread_table::{ThreadEntry, ThreadStage};
 use regent_wire::{Backend, ThreadState, ThreadView, clock};
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub struct View {
     pub events: Vec<ScaleEvent>,
     /// Engines that run, newest first.
     pub generations: Vec<GenerationView>,
-    /// `None` between two engines.
-    pub backend: Option<Arc<Backend>>,
+    /// The memory of the current one.
+    pub backend: Arc<Backend>,
 }
 
 /// A pool, in the order of the plan.
@@ -112,9 +112,9 @@ impl SupervisorHandle {
 
 impl State {
     /// Who asked may have gone, and then the answer is for nobody.
-    pub(super) fn apply(&mut self, command: Command, draining: &[Generation]) {
+    pub(super) fn apply(&mut self, command: Command) {
         match command {
-            Command::View(answer) => drop(answer.send(self.view(draining))),
+            Command::View(answer) => drop(answer.send(self.view())),
             Command::Add { pool, count, answer } => {
                 drop(answer.send(self.add(pool, count)));
                 self.note_given_up();
@@ -128,45 +128,34 @@ impl State {
     }
 
     fn add(&mut self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
-        let current = self.current.as_mut().ok_or_else(no_engine)?;
         self.autoscaler
-            .add(current, pool, count)
+            .add(&mut self.generations.current, pool, count)
             .map_err(|(threads, most)| CommandRefused::TooMany { threads, most })
     }
 
     fn remove(&mut self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
-        let current = self.current.as_mut().ok_or_else(no_engine)?;
+        let current = &mut self.generations.current;
         self.autoscaler.remove(current, pool, count).map_err(|threads| CommandRefused::TooFew { threads })
     }
 
-    fn restart_on_demand(&mut self, answer: oneshot::Sender<Result<u32, CommandRefused>>) {
-        if self.replacement.is_some() {
-            return self.later_restarts.push(answer);
-        }
-        self.restarts.push(answer);
-        self.replace(RESTART);
-    }
-
-    fn view(&self, draining: &[Generation]) -> View {
+    fn view(&self) -> View {
         let pools = 0..self.setup.plan.pools.len();
-        let generations = self.replacement.iter().chain(&self.current).chain(draining.iter().rev());
         View {
             pools: pools.map(|pool| self.pool_view(pool)).collect(),
             events: self.autoscaler.events().cloned().collect(),
-            generations: generations.map(Generation::view).collect(),
-            backend: self.current.as_ref().map(|current| Arc::clone(&current.backend)),
+            generations: self.generations.views(),
+            backend: Arc::clone(&self.generations.current.backend),
         }
     }
 
     fn pool_view(&self, pool: usize) -> PoolView {
-        let now = clock::now();
-        let region = self.current.as_ref().map(Generation::region);
-        let oldest = region.and_then(|region| region.oldest(pool));
+        let (now, current) = (clock::now(), &self.generations.current);
+        let oldest = current.region().oldest(pool);
         PoolView {
-            size: self.current.as_ref().map_or(0, |current| current.threads.size(pool as u16)),
-            waiting: self.current.as_ref().map_or(0, |current| current.backend.waiting(pool)),
+            size: current.threads.size(pool as u16),
+            waiting: current.backend.waiting(pool),
             oldest_wait: oldest.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
-            threads: self.current.as_ref().map_or_else(Vec::new, |current| threads(current, pool, now)),
+            threads: threads(current, pool, now),
         }
     }
 }
@@ -183,8 +172,4 @@ fn threads(generation: &Generation, pool: usize, now: Duration) -> Vec<ThreadLis
         is_stuck: view.state == ThreadState::Busy && stuck::is_stuck(&view, usual, now),
     };
     views.into_iter().map(listing).collect()
-}
-
-fn no_engine() -> CommandRefused {
-    CommandRefused::Unavailable("no engine is running at this moment: it is being started again".to_owned())
 }

@@ -6,7 +6,7 @@ use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
 use crate::thread_table::ThreadTable;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
-use regent_wire::{Backend, Region};
+use regent_wire::{Backend, Region, clock};
 use rustix::fd::OwnedFd;
 use std::borrow::Cow;
 use std::io;
@@ -19,6 +19,9 @@ use tokio::task::JoinHandle;
 
 /// Events that wait for the supervisor at most. Engines that say more wait themselves.
 pub(super) const EVENTS: usize = 64;
+
+/// How long a replaced engine may take for what it has begun.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What the supervisor hears of an engine.
 pub(super) struct EngineEvent {
@@ -64,9 +67,8 @@ pub(super) struct Generation {
 pub(super) struct Launch {
     pub id: u64,
     pub backend: Arc<Backend>,
-    pub start: Start,
-    /// With the threads of `start`.
-    pub threads: ThreadTable,
+    /// Threads of each pool.
+    pub sizes: Vec<u16>,
     pub reason: String,
     /// Until its process is started.
     pub wait: Duration,
@@ -84,7 +86,13 @@ pub struct GenerationView {
 
 impl Generation {
     pub fn launch(setup: &Setup, launch: Launch, events: mpsc::Sender<EngineEvent>) -> Self {
-        let Launch { id, backend, start, threads, reason, wait } = launch;
+        let Launch { id, backend, sizes, reason, wait } = launch;
+        let mut threads = ThreadTable::new(setup.plan.geometry.threads as usize);
+        let mut start = setup.plan.start.clone();
+        for (pool, size) in sizes.into_iter().enumerate() {
+            start.threads.extend(threads.order(pool as u16, size, clock::now()));
+        }
+        setup.pools.registry.generation_started();
         let (orders, received) = mpsc::unbounded_channel();
         let (kill, killed) = mpsc::unbounded_channel();
         let watch = Watch {
@@ -148,11 +156,13 @@ impl Generation {
         }
     }
 
-    /// Kills the process after so long, unless it has ended by itself.
-    pub fn kill_after(&self, deadline: Duration) {
+    /// Takes no more requests than it has, and ends; it is killed if that takes too long.
+    pub fn drain(&self) {
+        self.region().drain();
         let kill = self.kill.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(deadline).await;
+            tokio::time::sleep(DRAIN_DEADLINE).await;
+            // It has ended otherwise.
             let _ = kill.send("it had not drained by the deadline".into());
         });
     }

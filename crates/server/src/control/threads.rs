@@ -73,11 +73,10 @@ fn unknown() -> Current {
 }
 
 async fn request_lines(engine: &EngineControl, view: &View) -> HashMap<Token, RequestLine> {
-    let Some(backend) = &view.backend else { return HashMap::new() };
     let threads = view.pools.iter().flat_map(|pool| &pool.threads);
     let tokens: Arc<[Token]> = threads
         .filter(|thread| thread.view.state == ThreadState::Busy)
         .map(|thread| thread.view.token)
         .collect();
-    engine.clients.describe(backend, tokens).await
+    engine.clients.describe(&view.backend, tokens).await
 }
