@@ -1,0 +1,254 @@
+//! One request on its way, and what is measured of it.
+
+use super::{Admission, AdmissionControl, Shed};
+use crate::pools::{Permit, Pool};
+use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
+use regent_dispatch::lanes::{Entry, Place};
+use regent_dispatch::routes::Route;
+use regent_metrics::{Recorder, Request, RouteId};
+use regent_wire::{MAX_SLOTS_PER_IO, Timing, clock};
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Requests that wait in the lanes of a pool at most without `max_queue`: as many as one I/O thread can have on queues.
+pub(super) const MOST_IN_LANES: usize = MAX_SLOTS_PER_IO;
+
+/// `Retry-After` where no estimate says more.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A request, from its head to the last byte of its answer. The last owner's drop is its end.
+pub struct InFlight {
+    pub(super) control: Rc<AdmissionControl>,
+    pub(super) pool: usize,
+    pub(super) route: Arc<Route>,
+    /// What it counts as besides, since its route was new.
+    pub(super) newcomer_of: OnceCell<Arc<Route>>,
+    pub(super) id: RouteId,
+    /// The first byte of its head.
+    pub(super) arrival: Duration,
+    /// When all of its head and its body was there: from then on it waits.
+    pub(super) ready: Cell<Duration>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) has_no_lane: bool,
+    pub(super) permit: Permit,
+    pub(super) timing: Cell<Option<Timing>>,
+    pub(super) outcome: Cell<Outcome>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    Waiting,
+    /// The status, and when the answer began, if it did not end at once.
+    Answered(u16, Option<Duration>),
+    /// Counted already, or not to be counted.
+    Settled,
+}
+
+impl InFlight {
+    /// Its body is there too, as far as it has to be.
+    pub fn complete(&self) {
+        self.ready.set(clock::now());
+    }
+
+    /// Since when it waits for a thread, by [`clock`].
+    pub fn ready(&self) -> Duration {
+        self.ready.get()
+    }
+
+    pub fn pool(&self) -> usize {
+        self.pool
+    }
+
+    /// Whether nothing can answer it: its worker's script does not boot, and is not tried again.
+    pub fn is_given_up(&self) -> bool {
+        self.of_pool().is_given_up()
+    }
+
+    /// Nothing has run it, and it has waited until now.
+    pub fn waited_in_vain(&self) {
+        let waited = clock::now().saturating_sub(self.ready.get());
+        self.timing.set(Some(Timing { waited, execution: Duration::ZERO, cpu: None }));
+    }
+
+    /// Whether it is one of the requests that its pool may have at once.
+    pub fn is_permitted(&self) -> Result<(), Shed> {
+        match self.permit {
+            Permit::Unbounded | Permit::Counted(_) => Ok(()),
+            Permit::Refused => Err(Shed { reason: Reason::Connections, retry_after: RETRY_AFTER }),
+        }
+    }
+
+    /// Whether it may join the queue, in which so many wait. `look` tells how many requests were taken so far, and idle
+    /// threads.
+    pub fn admit(&self, waiting: u64, look: impl FnOnce() -> (u64, usize)) -> Result<(), Shed> {
+        if self.deadline.is_none() && !self.control.has_bounds() {
+            return Ok(());
+        }
+        if waiting == 0 && self.control.bounds.max_queue != Some(0) {
+            self.of_pool().admission.pause();
+            return Ok(());
+        }
+        let now = clock::now();
+        let (started, idle) = look();
+        let queue = Queue { waiting, started, threads: self.of_pool().threads(), idle: idle as u32 };
+        let arrival = Arrival {
+            deadline: self.deadline,
+            elapsed: now.saturating_sub(self.arrival),
+            service: self.route.mean_service_time(),
+        };
+        match self.of_pool().admission.admit(now, queue, arrival) {
+            Verdict::Admit => Ok(()),
+            Verdict::Shed { reason, retry_after } => Err(Shed { reason, retry_after }),
+        }
+    }
+
+    /// Asks for a place among the threads, for which only a request of a slow or new route has to wait. `code` as in its
+    /// [`Aim`].
+    pub fn enter(&self, code: &[u8]) -> Admission {
+        let (lanes, now) = (&self.of_pool().lanes, self.ready.get());
+        let common = || self.control.pools.routes.shared(self.pool as u16, code, now);
+        if self.has_no_lane {
+            return Admission::Admitted(lanes.exempt(&self.route, now));
+        }
+        let turn = match lanes.enter(&self.route, common, now) {
+            Entry::Enter(place) => return Admission::Admitted(place),
+            Entry::Wait(turn) => turn,
+        };
+        // A lane is a queue too.
+        let most = self.control.bounds.max_queue.map_or(MOST_IN_LANES, |most| most as usize);
+        if lanes.waiting() > most {
+            let shed = Shed { reason: Reason::QueueFull, retry_after: RETRY_AFTER };
+            return Admission::Waiting(Box::pin(std::future::ready(Err(shed))));
+        }
+        match self.patience() {
+            None => Admission::Waiting(Box::pin(async { Ok(turn.await) })),
+            Some((left, shed)) => Admission::Waiting(Box::pin(async move {
+                tokio::time::timeout(left, turn).await.map_err(|_| shed)
+            })),
+        }
+    }
+
+    /// It has its place.
+    pub fn entered(&self, place: &Place) {
+        if let Some(common) = place.newcomer_of() {
+            // It has one place only.
+            let _ = self.newcomer_of.set(Arc::clone(common));
+        }
+    }
+
+    /// How much longer it may wait for a thread, and what becomes of it then.
+    pub fn patience(&self) -> Option<(Duration, Shed)> {
+        let by_wait = left(self.max_wait_time(), self.ready.get(), self.waited_too_long());
+        by_wait.into_iter().chain(self.patience_by_deadline()).min_by_key(|(left, _)| *left)
+    }
+
+    /// The same where its wait is bounded by other means.
+    pub fn patience_by_deadline(&self) -> Option<(Duration, Shed)> {
+        let shed = Shed { reason: Reason::Deadline, retry_after: RETRY_AFTER };
+        left(self.deadline, self.counts_from(), shed)
+    }
+
+    /// How long it may wait for a thread.
+    pub fn max_wait_time(&self) -> Option<Duration> {
+        self.control.bounds.max_wait_time
+    }
+
+    /// What becomes of it after that.
+    pub fn waited_too_long(&self) -> Shed {
+        Shed { reason: Reason::WaitTime, retry_after: RETRY_AFTER }
+    }
+
+    /// From when on its deadline bounds its wait: as a rule its arrival. A client that needed all of that time to send
+    /// the request is late whatever happens here; to turn it away would only mean that it never gets an answer.
+    fn counts_from(&self) -> Duration {
+        let ready = self.ready.get();
+        let is_late = self.deadline.is_some_and(|deadline| ready.saturating_sub(self.arrival) >= deadline);
+        if is_late { ready } else { self.arrival }
+    }
+
+    /// The engine has ended the response.
+    pub fn executed(&self, timing: Timing) {
+        self.route.record(timing.execution);
+        self.newcomer_of.get().into_iter().for_each(|common| common.record(timing.execution));
+        self.timing.set(Some(timing));
+    }
+
+    /// The answer's head is there. Nothing happens to one that was [shed](Self::shed) or the like.
+    pub fn answered(&self, status: u16) {
+        if matches!(self.outcome.get(), Outcome::Waiting) {
+            // A response that the engine has ended goes out as one.
+            let began = self.timing.get().is_none().then(clock::now);
+            self.outcome.set(Outcome::Answered(status, began));
+        }
+    }
+
+    /// It was turned away, or given up while it waited.
+    pub fn shed(&self, reason: Reason) {
+        self.settle(|recorder| recorder.shed(self.id, metric(reason)));
+    }
+
+    /// Its engine died while it ran.
+    pub fn lost(&self) {
+        self.settle(|recorder| recorder.lost(self.id));
+    }
+
+    /// It never was for an engine: its body was refused.
+    pub fn refused(&self) {
+        self.settle(|_| ());
+    }
+
+    fn settle(&self, count: impl FnOnce(&Recorder)) {
+        if !matches!(self.outcome.replace(Outcome::Settled), Outcome::Settled) {
+            count(&self.control.recorder);
+        }
+    }
+
+    fn of_pool(&self) -> &Pool {
+        self.control.pools.get(self.pool)
+    }
+
+    fn record(&self, status: u16, began: Option<Duration>) {
+        let timing = self.timing.get();
+        let ended = clock::now();
+        let since = |moment: Duration| moment.saturating_sub(self.arrival);
+        self.control.recorder.request(&Request {
+            route: self.id,
+            queue_wait: timing.map_or(Duration::ZERO, |timing| timing.waited),
+            // A script that is still running when its client leaves has run up to now.
+            execution: timing
+                .map_or_else(|| ended.saturating_sub(self.ready.get()), |timing| timing.execution),
+            cpu: timing.and_then(|timing| timing.cpu),
+            first_byte: since(began.unwrap_or(ended)),
+            total: since(ended),
+            status,
+            deadline: self.deadline,
+        });
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        match self.outcome.get() {
+            Outcome::Waiting => self.shed(Reason::ClientGone),
+            Outcome::Answered(status, began) => self.record(status, began),
+            Outcome::Settled => {}
+        }
+    }
+}
+
+/// What is left of a limit that counts since then.
+fn left(limit: Option<Duration>, since: Duration, shed: Shed) -> Option<(Duration, Shed)> {
+    limit.map(|limit| (limit.saturating_sub(clock::now().saturating_sub(since)), shed))
+}
+
+fn metric(reason: Reason) -> regent_metrics::Reason {
+    match reason {
+        Reason::QueueFull => regent_metrics::Reason::QueueFull,
+        Reason::WaitTime => regent_metrics::Reason::WaitTime,
+        Reason::Deadline => regent_metrics::Reason::Deadline,
+        Reason::Connections => regent_metrics::Reason::Connections,
+        Reason::ClientGone => regent_metrics::Reason::ClientGone,
+    }
+}
