@@ -97,6 +97,12 @@ impl EngineProcess {
             let gone = closed.map(|closed| closed + LAST_MOMENT);
             tokio::select! {
                 biased;
+                // Before what it says: one that says more than can be heard must get its beats, or it counts as hung.
+                written = control.write(untold), if untold.has_remaining() => match written {
+                    Ok(count) => untold.advance(count),
+                    // It is about to end, or has closed its socket.
+                    Err(_) => untold.clear(),
+                },
                 said = events.next(), if gone.is_none() => match said {
                     Ok(Some(event)) => return Ok(ProcessEvent::Message(event)),
                     Ok(None) => *closed = Some(Instant::now()),
@@ -106,11 +112,6 @@ impl EngineProcess {
                     }
                 },
                 status = child.wait() => return status.map(ProcessEvent::Ended),
-                written = control.write(untold), if untold.has_remaining() => match written {
-                    Ok(count) => untold.advance(count),
-                    // It is about to end, or has closed its socket.
-                    Err(_) => untold.clear(),
-                },
                 () = tokio::time::sleep_until(gone.unwrap_or_else(Instant::now)), if gone.is_some() => {
                     *closed = Some(Instant::now());
                     return Ok(ProcessEvent::Offence("it has closed its control socket".to_owned()));
