@@ -28,9 +28,10 @@ pub use control::{Change, Control, Readiness, Refusal, Restarted};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};
+pub use regent_metrics::Shed;
 pub use router::endpoints;
 pub use serve::serve;
 pub use statistics::{
-    Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Shed, Statistics, Traffic,
+    Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
 };
 pub use thread::{Activity, Current, Thread, ThreadList, ThreadState, Threads};

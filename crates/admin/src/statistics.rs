@@ -2,6 +2,7 @@
 
 use crate::milliseconds;
 use crate::pool::{Engine, Pool};
+use regent_metrics::Shed;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -81,20 +82,6 @@ pub struct Traffic {
     pub total: Option<Percentiles>,
 }
 
-/// Requests that were turned away without an engine, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shed {
-    pub queue_full: u64,
-    /// Waited, or would have had to wait, longer than `max_wait_time`.
-    pub wait_time: u64,
-    /// Could not have met the route's deadline.
-    pub deadline: u64,
-    /// As many requests as `max_connections` allows were with the service.
-    pub max_connections: u64,
-    /// Their clients hung up while they waited.
-    pub client_gone: u64,
-}
-
 /// A distribution of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Percentiles {
@@ -132,10 +119,4 @@ pub struct Generation {
     pub started_at: SystemTime,
     /// For people, why it was started: `opcache_reset()`.
     pub reason: String,
-}
-
-impl Shed {
-    pub fn total(&self) -> u64 {
-        self.queue_full + self.wait_time + self.deadline + self.max_connections + self.client_gone
-    }
 }

@@ -87,13 +87,18 @@ pub enum Verdict {
     },
 }
 
-/// Why a request was not run.
+/// Why a request was refused, or given up, without an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
+    /// `max_queue` requests waited already.
     QueueFull,
+    /// It waited, or would have had to wait, longer than `max_wait_time`.
     WaitTime,
+    /// It could not have been answered by its deadline.
     Deadline,
+    /// `max_connections` requests were with the service already.
     Connections,
+    /// The client left while it waited.
     ClientGone,
 }
 
@@ -226,7 +231,7 @@ impl Reason {
     pub const ALL: [Self; 5] =
         [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Connections, Self::ClientGone];
 
-    /// As in metrics and logs.
+    /// As in the log and as the label of metrics.
     pub fn label(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",

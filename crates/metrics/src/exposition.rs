@@ -4,7 +4,8 @@
 //! appends that; FrankenPHP's counters have no such end, so what is written here is the older format. Prometheus and
 //! all agents that are compatible with it read both.
 
-use crate::figures::{PoolPhase, Reason, RoutePhase, STATUS_CLASSES};
+use crate::Reason;
+use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{Gauges, LaneGauges, PoolGauges};
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};

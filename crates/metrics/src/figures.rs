@@ -4,39 +4,9 @@ use crate::bounds::Sample;
 use crate::counter::{Counter, Greatest, Latest};
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::snapshot::{CoarseSnapshot, Snapshot};
+use regent_dispatch::admission::Reason;
 use std::array;
 use std::ops::AddAssign;
-
-/// Why a request was refused, or given up, without an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// `max_queue` requests waited already.
-    QueueFull,
-    /// It waited for `max_wait_time`.
-    WaitTime,
-    /// It could not have been answered by its deadline.
-    Deadline,
-    /// `max_connections` requests were with the service already.
-    Connections,
-    /// The client left while it waited.
-    ClientGone,
-}
-
-impl Reason {
-    pub const ALL: [Self; 5] =
-        [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Connections, Self::ClientGone];
-
-    /// As in the log and as the label of metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::QueueFull => "queue_full",
-            Self::WaitTime => "wait_time",
-            Self::Deadline => "deadline",
-            Self::Connections => "max_connections",
-            Self::ClientGone => "client_gone",
-        }
-    }
-}
 
 /// Classes of the status; the last is for what an engine may send outside of them.
 pub(crate) const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];

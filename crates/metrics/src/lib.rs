@@ -21,7 +21,6 @@ mod snapshot;
 mod threads;
 
 pub use exposition::{CONTENT_TYPE, render};
-pub use figures::Reason;
 pub use gauges::{Gauges, LaneGauges, PoolGauges, Threads};
 pub use histogram::Histogram;
 pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves, Standing};
@@ -32,3 +31,5 @@ pub use report::{
     RouteReport, Shed,
 };
 pub use snapshot::Snapshot;
+
+pub use regent_dispatch::admission::Reason;

@@ -1,7 +1,8 @@
 //! Where an I/O thread writes what became of its requests.
 
+use crate::Reason;
 use crate::bounds::Sample;
-use crate::figures::{PoolPhase, Reason, RouteFigures, RoutePhase};
+use crate::figures::{PoolPhase, RouteFigures, RoutePhase};
 use crate::names::RouteId;
 use crate::threads::ThreadFigures;
 use std::cell::Cell;

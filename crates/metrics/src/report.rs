@@ -73,14 +73,20 @@ pub struct Answers {
     pub other: u64,
 }
 
-/// By [`Reason`](crate::Reason).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Requests that were turned away without an engine, by [`Reason`](crate::Reason).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shed {
     pub queue_full: u64,
     pub wait_time: u64,
     pub deadline: u64,
     pub max_connections: u64,
     pub client_gone: u64,
+}
+
+impl Shed {
+    pub fn total(&self) -> u64 {
+        self.queue_full + self.wait_time + self.deadline + self.max_connections + self.client_gone
+    }
 }
 
 /// Of answered requests.

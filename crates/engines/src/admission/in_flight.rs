@@ -186,7 +186,7 @@ impl InFlight {
 
     /// It was turned away, or given up while it waited.
     pub fn shed(&self, reason: Reason) {
-        self.settle(|recorder| recorder.shed(self.id, metric(reason)));
+        self.settle(|recorder| recorder.shed(self.id, reason));
     }
 
     /// Its engine died while it ran.
@@ -241,14 +241,4 @@ impl Drop for InFlight {
 /// What is left of a limit that counts since then.
 fn left(limit: Option<Duration>, since: Duration, shed: Shed) -> Option<(Duration, Shed)> {
     limit.map(|limit| (limit.saturating_sub(clock::now().saturating_sub(since)), shed))
-}
-
-fn metric(reason: Reason) -> regent_metrics::Reason {
-    match reason {
-        Reason::QueueFull => regent_metrics::Reason::QueueFull,
-        Reason::WaitTime => regent_metrics::Reason::WaitTime,
-        Reason::Deadline => regent_metrics::Reason::Deadline,
-        Reason::Connections => regent_metrics::Reason::Connections,
-        Reason::ClientGone => regent_metrics::Reason::ClientGone,
-    }
 }

@@ -2,8 +2,8 @@
 
 use super::Seen;
 use regent_admin::{
-    Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Shed,
-    Statistics, ThreadCounts, Traffic,
+    Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Statistics,
+    ThreadCounts, Traffic,
 };
 use regent_dispatch::lanes::LaneFigures;
 use regent_engines::{PoolPlan, PoolView, ThreadListing, ThreadStage};
@@ -186,18 +186,8 @@ fn counts_of<L>(period: &Period<L>) -> Traffic {
         requests: period.requests,
         errors: period.answers.server_error + period.lost,
         deadline_misses: period.deadlines.missed,
-        shed: shed(&period.shed),
+        shed: period.shed,
         ..Traffic::default()
-    }
-}
-
-fn shed(shed: &regent_metrics::Shed) -> Shed {
-    Shed {
-        queue_full: shed.queue_full,
-        wait_time: shed.wait_time,
-        deadline: shed.deadline,
-        max_connections: shed.max_connections,
-        client_gone: shed.client_gone,
     }
 }
 
