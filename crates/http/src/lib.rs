@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod h1;
+pub mod h2;
 mod linger;
 mod patience;
 

@@ -38,6 +38,10 @@ impl Stall {
         self.0.set(None);
     }
 
+    pub fn has_begun(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// What is left of this limit; all time if it goes on.
     pub fn left(&self, limit: Duration, now: CoarseInstant) -> Duration {
         self.0.get().map_or(Duration::MAX, |since| now.left(since, limit))

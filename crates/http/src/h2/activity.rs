@@ -1,0 +1,251 @@
+//! What an HTTP/2 connection is doing, and since when: the base of its time-outs and of the limits on its frames.
+
+use crate::h2::allowance::Allowance;
+use crate::h2::failure::{Flood, Stalled};
+use crate::h2::frames::{Event, FrameHead, FrameScanner, Kind};
+use crate::patience::{Patience, Stall};
+use regent_net::CoarseInstant;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Resets of streams at once and a second. A response that was taken whole pays for one. A browser resets what a page
+/// still loads when it leaves that.
+const RESETS: (u32, u32) = (200, 10);
+
+/// Frames that ask for nothing, at once and a second. A request pays for two: browsers send `PRIORITY_UPDATE` with each.
+const CONTROL_FRAMES: (u32, u32) = (1000, 100);
+const CONTROL_FRAMES_OF_REQUEST: u32 = 2;
+
+/// How long a client without streams may take to confirm that it was told of the end.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Heads whose times are kept until their requests are accepted.
+const MOST_SLOW_HEADS: usize = 100;
+
+/// Shared by the connection, its streams and what they run on, all on one thread.
+#[derive(Debug)]
+pub(super) struct Activity {
+    frames: RefCell<FrameScanner>,
+    /// The first `SETTINGS` are awaited.
+    preface: Stall,
+    /// A header block has begun and not ended.
+    head: Stall,
+    /// When the first bytes came of a header block that did not come whole.
+    head_begun: Cell<Option<Instant>>,
+    slow_heads: RefCell<VecDeque<(u32, Duration)>>,
+    /// The client takes nothing of what there is to send.
+    blocked: Stall,
+    /// There are no streams.
+    idle: Stall,
+    /// All that is left to do is to send what responses have left behind.
+    flushing: Stall,
+    /// The client was told that the connection ends, and has no streams.
+    goodbye: Stall,
+    resets: Allowance,
+    control_frames: Allowance,
+    flood: Cell<Option<Flood>>,
+    is_first: Cell<bool>,
+    breaks_preface: Cell<bool>,
+    has_ended: Cell<bool>,
+}
+
+/// What a connection has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Requests are being answered.
+    Requests,
+    /// Responses were handed to the h2 crate whole, and are not sent whole.
+    Rests,
+    Nothing,
+}
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    GoesOn,
+    /// With its streams.
+    Ends,
+    /// Now.
+    Closes,
+}
+
+/// Why a connection has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expired {
+    /// Nothing was begun.
+    Idle,
+    Stalled(Stalled),
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        let (resets, control_frames) = (RESETS, CONTROL_FRAMES);
+        let activity = Self {
+            frames: RefCell::new(FrameScanner::new()),
+            preface: Stall::default(),
+            head: Stall::default(),
+            head_begun: Cell::new(None),
+            slow_heads: RefCell::default(),
+            blocked: Stall::default(),
+            idle: Stall::default(),
+            flushing: Stall::default(),
+            goodbye: Stall::default(),
+            resets: Allowance::new(resets.0, resets.1),
+            control_frames: Allowance::new(control_frames.0, control_frames.1),
+            flood: Cell::new(None),
+            is_first: Cell::new(true),
+            breaks_preface: Cell::new(false),
+            has_ended: Cell::new(false),
+        };
+        activity.preface.begin();
+        activity
+    }
+
+    /// Bytes came from the client.
+    pub fn received(&self, bytes: &[u8]) {
+        self.frames.borrow_mut().scan(bytes, |event| match event {
+            Event::Begun(head) => self.frame_begun(head),
+            Event::Ended(head) => self.frame_ended(head),
+        });
+        // Most heads come whole, and cost no look at the exact clock.
+        if self.head.has_begun() && self.head_begun.get().is_none() {
+            self.head_begun.set(Some(Instant::now()));
+        }
+    }
+
+    /// The client has closed its end of the connection.
+    pub fn ended(&self) {
+        self.has_ended.set(true);
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.get()
+    }
+
+    /// The stream below took bytes.
+    pub fn written(&self) {
+        self.blocked.end();
+        self.flushing.end();
+    }
+
+    /// It took none.
+    pub fn write_blocked(&self) {
+        self.blocked.begin();
+    }
+
+    /// A request was accepted. Returns how long its head took to come, from its first byte; nothing if it came whole.
+    pub fn accepted(&self, stream: u32) -> Duration {
+        self.control_frames.give(CONTROL_FRAMES_OF_REQUEST);
+        let mut heads = self.slow_heads.borrow_mut();
+        let mut head_time = Duration::ZERO;
+        // Streams are accepted in order: what came before is of trailers, or was refused.
+        while let Some(&(slow, time)) = heads.front()
+            && slow <= stream
+        {
+            heads.pop_front();
+            head_time = if slow == stream { time } else { head_time };
+        }
+        head_time
+    }
+
+    /// A response was sent whole.
+    pub fn completed(&self) {
+        self.resets.give(1);
+    }
+
+    /// The server reset a stream, or had to refuse its request, and the client is to blame.
+    pub fn offended(&self) {
+        self.charge(&self.resets, Flood::Resets);
+    }
+
+    /// What is too much of what the client has sent.
+    pub fn flood(&self) -> Option<Flood> {
+        self.flood.get()
+    }
+
+    /// Whether the first frame was not `SETTINGS` (RFC 9113 §3.4).
+    pub fn breaks_preface(&self) -> bool {
+        self.breaks_preface.get()
+    }
+
+    /// To be called whenever the connection has nothing to do at the moment.
+    pub fn rests(&self, load: Load, course: Course) {
+        turn(&self.idle, load == Load::Nothing);
+        turn(&self.flushing, load == Load::Rests);
+        turn(&self.goodbye, load == Load::Nothing && course == Course::Ends);
+    }
+
+    /// Whether the connection must end now, or else how long to wait before looking again.
+    pub fn check(&self, patience: &Patience, now: CoarseInstant) -> Result<Duration, Expired> {
+        let limits = [
+            (self.blocked.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.flushing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.preface.left(patience.head, now), Expired::Stalled(Stalled::Preface)),
+            (self.head.left(patience.head, now), Expired::Stalled(Stalled::Head)),
+            (self.goodbye.left(GOODBYE, now), Expired::Idle),
+            (self.idle.left(patience.idle, now), Expired::Idle),
+        ];
+        let mut wait = Self::longest_sleep(patience);
+        for (left, expired) in limits {
+            if left.is_zero() {
+                return Err(expired);
+            }
+            wait = wait.min(left);
+        }
+        Ok(wait)
+    }
+
+    /// Whatever begins from now on ends no sooner.
+    pub fn longest_sleep(patience: &Patience) -> Duration {
+        patience.idle.min(patience.head).min(patience.write).min(GOODBYE)
+    }
+
+    fn frame_begun(&self, head: FrameHead) {
+        if self.is_first.take() && (head.kind != Kind::Settings || head.is_acknowledgement()) {
+            self.breaks_preface.set(true);
+        }
+        match head.kind {
+            Kind::Headers => self.head.begin(),
+            Kind::Reset => self.charge(&self.resets, Flood::Resets),
+            Kind::Settings | Kind::Ping if head.is_acknowledgement() => {}
+            Kind::Settings | Kind::Ping | Kind::Priority | Kind::Unknown => {
+                self.charge(&self.control_frames, Flood::ControlFrames);
+            }
+            _ => {}
+        }
+    }
+
+    fn frame_ended(&self, head: FrameHead) {
+        match head.kind {
+            Kind::Settings => self.preface.end(),
+            Kind::Headers | Kind::Continuation if head.ends_headers() => {
+                self.head.end();
+                if let Some(begun) = self.head_begun.take() {
+                    self.keep_head_time(head.stream, begun.elapsed());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_head_time(&self, stream: u32, time: Duration) {
+        let mut heads = self.slow_heads.borrow_mut();
+        if heads.len() < MOST_SLOW_HEADS {
+            heads.push_back((stream, time));
+        }
+    }
+
+    fn charge(&self, allowance: &Allowance, flood: Flood) {
+        if !allowance.take() {
+            self.flood.set(Some(flood));
+        }
+    }
+}
+
+fn turn(stall: &Stall, stands: bool) {
+    match stands {
+        true => stall.begin(),
+        false => stall.end(),
+    }
+}
