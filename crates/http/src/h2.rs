@@ -18,8 +18,6 @@ mod sender;
 mod sniff;
 mod socket;
 mod stream;
-#[cfg(test)]
-mod tests;
 
 pub use connection::serve;
 pub use failure::{Blame, Failure, Flood, Stalled};

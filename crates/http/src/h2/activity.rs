@@ -177,7 +177,12 @@ impl Activity {
     }
 
     /// Whether the connection must end now, or else how long to wait before looking again.
-    pub fn check(&self, patience: &Patience, now: CoarseInstant) -> Result<Duration, Expired> {
+    pub fn check(
+        &self,
+        patience: &Patience,
+        course: Course,
+        now: CoarseInstant,
+    ) -> Result<Duration, Expired> {
         let limits = [
             (self.blocked.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
             (self.flushing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
@@ -186,7 +191,7 @@ impl Activity {
             (self.goodbye.left(GOODBYE, now), Expired::Idle),
             (self.idle.left(patience.idle, now), Expired::Idle),
         ];
-        let mut wait = Self::longest_sleep(patience);
+        let mut wait = Self::longest_sleep(patience, course);
         for (left, expired) in limits {
             if left.is_zero() {
                 return Err(expired);
@@ -197,8 +202,9 @@ impl Activity {
     }
 
     /// Whatever begins from now on ends no sooner.
-    pub fn longest_sleep(patience: &Patience) -> Duration {
-        patience.idle.min(patience.head).min(patience.write).min(GOODBYE)
+    pub fn longest_sleep(patience: &Patience, course: Course) -> Duration {
+        let goodbye = if course == Course::GoesOn { Duration::MAX } else { GOODBYE };
+        patience.idle.min(patience.head).min(patience.write).min(goodbye)
     }
 
     fn frame_begun(&self, head: FrameHead) {
@@ -247,5 +253,105 @@ fn turn(stall: &Stall, stands: bool) {
     match stands {
         true => stall.begin(),
         false => stall.end(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::frames::PREFACE;
+
+    const PATIENCE: Patience = Patience {
+        idle: Duration::from_secs(100),
+        head: Duration::from_secs(10),
+        write: Duration::from_secs(60),
+    };
+
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const HEADERS: u8 = 1;
+    const CONTINUATION: u8 = 9;
+
+    fn greeted() -> Activity {
+        let activity = Activity::new();
+        activity.received(&[PREFACE, &SETTINGS].concat());
+        activity
+    }
+
+    /// A frame with one byte of a header block.
+    fn block(kind: u8, flags: u8, stream: u8) -> [u8; 10] {
+        [0, 0, 1, kind, flags, 0, 0, 0, stream, 0x82]
+    }
+
+    fn after(activity: &Activity, seconds: u64) -> Result<Duration, Expired> {
+        activity.check(&PATIENCE, Course::GoesOn, CoarseInstant::now().after(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn a_client_has_its_time_to_begin() {
+        let activity = Activity::new();
+        activity.received(PREFACE);
+        assert!(after(&activity, 9).is_ok());
+        assert_eq!(after(&activity, 11), Err(Expired::Stalled(Stalled::Preface)));
+        activity.received(&SETTINGS);
+        assert!(after(&activity, 11).is_ok() && !activity.breaks_preface());
+    }
+
+    #[test]
+    fn a_header_block_has_its_time_whatever_comes_of_it() {
+        let activity = greeted();
+        activity.received(&block(HEADERS, 0, 1));
+        assert!(after(&activity, 9).is_ok());
+        activity.received(&block(CONTINUATION, 0, 1)[..3]);
+        assert_eq!(after(&activity, 11), Err(Expired::Stalled(Stalled::Head)));
+        activity.received(&block(CONTINUATION, 0, 1)[3..]);
+        assert_eq!(after(&activity, 11), Err(Expired::Stalled(Stalled::Head)));
+        activity.received(&block(CONTINUATION, 4, 1));
+        assert!(after(&activity, 11).is_ok());
+    }
+
+    #[test]
+    fn a_head_that_comes_whole_takes_no_time() {
+        let activity = greeted();
+        activity.received(&block(HEADERS, 4, 1));
+        activity.received(&[block(HEADERS, 0, 3), block(CONTINUATION, 4, 3)].concat());
+        assert_eq!(activity.accepted(1) + activity.accepted(3), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_head_in_parts_takes_from_the_first_to_the_last() {
+        let activity = greeted();
+        for stream in [1, 3, 5] {
+            activity.received(&block(HEADERS, 0, stream));
+            let begun = activity.head_begun.get().expect("it is not whole");
+            while begun.elapsed().is_zero() {}
+            activity.received(&block(CONTINUATION, 4, stream));
+        }
+        // The first was refused.
+        assert!(!activity.accepted(3).is_zero() && !activity.accepted(5).is_zero());
+        assert!(activity.slow_heads.borrow().is_empty());
+    }
+
+    #[test]
+    fn heads_that_nobody_accepts_fill_no_memory() {
+        let activity = greeted();
+        for _ in 0..1000 {
+            activity.received(&block(HEADERS, 0, 1));
+            activity.received(&block(CONTINUATION, 4, 1));
+        }
+        assert_eq!(activity.slow_heads.borrow().len(), MOST_SLOW_HEADS);
+    }
+
+    #[test]
+    fn what_was_not_sent_has_its_time_while_nothing_of_it_is_taken() {
+        let activity = greeted();
+        activity.rests(Load::Rests, Course::GoesOn);
+        assert!(after(&activity, 59).is_ok());
+        assert_eq!(after(&activity, 61), Err(Expired::Stalled(Stalled::Reading)));
+        activity.written();
+        assert!(after(&activity, 61).is_ok());
+        activity.rests(Load::Requests, Course::GoesOn);
+        assert!(after(&activity, 1000).is_ok(), "a service may take its time");
+        activity.rests(Load::Nothing, Course::GoesOn);
+        assert_eq!(after(&activity, 101), Err(Expired::Idle));
     }
 }

@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn fields_have_a_bound_but_crumbs_are_not_fields() {
-        let names: Vec<String> = (0..MOST_FIELDS).map(|number| format!("x-{number}")).collect();
+        let names: Vec<String> = (0..=MOST_FIELDS).map(|number| format!("x-{number}")).collect();
         let fields: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-        assert!(admitted("https://a/", &fields[1..]).is_ok(), "with the host");
+        assert!(admitted("https://a/", &fields[1..]).is_ok());
         assert_eq!(status("https://a/", &fields), 431);
         assert!(admitted("https://a/", &[("cookie", "a=b"); MOST_FIELDS + 1]).is_ok());
     }

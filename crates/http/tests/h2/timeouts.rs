@@ -1,0 +1,96 @@
+//! Clients that stop in the middle of something.
+
+use crate::raw::{END_STREAM, GOAWAY, HEADERS, NO_ERROR, PING, Raw, frame, get, get_block, goaway};
+use crate::server::{SETTINGS, SHORT, connect, echo, hello, local, never, request, start, whole, with};
+use bytes::Bytes;
+use regent_http::Settings;
+use regent_http::h2::{Failure, Stalled};
+
+const READ_HEADER: Settings = Settings { read_header: SHORT, ..SETTINGS };
+
+fn stalled(end: Result<(), Failure>, in_the_middle_of: Stalled) -> bool {
+    matches!(end, Err(Failure::Stalled(what)) if what == in_the_middle_of)
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_say_how_it_begins() {
+    local(async {
+        let (server, _stream) = start(READ_HEADER, never);
+        assert!(stalled(server.end().await, Stalled::Preface));
+        let (server, stream) = start(READ_HEADER, never);
+        let mut client = Raw::silent(stream);
+        client.send_preface().await;
+        assert_eq!(goaway(&client.rest().await), Some(NO_ERROR));
+        drop(client);
+        assert!(stalled(server.end().await, Stalled::Preface));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_header_block_that_never_ends() {
+    local(async {
+        let unfinished = frame(HEADERS, END_STREAM, 1, &get_block());
+        let whole = get(1);
+        for part in [&unfinished[..], &whole[..20]] {
+            let (server, stream) = start(READ_HEADER, never);
+            let mut client = Raw::greet(stream, &[]).await;
+            client.send(part).await;
+            assert_eq!(goaway(&client.rest().await), Some(NO_ERROR));
+            drop(client);
+            assert!(stalled(server.end().await, Stalled::Head));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_without_streams_ends_however_alive_it_looks() {
+    local(async {
+        let (server, stream) = start(Settings { idle: SHORT, ..SETTINGS }, hello);
+        let mut client = Raw::greet(stream, &[]).await;
+        client.send(&get(1)).await;
+        loop {
+            // Not for ever: a number of these is an attack.
+            client.send(&frame(PING, 0, 0, &[0; 8])).await;
+            let answer = client.next().await.unwrap();
+            if answer.kind == GOAWAY {
+                assert_eq!((answer.error_code(), answer.last_stream()), (NO_ERROR, 1));
+                break;
+            }
+            tokio::time::sleep(SHORT / 10).await;
+        }
+        drop(client);
+        server.end().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_running_request_keeps_its_connection() {
+    local(async {
+        let settings = Settings { idle: SHORT, read_header: SHORT, write: SHORT, ..SETTINGS };
+        let (_server, mut client) = connect(settings, echo).await;
+        let (response, mut stream) = client.send_request(request("POST", "/"), false).unwrap();
+        // As long as three of its limits take.
+        tokio::time::sleep(3 * SHORT).await;
+        stream.send_data(Bytes::from_static(b"still here"), true).unwrap();
+        let received = crate::server::receive(response).await.unwrap();
+        assert_eq!(received.body.unwrap(), "still here");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing() {
+    local(async {
+        let settings = Settings { write: SHORT, ..SETTINGS };
+        let (server, stream) = start(settings, |_, _| with(200, &[], whole(vec![0; 1 << 20])));
+        let window = crate::raw::setting(crate::raw::INITIAL_WINDOW_SIZE, 1 << 20);
+        let mut client = Raw::greet(stream, &window).await;
+        client.send(&frame(crate::raw::WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes())).await;
+        client.send(&get(1)).await;
+        assert!(stalled(server.end().await, Stalled::Reading));
+    })
+    .await;
+}
