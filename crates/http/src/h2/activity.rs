@@ -47,7 +47,6 @@ pub(super) struct Activity {
     flood: Cell<Option<Flood>>,
     is_first: Cell<bool>,
     breaks_preface: Cell<bool>,
-    has_ended: Cell<bool>,
 }
 
 /// What a connection has to do.
@@ -96,7 +95,6 @@ impl Activity {
             flood: Cell::new(None),
             is_first: Cell::new(true),
             breaks_preface: Cell::new(false),
-            has_ended: Cell::new(false),
         };
         activity.preface.begin();
         activity
@@ -112,15 +110,6 @@ impl Activity {
         if self.head.has_begun() && self.head_begun.get().is_none() {
             self.head_begun.set(Some(Instant::now()));
         }
-    }
-
-    /// The client has closed its end of the connection.
-    pub fn ended(&self) {
-        self.has_ended.set(true);
-    }
-
-    pub fn has_ended(&self) -> bool {
-        self.has_ended.get()
     }
 
     /// The stream below took bytes.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream whose reads and writes are noticed. Shut down, it lingers if the client has not closed its end: what it sends,
-/// if only acknowledgements, must not reset the connection before it has read the last frames.
+/// A stream whose reads and writes are noticed. Shut down, it lingers until the client closes its end: what it sends until
+/// then, if only acknowledgements, must not reset the connection before it has read the last frames.
 pub(super) struct ObservedStream<S> {
     stream: S,
     activity: Rc<Activity>,
@@ -38,10 +38,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        match &buffer.filled()[before..] {
-            [] => self.activity.ended(),
-            fresh => self.activity.received(fresh),
-        }
+        self.activity.received(&buffer.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }
@@ -82,9 +79,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
         let this = &mut *self;
         if this.linger.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
-            if this.activity.has_ended() {
-                return Poll::Ready(Ok(()));
-            }
         }
         this.linger.get_or_insert_with(Linger::new).poll_drain(&mut this.stream, context).map(Ok)
     }

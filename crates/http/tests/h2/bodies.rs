@@ -8,11 +8,14 @@ use crate::server::{
 use bytes::Bytes;
 use h2::SendStream;
 use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use regent_exchange::RequestBody;
+use regent_exchange::{Informational, RequestBody};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 /// Sends as much of this as the server gives room for, and says how much that is.
 async fn send_what_fits(stream: &mut SendStream<Bytes>, mut bytes: Bytes) -> usize {
@@ -137,7 +140,7 @@ async fn a_body_has_the_length_that_its_request_says_or_is_an_error() {
 
 struct NoHints;
 
-impl regent_exchange::Informational for NoHints {
+impl Informational for NoHints {
     fn send(&self, _: http::Version, _: http::StatusCode, _: &HeaderMap) {}
 
     fn close_connection(&self) {}
@@ -215,6 +218,40 @@ async fn what_is_done_for_a_request_ends_when_its_client_resets_the_stream_or_le
             }
             assert!(ended.get(), "leaves: {leaves}");
         }
+    })
+    .await;
+}
+
+/// A body of a script that goes on and on.
+struct Endless(#[expect(dead_code, reason = "its end is noticed")] Noticed);
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_is_being_made_ends_with_its_stream() {
+    local(async {
+        let ended = Rc::new(Cell::new(false));
+        let slot = Rc::clone(&ended);
+        let service = move |_: Request<RequestBody>, _: Rc<dyn Informational>| {
+            with(200, &[], Box::pin(Endless(Noticed(Rc::clone(&slot)))))
+        };
+        let (_server, stream) = start(SETTINGS, service);
+        let mut client = Raw::greet(stream, &[]).await;
+        client.send(&post(1)).await;
+        assert!(client.next().await.unwrap().is(HEADERS, 1) && !ended.get());
+        client.send(&frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes())).await;
+        settle().await;
+        assert!(ended.get());
     })
     .await;
 }
