@@ -73,6 +73,7 @@ pub fn setting(id: u16, value: u32) -> Vec<u8> {
 }
 
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
+pub const MAX_FRAME_SIZE: u16 = 5;
 
 /// A field in a header block, spelled out (RFC 7541 §6.2.2). Shorter than 127 bytes, each part.
 pub fn field(name: &str, value: &[u8]) -> Vec<u8> {

@@ -1,6 +1,8 @@
 //! Responses as they are sent.
 
-use crate::raw::{DATA, HEADERS, INITIAL_WINDOW_SIZE, Raw, WINDOW_UPDATE, frame, get as get_frame, setting};
+use crate::raw::{
+    DATA, HEADERS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, Raw, WINDOW_UPDATE, frame, get as get_frame, setting,
+};
 use crate::server::{
     Responding, SETTINGS, connect, data, frames, get, local, never, receive, request, send, settle, start,
     whole, with,
@@ -169,8 +171,9 @@ async fn responses_take_turns() {
         let service =
             |_: Request<RequestBody>, _: Rc<dyn Informational>| with(200, &[], whole(vec![0; 300_000]));
         let (_server, stream) = start(SETTINGS, service);
-        let window = setting(INITIAL_WINDOW_SIZE, 1 << 20);
-        let mut client = Raw::greet(stream, &window).await;
+        // A frame may be longer than a turn is.
+        let settings = [setting(INITIAL_WINDOW_SIZE, 1 << 20), setting(MAX_FRAME_SIZE, 1 << 20)].concat();
+        let mut client = Raw::greet(stream, &settings).await;
         client.send(&frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes())).await;
         let streams = [1, 3, 5];
         client.send(&streams.map(get_frame).concat()).await;
