@@ -8,7 +8,7 @@ use crate::queue_signal::QueueSignal;
 use crate::supervisor::{Supervisor, SupervisorHandle};
 use regent_config::PhpGlobal;
 use regent_metrics::Registry;
-use regent_wire::{Backend, Region, RegionError};
+use regent_wire::{EngineMemory, Region, RegionError};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// An engine that is about to start, and memory in which requests can be queued until then.
 pub struct Engine {
     setup: Setup,
-    memory: Arc<Backend>,
+    memory: Arc<EngineMemory>,
 }
 
 /// What all generations of an engine have in common.
@@ -80,12 +80,12 @@ impl Engine {
 
 impl Setup {
     /// Memory of a process, in which requests can be queued before it runs.
-    pub fn new_memory(&self) -> Result<Arc<Backend>, RegionError> {
+    pub fn new_memory(&self) -> Result<Arc<EngineMemory>, RegionError> {
         let region = Region::create(self.plan.geometry)?;
         for pool in 0..self.plan.geometry.pools as usize {
             region.tune(pool, self.plan.scheduling, 1, 0);
         }
-        Ok(Arc::new(Backend::new(region)))
+        Ok(Arc::new(EngineMemory::new(region)))
     }
 }
 

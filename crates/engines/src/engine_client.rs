@@ -8,7 +8,7 @@ use crate::kind::EngineKind;
 use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
 use regent_dispatch::lanes::Place;
-use regent_wire::{Backend, Frame, HeadBuilder, Port, ReadError, RequestLine, SubmitError, Token};
+use regent_wire::{EngineMemory, Frame, HeadBuilder, ReadError, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -32,7 +32,7 @@ pub struct ClientStart {
     /// The I/O thread's number.
     pub(crate) index: usize,
     pub(crate) slots: usize,
-    pub(crate) memory: Arc<Backend>,
+    pub(crate) memory: Arc<EngineMemory>,
     pub pools: Arc<Pools>,
     pub(crate) queue_signal: Arc<QueueSignal>,
     /// A non-blocking eventfd. Engines of another kind have another one, which these cannot spoil.
@@ -43,23 +43,23 @@ pub struct ClientStart {
 /// What a client is told by the supervisor of its engine.
 pub(crate) enum ClientCommand {
     /// New requests go to this engine; the sender is told when it is so.
-    Switch(Arc<Backend>, oneshot::Sender<()>),
+    Switch(Arc<EngineMemory>, oneshot::Sender<()>),
     /// This engine is dead; another one is current.
-    ForgetDead(Arc<Backend>),
+    ForgetDead(Arc<EngineMemory>),
     /// A pool has been given up: who waits looks whether it waits for that.
     Look,
     /// What are these requests of the engine? Those of other I/O threads are passed over.
-    Describe(Arc<Backend>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
+    Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
 
 /// Everything of one I/O thread that touches engines of a kind. Used on that thread alone.
 pub struct EngineClient {
     kind: EngineKind,
-    port: RefCell<Port<Place>>,
+    port: RefCell<SlotTable<Place>>,
     /// By slot: who waits for news of it.
     wakers: RefCell<Vec<Option<Waker>>>,
     /// Engines that may still answer; the last is the one that new requests go to.
-    backends: RefCell<Vec<Arc<Backend>>>,
+    backends: RefCell<Vec<Arc<EngineMemory>>>,
     head: RefCell<HeadBuilder>,
     waiting: RefCell<Waiting>,
     /// Whether engines have been told that this thread sleeps.
@@ -100,7 +100,7 @@ impl EngineClient {
     pub fn open(start: ClientStart, drain_all: fn()) -> io::Result<Rc<Self>> {
         let client = Rc::new(Self {
             kind: start.kind,
-            port: RefCell::new(Port::new(start.index, start.slots)),
+            port: RefCell::new(SlotTable::new(start.index, start.slots)),
             wakers: RefCell::new(vec![None; start.slots]),
             backends: RefCell::new(vec![start.memory]),
             head: RefCell::new(HeadBuilder::new()),
@@ -214,7 +214,7 @@ impl EngineClient {
     }
 
     /// What these requests ask for, as far as they are this thread's.
-    fn describe(&self, backend: &Arc<Backend>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
+    fn describe(&self, backend: &Arc<EngineMemory>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
         let is_known = self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend));
         let port = self.port.borrow();
         let line = |token: &Token| Some((*token, port.request_line(*token)?));
@@ -262,7 +262,7 @@ impl EngineClient {
     }
 
     /// From now on new requests go to `next`; those of the engines before it are still answered by them.
-    fn switch(&self, next: Arc<Backend>) {
+    fn switch(&self, next: Arc<EngineMemory>) {
         // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
         let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
@@ -270,7 +270,7 @@ impl EngineClient {
     }
 
     /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.
-    fn forget_dead(&self, dead: &Arc<Backend>) {
+    fn forget_dead(&self, dead: &Arc<EngineMemory>) {
         let current = self.current();
         self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
         // What it wrote before its end is still good.
@@ -294,7 +294,7 @@ impl EngineClient {
         current.waiting(pool) > 0 && current.region().idle(pool) == 0
     }
 
-    fn current(&self) -> Arc<Backend> {
+    fn current(&self) -> Arc<EngineMemory> {
         let backends = self.backends.borrow();
         Arc::clone(backends.last().expect("invariant: there is always a current engine"))
     }

@@ -5,7 +5,7 @@ mod talk;
 use bytes::{Buf, BytesMut};
 use command_fds::CommandFdExt;
 use command_fds::FdMapping;
-use regent_wire::Backend;
+use regent_wire::EngineMemory;
 use regent_wire::control::{self, Event, Order, Start, descriptors};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -50,7 +50,7 @@ impl EngineProcess {
     /// Starts `program` on this memory. `doorbells`: the I/O threads' eventfds.
     pub fn spawn(
         program: &Path,
-        backend: &Arc<Backend>,
+        backend: &Arc<EngineMemory>,
         doorbells: &[Arc<OwnedFd>],
         start: &Start,
     ) -> io::Result<Self> {

@@ -19,7 +19,7 @@ use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
 use generations::{Generations, Role};
 use hung::HangWatch;
-use regent_wire::Backend;
+use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{NO_BOOT, NO_START, Restarts};
 use reports::{describe, log_event, report_start};
@@ -50,7 +50,7 @@ struct StopRequest {
 
 impl Supervisor {
     /// Starts the first process on `backend`, and returns when PHP runs or the modules are loaded.
-    pub(crate) async fn start(setup: Setup, backend: Arc<Backend>) -> Result<Self, EngineError> {
+    pub(crate) async fn start(setup: Setup, backend: Arc<EngineMemory>) -> Result<Self, EngineError> {
         let kind = setup.plan.kind;
         let (events, mut inbox) = mpsc::channel(EVENTS);
         let mut state = State::new(setup, events, backend);
@@ -116,7 +116,7 @@ struct State {
 
 impl State {
     /// Begins to start the first generation.
-    fn new(setup: Setup, events: mpsc::Sender<EngineEvent>, backend: Arc<Backend>) -> Self {
+    fn new(setup: Setup, events: mpsc::Sender<EngineEvent>, backend: Arc<EngineMemory>) -> Self {
         let autoscaler = Autoscaler::new(&setup.plan.pools, Arc::clone(&setup.pools), setup.plan.max_idle);
         let sizes = autoscaler.sizes(None);
         let launch =

@@ -28,14 +28,14 @@
 //!
 //! # Death
 //! Each engine has memory of its own. When it dies the server makes new memory, moves what was queued there in order,
-//! fails what was running, and starts the next engine on it ([`Port::move_requests`]). A process of a multi-process
+//! fails what was running, and starts the next engine on it ([`SlotTable::move_requests`]). A process of a multi-process
 //! engine may be killed at any instruction: the FIFO has no state in between (see [`fifo`]), the slot's state says
-//! whose request it was, and what the dead had announced is taken back ([`Region::bury`], [`Port::bury`]).
+//! whose request it was, and what the dead had announced is taken back ([`Region::bury`], [`SlotTable::bury`]).
 //!
 //! # Trust
 //! The engine trusts the server. The server trusts nothing it reads: positions are checked against its own copies,
 //! frames against the ring, numbers against their bounds. An engine that lies loses its own requests. What cannot be is
-//! noted ([`Damage`]), and a few times a second all of it is looked at ([`Backend::inspect`], [`Port::inspect`]), so that
+//! noted ([`Damage`]), and a few times a second all of it is looked at ([`EngineMemory::inspect`], [`SlotTable::inspect`]), so that
 //! no request waits on memory that was damaged: its engine is killed, and the next one gets what had not begun.
 //!
 //! # What shows it
@@ -56,8 +56,6 @@
 
 #[cfg_attr(loom, path = "models/area.rs")]
 mod area;
-#[cfg(not(loom))]
-mod backend;
 #[cfg(all(test, not(loom)))]
 mod c_header;
 #[cfg(not(loom))]
@@ -69,6 +67,8 @@ mod damage;
 mod doorbell;
 #[cfg(not(loom))]
 mod engine;
+#[cfg(not(loom))]
+mod engine_memory;
 mod fifo;
 #[cfg(not(loom))]
 pub mod frame;
@@ -85,20 +85,20 @@ pub mod names;
 mod pipe;
 mod pool;
 #[cfg(not(loom))]
-mod port;
-#[cfg(not(loom))]
 mod region;
 mod ring;
 mod signal;
 mod slot;
+#[cfg(not(loom))]
+mod slot_table;
 mod sync;
 
-#[cfg(not(loom))]
-pub use backend::Backend;
 #[cfg(not(loom))]
 pub use damage::Damage;
 #[cfg(not(loom))]
 pub use engine::{Engine, EngineThread};
+#[cfg(not(loom))]
+pub use engine_memory::EngineMemory;
 #[cfg(not(loom))]
 pub use frame::{Completion, End, Frame, HeadKind, LogLine, ResponseHead, Timing, Trailers};
 #[cfg(not(loom))]
@@ -108,7 +108,7 @@ pub use layout::{
 };
 pub use pipe::{BodyBroken, ClientGone};
 #[cfg(not(loom))]
-pub use port::{Cancelled, Port, ReadError, SubmitError};
-#[cfg(not(loom))]
 pub use region::{Heartbeat, Region, RegionError, ThreadView};
 pub use slot::{SlotState, Token};
+#[cfg(not(loom))]
+pub use slot_table::{Cancelled, ReadError, SlotTable, SubmitError};

@@ -131,7 +131,7 @@ impl Region {
     }
 
     /// After the death of one process of an engine that has several: what its threads had announced counts no more.
-    /// Each port has to bury them too ([`crate::Port::bury`]); the number may be used by another thread then.
+    /// Each table has to bury them too ([`crate::SlotTable::bury`]); the number may be used by another thread then.
     pub fn bury(&self, thread: usize) {
         for pool in 0..self.layout.geometry.pools as usize {
             self.pool(pool).bury(thread);

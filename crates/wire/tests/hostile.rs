@@ -9,7 +9,7 @@ use common::{Io, Random, SMALL, answered_name, backend, echo, engine, head, star
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use regent_wire::{Backend, BodyState, Port, Token};
+use regent_wire::{BodyState, EngineMemory, SlotTable, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -83,13 +83,13 @@ fn step(at: impl Strategy<Value = u64> + 'static) -> impl Strategy<Value = Step>
     ]
 }
 
-fn scribble(backend: &Backend, at: u64, value: u64) {
+fn scribble(backend: &EngineMemory, at: u64, value: u64) {
     rustix::io::pwrite(backend.region().file(), &value.to_ne_bytes(), at).unwrap();
 }
 
 struct Server {
-    port: Port,
-    backend: Arc<Backend>,
+    port: SlotTable,
+    backend: Arc<EngineMemory>,
     tokens: Vec<Token>,
 }
 
@@ -227,7 +227,7 @@ proptest! {
 /// The words change while the server looks at them.
 #[test]
 fn a_server_survives_an_engine_that_writes_all_the_time() {
-    let mut server = Server { port: Port::new(0, 64), backend: backend(SMALL), tokens: Vec::new() };
+    let mut server = Server { port: SlotTable::new(0, 64), backend: backend(SMALL), tokens: Vec::new() };
     let mut runner = TestRunner::deterministic();
     let steps = prop::collection::vec(step(prop_oneof![shared(), in_slot(0..8)]), 4000);
     let steps = steps.new_tree(&mut runner).unwrap().current();

@@ -7,8 +7,8 @@ mod common;
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::names::key;
 use regent_wire::{
-    BodyState, Cancelled, Completion, End, Frame, Geometry, HeadBuilder, HeadKind, LogLine, Port, ReadError,
-    Region, RegionError, Scheduling, SubmitError, ThreadState, Token, clock,
+    BodyState, Cancelled, Completion, End, Frame, Geometry, HeadBuilder, HeadKind, LogLine, ReadError,
+    Region, RegionError, Scheduling, SlotTable, SubmitError, ThreadState, Token, clock,
 };
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -296,9 +296,10 @@ fn a_release_announces_what_was_not_published() {
 #[test]
 fn a_slot_that_was_not_submitted_comes_back() {
     let mut io = Io::new(SMALL);
-    for give_up in
-        [|port: &mut Port, token| assert_eq!(port.cancel(token), Cancelled::Withdrawn), Port::release]
-    {
+    for give_up in [
+        |port: &mut SlotTable, token| assert_eq!(port.cancel(token), Cancelled::Withdrawn),
+        SlotTable::release,
+    ] {
         let token = io.port.acquire(&io.backend, &head("x", None)).unwrap().unwrap();
         assert_eq!(io.port.write_body(token, b"abc"), Ok(3));
         give_up(&mut io.port, token);
@@ -404,17 +405,17 @@ fn the_server_sees_how_long_requests_wait_and_run() {
 #[test]
 fn a_guard_lives_until_the_engine_has_let_go_of_the_request() {
     let io = Io::new(SMALL);
-    let mut port = Port::new(0, SMALL.slots_per_io as usize);
+    let mut port = SlotTable::new(0, SMALL.slots_per_io as usize);
     let mut thread = regent_wire::EngineThread::new(io.engine(), 0, 0);
     let guard = Arc::new(());
-    let submit = |port: &mut Port<Arc<()>>| {
+    let submit = |port: &mut SlotTable<Arc<()>>| {
         let token = port.acquire(&io.backend, &head("x", None)).unwrap().unwrap();
         port.guard(token, Arc::clone(&guard));
         port.submit(token, 0, clock::now()).unwrap();
         token
     };
     let token = submit(&mut port);
-    let running = |port: &Port<Arc<()>>| {
+    let running = |port: &SlotTable<Arc<()>>| {
         let mut since = Vec::new();
         port.running(&io.backend, |_, started| since.push(started));
         since

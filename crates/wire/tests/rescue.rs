@@ -7,7 +7,7 @@ mod common;
 
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::{
-    BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, Port, ReadError,
+    BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, ReadError, SlotTable,
     SubmitError, Token,
 };
 use std::sync::Arc;
@@ -184,13 +184,13 @@ fn the_death_of_one_process_fails_its_requests_only() {
     thread.join().unwrap();
 }
 
-/// Port and release of all phases leave nothing behind, whatever the order.
+/// SlotTable and release of all phases leave nothing behind, whatever the order.
 #[test]
 fn two_ports_move_their_own_requests() {
     let geometry = Geometry { io_threads: 2, ..SMALL };
     let from = backend(geometry);
     let to = backend(geometry);
-    let mut ports = [0, 1].map(|io| Port::<()>::new(io, 64));
+    let mut ports = [0, 1].map(|io| SlotTable::<()>::new(io, 64));
     let tokens = ports.each_mut().map(|port| {
         let token = port.acquire(&from, &head("x", Some(0))).unwrap().unwrap();
         port.submit(token, 1, regent_wire::clock::now()).unwrap();

@@ -5,7 +5,7 @@
 
 use crate::input::Input;
 use regent_wire::names::key;
-use regent_wire::{Backend, BodyState, Geometry, HeadBuilder, Port, Region, Scheduling, Token};
+use regent_wire::{EngineMemory, BodyState, Geometry, HeadBuilder, SlotTable, Region, Scheduling, Token};
 use std::sync::Arc;
 
 const GEOMETRY: Geometry = Geometry {
@@ -25,7 +25,7 @@ const SLOT_SIZE: usize = 16_384;
 const MOST_STEPS: usize = 200;
 
 pub fn run(data: &[u8]) {
-    let mut server = Server { port: Port::new(0, 64), backend: backend(), tokens: Vec::new() };
+    let mut server = Server { port: SlotTable::new(0, 64), backend: backend(), tokens: Vec::new() };
     let mut input = Input::new(data);
     for _ in 0..MOST_STEPS {
         if input.is_empty() {
@@ -42,8 +42,8 @@ pub fn run(data: &[u8]) {
 }
 
 struct Server {
-    port: Port,
-    backend: Arc<Backend>,
+    port: SlotTable,
+    backend: Arc<EngineMemory>,
     tokens: Vec<Token>,
 }
 
@@ -143,10 +143,10 @@ impl Server {
     }
 }
 
-fn backend() -> Arc<Backend> {
+fn backend() -> Arc<EngineMemory> {
     let region = Region::create(GEOMETRY).expect("memory");
     for pool in 0..GEOMETRY.pools as usize {
         region.tune(pool, Scheduling::Spread, 1, 0);
     }
-    Arc::new(Backend::new(region))
+    Arc::new(EngineMemory::new(region))
 }

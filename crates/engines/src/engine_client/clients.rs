@@ -2,7 +2,7 @@
 
 use super::ClientCommand;
 use crate::kind::EngineKind;
-use regent_wire::{Backend, RequestLine, Token};
+use regent_wire::{EngineMemory, RequestLine, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -26,14 +26,14 @@ impl EngineClients {
     }
 
     /// All I/O threads use this memory for new requests when it returns.
-    pub(crate) async fn switch_to(&self, backend: &Arc<Backend>) {
+    pub(crate) async fn switch_to(&self, backend: &Arc<EngineMemory>) {
         for done in self.ask(|done| ClientCommand::Switch(Arc::clone(backend), done)) {
             let _ = done.await;
         }
     }
 
     /// The engine of this memory is dead, and another one is current.
-    pub(crate) fn forget_dead(&self, dead: &Arc<Backend>) {
+    pub(crate) fn forget_dead(&self, dead: &Arc<EngineMemory>) {
         for client in &self.clients {
             let _ = client.send(ClientCommand::ForgetDead(Arc::clone(dead)));
         }
@@ -50,7 +50,7 @@ impl EngineClients {
     /// the answers are awaited.
     pub fn describe(
         &self,
-        backend: &Arc<Backend>,
+        backend: &Arc<EngineMemory>,
         tokens: Arc<[Token]>,
     ) -> impl Future<Output = HashMap<Token, RequestLine>> + use<> {
         let question = |answer| ClientCommand::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);

@@ -4,7 +4,7 @@ use super::autoscaler::ScaleEvent;
 use super::generation::{Generation, GenerationView};
 use super::{State, stuck};
 use crate::thread_table::{ThreadEntry, ThreadStage};
-use regent_wire::{Backend, ThreadState, ThreadView, clock};
+use regent_wire::{EngineMemory, ThreadState, ThreadView, clock};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -54,7 +54,7 @@ pub struct View {
     /// Engines that run, newest first.
     pub generations: Vec<GenerationView>,
     /// The memory of the current one.
-    pub backend: Arc<Backend>,
+    pub backend: Arc<EngineMemory>,
 }
 
 /// A pool, in the order of the plan.

@@ -6,7 +6,7 @@ use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
 use crate::thread_table::ThreadTable;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
-use regent_wire::{Backend, Region, clock};
+use regent_wire::{EngineMemory, Region, clock};
 use rustix::fd::OwnedFd;
 use std::borrow::Cow;
 use std::io;
@@ -43,7 +43,7 @@ pub(super) enum EventKind {
 /// A running engine, or one that is about to start. Dropped, it is killed.
 pub(super) struct Generation {
     pub id: u64,
-    pub backend: Arc<Backend>,
+    pub backend: Arc<EngineMemory>,
     pub threads: ThreadTable,
     pub since: Instant,
     started_at: SystemTime,
@@ -66,7 +66,7 @@ pub(super) struct Generation {
 /// What one generation has that others have not.
 pub(super) struct Launch {
     pub id: u64,
-    pub backend: Arc<Backend>,
+    pub backend: Arc<EngineMemory>,
     /// Threads of each pool.
     pub sizes: Vec<u16>,
     pub reason: String,
@@ -188,7 +188,7 @@ impl Drop for Generation {
 struct Watch {
     id: u64,
     program: PathBuf,
-    backend: Arc<Backend>,
+    backend: Arc<EngineMemory>,
     doorbells: Vec<Arc<OwnedFd>>,
     start: Start,
     orders: mpsc::UnboundedReceiver<Order>,

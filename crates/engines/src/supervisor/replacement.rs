@@ -4,7 +4,7 @@ use super::generation::{Generation, Launch};
 use super::generations::Fate;
 use super::{CommandRefused, State};
 use crate::plan::PoolPlan;
-use regent_wire::{Backend, RegionError};
+use regent_wire::{EngineMemory, RegionError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -157,7 +157,7 @@ impl State {
     }
 
     /// A process on this memory, with as many threads as the current generation has, that is started after `wait`.
-    fn launch(&mut self, backend: Arc<Backend>, wait: Duration, reason: &str) -> Generation {
+    fn launch(&mut self, backend: Arc<EngineMemory>, wait: Duration, reason: &str) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
         let sizes = self.autoscaler.sizes(Some(&self.generations.current));

@@ -44,7 +44,7 @@ impl Engine {
         Pool { control: &self.control, cells: &self.cells, threads: &self.threads }
     }
 
-    /// As `Backend::push`.
+    /// As `EngineMemory::push`.
     fn push(&self, token: u64) {
         self.pool().fifo().push(&mut self.tail.lock().unwrap(), token).unwrap();
         self.pool().wake_one();

@@ -4,8 +4,8 @@
 
 use regent_wire::names::key;
 use regent_wire::{
-    Backend, BodyState, ClientGone, Completion, End, Engine, EngineThread, Frame, Geometry, Head,
-    HeadBuilder, HeadKind, LogLine, Port, ReadError, Region, ResponseHead, Token, Trailers,
+    BodyState, ClientGone, Completion, End, Engine, EngineMemory, EngineThread, Frame, Geometry, Head,
+    HeadBuilder, HeadKind, LogLine, ReadError, Region, ResponseHead, SlotTable, Token, Trailers,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -27,8 +27,8 @@ pub const SMALL: Geometry = Geometry {
 
 /// One I/O thread of a server.
 pub struct Io {
-    pub backend: Arc<Backend>,
-    pub port: Port,
+    pub backend: Arc<EngineMemory>,
+    pub port: SlotTable,
     pub doorbell: OwnedFd,
 }
 
@@ -49,9 +49,9 @@ impl Io {
         Self::of(0, backend(geometry), eventfd())
     }
 
-    pub fn of(io: usize, backend: Arc<Backend>, doorbell: OwnedFd) -> Self {
+    pub fn of(io: usize, backend: Arc<EngineMemory>, doorbell: OwnedFd) -> Self {
         let slots = backend.region().geometry().slots_per_io as usize;
-        Self { backend, port: Port::new(io, slots), doorbell }
+        Self { backend, port: SlotTable::new(io, slots), doorbell }
     }
 
     /// An engine over this memory, for a server of one I/O thread.
@@ -140,12 +140,12 @@ pub fn short() -> Timespec {
     Timespec { tv_sec: 0, tv_nsec: 1_000_000 }
 }
 
-pub fn backend(geometry: Geometry) -> Arc<Backend> {
+pub fn backend(geometry: Geometry) -> Arc<EngineMemory> {
     let region = Region::create(geometry).unwrap();
     for pool in 0..geometry.pools as usize {
         region.tune(pool, regent_wire::Scheduling::Spread, 1, 0);
     }
-    Arc::new(Backend::new(region))
+    Arc::new(EngineMemory::new(region))
 }
 
 pub fn eventfd() -> OwnedFd {
@@ -153,7 +153,7 @@ pub fn eventfd() -> OwnedFd {
 }
 
 /// Opens the memory as an engine does.
-pub fn engine<'a>(backend: &Backend, doorbells: impl IntoIterator<Item = &'a OwnedFd>) -> Arc<Engine> {
+pub fn engine<'a>(backend: &EngineMemory, doorbells: impl IntoIterator<Item = &'a OwnedFd>) -> Arc<Engine> {
     let memory = backend.region().file().try_clone_to_owned().unwrap();
     let doorbells = doorbells.into_iter().map(|doorbell| doorbell.try_clone().unwrap()).collect();
     Arc::new(Engine::new(Region::open(memory).unwrap(), doorbells))

@@ -1,14 +1,14 @@
-//! The server's end: one port for each I/O thread, with slots of its own, used by that thread alone.
+//! The server's end: a table of slots for each I/O thread, used by that thread alone.
 //!
 //! A slot's number stays the same while its request moves from the memory of a dead engine to that of the next, so a
-//! request that nobody has started does not notice ([`Port::move_requests`]).
+//! request that nobody has started does not notice ([`SlotTable::move_requests`]).
 
 mod inspection;
 mod rescue;
 
-use crate::backend::Backend;
 use crate::clock::nanoseconds;
 use crate::damage::Damage;
+use crate::engine_memory::EngineMemory;
 use crate::frame::Frame;
 use crate::head::{Head, RequestLine};
 use crate::layout::{BodyState, SlotControl, ThreadState};
@@ -42,7 +42,7 @@ pub enum ReadError {
     Corrupt,
 }
 
-/// What [`Port::cancel`] found.
+/// What [`SlotTable::cancel`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
     /// It was still waiting and will never run.
@@ -55,7 +55,7 @@ pub enum Cancelled {
 
 /// One I/O thread's slots. `G`: what is kept with a request until no engine has to do with it any more, which may be long
 /// after its client has left.
-pub struct Port<G = ()> {
+pub struct SlotTable<G = ()> {
     io: usize,
     records: Vec<Record<G>>,
     /// Used last, given out first: its pages are warm.
@@ -72,7 +72,7 @@ pub struct Port<G = ()> {
 struct Record<G> {
     generation: u32,
     phase: Phase,
-    backend: Option<Arc<Backend>>,
+    backend: Option<Arc<EngineMemory>>,
     pool: u32,
     ticket: u64,
     /// Bytes of the encoded head.
@@ -104,8 +104,8 @@ enum Phase {
     Lost,
 }
 
-impl<G> Port<G> {
-    /// `slots` as in the geometry of every memory that this port is used with.
+impl<G> SlotTable<G> {
+    /// `slots` as in the geometry of every memory that this table is used with.
     pub fn new(io: usize, slots: usize) -> Self {
         Self {
             io,
@@ -124,7 +124,11 @@ impl<G> Port<G> {
     }
 
     /// Takes a slot for a request to this engine and writes its head. `None` when all slots are in use.
-    pub fn acquire(&mut self, backend: &Arc<Backend>, head: &[u8]) -> Result<Option<Token>, SubmitError> {
+    pub fn acquire(
+        &mut self,
+        backend: &Arc<EngineMemory>,
+        head: &[u8],
+    ) -> Result<Option<Token>, SubmitError> {
         self.look_for_a_free_slot();
         let Some(slot) = self.free.pop() else { return Ok(None) };
         let index = self.index(slot);
@@ -151,7 +155,7 @@ impl<G> Port<G> {
 
     /// Calls `visit` with the guard of each request that a thread of the engine is running, and since when it does, by
     /// [`crate::clock::now`].
-    pub fn running(&self, backend: &Backend, mut visit: impl FnMut(&G, Duration)) {
+    pub fn running(&self, backend: &EngineMemory, mut visit: impl FnMut(&G, Duration)) {
         let region = backend.region();
         for thread in 0..region.geometry().threads as usize {
             let view = region.thread_view(thread);
@@ -251,7 +255,7 @@ impl<G> Port<G> {
 
     /// Calls `news` with the token of every request that has some. Of those that have it at the same time the one that
     /// came first comes first: engines mark slots, whose order says nothing.
-    pub fn drain(&mut self, backend: &Backend, mut news: impl FnMut(Token)) {
+    pub fn drain(&mut self, backend: &EngineMemory, mut news: impl FnMut(Token)) {
         let doorbell = backend.region().doorbell(self.io);
         // Most of the time there is nothing, and a look is cheaper than an exchange.
         if doorbell.control.summary.iter().all(|word| word.load(Ordering::Relaxed) == 0) {
@@ -276,13 +280,13 @@ impl<G> Port<G> {
         (self.fresh, self.scratch) = (fresh, orphans);
     }
 
-    /// From now on the engine rings this I/O thread's eventfd. [`Port::drain`] once more before sleeping.
-    pub fn park(&self, backend: &Backend) {
+    /// From now on the engine rings this I/O thread's eventfd. [`SlotTable::drain`] once more before sleeping.
+    pub fn park(&self, backend: &EngineMemory) {
         backend.region().doorbell(self.io).park();
     }
 
     /// Awake: marks need no eventfd.
-    pub fn unpark(&self, backend: &Backend) {
+    pub fn unpark(&self, backend: &EngineMemory) {
         backend.region().doorbell(self.io).unpark();
     }
 
@@ -300,7 +304,7 @@ impl<G> Port<G> {
         pushed
     }
 
-    fn push(&mut self, backend: &Backend, token: Token, pool: usize) -> Result<(), SubmitError> {
+    fn push(&mut self, backend: &EngineMemory, token: Token, pool: usize) -> Result<(), SubmitError> {
         let index = self.index(token.slot) as u32;
         let ticket = backend.push(pool, Token { slot: index, generation: token.generation })?;
         let record = self.record_mut(token);
@@ -409,7 +413,7 @@ impl<G> Port<G> {
         self.free.push(slot);
     }
 
-    /// What a request of this port asks for, of which an engine says that it runs it ([`crate::ThreadView::token`]).
+    /// What a request of this table asks for, of which an engine says that it runs it ([`crate::ThreadView::token`]).
     pub fn request_line(&self, token: Token) -> Option<RequestLine> {
         let record = self.record_of(token)?;
         // The engine can change the original while it is read.
@@ -423,7 +427,7 @@ impl<G> Port<G> {
         record.generation == token.generation && record.phase == Phase::Held && self.is_queued(token)
     }
 
-    /// What is kept with a request of this port.
+    /// What is kept with a request of this table.
     pub fn kept(&self, token: Token) -> Option<&G> {
         self.record(token).guard.as_ref()
     }
@@ -510,7 +514,7 @@ impl<G> Record<G> {
         }
     }
 
-    fn backend(&self) -> &Arc<Backend> {
+    fn backend(&self) -> &Arc<EngineMemory> {
         self.backend.as_ref().expect("invariant: a slot in use has a backend")
     }
 

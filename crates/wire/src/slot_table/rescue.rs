@@ -1,7 +1,7 @@
-//! What becomes of a port's requests when their engine, or one process of it, dies.
+//! What becomes of a table's requests when their engine, or one process of it, dies.
 
-use super::{Phase, Port, SubmitError, reset};
-use crate::backend::Backend;
+use super::{Phase, SlotTable, SubmitError, reset};
+use crate::engine_memory::EngineMemory;
 use crate::layout::BodyState;
 use crate::slot::{StateWord, Token};
 use crate::sync::Ordering;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 /// A waiting request: pool, ticket, token.
 type Waiting = (usize, u64, Token);
 
-impl<G> Port<G> {
+impl<G> SlotTable<G> {
     /// After the death of the engine of `from`: what waited goes on waiting in `to`, in the same order; what is still
     /// being filled goes on in `to`; what had been started is lost, and its tokens are returned.
     ///
-    /// Of a lost request [`Port::read`] gives what the engine had published before it died, which may be the whole
+    /// Of a lost request [`SlotTable::read`] gives what the engine had published before it died, which may be the whole
     /// response, and then [`ReadError::Lost`](super::ReadError). The caller gives its slot back as usual.
     ///
     /// Order is kept among the requests of one I/O thread; those of different ones may change places.
-    pub fn move_requests(&mut self, from: &Arc<Backend>, to: &Arc<Backend>) -> Vec<Token> {
+    pub fn move_requests(&mut self, from: &Arc<EngineMemory>, to: &Arc<EngineMemory>) -> Vec<Token> {
         let mut waiting = Vec::new();
         let mut lost = Vec::new();
         for token in self.tokens_of(from) {
@@ -50,9 +50,9 @@ impl<G> Port<G> {
 
     /// After the death of one process of an engine that has several, for each thread that it had, once
     /// [`Region::bury`](crate::Region::bury) has been called: what that thread ran is lost, as in
-    /// [`Port::move_requests`]. A request that it had taken out of the FIFO and not yet claimed is queued again, behind
+    /// [`SlotTable::move_requests`]. A request that it had taken out of the FIFO and not yet claimed is queued again, behind
     /// those that wait now.
-    pub fn bury(&mut self, backend: &Arc<Backend>, thread: usize) -> Vec<Token> {
+    pub fn bury(&mut self, backend: &Arc<EngineMemory>, thread: usize) -> Vec<Token> {
         let mut stranded = Vec::new();
         let mut lost = Vec::new();
         for token in self.tokens_of(backend) {
@@ -83,8 +83,8 @@ impl<G> Port<G> {
     }
 
     /// What the slots that belong to this memory are used for.
-    fn tokens_of(&self, backend: &Arc<Backend>) -> Vec<Token> {
-        let ours = |of: &Arc<Backend>| Arc::ptr_eq(of, backend);
+    fn tokens_of(&self, backend: &Arc<EngineMemory>) -> Vec<Token> {
+        let ours = |of: &Arc<EngineMemory>| Arc::ptr_eq(of, backend);
         let slots = self.records.iter().enumerate();
         slots
             .filter(|(_, record)| record.backend.as_ref().is_some_and(ours))
@@ -98,7 +98,12 @@ impl<G> Port<G> {
     }
 
     /// Copies a request that no thread has started. Its positions stay the same, since nothing has been read.
-    fn transfer(&mut self, from: &Backend, to: &Arc<Backend>, token: Token) -> Result<(), SubmitError> {
+    fn transfer(
+        &mut self,
+        from: &EngineMemory,
+        to: &Arc<EngineMemory>,
+        token: Token,
+    ) -> Result<(), SubmitError> {
         let index = self.index(token.slot);
         let record = self.record_mut(token);
         let written = record.written.get() as usize;

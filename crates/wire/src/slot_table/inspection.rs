@@ -1,9 +1,9 @@
-//! A port looks at its requests in the shared memory: what cannot be is damage, and news that was not announced is news
+//! A table looks at its requests in the shared memory: what cannot be is damage, and news that was not announced is news
 //! all the same.
 
-use super::{Phase, Port, Record};
-use crate::backend::Backend;
+use super::{Phase, Record, SlotTable};
 use crate::damage::Damage;
+use crate::engine_memory::EngineMemory;
 use crate::slot::{StateWord, Token};
 use crate::sync::Ordering;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ const AT_ONCE: usize = 4096;
 /// nanoseconds, unless it loses the CPU in between.
 const STRANDED: u8 = 8;
 
-impl<G> Port<G> {
-    /// Looks at requests of these engines. Damage is noted ([`Backend::damage`]). Calls `news` with the tokens of requests
+impl<G> SlotTable<G> {
+    /// Looks at requests of these engines. Damage is noted ([`EngineMemory::damage`]). Calls `news` with the tokens of requests
     /// that have something to be read; mostly that has been announced already.
     ///
     /// To be called a few times a second, with all engines at once: the next call goes on with other requests. It takes
     /// less than a microsecond for each request.
-    pub fn inspect(&mut self, backends: &[Arc<Backend>], mut news: impl FnMut(Token)) {
+    pub fn inspect(&mut self, backends: &[Arc<EngineMemory>], mut news: impl FnMut(Token)) {
         let slots = self.records.len();
         let count = slots.min(AT_ONCE);
         for slot in (self.inspected..self.inspected + count).map(|slot| slot % slots) {
@@ -29,7 +29,7 @@ impl<G> Port<G> {
                 continue;
             }
             let has_it =
-                |known: &&Arc<Backend>| record.backend.as_ref().is_some_and(|of| Arc::ptr_eq(of, known));
+                |known: &&Arc<EngineMemory>| record.backend.as_ref().is_some_and(|of| Arc::ptr_eq(of, known));
             let Some(backend) = backends.iter().find(has_it) else { continue };
             let index = self.index(slot as u32);
             match examine(backend, index, record) {
@@ -61,7 +61,7 @@ enum Found {
     Nothing,
 }
 
-fn examine<G>(backend: &Backend, index: usize, record: &Record<G>) -> Result<Found, Damage> {
+fn examine<G>(backend: &EngineMemory, index: usize, record: &Record<G>) -> Result<Found, Damage> {
     let region = backend.region();
     let (slot, geometry) = (region.slot(index), region.geometry());
     let state = StateWord(&slot.state);
@@ -84,7 +84,7 @@ fn examine<G>(backend: &Backend, index: usize, record: &Record<G>) -> Result<Fou
     examine_queued(backend, index, record)
 }
 
-fn examine_queued<G>(backend: &Backend, index: usize, record: &Record<G>) -> Result<Found, Damage> {
+fn examine_queued<G>(backend: &EngineMemory, index: usize, record: &Record<G>) -> Result<Found, Damage> {
     let (pool, generation) = (record.pool as usize, record.generation);
     let cell = backend.cell(pool, record.ticket);
     // As long as it has not been taken the cell is its own; so this is asked after the look at the cell.

@@ -2,14 +2,14 @@
 
 use crate::damage::Damage;
 use crate::fifo::PushError;
-use crate::port::SubmitError;
 use crate::region::Region;
 use crate::slot::Token;
+use crate::slot_table::SubmitError;
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The memory of one engine, with the producers' counts, which the engine cannot reach.
-pub struct Backend {
+pub struct EngineMemory {
     region: Region,
     /// For each pool the tokens pushed so far.
     tails: Vec<Mutex<u64>>,
@@ -20,7 +20,7 @@ pub struct Backend {
     damage: OnceLock<Damage>,
 }
 
-impl Backend {
+impl EngineMemory {
     pub fn new(region: Region) -> Self {
         let tails = (0..region.geometry().pools).map(|_| Mutex::new(0)).collect();
         let taken = (0..region.geometry().pools).map(|_| AtomicU64::new(0)).collect();
