@@ -115,6 +115,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
                 native: native.clone(),
             }),
             tls: listener.tls.map(|sites| Acceptor::new(sites, handshakes.clone())),
+            protocols: listener.protocols,
         })
     };
     let doors = start.listeners.into_iter().map(door).collect();

@@ -2,7 +2,9 @@
 
 use crate::service::{Ends, Service};
 use crate::vigil::Vigil;
+use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
+use regent_http::h2::{self, Sniffed};
 use regent_http::{Interim, Settings};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
 use regent_tls::Acceptor;
@@ -30,6 +32,7 @@ pub(crate) struct Door {
     pub service: Rc<Service>,
     /// `None`: plain HTTP.
     pub tls: Option<Acceptor>,
+    pub protocols: Vec<HttpProtocol>,
 }
 
 impl Front {
@@ -58,12 +61,16 @@ impl Front {
         let (socket, cork) = Socket::new(socket, transport, &front.sockets);
         // Boxed: the runtime would move it about, when it starts and when it ends.
         spawn_local(Box::pin(async move {
+            let service = &door.service;
+            // All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
             match &door.tls {
-                None => front.converse(socket, cork, connection, &door.service).await,
-                // Boxed, so that a plain connection keeps no room for it.
                 Some(acceptor) => {
-                    Box::pin(front.converse_by_tls(acceptor, socket, cork, connection, &door.service)).await;
+                    Box::pin(front.converse_by_tls(acceptor, socket, cork, connection, service)).await;
                 }
+                None if door.protocols.contains(&HttpProtocol::H2c) => {
+                    Box::pin(front.converse_by_preface(socket, cork, connection, service)).await;
+                }
+                None => front.converse(socket, cork, connection, service).await,
             }
             front.open.set(front.open.get() - 1);
             front.closed.notify_one();
@@ -98,14 +105,44 @@ impl Front {
                 return;
             }
         };
-        let facts = stream.facts();
+        let facts = Arc::clone(stream.facts());
         let tls = regent_exchange::Tls {
             protocol: facts.protocol,
             cipher: facts.cipher,
             server_name: facts.server_name.as_deref().map(Into::into),
         };
         let connection = Connection { tls: Some(Arc::new(tls)), ..connection };
-        self.converse(stream, cork, connection, service).await;
+        match facts.alpn.as_deref() {
+            Some(b"h2") => self.converse_by_h2(stream, connection, service).await,
+            _ => self.converse(stream, cork, connection, service).await,
+        }
+    }
+
+    /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
+    async fn converse_by_preface(
+        &self,
+        socket: Socket,
+        cork: Rc<Cork>,
+        connection: Connection,
+        service: &Rc<Service>,
+    ) {
+        match h2::sniff(socket, &self.settings, &self.drain).await {
+            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, connection, service).await,
+            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, connection, service).await,
+            Ok(Sniffed::Nothing) => {}
+            Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
+        }
+    }
+
+    async fn converse_by_h2(&self, stream: impl Stream, connection: Connection, service: &Rc<Service>) {
+        let ends = Rc::new(Ends::new(connection));
+        let answer = |request, head_time, client| {
+            self.vigil.event();
+            service.answer(request, head_time, &ends, client)
+        };
+        if let Err(failure) = h2::serve(stream, &self.settings, &self.drain, answer).await {
+            tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
+        }
     }
 
     async fn converse(

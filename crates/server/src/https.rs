@@ -1,7 +1,7 @@
 //! What the configuration says of TLS, as the crate for it takes it.
 
 use crate::StartError;
-use regent_config::{self as config, Config, Server};
+use regent_config::{self as config, Config, HttpProtocol, Server};
 use regent_tls::{
     CertificateSource, ClientAuth, ClientAuthMode, Options, Policy, ProtocolVersion, Site, SiteTable,
     Tickets, Tls,
@@ -81,11 +81,10 @@ fn alpn(tls: &config::SiteTls, server: &Server) -> Vec<String> {
     if !tls.alpn.is_empty() {
         return tls.alpn.clone();
     }
-    let spoken = server.protocols.iter().filter_map(|protocol| match protocol {
-        config::HttpProtocol::H1 => Some("http/1.1"),
-        config::HttpProtocol::H2 | config::HttpProtocol::H2c | config::HttpProtocol::H3 => None,
-    });
-    spoken.map(str::to_owned).collect()
+    // What is better for the client goes first.
+    let known = [(HttpProtocol::H2, "h2"), (HttpProtocol::H1, "http/1.1")];
+    let spoken = known.into_iter().filter(|(protocol, _)| server.protocols.contains(protocol));
+    spoken.map(|(_, name)| name.to_owned()).collect()
 }
 
 fn client_auth(auth: &config::ClientAuth) -> ClientAuth {

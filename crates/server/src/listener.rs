@@ -1,7 +1,7 @@
 //! Listening addresses: their sockets, and what is served there.
 
 use crate::StartError;
-use regent_config::{Config, Listen, Server, SniHost, UnixSocket};
+use regent_config::{Config, HttpProtocol, Listen, Server, SniHost, UnixSocket};
 use regent_handlers::Sites;
 use regent_net::SocketFile;
 use regent_tls::SiteTable;
@@ -17,6 +17,7 @@ pub(crate) struct Listener {
     /// `None`: plain HTTP.
     pub tls: Option<Arc<SiteTable>>,
     pub sni_host: SniHost,
+    pub protocols: Vec<HttpProtocol>,
 }
 
 /// The listening addresses of a server.
@@ -36,7 +37,7 @@ impl Listener {
         let listener = |(server, tls): (&Server, Option<Arc<SiteTable>>)| {
             let sites = Arc::new(Sites::build(server, &config.global.php.workers)?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
-            Ok(Self { sites, tls, sni_host })
+            Ok(Self { sites, tls, sni_host, protocols: server.protocols.clone() })
         };
         config.servers.iter().zip(tls).map(listener).collect()
     }
