@@ -1,15 +1,12 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
 use crate::front::{Door, Front};
-use crate::gateway::Gateway;
 use crate::hooks;
 use crate::listener::Listener;
-use crate::native::{Inlined, NativeGateway};
 use crate::service::Service;
-use crate::spool::Spools;
-use crate::upload::BodyLimits;
 use crate::vigil::Vigil;
 use regent_engines::{AdmissionBounds, AdmissionControl, ClientStart, EngineClient};
+use regent_gateway::{BodyLimits, Gateway, Inlined, NativeGateway, Spools};
 use regent_http::Settings;
 use regent_net::{Arrival, Listeners};
 use regent_tls::{Acceptor, Handshakes};

@@ -3,7 +3,7 @@
 mod figures;
 mod threads;
 
-use crate::native::{self, Renewal};
+use crate::inline_reload::{self, InlineReload};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{Change, Control, Readiness, Refusal, Restarted, Statistics, Threads};
@@ -18,7 +18,7 @@ pub(crate) struct ServerControl {
     /// PHP's, and that of native modules if there are any.
     pub engines: Vec<EngineControl>,
     /// Of the native modules that run in the server.
-    pub renewal: Renewal,
+    pub inline: InlineReload,
     pub registry: Arc<Registry>,
     pub configuration: Arc<serde_json::Value>,
     /// Told when somebody asked the server to stop.
@@ -46,16 +46,16 @@ impl ServerControl {
 
     /// What runs in the server is loaded first, since it can be refused without a consequence, and takes over last.
     async fn restart_all_native(&self) -> Result<Restarted, Refusal> {
-        let _turn = self.renewal.turn().await;
-        let inlined = self.renewal.load().await;
+        let _turn = self.inline.turn().await;
+        let inlined = self.inline.load().await;
         let inlined = inlined.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         match self.restart(EngineKind::Native).await {
             Ok(restarted) => {
-                self.renewal.switch_to(inlined).await;
+                self.inline.switch_to(inlined).await;
                 Ok(restarted)
             }
             Err(refusal) => {
-                native::drop_elsewhere(inlined);
+                inline_reload::drop_elsewhere(inlined);
                 Err(refusal)
             }
         }

@@ -1,9 +1,10 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
-use crate::service::{Ends, Service};
+use crate::service::Service;
 use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
+use regent_gateway::Ends;
 use regent_http::h2::{self, Sniffed};
 use regent_http::{Interim, Settings};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};

@@ -8,39 +8,29 @@ mod acceptor;
 mod admin;
 mod control;
 mod front;
-mod gateway;
 mod head_check;
 mod hooks;
 mod https;
-mod length;
+mod inline_reload;
 mod listener;
-mod logged;
-mod native;
 mod plan;
-mod response;
 mod service;
-mod spool;
-mod streamed;
-mod target;
-mod upload;
-mod variables;
 mod vigil;
-mod warmup;
 
 use acceptor::{Dealer, IoStart, NativeAccess, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::{join_all, try_join_all};
 use https::Https;
+use inline_reload::InlineReload;
 use listener::{Listener, Listening};
-use native::Renewal;
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_engines::{Engine, Supervisor};
+use regent_gateway::Spools;
 use regent_handlers::{BuildError, Sites};
 use regent_metrics::Registry;
 use regent_net::SocketFile;
-use spool::Spools;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,8 +43,8 @@ use vigil::Vigil;
 
 pub use admin::AdminError;
 pub use regent_engines::{EngineError, EngineKind};
+pub use regent_gateway::SpoolError;
 pub use regent_handlers::visible;
-pub use spool::SpoolError;
 
 /// What does not come from the configuration.
 #[derive(Debug, Clone)]
@@ -122,7 +112,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let (php, php_clients) = engine(plan.php, options.php)?;
     let native = plan.native.map(|plan| engine(plan, options.native)).transpose()?;
     let (native, native_clients) = native.unzip();
-    let inlined = native::load(config.global.native.clone()).await?;
+    let inlined = inline_reload::load(config.global.native.clone()).await?;
 
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
@@ -158,7 +148,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl {
         engines,
-        renewal: Renewal::new(config.global.native.clone(), senders),
+        inline: InlineReload::new(config.global.native.clone(), senders),
         registry,
         configuration: Arc::new(serde_json::to_value(&config).unwrap_or_default()),
         stop: Arc::clone(&stop_wanted),

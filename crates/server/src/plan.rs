@@ -1,10 +1,8 @@
 //! From a configuration to numbers, before anything is started.
 
-use crate::upload::{BodyLimits, Patience};
-use crate::variables::SOFTWARE;
-use crate::warmup;
 use regent_config::{Config, Global};
 use regent_engines::{AdmissionBounds, EngineError, EnginePlan, ServerFacts};
+use regent_gateway::{BodyLimits, Patience, SOFTWARE, warmup};
 use regent_http::Settings;
 use std::thread::available_parallelism;
 

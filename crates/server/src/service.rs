@@ -1,16 +1,13 @@
 //! One request, from its head to its answer.
 
-use crate::gateway::{Arrived, Gateway};
 use crate::head_check::check;
-use crate::logged::Logged;
-use crate::native::NativeGateway;
-use crate::variables::Peer;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::SniHost;
-use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
+use regent_exchange::{Informational, RequestBody, ResponseBody};
+use regent_gateway::{Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,28 +25,11 @@ pub(crate) struct Service {
     pub native: Option<Rc<NativeGateway>>,
 }
 
-/// A connection, and what engines are told of it.
-pub(crate) struct Ends {
-    pub connection: Connection,
-    peer: OnceCell<Peer>,
-}
-
 /// A request that is being answered. What needs no engine is answered at once.
 pub(crate) enum Answering {
     /// `None`: taken.
     Ready(Option<Response<Logged>>),
     Later(Pin<Box<dyn Future<Output = Response<Logged>>>>),
-}
-
-impl Ends {
-    pub fn new(connection: Connection) -> Self {
-        Self { connection, peer: OnceCell::new() }
-    }
-
-    /// What engines are told of the connection.
-    pub fn peer(&self) -> &Peer {
-        self.peer.get_or_init(|| Peer::new(&self.connection))
-    }
 }
 
 impl Service {

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// SERVER_SOFTWARE. Applications look for FrankenPHP in it: WordPress has permalinks without `index.php` only with a
 /// server that it knows (`wp-includes/vars.php`, `got_url_rewrite()`).
-pub(crate) const SOFTWARE: &str = concat!("FrankenPHP (Regent/", env!("CARGO_PKG_VERSION"), ")");
+pub const SOFTWARE: &str = concat!("FrankenPHP (Regent/", env!("CARGO_PKG_VERSION"), ")");
 
 /// Keys of the variables that every request has.
 macro_rules! keys {
@@ -37,7 +37,7 @@ pub(crate) struct Variables {
 }
 
 /// What belongs to the connection: made once for each that an engine is asked on.
-pub(crate) struct Peer {
+pub struct Peer {
     /// Everything that is the same for all of its requests, encoded.
     block: HeadBlock,
     local_address: String,

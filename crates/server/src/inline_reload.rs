@@ -1,21 +1,21 @@
 //! Putting newly loaded modules in the place of those that run in the server.
 
-use super::Inlined;
 use crate::acceptor::Command;
 use regent_config::NativeGlobal;
+use regent_gateway::Inlined;
 use regent_modules::LoadError;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 /// The modules that run in the server, as who restarts them sees it.
-pub(crate) struct Renewal {
+pub(crate) struct InlineReload {
     native: NativeGlobal,
     io_threads: Vec<mpsc::UnboundedSender<Command>>,
     /// Held by a restart: of two at once, the one that has loaded first must not take over last.
     turn: Mutex<()>,
 }
 
-impl Renewal {
+impl InlineReload {
     pub fn new(native: NativeGlobal, io_threads: Vec<mpsc::UnboundedSender<Command>>) -> Self {
         Self { native, io_threads, turn: Mutex::default() }
     }

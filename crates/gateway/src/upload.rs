@@ -3,7 +3,7 @@
 mod block;
 mod pace;
 
-pub(crate) use pace::Patience;
+pub use pace::Patience;
 
 use crate::spool::{Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
 use block::Block;
@@ -30,7 +30,7 @@ const BLOCK: usize = 64 * 1024;
 
 /// Bounds on a body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyLimits {
+pub struct BodyLimits {
     pub patience: Patience,
     /// Bytes in all.
     pub size: Option<u64>,

@@ -30,7 +30,7 @@ const MOST_RESERVED: usize = 64;
 
 /// What has come of an answer so far.
 #[derive(Default)]
-pub(crate) struct Collected {
+pub struct Collected {
     pub head: Option<ResponseHeader>,
     pub body: VecDeque<Bytes>,
     /// Boxed, since few answers have any.
@@ -39,7 +39,7 @@ pub(crate) struct Collected {
 }
 
 /// Status and fields of an answer.
-pub(crate) struct ResponseHeader {
+pub struct ResponseHeader {
     status: StatusCode,
     reason: Option<ReasonPhrase>,
     /// Without `Content-Length`.
@@ -106,7 +106,7 @@ impl ResponseHeader {
 
     /// The answer with all that follows its head. Its length is the true one, whatever the engine says. Trailers are for
     /// clients that asked for them.
-    pub fn into_whole(
+    pub(crate) fn into_whole(
         mut self,
         body: VecDeque<Bytes>,
         trailers: Option<Box<HeaderMap>>,
@@ -131,7 +131,7 @@ impl ResponseHeader {
 
     /// The answer of a script that is still writing it; `body` and `trailers` are what has come of it. A plain length is
     /// kept, and the body is held to it, unless trailers follow: those need chunks.
-    pub fn into_streamed(
+    pub(crate) fn into_streamed(
         mut self,
         spools: &Arc<Spools>,
         body: VecDeque<Bytes>,

@@ -1,6 +1,6 @@
 //! Native modules in the server's own process: handlers that declare that they never block are called on the I/O thread.
 
-use crate::response::{Collected, ResponseHeader, trailers};
+use crate::response_head::{Collected, ResponseHeader, trailers};
 use bytes::{Buf, Bytes};
 use regent_config::{Inline, NativeGlobal, NativeId};
 use regent_engines::{EngineKind, Origin, Subject, log_line};
@@ -12,7 +12,7 @@ use regent_wire::{self as wire, End, LogLine};
 use std::sync::Arc;
 
 /// The modules of services that allow it. None of them when no service does.
-pub(crate) struct Inlined {
+pub struct Inlined {
     modules: Modules,
     /// By [`NativeId`]; `None`: the service's handlers all run in the engine.
     services: Vec<Option<ServiceId>>,

@@ -10,7 +10,7 @@ mod settings;
 
 pub(crate) use quota::Share;
 pub use settings::SpoolError;
-pub(crate) use settings::Spools;
+pub use settings::Spools;
 
 use bytes::Bytes;
 use overflow::{Overflow, Room};

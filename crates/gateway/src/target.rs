@@ -1,7 +1,7 @@
 //! What a request asks of an engine: which pool, how it is delivered, and the variables that say what is to run.
 
-use crate::response::Collected;
-use crate::variables::keys;
+use crate::cgi::keys;
+use crate::response_head::Collected;
 use bytes::Bytes;
 use regent_engines::Subject;
 use regent_handlers::{Delivery, Exchange, PhpTarget};
@@ -9,7 +9,7 @@ use regent_wire::{Head, HeadBuilder};
 use std::os::unix::ffi::OsStrExt;
 
 /// A request's aim, of one kind of engine. Known to the compiler, so that requests to PHP pay nothing for the others.
-pub(crate) trait Target {
+pub trait Target {
     /// An index into the pools of the kind.
     fn pool(&self) -> usize;
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// An answer's body, with what the access log will say of it.
-pub(crate) struct Logged {
+pub struct Logged {
     body: ResponseBody,
     entry: Option<Box<Entry>>,
     /// Of a request to PHP; it ends with the answer.

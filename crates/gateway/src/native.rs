@@ -1,14 +1,11 @@
 //! Requests to native services: an engine runs their handlers, or the server itself those that never block.
 
-mod inlined;
-mod renewal;
-
+use crate::cgi::keys;
 use crate::gateway::{Answered, Arrived, Gateway};
-use crate::response::Collected;
+use crate::inline::{CallHere, Inlined, InlinedCaller};
+use crate::response_head::Collected;
 use crate::target::Target;
-use crate::variables::keys;
 use bytes::Bytes;
-use inlined::{CallHere, InlinedCaller};
 use regent_engines::{EngineClient, Subject};
 use regent_exchange::RequestBody;
 use regent_handlers::{Delivery, Exchange, NativeTarget};
@@ -17,11 +14,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) use inlined::Inlined;
-pub(crate) use renewal::{Renewal, drop_elsewhere, load};
-
 /// What requests to native services need on an I/O thread.
-pub(crate) struct NativeGateway {
+pub struct NativeGateway {
     gateway: Gateway,
     /// Names of the services, by their ids.
     services: Vec<String>,

@@ -1,7 +1,7 @@
 //! The requests that a worker's threads run before they take those of clients: each is as if a client on this machine
 //! had asked the site `http://localhost` for the path.
 
-use crate::variables::{Peer, Variables};
+use crate::cgi::{Peer, Variables};
 use http::{Request, header};
 use regent_config::Worker;
 use regent_exchange::Connection;
@@ -14,7 +14,7 @@ const HOST: &str = "localhost";
 const MARK: (&[u8], &[u8]) = (b"REGENT_WARMUP", b"1");
 
 /// The variables of each request, in the order of the configuration.
-pub(crate) fn requests(worker: &Worker) -> Vec<Vec<(String, String)>> {
+pub fn requests(worker: &Worker) -> Vec<Vec<(String, String)>> {
     let target = PhpTarget::of_file(&worker.file);
     worker.warmup.iter().map(|path| variables(path, &target)).collect()
 }

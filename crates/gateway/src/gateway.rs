@@ -1,18 +1,18 @@
 //! A request's way through an engine: its body in, its answer out.
 
-use crate::plan;
-use crate::response::{self, Asked, Collected, ResponseHeader, trailers};
-use crate::service::Ends;
+use crate::cgi::Variables;
+use crate::ends::Ends;
+use crate::response_head::{self, Asked, Collected, ResponseHeader, trailers};
 use crate::spool::Spools;
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::upload::{BodyLimits, Patience, Prefix, Upload};
-use crate::variables::Variables;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
+use regent_engines::timeout;
 use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
     Submitted,
@@ -37,7 +37,7 @@ const GIVEN_UP: &str =
 const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
 
 /// What requests to engines of one kind need on an I/O thread.
-pub(crate) struct Gateway {
+pub struct Gateway {
     link: Rc<EngineClient>,
     gate: Rc<AdmissionControl>,
     variables: Variables,
@@ -49,7 +49,7 @@ pub(crate) struct Gateway {
 }
 
 /// A request that has come, but for its body.
-pub(crate) struct Arrived<'a> {
+pub struct Arrived<'a> {
     pub exchange: &'a Exchange,
     pub ends: &'a Ends,
     pub client: &'a Rc<dyn Informational>,
@@ -58,7 +58,7 @@ pub(crate) struct Arrived<'a> {
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
-pub(crate) type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
+pub type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
     pub fn new(
@@ -113,7 +113,7 @@ impl Gateway {
         let delivery = target.delivery();
         let limits = BodyLimits {
             patience: Patience {
-                silence: delivery.request_body_timeout.map_or(self.limits.patience.silence, plan::timeout),
+                silence: delivery.request_body_timeout.map_or(self.limits.patience.silence, timeout),
                 ..self.limits.patience
             },
             size: exchange.max_body_size.or(self.limits.size),
@@ -246,7 +246,7 @@ impl Gateway {
                         }
                     }
                     Ok(Some(Frame::Informational(frame))) => {
-                        response::send_interim(&**client, exchange.version, &frame);
+                        response_head::send_interim(&**client, exchange.version, &frame);
                     }
                     Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,

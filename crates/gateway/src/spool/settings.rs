@@ -16,15 +16,15 @@ const FILE_SHARES: u64 = 8;
 
 /// Bounds of spools, and what they have of them together. One for the whole server.
 #[derive(Debug)]
-pub(crate) struct Spools {
+pub struct Spools {
     /// Bytes that each holds in memory. (One that is empty takes a chunk in any case if it has no file.)
     pub memory: u64,
     /// Bytes that each holds in a file.
     pub file: u64,
     /// Bytes in memory of all together.
-    pub all_memory: Arc<Quota>,
+    pub(crate) all_memory: Arc<Quota>,
     /// Bytes in files of all together.
-    pub all_files: Arc<Quota>,
+    pub(crate) all_files: Arc<Quota>,
     directory: PathBuf,
     /// Files that could not be made, written or read.
     failures: AtomicU64,

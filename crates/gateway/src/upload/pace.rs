@@ -11,7 +11,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// Bounds on the time that a body takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub struct Patience {
     /// Longest time without a byte.
     pub silence: Duration,
     /// Bytes a second that it brings on average, or else it ends: a byte now and then is no silence, and would keep a

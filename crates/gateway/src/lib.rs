@@ -1,0 +1,27 @@
+//! An exchange through an engine and back: the request's variables and body in, the response out, whole or as it is made.
+//!
+//! The shared memory is reached through `regent_engines` alone.
+#![forbid(unsafe_code)]
+
+mod cgi;
+mod ends;
+mod gateway;
+mod inline;
+mod length;
+mod logged;
+mod native;
+mod response_head;
+mod spool;
+mod streamed;
+mod target;
+mod upload;
+pub mod warmup;
+
+pub use cgi::SOFTWARE;
+pub use ends::Ends;
+pub use gateway::{Answered, Arrived, Gateway};
+pub use inline::Inlined;
+pub use logged::Logged;
+pub use native::NativeGateway;
+pub use spool::{SpoolError, Spools};
+pub use upload::{BodyLimits, Patience};
