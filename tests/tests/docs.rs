@@ -132,16 +132,23 @@ fn repository() -> PathBuf {
 
 /// Of the repository, relative to its top.
 fn pages() -> Vec<String> {
-    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(fs::read_dir(repository().join("docs")).unwrap().map(|entry| {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            format!("docs/{name}")
-        }))
-        .collect();
+    let mut pages =
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    add_pages("docs", &mut pages);
     pages.sort();
     pages
+}
+
+fn add_pages(directory: &str, pages: &mut Vec<String>) {
+    for entry in fs::read_dir(repository().join(directory)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{directory}/{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            add_pages(&path, pages);
+        } else if path.ends_with(".md") {
+            pages.push(path);
+        }
+    }
 }
 
 fn read(page: &str) -> String {
