@@ -1,6 +1,6 @@
 //! A request in the shared memory, as modules see it.
 
-use regent_modules::{Completion, Exchange, Fields, Gone, Head, Level};
+use regent_module_loader::{Completion, Exchange, Fields, Gone, Head, Level};
 use regent_wire::{self as wire, ClientGone, EngineThread, HeadKind};
 
 /// Bytes of an encoded head beside its fields, and of each field beside its name and value.

@@ -10,7 +10,7 @@ mod services;
 
 use anyhow::Result;
 use regent_engine_host::{Host, Reporter, ThreadPool};
-use regent_modules::{LogSink, ModulePlan, Modules, Plan};
+use regent_module_loader::{LogSink, ModulePlan, Modules, Plan};
 use regent_wire::control::{Event, Start};
 use services::Services;
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use crate::exchange::{CopiedHead, SlotExchange};
 use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, SchedPolicy};
-use regent_modules::{Modules, ServiceId};
+use regent_module_loader::{Modules, ServiceId};
 use regent_wire::EngineThread;
 use regent_wire::control::PoolStart;
 use std::sync::{Arc, Weak};

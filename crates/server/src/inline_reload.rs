@@ -3,7 +3,7 @@
 use crate::acceptor::Command;
 use regent_config::NativeGlobal;
 use regent_gateway::Inlined;
-use regent_modules::LoadError;
+use regent_module_loader::LoadError;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 

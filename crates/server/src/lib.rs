@@ -73,7 +73,7 @@ pub enum StartError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("native modules could not be loaded into the server (`inline`): {0}")]
-    Inline(#[from] regent_modules::LoadError),
+    Inline(#[from] regent_module_loader::LoadError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]

@@ -5,8 +5,8 @@
 
 use crate::input::Input;
 use http::{HeaderName, HeaderValue};
-use regent_modules::fuzzing::{Answer, Body, Buffers, Outcome};
-use regent_modules::{Completion, Exchange, Fields, Gone, Level};
+use regent_module_loader::fuzzing::{Answer, Body, Buffers, Outcome};
+use regent_module_loader::{Completion, Exchange, Fields, Gone, Level};
 
 const MOST_CALLS: usize = 200;
 

@@ -5,7 +5,7 @@
 
 use crate::input::Input;
 use http::{HeaderName, HeaderValue};
-use regent_modules::fuzzing::{
+use regent_module_loader::fuzzing::{
     Found, Router, STATISTICS, accepts_field, compare_versions, describe, json_at, route, structs_of_size,
 };
 use std::ffi::CString;

@@ -57,7 +57,7 @@ impl Workshop {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// `crates/modules/tests/modules/answers.c`.
+    /// `crates/module-loader/tests/modules/answers.c`.
     pub fn answers(&self) -> Compiled {
         self.compile("cc", "../modules/tests/modules/answers.c", "answers", &[])
     }

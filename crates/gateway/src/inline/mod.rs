@@ -5,7 +5,7 @@ use bytes::{Buf, Bytes};
 use regent_config::{Inline, NativeGlobal, NativeId};
 use regent_engines::{EngineKind, Origin, Subject, log_line};
 use regent_handlers::Exchange;
-use regent_modules::{
+use regent_module_loader::{
     Completion, Fields, Gone, Head, Level, LoadError, LogSink, ModulePlan, Modules, Plan, Scratch, ServiceId,
 };
 use regent_wire::{self as wire, End, LogLine};
@@ -124,7 +124,7 @@ struct InMemory<'a> {
     collected: Collected,
 }
 
-impl regent_modules::Exchange for InMemory<'_> {
+impl regent_module_loader::Exchange for InMemory<'_> {
     fn read_body(&mut self, buffer: &mut [u8]) -> Result<usize, Gone> {
         let count = buffer.len().min(self.body.len());
         self.body.copy_to_slice(&mut buffer[..count]);

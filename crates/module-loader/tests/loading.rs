@@ -2,7 +2,7 @@
 
 mod support;
 
-use regent_modules::{LoadError, ModulePlan};
+use regent_module_loader::{LoadError, ModulePlan};
 use support::{Log, Request, Workshop, error, load, module};
 
 /// A module whose name is given, and perhaps one that it depends on.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // Each test binary uses a part of it.
 
-use regent_modules::{
+use regent_module_loader::{
     Completion, Exchange, Fields, Gone, Head, Level, LoadError, LogSink, ModulePlan, Modules, Plan, Scratch,
 };
 use std::path::{Path, PathBuf};

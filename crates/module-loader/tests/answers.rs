@@ -2,7 +2,7 @@
 
 mod support;
 
-use regent_modules::{Completion, Modules};
+use regent_module_loader::{Completion, Modules};
 use serde_json::{Value, json};
 use support::{Answer, Log, Request, Workshop, load, module};
 
