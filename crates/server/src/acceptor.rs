@@ -108,6 +108,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
                 max_header_size,
                 sites: listener.sites,
                 sni_host: listener.sni_host,
+                tls: listener.tls.clone(),
                 php: Rc::clone(&php),
                 native: native.clone(),
             }),

@@ -1,6 +1,6 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
-use crate::service::Service;
+use crate::service::{Accepted, Service};
 use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
@@ -71,7 +71,7 @@ impl Front {
                 None if door.protocols.contains(&HttpProtocol::H2c) => {
                     Box::pin(front.converse_by_preface(socket, cork, connection, service)).await;
                 }
-                None => front.converse(socket, cork, connection, service).await,
+                None => front.converse(socket, cork, plain(connection), service).await,
             }
             front.open.set(front.open.get() - 1);
             front.closed.notify_one();
@@ -112,10 +112,11 @@ impl Front {
             cipher: facts.cipher,
             server_name: facts.server_name.as_deref().map(Into::into),
         };
-        let connection = Connection { tls: Some(Arc::new(tls)), ..connection };
+        let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
+        let accepted = Accepted { ends, client_auth: Some(facts.client_auth) };
         match facts.alpn.as_deref() {
-            Some(b"h2") => self.converse_by_h2(stream, connection, service).await,
-            _ => self.converse(stream, cork, connection, service).await,
+            Some(b"h2") => self.converse_by_h2(stream, accepted, service).await,
+            _ => self.converse(stream, cork, accepted, service).await,
         }
     }
 
@@ -128,41 +129,39 @@ impl Front {
         service: &Rc<Service>,
     ) {
         match h2::sniff(socket, &self.settings, &self.drain).await {
-            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, connection, service).await,
-            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, connection, service).await,
+            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, plain(connection), service).await,
+            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, plain(connection), service).await,
             Ok(Sniffed::Nothing) => {}
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
     }
 
-    async fn converse_by_h2(&self, stream: impl Stream, connection: Connection, service: &Rc<Service>) {
-        let ends = Rc::new(Ends::new(connection));
+    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted, service: &Rc<Service>) {
+        let accepted = Rc::new(accepted);
         let answer = |request, head_time, client| {
             self.vigil.event();
-            service.answer(request, head_time, &ends, client)
+            service.answer(request, head_time, &accepted, client)
         };
         if let Err(failure) = h2::serve(stream, &self.settings, &self.drain, answer).await {
             tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
         }
     }
 
-    async fn converse(
-        &self,
-        stream: impl Stream,
-        cork: Rc<Cork>,
-        connection: Connection,
-        service: &Rc<Service>,
-    ) {
+    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted, service: &Rc<Service>) {
         let interim = Rc::new(Interim::default());
         let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
-        let ends = Rc::new(Ends::new(connection));
+        let accepted = Rc::new(accepted);
         let answer = |request, head_time| {
             self.vigil.event();
-            service.answer(request, head_time, &ends, Rc::clone(&client))
+            service.answer(request, head_time, &accepted, Rc::clone(&client))
         };
         let served = regent_http::serve(stream, cork, &self.settings, &self.drain, interim, answer);
         if let Err(error) = served.await {
             tracing::debug!(%error, "a connection ended with an error");
         }
     }
+}
+
+fn plain(connection: Connection) -> Accepted {
+    Accepted { ends: Ends::new(connection), client_auth: None }
 }

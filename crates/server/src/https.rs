@@ -1,12 +1,16 @@
 //! What the configuration says of TLS, as the crate for it takes it.
 
-use crate::StartError;
-use regent_config::{self as config, Config, HttpProtocol, Server};
+use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    CertificateSource, ClientAuth, ClientAuthMode, Options, Policy, ProtocolVersion, Site, SiteTable,
-    Tickets, Tls,
+    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
+    KeyType, Options, Policy, ProtocolVersion, Site, SiteTable, Tickets, Tls, TrustStores,
 };
+use std::fmt;
 use std::sync::Arc;
+
+/// What follows on a stream, by its name in ALPN, that is served; what is better for clients goes first. Nothing else is
+/// ever offered.
+const SPOKEN: [&str; 2] = ["h2", "http/1.1"];
 
 /// The TLS of a server.
 pub(crate) struct Https {
@@ -16,75 +20,194 @@ pub(crate) struct Https {
     pub tables: Vec<Option<Arc<SiteTable>>>,
 }
 
+/// All that is wrong with the TLS of sites; never empty.
+#[derive(Debug)]
+pub struct HttpsErrors(Vec<HttpsError>);
+
+/// What is wrong with the TLS of a site.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS of {site} on {address}: {cause}")]
+struct HttpsError {
+    site: String,
+    address: String,
+    cause: regent_tls::Error,
+}
+
+impl fmt::Display for HttpsErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.0.iter().map(HttpsError::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for HttpsErrors {}
+
 impl Https {
     /// Blocks: it reads certificates, and makes those of the local CA.
-    pub fn open(config: &Config) -> Result<Self, StartError> {
+    pub fn open(config: &Config) -> Result<Self, crate::StartError> {
         if config.servers.iter().all(|server| server.tls.is_none()) {
             return Ok(Self { tls: None, tables: vec![None; config.servers.len()] });
         }
-        let global = &config.global.tls;
-        let tls = Tls::open(Options {
-            storage: global.storage.clone(),
-            default_sni: global.default_sni.clone(),
-            tickets: Tickets::Stored,
-        })?;
-        let table = |server: &Server| match server.tls {
-            Some(_) => tls.site_table(&sites(server)?).map(Some).map_err(StartError::from),
-            None => Ok(None),
-        };
-        let tables = config.servers.iter().map(table).collect::<Result<_, _>>()?;
+        let tls = Tls::open(options(&config.global.tls))?;
+        let (mut tables, mut errors) = (Vec::new(), Vec::new());
+        for server in &config.servers {
+            match server.tls.as_ref().map(|_| site_table(&tls, server)).transpose() {
+                Ok(table) => tables.push(table),
+                Err(of_server) => errors.extend(of_server),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(HttpsErrors(errors).into());
+        }
+        if config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config) {
+            install_root(tls.clone());
+        }
         Ok(Self { tls: Some(tls), tables })
     }
 }
 
-fn sites(server: &Server) -> Result<Vec<Site>, StartError> {
-    let with_tls = server.sites.iter().filter_map(|site| site.tls.as_ref().map(|tls| (site, tls)));
-    with_tls
-        .map(|(site, tls)| {
-            Ok(Site {
-                names: site.hosts.clone(),
-                certificate: certificate(&tls.source)?,
-                policy: policy(tls, server)?,
-                client_auth: tls.client_auth.as_ref().map(client_auth),
-            })
-        })
-        .collect()
-}
-
-fn certificate(source: &config::CertificateSource) -> Result<CertificateSource, StartError> {
-    match source {
-        config::CertificateSource::Internal { .. } => Ok(CertificateSource::Internal),
-        config::CertificateSource::Files { pairs, directories }
-            if pairs.len() == 1 && directories.is_empty() =>
-        {
-            let files = pairs[0].clone();
-            Ok(CertificateSource::Files { certificate: files.certificate, key: files.key })
-        }
-        _ => Err(StartError::CertificateSource),
+fn options(global: &config::GlobalTls) -> Options {
+    Options {
+        storage: global.storage.clone(),
+        default_sni: global.default_sni.clone(),
+        fallback_sni: global.fallback_sni.clone(),
+        tickets: Tickets::Stored,
+        renew_interval: global.renew_interval,
     }
 }
 
-fn policy(tls: &config::SiteTls, server: &Server) -> Result<Policy, StartError> {
+fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<HttpsError>> {
+    let configured = || server.sites.iter().filter_map(|site| Some((site, site.tls.as_ref()?)));
+    let sites: Vec<_> = configured()
+        .filter_map(|(site, tls)| {
+            Some(Site {
+                names: site.hosts.clone(),
+                certificate: certificate(tls)?,
+                policy: policy(tls, server),
+                client_auth: tls.client_auth.as_ref().map(client_auth),
+            })
+        })
+        .collect();
+    tls.site_table(&sites).map_err(|errors| {
+        let named = |(index, cause): (usize, regent_tls::Error)| HttpsError {
+            site: site_name(&sites[index].names),
+            address: listen_name(&server.listen),
+            cause,
+        };
+        errors.0.into_iter().map(named).collect()
+    })
+}
+
+fn site_name(hosts: &[String]) -> String {
+    if hosts.is_empty() { "the site for every host".to_owned() } else { hosts.join(", ") }
+}
+
+fn listen_name(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(socket) => format!("unix/{}", socket.path.display()),
+    }
+}
+
+fn has_internal(config: &Config) -> bool {
+    let sites = config.servers.iter().flat_map(|server| &server.sites);
+    let mut sources = sites.filter_map(|site| Some(&site.tls.as_ref()?.source));
+    sources.any(|source| matches!(source, config::CertificateSource::Internal { .. }))
+}
+
+/// Nothing waits for it: it runs programs of the system, and clients can do without.
+fn install_root(tls: Tls) {
+    tokio::task::spawn_blocking(move || {
+        let report = tls.local_root().and_then(|root| TrustStores::of_this_process().install(&root));
+        match report {
+            Ok(report) if report.has_failed() => {
+                let report = report.to_string();
+                tracing::warn!(
+                    report = report.trim_end(),
+                    "the root of the local CA was not installed everywhere; `skip_install_trust` ends this attempt"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the root of the local CA was not installed"),
+        }
+    });
+}
+
+/// `None` of a source that the configuration does not let through yet (ACME).
+fn certificate(tls: &config::SiteTls) -> Option<CertificateSource> {
+    Some(match &tls.source {
+        config::CertificateSource::Internal { lifetime, issuance } => CertificateSource::Internal(Internal {
+            lifetime: *lifetime,
+            key_type: key_type(tls.key_type),
+            issuance: match issuance {
+                config::Issuance::AtStart => Issuance::AtStart,
+                config::Issuance::OnDemand => Issuance::OnDemand,
+            },
+        }),
+        config::CertificateSource::Files { pairs, directories } => {
+            let pairs = pairs.iter().cloned();
+            CertificateSource::Files(CertificateFiles {
+                pairs: pairs
+                    .map(|pair| KeyPairFiles { certificate: pair.certificate, key: pair.key })
+                    .collect(),
+                directories: directories.clone(),
+            })
+        }
+        config::CertificateSource::Shared => CertificateSource::Shared,
+        config::CertificateSource::Acme(_) => return None,
+    })
+}
+
+fn key_type(key_type: config::KeyType) -> KeyType {
+    match key_type {
+        config::KeyType::Ed25519 => KeyType::Ed25519,
+        config::KeyType::P256 => KeyType::P256,
+        config::KeyType::P384 => KeyType::P384,
+        config::KeyType::Rsa2048 => KeyType::Rsa2048,
+        config::KeyType::Rsa4096 => KeyType::Rsa4096,
+    }
+}
+
+fn policy(tls: &config::SiteTls, server: &Server) -> Policy {
     let version = |version| match version {
         config::TlsVersion::Tls12 => ProtocolVersion::Tls12,
         config::TlsVersion::Tls13 => ProtocolVersion::Tls13,
     };
-    Ok(Policy {
+    let cipher = |cipher: &config::CipherSuite| {
+        cipher.name().parse().expect("invariant: the model has IANA's names, as regent-tls")
+    };
+    let curve = |curve: &config::Curve| {
+        curve_name(*curve).parse().expect("invariant: regent-tls has all curves of the model")
+    };
+    Policy {
         min_version: version(tls.versions.min),
         max_version: version(tls.versions.max),
+        ciphers: tls.ciphers.iter().map(cipher).collect(),
+        curves: tls.curves.iter().map(curve).collect(),
         alpn: alpn(tls, server),
-        ..Policy::default()
-    })
+    }
 }
 
-fn alpn(tls: &config::SiteTls, server: &Server) -> Vec<String> {
-    if !tls.alpn.is_empty() {
-        return tls.alpn.clone();
+fn curve_name(curve: config::Curve) -> &'static str {
+    match curve {
+        config::Curve::X25519MlKem768 => "x25519mlkem768",
+        config::Curve::X25519 => "x25519",
+        config::Curve::Secp256r1 => "secp256r1",
+        config::Curve::Secp384r1 => "secp384r1",
     }
-    // What is better for the client goes first.
-    let known = [(HttpProtocol::H2, "h2"), (HttpProtocol::H1, "http/1.1")];
-    let spoken = known.into_iter().filter(|(protocol, _)| server.protocols.contains(protocol));
-    spoken.map(|(_, name)| name.to_owned()).collect()
+}
+
+/// What is offered: what the site or else its server says, as far as it is spoken.
+fn alpn(tls: &config::SiteTls, server: &Server) -> Vec<String> {
+    let is_spoken = |name: &&str| match *name {
+        "h2" => server.protocols.contains(&config::HttpProtocol::H2),
+        _ => server.protocols.contains(&config::HttpProtocol::H1),
+    };
+    let spoken = SPOKEN.into_iter().filter(is_spoken);
+    match tls.alpn.as_slice() {
+        [] => spoken.map(str::to_owned).collect(),
+        names => names.iter().filter(|name| SPOKEN.contains(&name.as_str())).cloned().collect(),
+    }
 }
 
 fn client_auth(auth: &config::ClientAuth) -> ClientAuth {
@@ -94,5 +217,22 @@ fn client_auth(auth: &config::ClientAuth) -> ClientAuth {
         config::ClientAuthMode::VerifyIfGiven => ClientAuthMode::VerifyIfGiven,
         config::ClientAuthMode::RequireAndVerify => ClientAuthMode::RequireAndVerify,
     };
-    ClientAuth { mode, trusted_ca: auth.trusted_cas.clone() }
+    ClientAuth { mode, trusted_ca: auth.trusted_cas.clone(), trusted_leaves: auth.trusted_leaves.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The expectations in [`policy`] hold.
+    #[test]
+    fn every_cipher_and_curve_of_the_model_is_known() {
+        for cipher in config::CipherSuite::ALL {
+            assert!(cipher.name().parse::<regent_tls::CipherSuite>().is_ok(), "{cipher:?}");
+        }
+        use config::Curve::{Secp256r1, Secp384r1, X25519, X25519MlKem768};
+        for curve in [X25519MlKem768, X25519, Secp256r1, Secp384r1] {
+            assert!(curve_name(curve).parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
+        }
+    }
 }

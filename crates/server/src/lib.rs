@@ -42,6 +42,7 @@ use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
 
 pub use admin::AdminError;
+pub use https::HttpsErrors;
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_gateway::SpoolError;
 pub use regent_handlers::visible;
@@ -64,10 +65,8 @@ pub enum StartError {
     ListenUnix { path: PathBuf, cause: io::Error },
     #[error("TLS: {0}")]
     Tls(#[from] regent_tls::Error),
-    #[error("TLS: {0}")]
-    TlsSites(#[from] regent_tls::SiteErrors),
-    #[error("TLS: a source of certificates that is not built yet")]
-    CertificateSource,
+    #[error(transparent)]
+    TlsSites(#[from] HttpsErrors),
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]

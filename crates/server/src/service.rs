@@ -7,6 +7,7 @@ use regent_config::SniHost;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_gateway::{Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
+use regent_tls::{ClientAuthClass, SiteTable};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,9 +21,18 @@ pub(crate) struct Service {
     pub max_header_size: usize,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
+    /// `None`: plain HTTP.
+    pub tls: Option<Arc<SiteTable>>,
     pub php: Rc<Gateway>,
     /// `None`: no route of the sites leads to a native service.
     pub native: Option<Rc<NativeGateway>>,
+}
+
+/// An accepted connection.
+pub(crate) struct Accepted {
+    pub ends: Ends,
+    /// What the client was asked for in the handshake; `None` without TLS.
+    pub client_auth: Option<ClientAuthClass>,
 }
 
 /// A request that is being answered. What needs no engine is answered at once.
@@ -38,7 +48,7 @@ impl Service {
         self: &Rc<Self>,
         request: Request<RequestBody>,
         head_time: Duration,
-        ends: &Rc<Ends>,
+        accepted: &Rc<Accepted>,
         client: Rc<dyn Informational>,
     ) -> Answering {
         // A look at the clock only if somebody wants to know.
@@ -50,8 +60,8 @@ impl Service {
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
-        let mut exchange = Box::new(Exchange::new(head, ends.connection.clone()));
-        if !self.may_ask_for(&exchange) {
+        let mut exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
+        if !self.may_ask_for(&exchange, accepted) {
             let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
             return Answering::ready(self.finish(misdirected.plain_page(), exchange, started, None));
         }
@@ -64,10 +74,10 @@ impl Service {
                 Answering::ready(self.finish(response, exchange, started, None))
             }
             Action::Forward(target) => {
-                let (service, ends) = (Rc::clone(self), Rc::clone(ends));
+                let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(async move {
                     let request = Forwarded { exchange, body, head_time, started };
-                    service.forward(request, target, &ends, &client).await
+                    service.forward(request, target, &accepted.ends, &client).await
                 }))
             }
         }
@@ -105,12 +115,15 @@ impl Service {
         }
     }
 
-    /// Whether the request is for the site that the client shook hands for, where it has to be.
-    fn may_ask_for(&self, exchange: &Exchange) -> bool {
-        match (&exchange.connection.tls, self.sni_host) {
-            (Some(tls), SniHost::Strict) => tls.server_name.as_deref() == Some(&*exchange.host),
-            _ => true,
-        }
+    /// Whether the request may come over a connection that was made for another name.
+    fn may_ask_for(&self, exchange: &Exchange, accepted: &Accepted) -> bool {
+        let (Some(tls), Some(class), Some(sites)) =
+            (&exchange.connection.tls, accepted.client_auth, self.tls.as_deref())
+        else {
+            return true;
+        };
+        let is_named = || tls.server_name.as_deref() == Some(&*exchange.host);
+        (self.sni_host == SniHost::Free || is_named()) && sites.may_serve(&exchange.host, class)
     }
 
     fn native(&self) -> &NativeGateway {

@@ -3,12 +3,12 @@
 use crate::facts::ConnectionFacts;
 use crate::handshakes::{HandshakeError, Handshakes};
 use crate::sites::{Entry, SiteTable};
-use crate::{Stream, client_auth};
+use crate::{Stream, client_auth, hello};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio_rustls::{LazyConfigAcceptor, StartHandshake, server};
+use tokio_rustls::{StartHandshake, server};
 
 /// As much plaintext and ciphertext as may wait for a slow client, each; then a write waits. Two full records, so that
 /// one is sealed while another leaves.
@@ -45,18 +45,18 @@ impl Acceptor {
         Ok(self.handshakes.run(Box::pin(self.handshake(stream, local))).await?)
     }
 
-    async fn handshake<S>(&self, stream: S, local: Option<IpAddr>) -> Result<Stream<S>, HandshakeError>
+    async fn handshake<S>(&self, mut stream: S, local: Option<IpAddr>) -> Result<Stream<S>, HandshakeError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
-        let started = hello.await.map_err(HandshakeError::of)?;
+        let started = StartHandshake::from_parts(hello::read(&mut stream).await?, stream);
         let server_name = started.client_hello().server_name().map(str::to_owned);
-        let Some(entry) = self.sites.find(server_name.as_deref(), local) else {
+        let Some(found) = self.sites.find(server_name.as_deref(), local) else {
             refuse(started).await;
             return Err(server_name.map_or(HandshakeError::NoName, HandshakeError::UnknownName));
         };
-        let handshake = started.into_stream_with(Arc::clone(&entry.config), |connection| {
+        let entry = found.entry;
+        let handshake = started.into_stream_with(found.config(), |connection| {
             connection.set_buffer_limit(Some(BUFFER_LIMIT));
         });
         let stream = handshake.await.map_err(HandshakeError::of)?;

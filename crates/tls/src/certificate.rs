@@ -68,6 +68,11 @@ impl Certificate {
         self.names.iter().any(|own| own == name || Some(own) == wildcard.as_ref())
     }
 
+    /// Whether a client that verifies these schemes can use it.
+    pub fn suits(&self, schemes: &[rustls::SignatureScheme]) -> bool {
+        self.certified.key.choose_scheme(schemes).is_some()
+    }
+
     pub fn is_rsa(&self) -> bool {
         self.certified.key.algorithm() == rustls::SignatureAlgorithm::RSA
     }

@@ -1,14 +1,18 @@
 //! Certificates of clients.
 
+mod leaves;
+
 use crate::certificate::parse_chain;
 use crate::clock::{self, Clock};
 use crate::options::{ClientAuth, ClientAuthMode};
 use crate::{Error, crypto};
+use leaves::TrustedLeaves;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,13 +50,15 @@ pub(crate) struct Verification {
 
 pub(crate) fn verification(auth: &ClientAuth) -> Result<Verification, Error> {
     let trusted = read_all(&auth.trusted_ca)?;
-    let class = class_of(auth.mode, &trusted);
+    let leaves = read_all(&auth.trusted_leaves)?;
+    let class = class_of(auth.mode, &trusted, &leaves);
+    let leaves = digests(&leaves);
     let roots = Arc::new(root_store(&trusted)?);
     let verifier = match auth.mode {
         ClientAuthMode::Request => Unverified::with(roots, Presence::Optional),
         ClientAuthMode::Require => Unverified::with(roots, Presence::Mandatory),
-        ClientAuthMode::VerifyIfGiven => verified(roots, Presence::Optional)?,
-        ClientAuthMode::RequireAndVerify => verified(roots, Presence::Mandatory)?,
+        ClientAuthMode::VerifyIfGiven => verified(roots, leaves, Presence::Optional)?,
+        ClientAuthMode::RequireAndVerify => verified(roots, leaves, Presence::Mandatory)?,
     };
     Ok(Verification { verifier, class })
 }
@@ -79,10 +85,18 @@ fn read_all(paths: &[PathBuf]) -> Result<Trusted<'_>, Error> {
     Ok(trusted)
 }
 
-fn class_of(mode: ClientAuthMode, trusted: &Trusted<'_>) -> ClientAuthClass {
-    let mut digests: Vec<_> = trusted.iter().map(|(_, certificate)| crypto::sha256(certificate)).collect();
-    digests.sort_unstable();
-    ClientAuthClass::of(&[format!("{mode:?}").as_bytes(), &digests.concat()].concat())
+fn class_of(mode: ClientAuthMode, trusted: &Trusted<'_>, leaves: &Trusted<'_>) -> ClientAuthClass {
+    let mut description = format!("{mode:?}").into_bytes();
+    for list in [trusted, leaves] {
+        let digests = digests(list);
+        description.extend(digests.len().to_be_bytes());
+        digests.into_iter().for_each(|digest| description.extend(digest));
+    }
+    ClientAuthClass::of(&description)
+}
+
+fn digests(certificates: &Trusted<'_>) -> BTreeSet<[u8; 32]> {
+    certificates.iter().map(|(_, certificate)| crypto::sha256(certificate)).collect()
 }
 
 fn root_store(trusted: &Trusted<'_>) -> Result<RootCertStore, Error> {
@@ -103,13 +117,26 @@ enum Presence {
     Mandatory,
 }
 
-fn verified(roots: Arc<RootCertStore>, presence: Presence) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+/// `leaves`: digests; with any, no other certificate is accepted. A certificate among them needs no CA.
+fn verified(
+    roots: Arc<RootCertStore>,
+    leaves: BTreeSet<[u8; 32]>,
+    presence: Presence,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    if leaves.is_empty() {
+        return issued(roots, presence);
+    }
+    let issuer = if roots.is_empty() { Unverified::with(roots, presence) } else { issued(roots, presence)? };
+    Ok(Arc::new(TrustedLeaves { issuer, leaves }))
+}
+
+fn issued(roots: Arc<RootCertStore>, presence: Presence) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let builder = WebPkiClientVerifier::builder_with_provider(roots, crypto::provider());
     let builder = match presence {
         Presence::Optional => builder.allow_unauthenticated(),
         Presence::Mandatory => builder,
     };
-    builder.build().map_err(|_| Error::NoTrustedCa)
+    builder.build().map_err(|_| Error::NothingTrusted)
 }
 
 /// Takes every certificate whose key the client has. What it says is for the application to judge.

@@ -42,8 +42,12 @@ pub enum Error {
     },
     #[error("no connection could be made with these TLS settings: {reason}")]
     Policy { reason: String },
-    #[error("client certificates are to be verified, but no trusted CA is given")]
-    NoTrustedCa,
+    #[error(
+        "client certificates are to be verified, but neither a trusted CA nor a trusted certificate is given"
+    )]
+    NothingTrusted,
+    #[error("there is no certificate: {} {} no .pem file", directories(.0), if .0.len() == 1 { "holds" } else { "hold" })]
+    NoFiles(Vec<PathBuf>),
 }
 
 impl Error {
@@ -54,6 +58,10 @@ impl Error {
     pub(crate) fn write(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Write { path: path.into(), source }
     }
+}
+
+fn directories(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn name_or_rest(name: &str) -> String {

@@ -87,6 +87,8 @@ pub enum HandshakeError {
     UnknownName(String),
     #[error("the client named no site, and there is no default")]
     NoName,
+    #[error("the client sent an HTTP request without TLS")]
+    PlainHttp,
     #[error("the client left within the TLS handshake")]
     Left,
     #[error("the TLS handshake failed: {0}")]
@@ -116,9 +118,10 @@ impl From<HandshakeError> for io::Error {
             HandshakeError::Displaced => io::ErrorKind::ConnectionAborted,
             HandshakeError::Left => io::ErrorKind::UnexpectedEof,
             HandshakeError::Io(inner) => inner.kind(),
-            HandshakeError::UnknownName(_) | HandshakeError::NoName | HandshakeError::Failed(_) => {
-                io::ErrorKind::InvalidData
-            }
+            HandshakeError::UnknownName(_)
+            | HandshakeError::NoName
+            | HandshakeError::PlainHttp
+            | HandshakeError::Failed(_) => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)
     }

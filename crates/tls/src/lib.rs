@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod catalog;
 mod certificate;
 mod client_auth;
 mod clock;
@@ -15,6 +16,8 @@ mod crypto;
 mod error;
 mod facts;
 mod handshakes;
+mod hello;
+mod key_type;
 mod local_ca;
 mod manual;
 mod options;
@@ -37,7 +40,10 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Error, SiteErrors};
 pub use facts::ConnectionFacts;
 pub use handshakes::{HandshakeError, Handshakes};
-pub use options::{CertificateSource, ClientAuth, ClientAuthMode, Options, Site, Tickets};
+pub use options::{
+    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
+    KeyType, Options, Site, Tickets,
+};
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use sites::SiteTable;
 pub use stream::Stream;

@@ -1,96 +1,113 @@
 //! Certificates from files that somebody else renews.
 
+mod pair;
+
 use crate::Error;
-use crate::certificate::{self, Certificate};
-use crate::clock::{self, Clock};
-use crate::slot::Slot;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::catalog::{Catalog, Otherwise};
+use crate::certificate::Certificate;
+use crate::clock::Clock;
+use crate::options::{CertificateFiles, KeyPairFiles};
+use pair::Pair;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+/// The certificates of a site, kept as its files are.
 #[derive(Debug)]
-pub(crate) struct ManualCertificate {
-    paths: Paths,
-    slot: Arc<Slot>,
-    /// Of the files that were loaded last, or that could not be loaded.
-    seen: Mutex<Option<Stamp>>,
+pub(crate) struct ManualCertificates {
+    files: CertificateFiles,
+    pairs: Vec<Pair>,
+    catalog: Arc<Catalog>,
+    clock: Arc<dyn Clock>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Paths {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-/// Changes when a file is replaced or rewritten.
-type Stamp = [(u64, u64, i64, i64); 2];
-
-impl ManualCertificate {
-    pub fn load(paths: Paths, clock: &dyn Clock) -> Result<(Self, Certificate), Error> {
-        let seen = paths.stamp();
-        let loaded = paths.load()?;
-        paths.remark(&loaded, clock);
-        let slot = Slot::new(Arc::clone(&loaded.certified));
-        Ok((Self { paths, slot, seen: Mutex::new(seen) }, loaded))
-    }
-
-    pub fn paths(&self) -> &Paths {
-        &self.paths
-    }
-
-    pub fn slot(&self) -> &Arc<Slot> {
-        &self.slot
-    }
-
-    /// Files that cannot be used, as while they are being replaced, leave the old certificate where it is.
-    pub fn reload_if_changed(&self, clock: &dyn Clock) {
-        let stamp = self.paths.stamp();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if stamp == *seen {
-            return;
+impl ManualCertificates {
+    /// # Errors
+    /// If any file cannot be used, or there is none.
+    pub fn load(files: CertificateFiles, clock: &Arc<dyn Clock>) -> Result<Self, Error> {
+        let paths = all_paths(&files).map_err(|(path, error)| Error::read(path, error))?;
+        if paths.is_empty() {
+            return Err(Error::NoFiles(files.directories));
         }
-        *seen = stamp;
-        match self.paths.load() {
-            Ok(loaded) => {
-                tracing::info!(certificate = %self.paths.certificate.display(), "loaded a changed certificate");
-                self.paths.remark(&loaded, clock);
-                self.slot.replace(loaded.certified);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a changed certificate was not loaded; the old one is served")
-            }
-        }
-    }
-}
-
-impl Paths {
-    fn load(&self) -> Result<Certificate, Error> {
-        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| Error::read(path, error));
-        let (chain, key) = (read(&self.certificate)?, read(&self.key)?);
-        Certificate::from_pem((&self.certificate, &chain), (&self.key, &key))
+        let load = |paths| Pair::load(paths, &**clock);
+        let pairs = paths.into_iter().map(load).collect::<Result<_, _>>()?;
+        let catalog = Catalog::new(Otherwise::Any, Arc::clone(clock));
+        let manual = Self { files, pairs, catalog, clock: Arc::clone(clock) };
+        manual.catalog.replace(manual.current());
+        Ok(manual)
     }
 
-    /// `None` if one is missing.
-    fn stamp(&self) -> Option<Stamp> {
-        let of = |path: &PathBuf| {
-            let file = std::fs::metadata(path).ok()?;
-            Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
+    pub fn files(&self) -> &CertificateFiles {
+        &self.files
+    }
+
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub fn current(&self) -> Vec<Arc<Certificate>> {
+        self.pairs.iter().filter_map(Pair::current).cloned().collect()
+    }
+
+    /// Files that cannot be used, as while they are being replaced, leave the old certificates where they are.
+    pub fn reload(&mut self) {
+        let paths = match all_paths(&self.files) {
+            Ok(paths) => paths,
+            Err((path, error)) => {
+                tracing::warn!(%error, directory = %path.display(), "cannot look for changed certificates");
+                return;
+            }
         };
-        Some([of(&self.certificate)?, of(&self.key)?])
+        let mut has_changed = self.forget_all_but(&paths);
+        for new in paths {
+            if !self.pairs.iter().any(|pair| *pair.paths() == new) {
+                self.pairs.push(Pair::unloaded(new));
+            }
+        }
+        for pair in &mut self.pairs {
+            has_changed |= pair.reload_if_changed(&*self.clock);
+        }
+        if has_changed {
+            self.catalog.replace(self.current());
+        }
     }
 
-    /// What is served all the same, but should be known.
-    fn remark(&self, loaded: &Certificate, clock: &dyn Clock) {
-        let file = self.certificate.display();
-        let now = clock::unix_seconds(clock);
-        certificate::warn_if_readable_by_others(&self.key);
-        if now > loaded.validity.until {
-            tracing::warn!(certificate = %file, "this certificate has expired; clients will refuse it");
-        } else if now < loaded.validity.from {
-            tracing::warn!(certificate = %file, "this certificate is not valid yet; clients will refuse it");
+    /// Forgets pairs whose file has gone from its directory, unless nothing were left to serve. Returns whether there
+    /// were any.
+    fn forget_all_but(&mut self, paths: &[KeyPairFiles]) -> bool {
+        let is_there = |pair: &Pair| paths.contains(pair.paths());
+        let is_served = |pair: &&Pair| pair.current().is_some();
+        if !self.pairs.iter().filter(is_served).any(is_there) {
+            return false;
         }
-        if loaded.is_rsa() {
-            tracing::debug!(certificate = %file, "an RSA key costs a multiple of an ECDSA key at each full handshake");
+        let before = self.pairs.len();
+        self.pairs.retain(is_there);
+        self.pairs.len() < before
+    }
+}
+
+fn all_paths(files: &CertificateFiles) -> Result<Vec<KeyPairFiles>, (PathBuf, io::Error)> {
+    let mut bundles = Vec::new();
+    for directory in &files.directories {
+        find_bundles(directory, &mut bundles)?;
+    }
+    bundles.sort();
+    let bundles = bundles.into_iter().map(|path| KeyPairFiles { certificate: path.clone(), key: path });
+    Ok(files.pairs.iter().cloned().chain(bundles).collect())
+}
+
+/// As Go's `filepath.Walk`, links to directories are not followed.
+fn find_bundles(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
+    let named = |error| (directory.to_owned(), error);
+    for entry in fs::read_dir(directory).map_err(named)? {
+        let entry = entry.map_err(named)?;
+        let path = entry.path();
+        if entry.file_type().map_err(named)?.is_dir() {
+            find_bundles(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pem")) {
+            found.push(path);
         }
     }
+    Ok(())
 }

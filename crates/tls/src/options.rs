@@ -2,6 +2,7 @@
 
 use crate::Policy;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Of the whole server.
 #[derive(Debug, Clone)]
@@ -10,7 +11,11 @@ pub struct Options {
     pub storage: PathBuf,
     /// The name whose certificate a client gets that names none (global option `default_sni`).
     pub default_sni: Option<String>,
+    /// The name whose certificate a client gets that names one without a certificate (global option `fallback_sni`).
+    pub fallback_sni: Option<String>,
     pub tickets: Tickets,
+    /// How often certificates are looked at for renewal. Those with a short lifetime are looked at more often.
+    pub renew_interval: Duration,
 }
 
 /// Session tickets, with which a client comes back without a full handshake.
@@ -37,18 +42,77 @@ pub struct Site {
 /// Where the certificates of a site come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateSource {
-    /// PEM files, the chain from the site's own certificate on. They are loaded again when they change.
-    Files { certificate: PathBuf, key: PathBuf },
-    /// One of the local CA for each name.
-    Internal,
+    /// Certificates that somebody else renews. They are loaded again when their files change.
+    Files(CertificateFiles),
+    /// Those of all other sites, also of other addresses, whichever fits the name in the handshake.
+    Shared,
+    /// Those of the local CA.
+    Internal(Internal),
+}
+
+/// Several certificates for one name, as one with an ECDSA and one with an RSA key, are chosen by what the client can
+/// verify.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertificateFiles {
+    pub pairs: Vec<KeyPairFiles>,
+    /// Each with `.pem` files, also in directories below it, that hold a chain and its key
+    /// (caddytls/folderloader.go).
+    pub directories: Vec<PathBuf>,
+}
+
+/// PEM files: the chain from the site's own certificate on, and its key. Both may be the same file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPairFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// What certificates of the local CA are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Internal {
+    /// Shorter if the intermediate certificate of the CA ends before.
+    pub lifetime: Duration,
+    pub key_type: KeyType,
+    pub issuance: Issuance,
+}
+
+/// Of certificates that are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KeyType {
+    Ed25519,
+    #[default]
+    P256,
+    P384,
+    Rsa2048,
+    Rsa4096,
+}
+
+/// When certificates are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Issuance {
+    /// With the site table, one for each name.
+    #[default]
+    AtStart,
+    /// In the handshake that asks for a name. They are not stored.
+    OnDemand,
+}
+
+/// 12 hours (Caddy's `defaultInternalCertLifetime`), at start.
+impl Default for Internal {
+    fn default() -> Self {
+        let lifetime = Duration::from_secs(12 * 3600);
+        Self { lifetime, key_type: KeyType::default(), issuance: Issuance::default() }
+    }
 }
 
 /// What clients have to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAuth {
     pub mode: ClientAuthMode,
-    /// PEM files of the CAs that client certificates must be of.
+    /// PEM files of CAs. With any, a certificate that is verified must be of one of them.
     pub trusted_ca: Vec<PathBuf>,
+    /// PEM files of certificates of clients. With any, a certificate that is verified must be one of them.
+    pub trusted_leaves: Vec<PathBuf>,
 }
 
 /// The modes of Caddy's `client_auth`.
@@ -58,9 +122,9 @@ pub enum ClientAuthMode {
     Request,
     /// Any will do.
     Require,
-    /// None will do, but what is given must be of a trusted CA.
+    /// None will do, but what is given must be trusted.
     VerifyIfGiven,
-    /// Must be given and be of a trusted CA.
+    /// Must be given and be trusted.
     RequireAndVerify,
 }
 

@@ -1,6 +1,7 @@
 //! Which site a client wants, from its hello and the address that it came to.
 
 use crate::Error;
+use crate::catalog::{ByName, Certificates};
 use crate::client_auth::ClientAuthClass;
 use crate::clock::Clock;
 use rustls::ServerConfig;
@@ -15,8 +16,17 @@ pub struct SiteTable {
     names: HashMap<String, Arc<Entry>>,
     /// For every other name.
     rest: Option<Arc<Entry>>,
-    default_sni: Option<String>,
+    default_names: DefaultNames,
+    /// Whether its sites do not all ask the same of their clients.
+    classes_differ: bool,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// What stands for names that clients do not give, or that no site has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DefaultNames {
+    pub unnamed: Option<String>,
+    pub unknown: Option<String>,
 }
 
 /// What a connection for one name is accepted with.
@@ -26,38 +36,95 @@ pub(crate) struct Entry {
     pub class: ClientAuthClass,
     /// `None`: clients show no certificate.
     pub verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// `None`: there is one, whatever the name.
+    pub certificates: Option<Arc<dyn Certificates>>,
+}
+
+/// The site that a client wants.
+pub(crate) struct Found<'a> {
+    pub entry: &'a Arc<Entry>,
+    name: FoundBy,
+}
+
+/// The name that its certificate has to be for.
+enum FoundBy {
+    /// That in the hello.
+    Hello,
+    /// Another; `None`: there is no name at all.
+    Name(Option<String>),
+}
+
+impl Found<'_> {
+    pub fn config(&self) -> Arc<ServerConfig> {
+        match (&self.name, &self.entry.certificates) {
+            (FoundBy::Name(name), Some(certificates)) => {
+                let by_name = ByName { certificates: Arc::clone(certificates), name: name.clone() };
+                let mut config = (*self.entry.config).clone();
+                config.cert_resolver = Arc::new(by_name);
+                Arc::new(config)
+            }
+            _ => Arc::clone(&self.entry.config),
+        }
+    }
 }
 
 impl SiteTable {
-    pub(crate) fn new(default_sni: Option<String>, clock: Arc<dyn Clock>) -> Self {
-        Self { names: HashMap::new(), rest: None, default_sni, clock }
+    pub(crate) fn new(default_names: DefaultNames, clock: Arc<dyn Clock>) -> Self {
+        Self { names: HashMap::new(), rest: None, default_names, classes_differ: false, clock }
     }
 
     /// `name`: normal, or `None` for all others.
     pub(crate) fn insert(&mut self, name: Option<String>, entry: Arc<Entry>) {
+        let mut others = self.names.values().chain(&self.rest);
+        self.classes_differ |= others.next().is_some_and(|other| other.class != entry.class);
         match name {
             Some(name) => _ = self.names.insert(name, entry),
             None => self.rest = Some(entry),
         }
     }
 
-    /// Without a name from the client, as certmagic's `getCertificateFromCache`: the address that it came to, then
-    /// `default_sni`.
-    pub(crate) fn find(&self, server_name: Option<&str>, local: Option<IpAddr>) -> Option<&Arc<Entry>> {
-        let named = match server_name {
-            Some(name) => self.by_name(&name.to_ascii_lowercase()),
-            None => self.by_address(local).or_else(|| self.by_name(self.default_sni.as_deref()?)),
-        };
-        named.or(self.rest.as_ref())
+    /// As certmagic's `getCertificateFromCache`: without a name from the client by the address that it came to, then by
+    /// `default_sni`; for a name that no site has, by `fallback_sni`.
+    pub(crate) fn find(&self, server_name: Option<&str>, local: Option<IpAddr>) -> Option<Found<'_>> {
+        match server_name {
+            Some(name) => self.find_named(&name.to_ascii_lowercase()),
+            None => self.find_unnamed(local),
+        }
     }
 
-    /// What the site of this name asks of its clients. A request for a name whose class is another than that of its
-    /// connection ([`ConnectionFacts::client_auth`](crate::ConnectionFacts::client_auth)) is misdirected (421, RFC 9110
-    /// §7.4). `None`: no site has it.
+    fn find_named(&self, name: &str) -> Option<Found<'_>> {
+        if let Some(entry) = self.by_name(name).or(self.rest.as_ref()) {
+            return Some(Found { entry, name: FoundBy::Hello });
+        }
+        let fallback = self.default_names.unknown.as_deref()?;
+        Some(Found { entry: self.by_name(fallback)?, name: FoundBy::Name(Some(fallback.to_owned())) })
+    }
+
+    fn find_unnamed(&self, local: Option<IpAddr>) -> Option<Found<'_>> {
+        let address = local.map(|local| local.to_canonical().to_string());
+        let default = &self.default_names.unnamed;
+        let names = [&address, default];
+        for name in names.into_iter().flatten() {
+            if let Some(entry) = self.by_name(name) {
+                return Some(Found { entry, name: FoundBy::Name(Some(name.clone())) });
+            }
+        }
+        let name = FoundBy::Name(default.clone().or(address));
+        self.rest.as_ref().map(|entry| Found { entry, name })
+    }
+
+    /// Whether a request for this host may come over a connection of this class
+    /// ([`ConnectionFacts::client_auth`](crate::ConnectionFacts::client_auth)). If not, it is misdirected (421, RFC 9110
+    /// §7.4): the client has not been asked for what the host asks of clients.
+    pub fn may_serve(&self, host: &str, class: ClientAuthClass) -> bool {
+        !self.classes_differ || self.client_auth_of(host).is_none_or(|own| own == class)
+    }
+
+    /// What the site of this name asks of its clients. `None`: no site has it.
     pub fn client_auth_of(&self, host: &str) -> Option<ClientAuthClass> {
         let host = host.to_ascii_lowercase();
         let entry = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(address) => self.by_address(Some(address)).or(self.rest.as_ref()),
+            Ok(address) => self.by_name(&address.to_canonical().to_string()).or(self.rest.as_ref()),
             Err(_) => self.by_name(host.trim_end_matches('.')).or(self.rest.as_ref()),
         };
         entry.map(|entry| entry.class)
@@ -68,10 +135,6 @@ impl SiteTable {
             let (_, rest) = name.split_once('.')?;
             self.names.get(&format!("*.{rest}"))
         })
-    }
-
-    fn by_address(&self, address: Option<IpAddr>) -> Option<&Arc<Entry>> {
-        self.names.get(&address?.to_canonical().to_string())
     }
 }
 

@@ -1,12 +1,12 @@
 //! All certificates and keys of one configuration.
 
-use crate::certificate::Certificate;
+use crate::catalog::{ByHello, Catalog, Certificates, Otherwise};
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
-use crate::local_ca::{LocalCa, Subdomains};
-use crate::manual::{ManualCertificate, Paths};
-use crate::options::{CertificateSource, Options, Site, Tickets};
-use crate::sites::{Entry, SiteTable, normal_name};
+use crate::local_ca::{LocalCa, OnDemand, Profile};
+use crate::manual::ManualCertificates;
+use crate::options::{CertificateFiles, CertificateSource, Internal, Issuance, Options, Site, Tickets};
+use crate::sites::{DefaultNames, Entry, SiteTable, normal_name};
 use crate::slot::Slot;
 use crate::store::Store;
 use crate::tickets::TicketKeys;
@@ -17,8 +17,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often files and lifetimes are looked at. The shortest lifetime is 12 hours.
-const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
+/// How often files are looked at.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
+
+/// So often within its lifetime a certificate of the local CA is looked at: twice before it ends after it is due.
+const LOOKS_PER_LIFETIME: u32 = 6;
 
 /// Cheap to clone. What is served is renewed as long as [`Self::maintain`] runs.
 #[derive(Debug, Clone)]
@@ -27,25 +30,29 @@ pub struct Tls(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     clock: Arc<dyn Clock>,
-    default_sni: Option<String>,
+    default_names: DefaultNames,
+    renew_interval: Duration,
     local_ca: Arc<LocalCa>,
     /// `None`: no resumption.
     tickets: Option<TicketKeys>,
     served: Mutex<Served>,
+    /// All of them that are not made on demand.
+    shared: Arc<Catalog>,
 }
 
 /// Every certificate once, however many sites and addresses it is served at. An issuer adds a field here.
 #[derive(Debug, Default)]
 struct Served {
-    manual: Vec<Arc<ManualCertificate>>,
-    internal: HashMap<String, Internal>,
+    manual: Vec<ManualCertificates>,
+    internal: Vec<InternalCertificate>,
 }
 
 /// A certificate of the local CA.
 #[derive(Debug)]
-struct Internal {
+struct InternalCertificate {
+    name: String,
+    profile: Profile,
     slot: Arc<Slot>,
-    certificate: Certificate,
 }
 
 impl Tls {
@@ -62,9 +69,19 @@ impl Tls {
             Tickets::Stored => Some(TicketKeys::open(store.clone(), Arc::clone(&clock))),
             Tickets::Disabled => None,
         };
-        let default_sni = options.default_sni.as_deref().map(normal_name).transpose()?;
-        let local_ca = Arc::new(LocalCa::new(store, Arc::clone(&clock)));
-        Ok(Self(Arc::new(Inner { clock, default_sni, local_ca, tickets, served: Mutex::default() })))
+        let normal = |name: Option<String>| name.as_deref().map(normal_name).transpose();
+        let default_names =
+            DefaultNames { unnamed: normal(options.default_sni)?, unknown: normal(options.fallback_sni)? };
+        let fallback = Otherwise::Fallback(default_names.unknown.clone());
+        Ok(Self(Arc::new(Inner {
+            default_names,
+            renew_interval: options.renew_interval,
+            local_ca: Arc::new(LocalCa::new(store, Arc::clone(&clock))),
+            tickets,
+            served: Mutex::default(),
+            shared: Catalog::new(fallback, Arc::clone(&clock)),
+            clock,
+        })))
     }
 
     /// What one listening address serves. Blocks: it reads files, and makes what the local CA has to make.
@@ -72,7 +89,7 @@ impl Tls {
     /// # Errors
     /// All that is wrong with any site.
     pub fn site_table(&self, sites: &[Site]) -> Result<Arc<SiteTable>, SiteErrors> {
-        let mut table = SiteTable::new(self.0.default_sni.clone(), Arc::clone(&self.0.clock));
+        let mut table = SiteTable::new(self.0.default_names.clone(), Arc::clone(&self.0.clock));
         let mut owners = HashMap::new();
         let mut errors = Vec::new();
         for (index, site) in sites.iter().enumerate() {
@@ -82,6 +99,7 @@ impl Tls {
                 errors.push((index, error));
             }
         }
+        self.0.share(&self.0.served());
         if errors.is_empty() { Ok(Arc::new(table)) } else { Err(SiteErrors(errors)) }
     }
 
@@ -90,20 +108,33 @@ impl Tls {
         self.0.local_ca.root_path()
     }
 
-    /// Renews and reloads what is due. Blocks; failures are logged and tried again the next time.
+    /// Reloads files that have changed, and renews what is due. Blocks; failures are logged and tried again the next
+    /// time.
     pub fn refresh(&self) {
-        self.0.refresh();
+        self.0.reload();
+        self.0.renew();
     }
 
-    /// [`Self::refresh`] every 30 seconds, on tokio's threads for blocking work, until it is dropped.
+    /// Does what [`Self::refresh`] does, the one every 10 seconds and the other every
+    /// [`Options::renew_interval`], on tokio's threads for blocking work, until it is dropped.
     pub async fn maintain(&self) {
-        loop {
-            tokio::time::sleep(MAINTENANCE_INTERVAL).await;
-            let tls = self.clone();
-            if let Err(error) = tokio::task::spawn_blocking(move || tls.refresh()).await {
-                tracing::error!(%error, "the maintenance of certificates failed");
-            }
+        let reload = repeat(RELOAD_INTERVAL, || self.in_background(Inner::reload));
+        let renew = repeat(self.0.renew_interval(), || self.in_background(Inner::renew));
+        tokio::join!(reload, renew);
+    }
+
+    async fn in_background(&self, work: fn(&Inner)) {
+        let tls = self.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || work(&tls.0)).await {
+            tracing::error!(%error, "the maintenance of certificates failed");
         }
+    }
+}
+
+async fn repeat<F: Future<Output = ()>>(pause: Duration, work: impl Fn() -> F) {
+    loop {
+        tokio::time::sleep(pause).await;
+        work().await;
     }
 }
 
@@ -136,79 +167,116 @@ impl Inner {
     /// `names`: normal; `None` for all that no other site has.
     fn add_site(&self, table: &mut SiteTable, site: &Site, names: Vec<Option<String>>) -> Result<(), Error> {
         match &site.certificate {
-            CertificateSource::Files { certificate, key } => {
-                let paths = Paths { certificate: certificate.clone(), key: key.clone() };
-                let entry = self.entry(site, self.manual(paths, &names)?)?;
-                names.into_iter().for_each(|name| table.insert(name, Arc::clone(&entry)));
+            CertificateSource::Files(files) => {
+                let certificates = self.manual(files, &names)?;
+                insert_all(table, names, &self.entry_by_name(site, certificates)?);
             }
-            CertificateSource::Internal => {
-                for name in names {
-                    let certificates = self.internal(name.as_deref().ok_or(Error::NoName)?)?;
-                    table.insert(name, self.entry(site, certificates)?);
-                }
+            CertificateSource::Shared => {
+                insert_all(table, names, &self.entry_by_name(site, Arc::clone(&self.shared) as _)?);
             }
+            CertificateSource::Internal(internal) => self.add_internal(table, site, internal, names)?,
         }
         Ok(())
     }
 
-    fn entry(&self, site: &Site, certificates: Arc<dyn ResolvesServerCert>) -> Result<Arc<Entry>, Error> {
+    fn add_internal(
+        &self,
+        table: &mut SiteTable,
+        site: &Site,
+        internal: &Internal,
+        names: Vec<Option<String>>,
+    ) -> Result<(), Error> {
+        let profile = Profile::from(internal);
+        let is_on_demand = |name: Option<&str>| {
+            internal.issuance == Issuance::OnDemand || name.is_some_and(OnDemand::is_needed_for)
+        };
+        let (on_demand, at_start): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| is_on_demand(name.as_deref()));
+        if !on_demand.is_empty() {
+            let certificates = OnDemand::new(Arc::clone(&self.local_ca), profile)?;
+            insert_all(table, on_demand, &self.entry_by_name(site, Arc::new(certificates))?);
+        }
+        for name in at_start {
+            let slot = self.internal(name.as_deref().ok_or(Error::NoName)?, profile)?;
+            table.insert(name, Arc::new(self.entry(site, slot)?));
+        }
+        Ok(())
+    }
+
+    fn entry_by_name(&self, site: &Site, certificates: Arc<dyn Certificates>) -> Result<Arc<Entry>, Error> {
+        let entry = self.entry(site, Arc::new(ByHello(Arc::clone(&certificates))))?;
+        Ok(Arc::new(Entry { certificates: Some(certificates), ..entry }))
+    }
+
+    fn entry(&self, site: &Site, resolver: Arc<dyn ResolvesServerCert>) -> Result<Entry, Error> {
         let verification = site.client_auth.as_ref().map(client_auth::verification).transpose()?;
         let class = verification.as_ref().map_or(ClientAuthClass::NONE, |verification| verification.class);
         let ticketer = self.tickets.as_ref().map(|keys| keys.ticketer(class));
         let config =
-            server_config::build(&site.policy, verification.as_ref(), ticketer, certificates, &self.clock)?;
-        Ok(Arc::new(Entry {
-            config,
-            class,
-            verifier: verification.map(|verification| verification.verifier),
-        }))
+            server_config::build(&site.policy, verification.as_ref(), ticketer, resolver, &self.clock)?;
+        let verifier = verification.map(|verification| verification.verifier);
+        Ok(Entry { config, class, verifier, certificates: None })
     }
 
-    fn manual(&self, paths: Paths, names: &[Option<String>]) -> Result<Arc<Slot>, Error> {
+    fn manual(
+        &self,
+        files: &CertificateFiles,
+        names: &[Option<String>],
+    ) -> Result<Arc<dyn Certificates>, Error> {
         let mut served = self.served();
-        if let Some(known) = served.manual.iter().find(|known| *known.paths() == paths) {
-            return Ok(Arc::clone(known.slot()));
+        if let Some(known) = served.manual.iter().find(|known| known.files() == files) {
+            return Ok(Arc::clone(known.catalog()) as _);
         }
-        let file = paths.certificate.clone();
-        let (manual, loaded) = ManualCertificate::load(paths, &*self.clock)?;
-        for name in names.iter().flatten().filter(|name| !loaded.covers(name)) {
-            tracing::warn!(certificate = %file.display(), name, "this certificate is not for the name of its site");
+        let manual = ManualCertificates::load(files.clone(), &self.clock)?;
+        for name in names.iter().flatten() {
+            if !manual.current().iter().any(|certificate| certificate.covers(name)) {
+                tracing::warn!(name, "none of the certificates of this site is for its name");
+            }
         }
-        let slot = Arc::clone(manual.slot());
-        served.manual.push(Arc::new(manual));
+        let catalog = Arc::clone(manual.catalog());
+        served.manual.push(manual);
+        Ok(catalog)
+    }
+
+    fn internal(&self, name: &str, profile: Profile) -> Result<Arc<Slot>, Error> {
+        let mut served = self.served();
+        let is_known = |known: &&InternalCertificate| known.name == name && known.profile == profile;
+        if let Some(known) = served.internal.iter().find(is_known) {
+            return Ok(Arc::clone(&known.slot));
+        }
+        let slot = Slot::new(Arc::new(self.local_ca.certificate(name, profile)?));
+        served.internal.push(InternalCertificate { name: name.to_owned(), profile, slot: Arc::clone(&slot) });
         Ok(slot)
     }
 
-    fn internal(&self, name: &str) -> Result<Arc<dyn ResolvesServerCert>, Error> {
-        if Subdomains::are_needed_for(name) {
-            // What is wrong with the CA is to be known now.
-            self.local_ca.root_path()?;
-            return Ok(Arc::new(Subdomains::new(Arc::clone(&self.local_ca))));
-        }
-        let mut served = self.served();
-        if let Some(known) = served.internal.get(name) {
-            return Ok(Arc::clone(&known.slot) as _);
-        }
-        let certificate = self.local_ca.certificate(name)?;
-        let slot = Slot::new(Arc::clone(&certificate.certified));
-        served.internal.insert(name.to_owned(), Internal { slot: Arc::clone(&slot), certificate });
-        Ok(slot)
-    }
-
-    fn refresh(&self) {
+    fn reload(&self) {
         if let Some(tickets) = &self.tickets {
             tickets.rotate();
         }
         let mut served = self.served();
-        for manual in &served.manual {
-            manual.reload_if_changed(&*self.clock);
-        }
+        served.manual.iter_mut().for_each(ManualCertificates::reload);
+        self.share(&served);
+    }
+
+    fn renew(&self) {
         let now = crate::clock::unix_seconds(&*self.clock);
-        for (name, internal) in &mut served.internal {
-            if internal.certificate.validity.is_due(now) {
-                internal.renew(&self.local_ca, name);
-            }
-        }
+        let served = self.served();
+        served.internal.iter().for_each(|internal| internal.renew_if_due(&self.local_ca, now));
+        self.share(&served);
+    }
+
+    /// Where a certificate lives shorter than the interval that is configured, that would be too long.
+    fn renew_interval(&self) -> Duration {
+        let lifetimes = self.served().internal.iter().map(|internal| internal.profile.lifetime).min();
+        let shortest = lifetimes.and_then(|lifetime| Duration::try_from(lifetime).ok());
+        let needed = shortest.map_or(Duration::MAX, |lifetime| lifetime / LOOKS_PER_LIFETIME);
+        self.renew_interval.min(needed).max(Duration::from_secs(1))
+    }
+
+    fn share(&self, served: &Served) {
+        let manual = served.manual.iter().flat_map(ManualCertificates::current);
+        let internal = served.internal.iter().map(|internal| internal.slot.current());
+        self.shared.replace(manual.chain(internal).collect());
     }
 
     fn served(&self) -> MutexGuard<'_, Served> {
@@ -216,13 +284,20 @@ impl Inner {
     }
 }
 
-impl Internal {
-    fn renew(&mut self, local_ca: &LocalCa, name: &str) {
-        match local_ca.certificate(name) {
+fn insert_all(table: &mut SiteTable, names: Vec<Option<String>>, entry: &Arc<Entry>) {
+    names.into_iter().for_each(|name| table.insert(name, Arc::clone(entry)));
+}
+
+impl InternalCertificate {
+    fn renew_if_due(&self, local_ca: &LocalCa, now: i64) {
+        if !self.slot.current().validity.is_due(now) {
+            return;
+        }
+        let name = &self.name;
+        match local_ca.certificate(name, self.profile) {
             Ok(certificate) => {
                 tracing::info!(name, "renewed a certificate of the local CA");
-                self.slot.replace(Arc::clone(&certificate.certified));
-                self.certificate = certificate;
+                self.slot.replace(Arc::new(certificate));
             }
             Err(error) => tracing::error!(name, %error, "cannot renew a certificate of the local CA"),
         }

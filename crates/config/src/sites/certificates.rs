@@ -74,7 +74,10 @@ impl<'a> Certificates<'a> {
             check_name(way, host)?;
         }
         match named.unwrap_or_else(|| self.default_issuer(way)) {
-            Issuer::Internal { lifetime } => Ok(CertificateSource::Internal { lifetime, issuance }),
+            Issuer::Internal { lifetime } => {
+                self.check_ask(tls, issuance)?;
+                Ok(CertificateSource::Internal { lifetime, issuance })
+            }
             Issuer::Acme(acme) => {
                 self.check_permission(way, issuance)?;
                 Ok(CertificateSource::Acme(Box::new(Acme { issuance, ..*acme })))
@@ -93,6 +96,17 @@ impl<'a> Certificates<'a> {
             return Err(error(way.token, message));
         }
         Ok(())
+    }
+
+    /// Nobody is asked before the local CA makes a certificate.
+    fn check_ask(&self, tls: Option<&Tls<'_>>, issuance: Issuance) -> Result<(), Error> {
+        match (tls, issuance, &self.options.global.tls.on_demand_ask) {
+            (Some(tls), Issuance::OnDemand, Some(_)) => Err(error(
+                tls.name,
+                "`on_demand_tls { ask URL }` is not built for certificates of the local CA: remove that option, so that any name gets one here, or `on_demand`",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the site has no certificate of its own.

@@ -2,11 +2,11 @@
 
 use super::Chain;
 use crate::certificate::{self, Validity};
+use crate::options::KeyType;
 use crate::store::{Store, local_authority};
 use crate::{Error, crypto};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, SerialNumber,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
 };
 use rustls::pki_types::CertificateDer;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn read_key(path: &Path, pem: &[u8]) -> Result<KeyPair, Error> {
 }
 
 fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
-    let key = new_key(ROOT)?;
+    let key = new_key(ROOT, KeyType::P256)?;
     let year = at(now).year();
     let params = parameters(&format!("Regent Local Authority - {year} ECC Root"), 1, now, ROOT_LIFETIME);
     let certificate = params.self_signed(&key).map_err(|error| sign_error(ROOT, &error))?;
@@ -131,7 +131,7 @@ fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
 
 fn make_intermediate(store: &Store, root: &Authority, now: i64) -> Result<Authority, Error> {
     let issuer = root.issuer(store)?;
-    let key = new_key(INTERMEDIATE)?;
+    let key = new_key(INTERMEDIATE, KeyType::P256)?;
     let lifetime = INTERMEDIATE_LIFETIME.min(Duration::seconds(root.validity.until - now));
     let params = parameters("Regent Local Authority - ECC Intermediate", 0, now, lifetime);
     let certificate = params.signed_by(&key, &issuer).map_err(|error| sign_error(INTERMEDIATE, &error))?;
@@ -175,8 +175,8 @@ fn new_serial() -> SerialNumber {
     SerialNumber::from_slice(&bytes)
 }
 
-pub(super) fn new_key(subject: &str) -> Result<KeyPair, Error> {
-    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| sign_error(subject, &error))
+pub(super) fn new_key(subject: &str, key_type: KeyType) -> Result<KeyPair, Error> {
+    key_type.generate().map_err(|error| sign_error(subject, &error))
 }
 
 pub(super) fn sign_error(subject: &str, error: &rcgen::Error) -> Error {

@@ -4,16 +4,35 @@ use super::Chain;
 use super::authority::{is_signed_by, limit, new_key, sign_error};
 use crate::Error;
 use crate::certificate::Certificate;
+use crate::options::{Internal, KeyType};
 use crate::store::{Store, local_leaf};
-use rcgen::{CertificateParams, DistinguishedName, ExtendedKeyUsagePurpose, KeyUsagePurpose};
+use rcgen::{CertificateParams, DistinguishedName, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::CertificateDer;
 use time::Duration;
 
-/// Caddy's `defaultInternalCertLifetime`.
-const LIFETIME: Duration = Duration::hours(12);
+/// What a certificate is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Profile {
+    /// At most.
+    pub lifetime: Duration,
+    pub key_type: KeyType,
+}
 
-/// The stored one, unless it is due, damaged, or not of this CA: it is then replaced.
-pub(super) fn load(store: &Store, name: &str, chain: &Chain, now: i64) -> Option<Certificate> {
+impl From<&Internal> for Profile {
+    fn from(internal: &Internal) -> Self {
+        let lifetime = Duration::try_from(internal.lifetime).unwrap_or(Duration::MAX);
+        Self { lifetime, key_type: internal.key_type }
+    }
+}
+
+/// The stored one, unless it is due, damaged, not of this CA, or has another type of key: it is then replaced.
+pub(super) fn load(
+    store: &Store,
+    name: &str,
+    profile: Profile,
+    chain: &Chain,
+    now: i64,
+) -> Option<Certificate> {
     let stored = read(store, name).unwrap_or_else(|error| {
         tracing::warn!(%error, "a certificate of the local CA is made anew");
         None
@@ -21,6 +40,7 @@ pub(super) fn load(store: &Store, name: &str, chain: &Chain, now: i64) -> Option
     let is_usable = stored.validity.contains(now)
         && !stored.validity.is_due(now)
         && stored.names.iter().any(|own| own == name)
+        && profile.key_type.is_that_of(&stored)
         && is_of(&stored.certified.cert, chain);
     is_usable.then_some(stored)
 }
@@ -40,8 +60,15 @@ fn is_of(served: &[CertificateDer<'_>], chain: &Chain) -> bool {
 }
 
 /// Under the lock of the name.
-pub(super) fn issue(store: &Store, name: &str, chain: &Chain, now: i64) -> Result<Certificate, Error> {
-    let signed = sign(store, name, chain, now)?;
+pub(super) fn issue(
+    store: &Store,
+    name: &str,
+    profile: Profile,
+    chain: &Chain,
+    now: i64,
+) -> Result<Certificate, Error> {
+    let key = new_key(name, profile.key_type)?;
+    let signed = sign(store, name, profile.lifetime, &key, chain, now)?;
     store.write(&local_leaf(name, "key"), signed.key.as_bytes())?;
     store.write(&local_leaf(name, "crt"), signed.chain.as_bytes())?;
     let about = serde_json::json!({ "sans": [name], "issuer_data": null });
@@ -62,22 +89,28 @@ impl Signed {
     }
 }
 
-pub(super) fn sign(store: &Store, name: &str, chain: &Chain, now: i64) -> Result<Signed, Error> {
+pub(super) fn sign(
+    store: &Store,
+    name: &str,
+    lifetime: Duration,
+    key: &KeyPair,
+    chain: &Chain,
+    now: i64,
+) -> Result<Signed, Error> {
     let issuer = chain.intermediate.issuer(store)?;
-    let key = new_key(name)?;
-    let leaf =
-        parameters(name, chain, now)?.signed_by(&key, &issuer).map_err(|error| sign_error(name, &error))?;
+    let parameters = parameters(name, lifetime, chain, now)?;
+    let leaf = parameters.signed_by(key, &issuer).map_err(|error| sign_error(name, &error))?;
     let chain = format!("{}{}", leaf.pem(), String::from_utf8_lossy(&chain.intermediate.pem));
     Ok(Signed { chain, key: key.serialize_pem() })
 }
 
 /// The subject is empty, so the names are critical (RFC 5280 §4.2.1.6).
-fn parameters(name: &str, chain: &Chain, now: i64) -> Result<CertificateParams, Error> {
+fn parameters(name: &str, lifetime: Duration, chain: &Chain, now: i64) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new([name.to_owned()]).map_err(|error| sign_error(name, &error))?;
     params.distinguished_name = DistinguishedName::new();
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    limit(&mut params, now, LIFETIME.min(Duration::seconds(chain.intermediate.validity.until - now)));
+    limit(&mut params, now, lifetime.min(Duration::seconds(chain.intermediate.validity.until - now)));
     Ok(params)
 }

@@ -3,16 +3,18 @@
 
 mod authority;
 mod leaf;
-mod subdomains;
+mod on_demand;
 
 use crate::Error;
 use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
 use crate::store::{Store, local_authority};
 use authority::Authority;
+pub(crate) use leaf::Profile;
+pub(crate) use on_demand::OnDemand;
+use rcgen::KeyPair;
 use std::path::PathBuf;
 use std::sync::Arc;
-pub(crate) use subdomains::Subdomains;
 
 #[derive(Debug)]
 pub(crate) struct LocalCa {
@@ -38,24 +40,25 @@ impl LocalCa {
     }
 
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
-    pub fn certificate(&self, name: &str) -> Result<Certificate, Error> {
+    pub fn certificate(&self, name: &str, profile: Profile) -> Result<Certificate, Error> {
         let chain = self.chain()?;
         let now = clock::unix_seconds(&*self.clock);
-        if let Some(stored) = leaf::load(&self.store, name, &chain, now) {
+        if let Some(stored) = leaf::load(&self.store, name, profile, &chain, now) {
             return Ok(stored);
         }
         let _lock = self.store.lock(&format!("issue_cert_{name}"))?;
         // Another process may have been faster.
-        match leaf::load(&self.store, name, &chain, now) {
+        match leaf::load(&self.store, name, profile, &chain, now) {
             Some(stored) => Ok(stored),
-            None => leaf::issue(&self.store, name, &chain, now),
+            None => leaf::issue(&self.store, name, profile, &chain, now),
         }
     }
 
-    /// A new certificate for one name, which is not stored.
-    fn sign(&self, name: &str) -> Result<Certificate, Error> {
+    /// A new certificate for one name and this key, which is not stored.
+    fn sign(&self, name: &str, profile: Profile, key: &KeyPair) -> Result<Certificate, Error> {
         let now = clock::unix_seconds(&*self.clock);
-        leaf::sign(&self.store, name, &self.chain()?, now)?.certificate(&self.store, name)
+        leaf::sign(&self.store, name, profile.lifetime, key, &self.chain()?, now)?
+            .certificate(&self.store, name)
     }
 
     /// Root and intermediate, made or renewed where needed.

@@ -39,7 +39,8 @@ impl Authority {
 }
 
 pub(super) fn with_client_auth(mode: ClientAuthMode, ca: &Authority) -> Site {
-    let client_auth = Some(ClientAuth { mode, trusted_ca: vec![ca.file.clone()] });
+    let client_auth =
+        Some(ClientAuth { mode, trusted_ca: vec![ca.file.clone()], trusted_leaves: Vec::new() });
     Site { client_auth, ..internal(&["localhost"]) }
 }
 
@@ -133,7 +134,61 @@ fn a_site_says_its_class() {
 #[test]
 fn a_mode_that_verifies_needs_a_ca() {
     let machine = Machine::new();
-    let client_auth = Some(ClientAuth { mode: ClientAuthMode::VerifyIfGiven, trusted_ca: Vec::new() });
+    let client_auth = Some(ClientAuth {
+        mode: ClientAuthMode::VerifyIfGiven,
+        trusted_ca: Vec::new(),
+        trusted_leaves: Vec::new(),
+    });
     let error = machine.tls().site_table(&[Site { client_auth, ..internal(&["localhost"]) }]).unwrap_err();
-    assert_eq!(error.to_string(), "client certificates are to be verified, but no trusted CA is given");
+    assert_eq!(
+        error.to_string(),
+        "client certificates are to be verified, but neither a trusted CA nor a trusted certificate is given"
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_certificate_is_the_only_one_that_is_accepted() {
+    use ClientAuthMode::{RequireAndVerify, VerifyIfGiven};
+    let machine = Machine::new();
+    let (ca, foreign) = (authority(&machine, "ca"), authority(&machine, "foreign-ca"));
+    let pinned = ca.client("pinned", 0..24, &machine);
+    let other = ca.client("other", 0..24, &machine);
+    let expired = ca.client("expired", -3..-1, &machine);
+    machine.tls().local_root().unwrap();
+    let with = |(certificate, key): &(PathBuf, PathBuf)| machine.client_with_certificate(certificate, key);
+    let clients = [machine.client(), with(&pinned), with(&other), with(&expired)];
+    for (mode, trusted_ca, accepted) in [
+        (RequireAndVerify, None, [false, true, false, false]),
+        (VerifyIfGiven, None, [true, true, false, false]),
+        (RequireAndVerify, Some(&ca), [false, true, false, false]),
+        (RequireAndVerify, Some(&foreign), [false, false, false, false]),
+    ] {
+        let trusted_ca: Vec<_> = trusted_ca.iter().map(|ca| ca.file.clone()).collect();
+        let trusted_leaves = vec![pinned.0.clone(), expired.0.clone()];
+        let client_auth = Some(ClientAuth { mode, trusted_ca: trusted_ca.clone(), trusted_leaves });
+        let acceptor = machine.acceptor(&[Site { client_auth, ..internal(&["localhost"]) }]);
+        for (index, (client, accepted)) in clients.iter().zip(accepted).enumerate() {
+            let (server, _) = try_connect(&acceptor, client, "localhost").await;
+            assert_eq!(server.is_ok(), accepted, "{mode:?} {trusted_ca:?}, client {index}");
+        }
+    }
+}
+
+#[test]
+fn a_host_is_misdirected_where_more_is_asked_of_clients() {
+    let machine = Machine::new();
+    let ca = authority(&machine, "ca");
+    let table = machine
+        .tls()
+        .site_table(&[
+            internal(&["open.test", "also-open.test"]),
+            Site { names: vec!["closed.test".into()], ..with_client_auth(ClientAuthMode::Require, &ca) },
+        ])
+        .unwrap();
+    let closed = table.client_auth_of("closed.test").unwrap();
+    assert!(table.may_serve("also-open.test", ClientAuthClass::NONE));
+    assert!(table.may_serve("nobody.test", ClientAuthClass::NONE));
+    assert!(table.may_serve("closed.test", closed));
+    assert!(!table.may_serve("Closed.test.", ClientAuthClass::NONE));
+    assert!(!table.may_serve("open.test", closed));
 }

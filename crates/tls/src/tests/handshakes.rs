@@ -1,5 +1,5 @@
 use super::support::*;
-use crate::{CertificateSource, HandshakeError, Options, Policy, ProtocolVersion, Site};
+use crate::{HandshakeError, Options, Policy, ProtocolVersion, Site};
 use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -214,8 +214,7 @@ async fn a_slow_reader_bounds_what_waits_for_it() {
 #[test]
 fn the_mistakes_of_all_sites_are_told_at_once() {
     let machine = Machine::new();
-    let missing =
-        CertificateSource::Files { certificate: machine.path("no.crt"), key: machine.path("no.key") };
+    let missing = files(&[(&machine.path("no.crt"), &machine.path("no.key"))]);
     let sites = [
         site(&["a.test"], missing),
         internal(&["localhost"]),

@@ -61,11 +61,36 @@ async fn a_client_that_leaves_after_its_hello_is_none_either() {
 }
 
 #[tokio::test]
-async fn plain_http_gets_an_alert() {
+async fn plain_http_is_told_so() {
+    let machine = Machine::new();
+    let (acceptor, _) = limited(&machine, 8);
+    for request in
+        ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /a HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc"]
+    {
+        let (mut near, far) = duplex(1024);
+        let client = async {
+            // In two parts, the first of which could be anything.
+            near.write_all(&request.as_bytes()[..2]).await.unwrap();
+            tokio::task::yield_now().await;
+            near.write_all(&request.as_bytes()[2..]).await.unwrap();
+            let mut response = String::new();
+            near.read_to_string(&mut response).await.unwrap();
+            drop(near);
+            response
+        };
+        let (error, response) = tokio::join!(failure(&acceptor, far), client);
+        assert!(matches!(error, HandshakeError::PlainHttp), "{error}");
+        let expected = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(response, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_tls_gets_an_alert() {
     let machine = Machine::new();
     let (acceptor, _) = limited(&machine, 8);
     let (mut near, far) = duplex(1024);
-    near.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    near.write_all(b"SSH-2.0-OpenSSH_9.6\r\n").await.unwrap();
     assert!(matches!(failure(&acceptor, far).await, HandshakeError::Failed(_)));
     let mut alert = Vec::new();
     near.read_to_end(&mut alert).await.unwrap();

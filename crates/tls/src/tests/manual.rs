@@ -11,7 +11,7 @@ impl Machine {
         let (certificate, key) = (self.path(&format!("{file}.crt")), self.path(&format!("{file}.key")));
         fs::write(&certificate, made.cert.pem()).unwrap();
         fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        CertificateSource::Files { certificate, key }
+        files(&[(&certificate, &key)])
     }
 }
 

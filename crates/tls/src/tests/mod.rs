@@ -1,5 +1,6 @@
 //! Handshakes with a client of rustls, over streams in memory.
 
+mod choice;
 mod client_auth;
 mod handshakes;
 mod limits;

@@ -2,8 +2,8 @@
 
 use crate::clock::RustlsClock;
 use crate::{
-    Acceptor, CertificateSource, Clock, ConnectionFacts, Handshakes, Options, Policy, Site, Stream, Tickets,
-    Tls, crypto,
+    Acceptor, CertificateFiles, CertificateSource, Clock, ConnectionFacts, Handshakes, Internal,
+    KeyPairFiles, Options, Policy, Site, Stream, Tickets, Tls, crypto,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -54,7 +54,13 @@ impl Machine {
     }
 
     pub fn options(&self) -> Options {
-        Options { storage: self.path("storage"), default_sni: None, tickets: Tickets::Stored }
+        Options {
+            storage: self.path("storage"),
+            default_sni: None,
+            fallback_sni: None,
+            tickets: Tickets::Stored,
+            renew_interval: Duration::from_secs(600),
+        }
     }
 
     pub fn tls(&self) -> Tls {
@@ -89,6 +95,24 @@ impl Machine {
         versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> ClientConfig {
         self.client_builder(versions).with_root_certificates(roots).with_no_client_auth()
+    }
+
+    /// One that can verify signatures of these schemes only.
+    pub fn client_with_schemes(
+        &self,
+        roots: RootCertStore,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+        is_known: impl Fn(&rustls::SignatureScheme) -> bool,
+    ) -> ClientConfig {
+        let mut provider = (*crypto::provider()).clone();
+        let mapping = provider.signature_verification_algorithms.mapping;
+        let known: Vec<_> = mapping.iter().filter(|(scheme, _)| is_known(scheme)).copied().collect();
+        // As a provider has them: for the life of the process.
+        provider.signature_verification_algorithms.mapping = known.leak();
+        let time = Arc::new(RustlsClock(Arc::clone(&self.clock) as _));
+        let builder = ClientConfig::builder_with_details(Arc::new(provider), time);
+        let builder = builder.with_protocol_versions(versions).unwrap();
+        builder.with_root_certificates(roots).with_no_client_auth()
     }
 
     fn client_builder(
@@ -134,8 +158,17 @@ pub(super) fn site(names: &[&str], certificate: CertificateSource) -> Site {
     Site { names, certificate, policy: Policy::default(), client_auth: None }
 }
 
+pub(super) fn files(pairs: &[(&Path, &Path)]) -> CertificateSource {
+    let pair = |(certificate, key): &(&Path, &Path)| KeyPairFiles {
+        certificate: certificate.to_path_buf(),
+        key: key.to_path_buf(),
+    };
+    let pairs = pairs.iter().map(pair).collect();
+    CertificateSource::Files(CertificateFiles { pairs, directories: Vec::new() })
+}
+
 pub(super) fn internal(names: &[&str]) -> Site {
-    site(names, CertificateSource::Internal)
+    site(names, CertificateSource::Internal(Internal::default()))
 }
 
 /// Both ends of a connection.

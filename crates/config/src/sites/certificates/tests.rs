@@ -143,6 +143,14 @@ fn sites_for_any_host_share_or_have_certificates_on_demand() {
 }
 
 #[test]
+fn nobody_is_asked_for_names_of_the_local_ca() {
+    let ask = "{\non_demand_tls {\nask http://localhost/ask\n}\n}\n";
+    let found = file_errors(&format!("{ask}https:// {{\ntls internal {{\non_demand\n}}\n}}"));
+    assert!(found.len() == 1 && found[0].contains("not built for certificates of the local CA"), "{found:?}");
+    assert_eq!(sources(&format!("{ask}localhost {{\n}}")), ["localhost internal"]);
+}
+
+#[test]
 fn tls_that_no_certificate_could_serve_is_an_error() {
     for text in [":443 {\n}", "https:// {\n}", ":8443 {\ntls internal\n}"] {
         let found = file_errors(text);

@@ -1,0 +1,165 @@
+//! Certificates that are made in the handshake that asks for a name.
+//!
+//! Also those of `*.localhost` and other wildcards below a single label: clients refuse these as if they were `*.com`
+//! (OpenSSL's `valid_star`, webpki), so each subdomain gets a certificate of its own.
+
+use super::LocalCa;
+use super::leaf::Profile;
+use crate::Error;
+use crate::catalog::Certificates;
+use crate::certificate::Certificate;
+use crate::clock;
+use crate::sites::normal_name;
+use rcgen::KeyPair;
+use rustls::SignatureScheme;
+use rustls::sign::CertifiedKey;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The names are the clients' choice. Of so many certificates those that were asked for last are kept; others are signed
+/// again.
+const MOST: usize = 1024;
+
+/// After a failure nothing is signed for this long, in seconds: what fails is the CA, whatever the name.
+const PAUSE: i64 = 5;
+
+/// Only in memory: clients could fill a disk. A signature costs about what the handshake costs that it is for.
+#[derive(Debug)]
+pub(crate) struct OnDemand {
+    local_ca: Arc<LocalCa>,
+    profile: Profile,
+    /// Of all its certificates: a key of RSA takes up to seconds to make.
+    key: KeyPair,
+    made: Mutex<Made>,
+}
+
+/// When `young` is half of what may be kept, it becomes `old`, and what was `old` is forgotten.
+#[derive(Debug, Default)]
+struct Made {
+    young: HashMap<String, Certificate>,
+    old: HashMap<String, Certificate>,
+    paused_until: i64,
+}
+
+impl OnDemand {
+    /// Whether clients refuse a certificate for this wildcard.
+    pub fn is_needed_for(name: &str) -> bool {
+        name.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
+    }
+
+    /// # Errors
+    /// What is wrong with the CA: it is to be known before the first handshake.
+    pub fn new(local_ca: Arc<LocalCa>, profile: Profile) -> Result<Self, Error> {
+        local_ca.root_path()?;
+        let key = super::authority::new_key("names on demand", profile.key_type)?;
+        Ok(Self { local_ca, profile, key, made: Mutex::default() })
+    }
+
+    /// `None` if it cannot be made.
+    fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let now = clock::unix_seconds(&*self.local_ca.clock);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = made.find(name, now) {
+            return Some(known);
+        }
+        if now < made.paused_until {
+            return None;
+        }
+        let signed = normal_name(name).and_then(|name| self.local_ca.sign(&name, self.profile, &self.key));
+        match signed {
+            Ok(new) => Some(made.insert(name, new)),
+            // The name is no less the client's choice.
+            Err(Error::BadName { .. }) => None,
+            Err(error) => {
+                tracing::error!(name, %error, "cannot make a certificate on demand");
+                made.paused_until = now + PAUSE;
+                None
+            }
+        }
+    }
+}
+
+impl Made {
+    fn find(&mut self, name: &str, now: i64) -> Option<Arc<CertifiedKey>> {
+        let is_fit = |certificate: &&Certificate| !certificate.validity.is_due(now);
+        if let Some(known) = self.young.get(name).filter(is_fit) {
+            return Some(Arc::clone(&known.certified));
+        }
+        let known = self.old.remove(name).filter(|certificate| is_fit(&certificate))?;
+        Some(self.insert(name, known))
+    }
+
+    fn insert(&mut self, name: &str, certificate: Certificate) -> Arc<CertifiedKey> {
+        if self.young.len() >= MOST / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let certified = Arc::clone(&certificate.certified);
+        self.young.insert(name.to_owned(), certificate);
+        certified
+    }
+}
+
+impl Certificates for OnDemand {
+    fn choose(&self, name: Option<&str>, _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.certificate(name?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Internal;
+    use crate::store::Store;
+    use crate::tests::ManualClock;
+    use std::time::Duration;
+
+    fn on_demand(directory: &tempfile::TempDir, clock: &Arc<ManualClock>) -> OnDemand {
+        let local_ca = LocalCa::new(Store::new(directory.path()), Arc::clone(clock) as _);
+        OnDemand::new(Arc::new(local_ca), Profile::from(&Internal::default())).unwrap()
+    }
+
+    #[test]
+    fn certificates_are_kept_until_they_are_due_and_not_without_bound() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new();
+        let on_demand = on_demand(&directory, &clock);
+        let of = |name: &str| on_demand.certificate(name).unwrap();
+        let first = of("a.localhost");
+        assert!(Arc::ptr_eq(&first, &of("a.localhost")));
+        assert!(!Arc::ptr_eq(&first, &of("b.localhost")));
+        clock.advance(Duration::from_secs(9 * 3600));
+        let second = of("a.localhost");
+        assert!(!Arc::ptr_eq(&first, &second));
+        for number in 0..MOST {
+            of(&format!("{number}.localhost"));
+            assert!(Arc::ptr_eq(&second, &of("a.localhost")), "what is used stays");
+        }
+        let made = on_demand.made.lock().unwrap();
+        assert!(made.young.len() + made.old.len() <= MOST);
+        assert!(!made.young.contains_key("0.localhost") && !made.old.contains_key("0.localhost"));
+    }
+
+    #[test]
+    fn a_ca_that_fails_is_left_alone_for_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new();
+        let on_demand = on_demand(&directory, &clock);
+        let root = directory.path().join("pki/authorities/local/root.crt");
+        let content = std::fs::read(&root).unwrap();
+        std::fs::write(&root, "damaged").unwrap();
+        assert!(on_demand.certificate("a.test").is_none());
+        std::fs::write(&root, content).unwrap();
+        assert!(on_demand.certificate("a.test").is_none(), "it is not even tried");
+        clock.advance(Duration::from_secs(6));
+        assert!(on_demand.certificate("a.test").is_some());
+        assert!(on_demand.certificate("a_b c").is_none());
+        assert!(on_demand.certificate("b.test").is_some(), "a bad name is nobody's fault");
+    }
+
+    #[test]
+    fn only_wildcards_below_one_label_need_them() {
+        assert!(OnDemand::is_needed_for("*.localhost"));
+        assert!(!OnDemand::is_needed_for("*.example.com"));
+        assert!(!OnDemand::is_needed_for("localhost"));
+    }
+}
