@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 /// One connection. Reads fail after [`DEADLINE`].
-pub struct Conn {
-    stream: BufReader<TcpStream>,
+pub struct Conn<S = TcpStream> {
+    stream: BufReader<S>,
 }
 
 /// A response, its body read to the end.
@@ -45,16 +45,6 @@ impl Conn {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Sends these bytes as they are.
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.try_send(bytes).expect("the server takes what is sent");
-    }
-
-    /// Like [`Self::send`], for a server that may hang up on us.
-    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-        self.stream.get_mut().write_all(bytes.as_ref())
-    }
-
     /// Waits until the server has read everything that was sent.
     pub fn wait_until_read(&self) {
         let server = self.stream.get_ref().peer_addr().expect("the connection is open");
@@ -66,6 +56,33 @@ impl Conn {
     pub fn finish_sending(&self) {
         // An error is of a server that has closed the connection before, which is no less an end.
         let _ = self.stream.get_ref().shutdown(Shutdown::Write);
+    }
+
+    /// The local end's address.
+    pub fn local_address(&self) -> SocketAddr {
+        self.stream.get_ref().local_addr().expect("the connection is open")
+    }
+}
+
+impl<S: Read + Write> Conn<S> {
+    /// Over a stream that is ready for requests.
+    pub fn over(stream: S) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// What it goes over.
+    pub fn get_ref(&self) -> &S {
+        self.stream.get_ref()
+    }
+
+    /// Sends these bytes as they are.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes).expect("the server takes what is sent");
+    }
+
+    /// Like [`Self::send`], for a server that may hang up on us.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
     }
 
     /// Reads the answer to anything but HEAD.
@@ -160,11 +177,6 @@ impl Conn {
             Ok(rest) => rest.is_empty(),
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         }
-    }
-
-    /// The local end's address.
-    pub fn local_address(&self) -> SocketAddr {
-        self.stream.get_ref().local_addr().expect("the connection is open")
     }
 
     fn body(&mut self, response: &mut Response) -> io::Result<()> {

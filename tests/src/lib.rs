@@ -22,7 +22,7 @@ mod mariadb;
 pub mod native;
 pub mod process;
 mod server;
-
+mod tls;
 mod wait;
 
 pub use admin::{Admin, Thread};
@@ -31,4 +31,5 @@ pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};
 pub use mariadb::MariaDb;
 pub use server::{Server, Setup, regent_command};
+pub use tls::{Secured, TlsClient, TlsConn};
 pub use wait::{DEADLINE, until};

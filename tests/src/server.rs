@@ -48,6 +48,7 @@ pub struct Server {
 #[derive(Clone, Copy)]
 struct Ports {
     site: SocketAddr,
+    tls: SocketAddr,
     admin: SocketAddr,
 }
 
@@ -115,7 +116,7 @@ impl Setup {
         self
     }
 
-    /// A whole Caddyfile instead. `ADDRESS`, `ADMIN`, `PORT`, `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
+    /// A whole Caddyfile instead. `ADDRESS`, `ADMIN`, `PORT`, `TLSPORT` (another one), `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
     /// are filled in, here and in the other texts.
     pub fn caddyfile(mut self, text: &str) -> Self {
         self.caddyfile = Some(text.into());
@@ -147,7 +148,7 @@ impl Setup {
     /// Starts the server and waits until it answers. A port that someone took meanwhile is replaced by another.
     pub fn start(self) -> Server {
         for _ in 0..3 {
-            let ports = Ports { site: free_address(), admin: free_address() };
+            let ports = Ports { site: free_address(), tls: free_address(), admin: free_address() };
             let mut process = self.spawn(ports);
             if process.wait_until_ready(ports.site) == Readiness::Ready {
                 return Server { process, ports, directory: self.directory };
@@ -191,6 +192,7 @@ impl Setup {
     fn fill_in(&self, text: &str, ports: Ports) -> String {
         text.replace("ADDRESS", &ports.site.to_string())
             .replace("ADMIN", &ports.admin.to_string())
+            .replace("TLSPORT", &ports.tls.port().to_string())
             .replace("PORT", &ports.site.port().to_string())
             .replace("ROOT", &self.root().display().to_string())
             .replace("DIRECTORY", &self.directory().display().to_string())
@@ -207,6 +209,11 @@ impl Server {
         Admin::new(self.ports.admin)
     }
 
+    /// The address with the port `TLSPORT`.
+    pub fn tls_address(&self) -> SocketAddr {
+        self.ports.tls
+    }
+
     /// The site's root.
     pub fn root(&self) -> PathBuf {
         self.directory().join("www")
@@ -215,6 +222,15 @@ impl Server {
     /// The fresh directory: `www` is the site's root in it.
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Stops the server as [`Self::stop`] does, and starts another in the same directory with the same ports.
+    pub fn restart(mut self, command: impl FnOnce(&Path) -> Command) -> Self {
+        self.signal(Signal::TERM);
+        assert!(self.wait().success(), "the server ended well");
+        self.process = ServerProcess::start(command(self.directory.path()));
+        assert!(self.process.wait_until_ready(self.ports.site) == Readiness::Ready, "its ports are free");
+        self
     }
 
     /// Writes a file of the site, or replaces it.

@@ -1,0 +1,447 @@
+//! Sites with TLS: the real server, and clients that verify it.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Conn, Server, Setup, TlsClient, TlsConn, regent_command, until};
+use rustix::process::Signal;
+use rustls::HandshakeKind;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ECHO: &str = "<?php echo $_SERVER['REQUEST_METHOD'], ' ', file_get_contents('php://input');";
+
+/// A server with this site, and these lines of global options. All keep their files in the fresh directory.
+fn setup(global_options: &str, site: &str) -> Setup {
+    let text = format!(
+        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{global_options}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}}\n}}\n{site}\n"
+    );
+    Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data")
+}
+
+/// `localhost` with PHP.
+fn localhost() -> Setup {
+    setup("", "localhost {\n\troot * ROOT\n\tphp_server\n}").file("index.php", ECHO)
+}
+
+fn storage(server: &Server) -> PathBuf {
+    server.directory().join("data/caddy")
+}
+
+fn root_certificate(server: &Server) -> PathBuf {
+    storage(server).join("pki/authorities/local/root.crt")
+}
+
+fn client(server: &Server) -> TlsClient {
+    TlsClient::trusting(&root_certificate(server))
+}
+
+fn connect(server: &Server) -> TlsConn {
+    client(server).connect(server.tls_address(), "localhost")
+}
+
+fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+fn is_served(server: &Server, client: &TlsClient) -> bool {
+    client.try_connect(server.tls_address(), "localhost").is_ok_and(|mut conn| {
+        conn.try_send(get("/")).is_ok() && conn.try_response("GET").is_ok_and(|response| response.is_some())
+    })
+}
+
+/// What the stream says at its end: `Ok` with `close_notify`.
+fn end(conn: &mut TlsConn) -> std::io::Result<usize> {
+    conn.read_some(&mut [0; 1])
+}
+
+/// A self-signed certificate for `localhost`, as two files.
+fn write_pair(directory: &Path) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    fs::write(directory.join("site.key"), made.signing_key.serialize_pem()).expect("the directory is ours");
+    fs::write(directory.join("site.crt"), made.cert.pem()).expect("the directory is ours");
+}
+
+#[test]
+fn requests_are_served_over_tls_as_without() {
+    let server = localhost().start();
+    let mut conn = connect(&server);
+    for body in ["", "one", "another"] {
+        conn.send(format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        assert_eq!(conn.response().expect(200).text(), format!("POST {body}"));
+    }
+    conn.send(get("/"));
+    assert_eq!(conn.response().expect(200).text(), "GET ");
+    conn.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    conn.response().expect(200);
+    assert_eq!(end(&mut conn).expect("close_notify"), 0);
+    server.stop();
+}
+
+#[test]
+fn large_bodies_arrive_whole_in_both_directions() {
+    const SIZE: usize = 50 << 20;
+    let hash = "<?php echo hash_file('crc32b', 'php://input');";
+    let give =
+        format!("<?php for ($i = 0; $i < {}; $i++) echo str_repeat(chr(97 + $i % 26), 1 << 20);", SIZE >> 20);
+    let options = "servers {\n\t\ttimeouts {\n\t\t\tread_body 0\n\t\t}\n\t}";
+    let server = setup(options, "localhost {\n\troot * ROOT\n\tphp_server\n}")
+        .file("hash.php", hash)
+        .file("give.php", give)
+        .start();
+    let body: Vec<u8> = (0..SIZE).map(|index| b'a' + (index >> 20) as u8 % 26).collect();
+    let mut conn = connect(&server);
+    conn.send(get("/give.php"));
+    assert!(conn.response().expect(200).body == body, "50 MiB as they were sent");
+    conn.send(format!("POST /hash.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: {SIZE}\r\n\r\n"));
+    conn.send(&body);
+    let mut hasher = flate2::Crc::new();
+    hasher.update(&body);
+    assert_eq!(conn.response().expect(200).text(), format!("{:08x}", hasher.sum()));
+    server.stop();
+}
+
+#[test]
+fn php_and_routes_know_that_a_request_came_over_tls() {
+    let names = "['HTTPS', 'REQUEST_SCHEME', 'SERVER_PORT', 'SSL_PROTOCOL', 'SSL_CIPHER']";
+    let script = format!("<?php echo json_encode(array_map(fn($name) => $_SERVER[$name] ?? null, {names}));");
+    let site = "localhost, http://plain.localhost {\n\troot * ROOT\n\t@secure protocol https\n\trespond /scheme {scheme}\n\
+                \trespond @plain no\n\theader @secure X-Secure {scheme}\n\tphp_server\n\t@plain path /none\n}";
+    let server = setup("", site).file("index.php", script).start();
+    let mut conn = connect(&server);
+    conn.send(get("/"));
+    let response = conn.response().expect(200);
+    assert_eq!(response.header("x-secure"), Some("https"));
+    let port = server.tls_address().port().to_string();
+    let values = response.json();
+    assert_eq!(values[0], "on");
+    assert_eq!(values[1], "https");
+    assert_eq!(values[2], port.as_str());
+    assert_eq!(values[3], "TLSv1.3");
+    assert!(values[4].as_str().is_some_and(|cipher| cipher.starts_with("TLS_")), "{values}");
+    conn.send(get("/scheme"));
+    assert_eq!(conn.response().expect(200).text(), "https");
+
+    let plain =
+        |target: &str| server.request("GET", target).header("Host", "plain.localhost").send().expect(200);
+    assert_eq!(plain("/scheme").text(), "http");
+    assert_eq!(plain("/").header("x-secure"), None);
+    assert_eq!(plain("/").json()[0], serde_json::Value::Null);
+    server.stop();
+}
+
+#[test]
+fn plain_http_is_redirected() {
+    let server = localhost().start();
+    let response = server.request("GET", "/a?b=c").header("Host", "localhost").send().expect(308);
+    let port = server.tls_address().port();
+    let target = response.header("location").expect("a redirect");
+    assert!(
+        [format!("https://localhost:{port}/a?b=c"), "https://localhost/a?b=c".into()]
+            .contains(&target.into()),
+        "{target}"
+    );
+    server.stop();
+}
+
+#[test]
+fn plain_http_on_the_port_of_tls_is_told_so() {
+    let server = localhost().start();
+    let mut conn = Conn::open(server.tls_address());
+    conn.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let response = conn.response().expect(400);
+    assert_eq!(response.version, "HTTP/1.0");
+    assert_eq!(response.text(), "Client sent an HTTP request to an HTTPS server.\n");
+    assert!(conn.is_closed());
+    server.stop();
+}
+
+#[test]
+fn every_good_end_is_announced() {
+    let idle = "servers {\n\t\ttimeouts {\n\t\t\tidle 100ms\n\t\t}\n\t}";
+    let server = setup(idle, "localhost {\n\troot * ROOT\n\tphp_server\n}").file("index.php", ECHO).start();
+    let mut conn = connect(&server);
+    conn.send(get("/"));
+    conn.response().expect(200);
+    assert_eq!(end(&mut conn).expect("close_notify after the idle time-out"), 0);
+    server.stop();
+
+    let mut server = localhost().start();
+    let mut conn = connect(&server);
+    conn.send(get("/"));
+    conn.response().expect(200);
+    server.signal(Signal::TERM);
+    assert_eq!(end(&mut conn).expect("close_notify at the server's end"), 0);
+    assert!(server.wait().success());
+}
+
+#[test]
+fn a_response_that_breaks_off_is_seen_as_cut() {
+    let script = "<?php echo str_repeat('x', 100000); flush(); posix_kill(getmypid(), SIGKILL);";
+    let server = localhost().file("cut.php", script).start();
+    let mut conn = connect(&server);
+    conn.send("GET /cut.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    let error = conn.try_response("GET").expect_err("without its end it is not whole");
+    assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
+}
+
+#[test]
+fn stalled_handshakes_hold_up_nobody_and_no_stop() {
+    let server = localhost().start();
+    let client = client(&server);
+    let stalled: Vec<TcpStream> = (0..1000)
+        .map(|index| {
+            let mut socket = TcpStream::connect(server.tls_address()).expect("the server listens");
+            if index % 2 == 0 {
+                socket.write_all(&[22, 3, 1, 2, 0, 1, 0]).expect("there is room");
+            }
+            socket
+        })
+        .collect();
+    for _ in 0..10 {
+        assert!(is_served(&server, &client));
+    }
+    server.stop();
+    drop(stalled);
+}
+
+#[test]
+fn garbage_harms_nobody() {
+    let server = localhost().start();
+    let client = client(&server);
+    for bytes in [
+        &[0_u8; 64][..],
+        &[22, 3, 1, 255, 255, 0],
+        &[22, 3, 3, 0, 5, 1, 0, 0, 1, 0],
+        b"SSH-2.0-x\r\n",
+        &[128, 46, 1, 3, 1],
+    ] {
+        let mut socket = TcpStream::connect(server.tls_address()).expect("the server listens");
+        socket.write_all(bytes).expect("there is room");
+        socket.shutdown(std::net::Shutdown::Write).expect("it is open");
+        // An alert, or a reset.
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+    assert!(is_served(&server, &client));
+    server.stop();
+}
+
+#[test]
+fn an_unknown_name_is_refused() {
+    let server = localhost().start();
+    let error = TlsClient::credulous().try_connect(server.tls_address(), "other.test").err();
+    let error = error.expect("nobody has it").to_string();
+    assert!(error.contains("UnrecognizedName") || error.contains("unrecognized"), "{error}");
+    server.stop();
+}
+
+/// A CA's certificate, and the files of a certificate of it.
+fn client_ca(directory: &Path) -> [PathBuf; 3] {
+    let [ca, certificate, key] = ["ca.crt", "client.crt", "client.key"].map(|name| directory.join(name));
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let ca_key = rcgen::KeyPair::generate().expect("a key");
+    fs::write(&ca, params.self_signed(&ca_key).expect("a certificate").pem()).expect("ours");
+    let issuer = rcgen::Issuer::new(params, ca_key);
+    let client_key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::new(["client".to_owned()]).expect("a name");
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    fs::write(&certificate, params.signed_by(&client_key, &issuer).expect("a certificate").pem())
+        .expect("ours");
+    fs::write(&key, client_key.serialize_pem()).expect("ours");
+    [ca, certificate, key]
+}
+
+#[test]
+fn a_site_that_asks_for_certificates_gets_them_and_is_reached_by_no_other_way() {
+    let closed = "localhost {\n\ttls internal {\n\t\tclient_auth {\n\t\t\ttrust_pool file DIRECTORY/ca.crt\n\t\t}\n\t}\n\trespond secret\n}";
+    for strict in ["", "strict_sni_host insecure_off"] {
+        let options = format!("servers {{\n\t\t{strict}\n\t}}");
+        let options = if strict.is_empty() { "" } else { &options };
+        let setup = setup(options, &format!("{closed}\nopen.localhost {{\n\trespond open\n}}"));
+        let [_, certificate, key] = client_ca(setup.directory());
+        let server = setup.start();
+        assert!(!is_served(&server, &client(&server)), "without a certificate");
+        let known = TlsClient::with_certificate(&root_certificate(&server), &certificate, &key);
+        let mut conn = known.connect(server.tls_address(), "localhost");
+        conn.send(get("/"));
+        assert_eq!(conn.response().expect(200).text(), "secret");
+
+        let mut conn = client(&server).connect(server.tls_address(), "open.localhost");
+        conn.send("GET / HTTP/1.1\r\nHost: open.localhost\r\n\r\n");
+        assert_eq!(conn.response().expect(200).text(), "open");
+        conn.send(get("/"));
+        conn.response().expect(421);
+        server.stop();
+    }
+}
+
+#[test]
+fn a_certificate_that_is_replaced_is_served_without_a_restart() {
+    let setup = setup("", "localhost {\n\ttls DIRECTORY/site.crt DIRECTORY/site.key\n\trespond ok\n}");
+    write_pair(setup.directory());
+    let server = setup.start();
+    let file = server.directory().join("site.crt");
+    let before = TlsClient::trusting(&file);
+    assert!(is_served(&server, &before));
+    write_pair(server.directory());
+    let after = TlsClient::trusting(&file);
+    until("the new certificate is served", || is_served(&server, &after).then_some(()));
+    server.stop();
+}
+
+fn command(directory: &Path) -> Command {
+    let mut command = regent_command(directory);
+    command.args(["run", "--config", "Caddyfile"]).env("XDG_DATA_HOME", directory.join("data"));
+    command
+}
+
+#[test]
+fn a_restart_keeps_tickets_and_the_ca() {
+    let server = localhost().start();
+    let root = fs::read(root_certificate(&server)).expect("the root is there");
+    let client = client(&server);
+    let kind = |address: SocketAddr| {
+        let mut conn = client.connect(address, "localhost");
+        conn.send(get("/"));
+        conn.response().expect(200);
+        conn.get_ref().conn.handshake_kind()
+    };
+    assert_eq!(kind(server.tls_address()), Some(HandshakeKind::Full));
+    assert_eq!(kind(server.tls_address()), Some(HandshakeKind::Resumed));
+    let server = server.restart(command);
+    assert_eq!(kind(server.tls_address()), Some(HandshakeKind::Resumed));
+    assert_eq!(fs::read(root_certificate(&server)).expect("the root is there"), root);
+    server.stop();
+}
+
+#[test]
+fn a_slow_reader_gets_everything() {
+    let script = "<?php echo str_repeat('0123456789', 1 << 20);";
+    let server = localhost().file("big.php", script).start();
+    let mut slow = connect(&server);
+    slow.send(get("/big.php"));
+    let head = slow.head().expect("a head").expect("a response");
+    for _ in 0..10 {
+        assert!(is_served(&server, &client(&server)), "others are served meanwhile");
+    }
+    let body = slow.rest_of(head).expect("all of it").body;
+    assert!(body == "0123456789".repeat(1 << 20).into_bytes(), "ten MiB as they were sent");
+    server.stop();
+}
+
+#[test]
+fn names_on_demand_and_shared_certificates_are_served() {
+    let site = "localhost {\n\trespond named\n}\nhttps://:TLSPORT {\n\ttls internal {\n\t\ton_demand\n\t}\n\trespond any\n}";
+    let server = setup("", site).start();
+    for (name, expected) in [("localhost", "named"), ("whatever.test", "any"), ("127.0.0.1", "any")] {
+        let mut conn = client(&server).connect(server.tls_address(), name);
+        conn.send(format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n"));
+        assert_eq!(conn.response().expect(200).text(), expected, "{name}");
+    }
+    server.stop();
+}
+
+#[test]
+fn errors_of_certificates_name_their_site() {
+    let setup = Setup::new();
+    let text = "{\n\tadmin off\n}\nhttps://shop.test:8443 {\n\ttls a.crt a.key\n\trespond a\n}\n\
+                https://blog.test:8443 {\n\ttls b.crt b.key\n\trespond b\n}\n";
+    fs::write(setup.directory().join("Caddyfile"), text).expect("ours");
+    for file in ["a.crt", "a.key", "b.crt", "b.key"] {
+        fs::write(setup.directory().join(file), "no PEM").expect("ours");
+    }
+    let output = command(setup.directory()).output().expect("it runs");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    for expected in
+        ["shop.test", "blog.test", ":8443", "a.crt holds no certificate", "b.crt holds no certificate"]
+    {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+}
+
+/// Looks for bytes, whose hexadecimal digits are the body, in all memory of its own process. Nothing of this brings the
+/// bytes themselves into memory: a class for each makes the pattern.
+const SCAN: &str = r#"
+    $pattern = '/' . preg_replace('/../', '[\\x$0]', file_get_contents('php://input')) . '/s';
+    $found = $read = 0;
+    $memory = fopen('/proc/self/mem', 'rb');
+    stream_set_read_buffer($memory, 0);
+    foreach (file('/proc/self/maps') as $line) {
+        if (!preg_match('/^([0-9a-f]{1,15})-([0-9a-f]{1,15}) r/', $line, $range)) continue;
+        $end = hexdec($range[2]);
+        for ($at = hexdec($range[1]); $at < $end; $at += 1 << 20) {
+            if (@fseek($memory, $at) !== 0) break;
+            $bytes = @fread($memory, min((1 << 20) + 64, $end - $at));
+            if ($bytes === false || $bytes === '') break;
+            $read += strlen($bytes);
+            $found += preg_match($pattern, $bytes);
+        }
+    }
+    $open = array_map(fn($fd) => @readlink("/proc/self/fd/$fd"), scandir('/proc/self/fd'));
+    echo json_encode(['found' => $found, 'read' => $read, 'open' => array_values(array_filter($open))]);"#;
+
+/// What engines inherit: no descriptor and no memory. Their user may read the files all the same (docs/https.md).
+#[test]
+fn keys_are_neither_in_descriptors_nor_in_memory_of_engines() {
+    let plant = "<?php $kept = hex2bin(file_get_contents('php://input'));";
+    let server = localhost()
+        .file("scan.php", format!("<?php {SCAN}"))
+        .file("planted.php", format!("{plant}{SCAN}"))
+        .start();
+    assert!(is_served(&server, &client(&server)), "the key has been used");
+    let file = storage(&server).join("certificates/local/localhost/localhost.key");
+    let ask = |target: &str, needle: &[u8]| {
+        let body: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut conn = connect(&server);
+        conn.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        conn.response().expect(200).json()
+    };
+    let pem = fs::read_to_string(&file).expect("a key");
+    let line = pem.lines().nth(2).expect("the second line of three");
+    // PKCS #8 of a P-256 key: the private key is 32 bytes after 36 of structure (RFC 5915).
+    let key = PrivateKeyDer::from_pem_file(&file).expect("a key");
+    let storage = storage(&server).display().to_string();
+    for needle in [line.as_bytes(), &key.secret_der()[36..68]] {
+        let clean = ask("/scan.php", needle);
+        assert!(clean["read"].as_u64() > Some(1 << 20), "{clean}");
+        assert_eq!(clean["found"], 0, "{clean}");
+        let open = clean["open"].as_array().expect("a list");
+        let is_inside =
+            |target: &serde_json::Value| target.as_str().unwrap_or_default().starts_with(&storage);
+        assert!(!open.is_empty() && !open.iter().any(is_inside), "{open:?}");
+    }
+    let planted = ask("/planted.php", b"what is there is found");
+    assert!(planted["found"].as_u64() >= Some(1), "{planted}");
+    server.stop();
+}
+
+#[test]
+fn the_default_caddyfile_of_frankenphp_serves_localhost() {
+    const DEFAULT: &str =
+        include_str!("../../crates/config/tests/golden/frankenphp-default-localhost.caddyfile");
+    let server = Setup::new()
+        .caddyfile(DEFAULT)
+        .env("XDG_DATA_HOME", "DIRECTORY/data")
+        .env("SERVER_NAME", "localhost")
+        .env("SERVER_ROOT", "ROOT/")
+        .env("CADDY_GLOBAL_OPTIONS", "admin off\nhttp_port PORT\nhttps_port TLSPORT")
+        .file("index.php", ECHO)
+        .start();
+    let mut conn = connect(&server);
+    conn.send(get("/"));
+    assert_eq!(conn.response().expect(200).text(), "GET ");
+    server.request("GET", "/").header("Host", "localhost").send().expect(308);
+    server.stop();
+}
