@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   regent php-server --root public --listen :8080           serve a directory of PHP files
   regent php-server -r public -l :8080 -w worker.php,4     with a worker script on four threads
+  regent php-server -r public -d localhost                 with HTTPS, at https://localhost
   regent run --config Caddyfile                            serve what a Caddyfile says
   regent validate --config Caddyfile                       only check it
   regent top                                               watch a running server
@@ -29,7 +30,13 @@ pub enum Command {
     Run(Config),
     /// Serve a directory of PHP files, without a configuration file
     PhpServer(PhpServer),
-    /// Check a Caddyfile: all of its errors at once
+    /// Serve a directory of files, without PHP and without a configuration file
+    FileServer(FileServer),
+    /// Have browsers and other programs of this machine accept the certificates of the local CA
+    Trust(Trust),
+    /// Undo `trust`
+    Untrust(Untrust),
+    /// Check a Caddyfile and the certificates that it names: all errors at once
     Validate(Config),
     /// Print a Caddyfile's meaning as JSON
     Adapt(Config),
@@ -65,15 +72,79 @@ pub struct PhpServer {
     /// The directory to serve [default: the current one, or its `public` if there is one]
     #[arg(short, long, value_name = "DIRECTORY")]
     pub root: Option<PathBuf>,
-    /// Where to listen: :PORT, HOST:PORT, or unix//PATH, with the mode of the file unix//PATH|0660
-    #[arg(short, long, value_name = "ADDRESS", default_value = ":80")]
-    pub listen: String,
+    #[command(flatten)]
+    pub site: Site,
     /// A worker script, and how many threads run it; may be given several times
     #[arg(short, long = "worker", value_name = "FILE[,N]")]
     pub workers: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct FileServer {
+    /// The directory to serve [default: the current one]
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub site: Site,
+    /// Serve FILE.br, FILE.zst or FILE.gz, where they are, to clients that accept them: br, zstd, gzip
+    #[arg(short, long, value_name = "ENCODING", value_delimiter = ',')]
+    pub precompressed: Vec<String>,
+}
+
+/// What the two commands without a configuration file have in common.
+#[derive(Debug, Args)]
+pub struct Site {
+    /// The only host to serve, with HTTPS; its plain HTTP is redirected if HTTPS is on port 443
+    #[arg(short, long, value_name = "NAME")]
+    pub domain: Option<String>,
+    /// Where to listen: :PORT, HOST:PORT, or unix//PATH, with the mode of the file unix//PATH|0660 [default: :80, with --domain :443]
+    #[arg(short, long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
     /// Do not compress responses; otherwise clients get zstd, br or gzip, whichever they take
     #[arg(long)]
     pub no_compress: bool,
+    /// Log each request
+    #[arg(short, long)]
+    pub access_log: bool,
+    /// Log more about the server itself
+    #[arg(short = 'v', long)]
+    pub debug: bool,
+}
+
+/// Whose local CA is meant.
+#[derive(Debug, Args)]
+pub struct CaStorage {
+    /// The storage that holds the CA [default: that of the configuration]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub ca_storage: Option<PathBuf>,
+    /// The Caddyfile whose storage it is [default: none, and so the usual storage]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "ca_storage")]
+    pub config: Option<PathBuf>,
+    /// The configuration's language
+    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
+    pub adapter: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TRUST_HELP)]
+pub struct Trust {
+    #[command(flatten)]
+    pub storage: CaStorage,
+}
+
+const TRUST_HELP: &str = "\
+The CA is made if there is none. Stores of the system are for root to change; name the storage of the server's user then:
+  sudo regent trust --ca-storage ~/.local/share/caddy
+
+The exit code is 1 if no store took the certificate.";
+
+#[derive(Debug, Args)]
+pub struct Untrust {
+    #[command(flatten)]
+    pub storage: CaStorage,
+    /// The root certificate, for one that is no longer in a storage
+    #[arg(short = 'p', long, value_name = "FILE", conflicts_with_all = ["ca_storage", "config"])]
+    pub cert: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,10 @@
 //! From the command line to a configuration.
 
-use crate::arguments::PhpServer;
+use crate::arguments::{FileServer, PhpServer, Site};
 use anyhow::{Context, Result, anyhow, bail};
-use regent_config::{Compression, Config, Environment, Loaded, WorkerArgument};
+use regent_config::{
+    AccessLog, Compression, Config, Content, Environment, Loaded, LogDetail, SiteArguments, WorkerArgument,
+};
 use std::path::{Path, PathBuf};
 
 /// What is read when no file is named.
@@ -24,14 +26,37 @@ pub fn load(file: Option<&Path>) -> Result<Config> {
 /// The configuration of `regent php-server`.
 pub fn php_server(options: &PhpServer) -> Result<Config> {
     let root = options.root.clone().unwrap_or_else(default_root);
+    let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
+    site(root, &options.site, Content::Php { workers })
+}
+
+/// The configuration of `regent file-server`.
+pub fn file_server(options: &FileServer) -> Result<Config> {
+    let root = options.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    site(root, &options.site, Content::Files { precompressed: options.precompressed.clone() })
+}
+
+/// Where certificates are kept if no configuration says so.
+pub fn default_storage() -> Result<PathBuf> {
+    let loaded = regent_config::parse("no configuration", "", Path::new(""), &environment()?);
+    Ok(loaded.map_err(|errors| anyhow!("{errors}"))?.config.global.tls.storage)
+}
+
+fn site(root: PathBuf, options: &Site, content: Content) -> Result<Config> {
     if !root.is_dir() {
         bail!("{} is no directory; name the one to serve with --root DIRECTORY", root.display());
     }
-    let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
-    let compression = if options.no_compress { Compression::Off } else { Compression::On };
+    let arguments = SiteArguments {
+        root,
+        domain: options.domain.clone(),
+        listen: options.listen.clone(),
+        content,
+        compression: if options.no_compress { Compression::Off } else { Compression::On },
+        access_log: if options.access_log { AccessLog::On } else { AccessLog::Off },
+        log_level: if options.debug { LogDetail::Debug } else { LogDetail::Usual },
+    };
     let loaded =
-        regent_config::php_server_config(&root, &options.listen, &workers, compression, &environment()?)
-            .map_err(|errors| anyhow!("{errors}"))?;
+        regent_config::site_config(&arguments, &environment()?).map_err(|errors| anyhow!("{errors}"))?;
     Ok(with_warnings(loaded))
 }
 

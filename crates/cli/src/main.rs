@@ -1,12 +1,15 @@
 //! The `regent` program: reads what it is told, and calls the crates that do it.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod admin;
 mod arguments;
 mod bench;
+mod certificates;
 mod configuration;
 mod log;
 mod serve;
+mod trust;
 
 use anyhow::{Context, Result};
 use arguments::{Arguments, Command};
@@ -32,8 +35,11 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => serve::serve(configuration::load(options.config.as_deref())?)?,
         Command::PhpServer(options) => serve::serve(configuration::php_server(&options)?)?,
+        Command::FileServer(options) => serve::serve(configuration::file_server(&options)?)?,
+        Command::Trust(options) => return trust::trust(&options),
+        Command::Untrust(options) => return trust::untrust(&options),
         Command::Validate(options) => {
-            configuration::load(options.config.as_deref())?;
+            certificates::check(&configuration::load(options.config.as_deref())?)?;
             println!("Valid configuration");
         }
         Command::Adapt(options) => {

@@ -1,10 +1,10 @@
 //! Runs a server until it is told to stop.
 
+use crate::addresses::{self, Scheme, Served};
 use crate::log::{self, Log};
 use anyhow::{Context, Result};
 use regent_config::{Config, Listen};
 use regent_server::{AccessLogs, EngineKind, Options, Running};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,6 +14,7 @@ const DUMPABLE: &str = "REGENT_DUMPABLE";
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
 pub fn serve(config: Config) -> Result<()> {
     let log = log::start(&config.global.log)?;
+    let served: Vec<_> = config.servers.iter().map(Served::new).collect();
     raise_descriptor_limit();
     close_memory();
     let options = Options { php: program(EngineKind::Php)?, native: program(EngineKind::Native)? };
@@ -25,7 +26,7 @@ pub fn serve(config: Config) -> Result<()> {
             running = regent_server::start(config, options) => running?,
             () = stops.next() => return Ok(()),
         };
-        announce(&running);
+        announce(&running, &served);
         tokio::spawn(follow(rotations, log, running.access_logs()));
         tokio::select! {
             () = stops.next() => {}
@@ -95,23 +96,19 @@ async fn follow(mut rotations: Rotations, log: Log, access_logs: AccessLogs) {
     }
 }
 
-fn announce(running: &Running) {
-    for address in running.addresses() {
+fn announce(running: &Running, served: &[Served]) {
+    for (address, served) in running.addresses().iter().zip(served) {
         match address {
-            Listen::Tcp(address) => tracing::info!(address = %address, "serving {}", url(address)),
+            Listen::Tcp(address) => {
+                tracing::info!(address = %address, "serving {}", served.urls(address).join(", "));
+            }
             Listen::Unix(socket) => tracing::info!("serving the Unix socket {}", socket.path.display()),
         }
     }
     if let Some(address) = running.admin_addresses().first() {
-        tracing::info!(address = %address, "the dashboard and the admin API are at {}", url(address));
+        let url = addresses::local_url(Scheme::Http, address);
+        tracing::info!(address = %address, "the dashboard and the admin API are at {url}");
     }
-}
-
-/// As a browser on this machine reaches it.
-fn url(address: &SocketAddr) -> String {
-    let host = if address.ip().is_unspecified() { "localhost".to_owned() } else { address.ip().to_string() };
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
-    format!("http://{host}:{}", address.port())
 }
 
 /// Each connection is a descriptor; the soft limit of most systems is 1,024.

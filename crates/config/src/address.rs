@@ -84,7 +84,7 @@ fn check_convention(
 
 impl Address {
     /// Parses an address; an error says what is wrong with it.
-    fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (Some(self::scheme(scheme)?), rest),
             None => (None, text),

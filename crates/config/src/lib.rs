@@ -6,6 +6,7 @@
 
 mod address;
 mod call;
+mod command_line;
 mod conditions;
 mod context;
 mod delivery;
@@ -25,8 +26,11 @@ mod unix_socket;
 mod values;
 mod workers;
 
+pub use command_line::{
+    AccessLog, Compression, Content, LogDetail, SiteArguments, WorkerArgument, site_config,
+};
 pub use environment::Environment;
-pub use load::{Compression, Loaded, WorkerArgument, load, parse, php_server_config, to_json};
+pub use load::{Loaded, load, parse, to_json};
 pub use model::*;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};

@@ -249,7 +249,11 @@ fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
-        io::ErrorKind::PermissionDenied => "; ports below 1024 are for root: choose a higher one",
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 are for root: choose a higher one (`--listen :8443`; in a Caddyfile the address of the site, \
+             or `http_port` and `https_port`), or allow it with `setcap cap_net_bind_service=+ep` on the program, in systemd \
+             with `AmbientCapabilities=CAP_NET_BIND_SERVICE`"
+        }
         io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
         _ => "",
     }

@@ -10,6 +10,7 @@
 mod acceptor;
 mod catalog;
 mod certificate;
+mod check;
 mod client_auth;
 mod clock;
 mod crypto;
@@ -35,6 +36,7 @@ mod trust;
 mod tests;
 
 pub use acceptor::Acceptor;
+pub use check::{check_authorities, check_certificate};
 pub use client_auth::ClientAuthClass;
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, SiteErrors};

@@ -108,6 +108,11 @@ impl Tls {
         self.0.local_ca.root_path()
     }
 
+    /// As [`Self::local_root`], but `None` if there is no CA. Nothing is made or renewed.
+    pub fn stored_local_root(&self) -> Option<PathBuf> {
+        self.0.local_ca.stored_root_path()
+    }
+
     /// Reloads files that have changed, and renews what is due. Blocks; failures are logged and tried again the next
     /// time.
     pub fn refresh(&self) {

@@ -40,6 +40,11 @@ pub enum TrustOutcome {
 }
 
 impl TrustReport {
+    /// Whether this has become of any store.
+    pub fn has(&self, outcome: TrustOutcome) -> bool {
+        self.stores.iter().any(|(_, of_store)| *of_store == outcome)
+    }
+
     pub fn has_failed(&self) -> bool {
         self.stores.iter().any(|(_, outcome)| matches!(outcome, TrustOutcome::Failed(_)))
     }

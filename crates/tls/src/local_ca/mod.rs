@@ -39,6 +39,11 @@ impl LocalCa {
         Ok(self.store.path(&local_authority("root.crt")))
     }
 
+    /// Where the root certificate is, if there is one.
+    pub fn stored_root_path(&self) -> Option<PathBuf> {
+        Some(self.store.path(&local_authority("root.crt"))).filter(|path| path.is_file())
+    }
+
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
     pub fn certificate(&self, name: &str, profile: Profile) -> Result<Certificate, Error> {
         let chain = self.chain()?;
