@@ -7,82 +7,186 @@ use crate::arguments::{CaStorage, Trust, Untrust};
 use crate::configuration;
 use anyhow::{Result, bail};
 use regent_tls::{Options, Tickets, Tls, TrustOutcome, TrustReport, TrustStores};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// What has been done, and whether it is what was asked for.
+#[derive(Debug)]
+struct Done {
+    report: TrustReport,
+    exit_code: u8,
+}
 
 /// Makes the CA if there is none. The exit code is 1 if no store has taken its root.
 pub fn trust(options: &Trust) -> Result<ExitCode> {
     let storage = storage(&options.storage)?;
-    let tls = open(storage.clone())?;
-    let root = match tls.stored_local_root() {
-        Some(root) => root,
-        None => {
-            let root = tls.local_root()?;
-            println!("made a local CA in {}", storage.display());
-            if std::env::var_os("SUDO_USER").is_some() {
-                println!(
-                    "a server that another user runs has a CA of its own: name its storage with --ca-storage"
-                );
-            }
-            root
-        }
-    };
-    println!("root certificate: {}", root.display());
-    let report = TrustStores::of_this_process().install(&root)?;
-    print!("{report}");
-    hint(&report, "trust", &format!("--ca-storage {}", storage.display()));
-    if !report.has(TrustOutcome::Installed) {
-        eprintln!(
-            "regent: no trust store has taken the certificate; a program can be given its file by hand"
-        );
-        return Ok(ExitCode::FAILURE);
+    let root = root_made_if_missing(&storage)?;
+    let done = install(&TrustStores::of_this_process(), &root)?;
+    print!("{}", done.report);
+    hint(&done.report, &format!("trust --ca-storage {}", storage.display()));
+    if done.exit_code != 0 {
+        eprintln!("regent: no trust store has the certificate; programs can be given its file by hand");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(done.exit_code.into())
 }
 
-/// The exit code is 1 if no store gave the root up, and one would not.
+/// The exit code is 1 if a store would not give the root up, and none did.
 pub fn untrust(options: &Untrust) -> Result<ExitCode> {
     let (root, argument) = match &options.cert {
         Some(file) => (file.clone(), format!("--cert {}", file.display())),
         None => {
             let storage = storage(&options.storage)?;
-            let Some(root) = open(storage.clone())?.stored_local_root() else {
-                bail!(
-                    "there is no local CA in {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
-                    storage.display()
-                );
-            };
-            (root, format!("--ca-storage {}", storage.display()))
+            (stored_root(&storage)?, format!("--ca-storage {}", storage.display()))
         }
     };
     println!("root certificate: {}", root.display());
-    let report = TrustStores::of_this_process().uninstall(&root)?;
-    print!("{report}");
-    hint(&report, "untrust", &argument);
-    let failed = report.has_failed() && !report.has(TrustOutcome::Removed);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let done = uninstall(&TrustStores::of_this_process(), &root)?;
+    print!("{}", done.report);
+    hint(&done.report, &format!("untrust {argument}"));
+    Ok(done.exit_code.into())
+}
+
+fn install(stores: &TrustStores, root: &Path) -> Result<Done> {
+    let report = stores.install(root)?;
+    let exit_code = u8::from(!report.has(TrustOutcome::Installed));
+    Ok(Done { report, exit_code })
+}
+
+fn uninstall(stores: &TrustStores, root: &Path) -> Result<Done> {
+    let report = stores.uninstall(root)?;
+    let exit_code = u8::from(report.has_failed() && !report.has(TrustOutcome::Removed));
+    Ok(Done { report, exit_code })
 }
 
 fn storage(options: &CaStorage) -> Result<PathBuf> {
     match (&options.ca_storage, &options.config) {
-        (Some(storage), _) if !storage.as_os_str().is_empty() => Ok(std::path::absolute(storage)?),
-        (Some(_), _) => bail!("--ca-storage is empty; name a directory"),
+        (Some(storage), _) if storage.as_os_str().is_empty() => {
+            bail!("--ca-storage is empty; name a directory")
+        }
+        (Some(storage), _) => Ok(std::path::absolute(storage)?),
         (None, Some(file)) => Ok(configuration::load(Some(file))?.global.tls.storage),
         (None, None) => configuration::default_storage(),
     }
 }
 
-fn open(storage: PathBuf) -> Result<Tls> {
+fn root_made_if_missing(storage: &Path) -> Result<PathBuf> {
+    let tls = open(storage)?;
+    if let Some(root) = tls.stored_local_root() {
+        println!("root certificate: {}", root.display());
+        return Ok(root);
+    }
+    let root = tls.local_root()?;
+    println!("root certificate: {} (new)", root.display());
+    if std::env::var_os("SUDO_USER").is_some() {
+        println!(
+            "a server of another user has a CA of its own: name its storage with --ca-storage DIRECTORY"
+        );
+    }
+    Ok(root)
+}
+
+fn stored_root(storage: &Path) -> Result<PathBuf> {
+    let Some(root) = open(storage)?.stored_local_root() else {
+        bail!(
+            "there is no local CA in {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
+            storage.display()
+        );
+    };
+    Ok(root)
+}
+
+fn open(storage: &Path) -> Result<Tls> {
+    let storage = storage.to_owned();
     Ok(Tls::open(Options { storage, default_sni: None, tickets: Tickets::Disabled })?)
 }
 
 /// What to do where a store refused.
-fn hint(report: &TrustReport, command: &str, argument: &str) {
+fn hint(report: &TrustReport, command: &str) {
     if report.has_failed() && !rustix::process::geteuid().is_root() {
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("regent"));
-        println!(
-            "stores of the system are for root to change: sudo {} {command} {argument}",
-            program.display()
-        );
+        println!("stores of the system are for root to change: sudo {} {command}", program.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A machine in a directory, with one database of a browser and a `certutil` that does as it is told.
+    struct Machine {
+        directory: tempfile::TempDir,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let machine = Self { directory: tempfile::tempdir().unwrap() };
+            for directory in ["bin", "home/.pki/nssdb"] {
+                fs::create_dir_all(machine.path(directory)).unwrap();
+            }
+            fs::write(machine.path("home/.pki/nssdb/cert9.db"), "").unwrap();
+            machine
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.directory.path().join(path)
+        }
+
+        fn with_certutil(self, body: &str) -> Self {
+            let path = self.path("bin/certutil");
+            fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            self
+        }
+
+        fn stores(&self) -> TrustStores {
+            let root = self.directory.path().to_owned();
+            TrustStores { root, home: Some(self.path("home")), path: self.path("bin").into_os_string() }
+        }
+
+        fn root(&self) -> PathBuf {
+            root_made_if_missing(&self.path("storage")).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_ca_is_made_once_and_its_root_installed_and_removed() {
+        let machine = Machine::new().with_certutil("");
+        let root = machine.root();
+        let made = fs::read(&root).unwrap();
+        assert_eq!(machine.root(), root);
+        assert_eq!(fs::read(&root).unwrap(), made);
+        assert_eq!(stored_root(&machine.path("storage")).unwrap(), root);
+        assert_eq!(install(&machine.stores(), &root).unwrap().exit_code, 0);
+        assert_eq!(uninstall(&machine.stores(), &root).unwrap().exit_code, 0);
+    }
+
+    #[test]
+    fn stores_that_refuse_are_a_failure_and_say_why() {
+        let machine = Machine::new().with_certutil("echo locked >&2; [ $1 = -L ]");
+        let root = machine.root();
+        for done in [install(&machine.stores(), &root), uninstall(&machine.stores(), &root)] {
+            let done = done.unwrap();
+            assert_eq!(done.exit_code, 1);
+            assert!(done.report.to_string().contains("locked"), "{}", done.report);
+        }
+    }
+
+    #[test]
+    fn without_a_store_there_is_nowhere_to_install_and_nothing_to_remove() {
+        let machine = Machine::new().with_certutil("");
+        let root = machine.root();
+        let stores = TrustStores { home: None, ..machine.stores() };
+        assert_eq!(install(&stores, &root).unwrap().exit_code, 1);
+        assert_eq!(uninstall(&stores, &root).unwrap().exit_code, 0);
+    }
+
+    #[test]
+    fn untrust_makes_no_ca() {
+        let machine = Machine::new();
+        let error = stored_root(&machine.path("storage")).unwrap_err().to_string();
+        assert!(error.starts_with("there is no local CA in "), "{error}");
+        assert!(!machine.path("storage").exists());
     }
 }

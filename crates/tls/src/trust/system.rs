@@ -31,6 +31,10 @@ pub(super) const STORES: [SystemStore; 2] = [
 
 pub(super) fn install(stores: &TrustStores, store: &SystemStore, root: &Root) -> Outcome {
     let Some(file) = store.file(stores, root) else { return Ok(TrustOutcome::Absent) };
+    // Otherwise the file would be left there without effect.
+    if command::find(stores, store.update.0).is_none() {
+        return Err(format!("{} is not installed", store.update.0));
+    }
     write_public(&file, &root.pem).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     command::run(stores, store.update.0, store.update.1)?;
     Ok(TrustOutcome::Installed)

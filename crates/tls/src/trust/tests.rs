@@ -84,6 +84,14 @@ fn a_store_that_fails_leaves_the_others_alone_and_says_why() {
 }
 
 #[test]
+fn without_the_program_of_a_store_nothing_is_left_in_it() {
+    let machine = Machine::new();
+    let report = machine.stores().install(&machine.path("root.crt")).unwrap();
+    assert!(report.to_string().contains("failed: update-ca-certificates is not installed"), "{report}");
+    assert_eq!(machine.installed(), 0);
+}
+
+#[test]
 fn a_missing_certutil_is_said_with_its_package() {
     let machine = Machine::new();
     machine.program("update-ca-certificates", "");
