@@ -152,6 +152,12 @@ fn caddyfile(site: &SiteArguments, place: &Place, environment: &Environment) -> 
     if site.log_level == LogDetail::Debug {
         text.line("debug");
     }
+    if matches!(site.content, Content::Files { .. }) {
+        // An engine for PHP is always there; this one is never asked.
+        text.line("frankenphp {");
+        text.line("\tnum_threads 1");
+        text.line("}");
+    }
     if matches!(place, Place::Domain { redirects: Redirects::Off, .. }) {
         text.line("auto_https disable_redirects");
     }

@@ -4,11 +4,13 @@
 
 mod encode;
 mod global;
+mod log_filter;
 mod native;
 mod tls;
 
 pub use encode::*;
 pub use global::*;
+pub use log_filter::*;
 pub use native::*;
 pub use tls::*;
 
@@ -318,6 +320,9 @@ pub struct LogConfig {
     pub output: LogOutput,
     pub format: LogFormat,
     pub level: LogLevel,
+    /// What is written otherwise than it was, at most once for each field. Only of access logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<LogFilter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -363,7 +368,12 @@ impl Template {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { output: LogOutput::Stderr, format: LogFormat::Auto, level: LogLevel::Info }
+        Self {
+            output: LogOutput::Stderr,
+            format: LogFormat::Auto,
+            level: LogLevel::Info,
+            filters: Vec::new(),
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use crate::error::BuildError;
 use crate::exchange::Exchange;
+use crate::log_filter::{Filtered, LogFilters, edit_query};
 use crate::log_writer::LogWriter;
 use crate::placeholder::proto;
 use crate::visible;
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
+use regent_config::{LogConfig, LogField, LogFormat, LogLevel, LogOutput};
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +21,7 @@ use time::macros::format_description;
 pub struct AccessLog {
     level: LogLevel,
     format: Format,
+    filters: LogFilters,
     /// `None`: the output discards everything.
     writer: Option<Arc<LogWriter>>,
 }
@@ -51,7 +55,7 @@ impl AccessLog {
     pub fn write(&self, record: &AccessRecord<'_>) {
         let level = if record.status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
         if let Some(writer) = self.writer.as_ref().filter(|_| level >= self.level) {
-            writer.write(line(self.format, level, record, SystemTime::now()));
+            writer.write(line(self.format, &self.filters, level, record, SystemTime::now()));
         }
     }
 
@@ -71,7 +75,8 @@ impl LogOutputs {
             LogFormat::Auto if is_terminal(&config.output) => Format::Console,
             LogFormat::Auto => Format::Json,
         };
-        Ok(AccessLog { level: config.level, format, writer: self.writer(&config.output)? })
+        let filters = LogFilters::new(&config.filters);
+        Ok(AccessLog { level: config.level, format, filters, writer: self.writer(&config.output)? })
     }
 
     fn writer(&mut self, output: &LogOutput) -> Result<Option<Arc<LogWriter>>, BuildError> {
@@ -98,17 +103,23 @@ fn is_terminal(output: &LogOutput) -> bool {
 
 /// As a log of the format JSON has it.
 pub(crate) fn json_line(level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
-    line(Format::Json, level, record, now)
+    line(Format::Json, &LogFilters::default(), level, record, now)
 }
 
-fn line(format: Format, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
+fn line(
+    format: Format,
+    filters: &LogFilters,
+    level: LogLevel,
+    record: &AccessRecord<'_>,
+    now: SystemTime,
+) -> Vec<u8> {
     let level = if level == LogLevel::Error { "error" } else { "info" };
     let mut out = Vec::with_capacity(1024);
     match format {
         Format::Json => {
             let ts = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             let head = format!(
-                "{{\"level\":\"{level}\",\"ts\":{ts:.6},\"logger\":\"http.log.access\",\"msg\":\"handled request\","
+                "{{\"level\":\"{level}\",\"ts\":{ts:.6},\"logger\":\"http.log.access\",\"msg\":\"handled request\""
             );
             out.extend_from_slice(head.as_bytes());
         }
@@ -120,73 +131,132 @@ fn line(format: Format, level: LogLevel, record: &AccessRecord<'_>, now: SystemT
             out.extend_from_slice(head.as_bytes());
         }
     }
-    push_fields(record, &mut out);
+    Fields { filters, out: &mut out }.push_all(record);
     out.extend_from_slice(b"}\n");
     out
 }
 
-fn push_fields(record: &AccessRecord<'_>, out: &mut Vec<u8>) {
-    let exchange = record.exchange;
-    let ip = exchange.connection.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
-    let port = exchange.connection.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
-    out.extend_from_slice(b"\"request\":{\"remote_ip\":");
-    push_string(ip.as_bytes(), out);
-    out.extend_from_slice(b",\"remote_port\":");
-    push_string(port.as_bytes(), out);
-    out.extend_from_slice(b",\"client_ip\":");
-    push_string(ip.as_bytes(), out);
-    out.extend_from_slice(b",\"proto\":");
-    push_string(proto(exchange.version).as_bytes(), out);
-    out.extend_from_slice(b",\"method\":");
-    push_string(exchange.original_method().as_str().as_bytes(), out);
-    out.extend_from_slice(b",\"host\":");
-    push_string(exchange.host_port(), out);
-    out.extend_from_slice(b",\"uri\":");
-    let uri = exchange.original_uri.path_and_query().map_or("", |target| target.as_str());
-    push_string(uri.as_bytes(), out);
-    out.extend_from_slice(b",\"headers\":");
-    push_headers(&exchange.headers, Side::Request, out);
-    // Writing to a vector cannot fail.
-    let _ = write!(
-        out,
-        "}},\"bytes_read\":{},\"user_id\":\"\",\"duration\":{:.9},\"size\":{},\"status\":{},\"resp_headers\":",
-        record.bytes_read,
-        record.duration.as_secs_f64(),
-        record.size,
-        record.status.as_u16(),
-    );
-    push_headers(record.response_headers, Side::Response, out);
+/// The fields of a line, one behind the other.
+struct Fields<'a> {
+    filters: &'a LogFilters,
+    out: &'a mut Vec<u8>,
+}
+
+impl Fields<'_> {
+    fn push_all(&mut self, record: &AccessRecord<'_>) {
+        self.name("request");
+        self.out.push(b'{');
+        self.push_request(record.exchange);
+        self.out.push(b'}');
+        self.number("bytes_read", &LogField::BytesRead, record.bytes_read);
+        self.text("user_id", &LogField::UserId, b"");
+        let duration = format_args!("{:.9}", record.duration.as_secs_f64());
+        self.number("duration", &LogField::Duration, duration);
+        self.number("size", &LogField::Size, record.size);
+        self.number("status", &LogField::Status, record.status.as_u16());
+        self.headers("resp_headers", Side::Response, record.response_headers);
+    }
+
+    fn push_request(&mut self, exchange: &Exchange) {
+        let ip = exchange.connection.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
+        let port = exchange.connection.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
+        let uri = exchange.original_uri.path_and_query().map_or("", |target| target.as_str());
+        self.text("remote_ip", &LogField::RemoteIp, ip.as_bytes());
+        self.text("remote_port", &LogField::RemotePort, port.as_bytes());
+        self.text("client_ip", &LogField::ClientIp, ip.as_bytes());
+        self.text("proto", &LogField::Proto, proto(exchange.version).as_bytes());
+        self.text("method", &LogField::Method, exchange.original_method().as_str().as_bytes());
+        self.text("host", &LogField::Host, exchange.host_port());
+        self.text("uri", &LogField::Uri, uri.as_bytes());
+        self.headers("headers", Side::Request, &exchange.headers);
+    }
+
+    fn text(&mut self, name: &str, field: &LogField, value: &[u8]) {
+        match self.filters.of(field) {
+            Filtered::Unchanged => self.pair(name, value),
+            Filtered::Deleted => {}
+            Filtered::Replaced(text) => self.pair(name, text.as_bytes()),
+            Filtered::Edited(edits) => self.pair(name, &edit_query(value, edits)),
+        }
+    }
+
+    fn number(&mut self, name: &str, field: &LogField, value: impl Display) {
+        match self.filters.of(field) {
+            Filtered::Unchanged | Filtered::Edited(_) => {
+                self.name(name);
+                // Writing to a vector cannot fail.
+                let _ = write!(self.out, "{value}");
+            }
+            Filtered::Deleted => {}
+            Filtered::Replaced(text) => self.pair(name, text.as_bytes()),
+        }
+    }
+
+    fn headers(&mut self, name: &str, side: Side, headers: &HeaderMap) {
+        let field = if side == Side::Request { LogField::RequestHeaders } else { LogField::ResponseHeaders };
+        match self.filters.of(&field) {
+            Filtered::Unchanged | Filtered::Edited(_) => {}
+            Filtered::Deleted => return,
+            Filtered::Replaced(text) => return self.pair(name, text.as_bytes()),
+        }
+        self.name(name);
+        self.out.push(b'{');
+        // `host` has a field of its own.
+        for name in headers.keys().filter(|name| side == Side::Response || **name != header::HOST) {
+            self.header(side, name, headers);
+        }
+        self.out.push(b'}');
+    }
+
+    fn header(&mut self, side: Side, name: &HeaderName, headers: &HeaderMap) {
+        let filtered = match side {
+            Side::Request => self.filters.of_request_header(name.as_str()),
+            Side::Response => self.filters.of_response_header(name.as_str()),
+        };
+        let edits = match filtered {
+            Filtered::Unchanged => &[][..],
+            Filtered::Deleted => return,
+            Filtered::Replaced(text) => return self.pair(&canonical(name), text.as_bytes()),
+            Filtered::Edited(edits) => edits,
+        };
+        self.name(&canonical(name));
+        self.out.push(b'[');
+        if is_secret(name) {
+            self.out.extend_from_slice(b"\"REDACTED\"");
+        } else {
+            for (index, value) in headers.get_all(name).iter().enumerate() {
+                if index > 0 {
+                    self.out.push(b',');
+                }
+                let value = value.as_bytes();
+                let value = if edits.is_empty() { Cow::Borrowed(value) } else { edit_query(value, edits) };
+                push_string(&value, self.out);
+            }
+        }
+        self.out.push(b']');
+    }
+
+    fn pair(&mut self, name: &str, value: &[u8]) {
+        self.name(name);
+        push_string(value, self.out);
+    }
+
+    /// With the comma before it, unless it is the first of its object. Names, those of headers too (RFC 9110 section 5.6.2),
+    /// have nothing that JSON would have to escape.
+    fn name(&mut self, name: &str) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Request,
     Response,
-}
-
-fn push_headers(headers: &HeaderMap, side: Side, out: &mut Vec<u8>) {
-    out.push(b'{');
-    // `host` has a field of its own.
-    let names = headers.keys().filter(|name| side == Side::Response || **name != header::HOST);
-    for (index, name) in names.enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push_string(canonical(name).as_bytes(), out);
-        out.extend_from_slice(b":[");
-        if is_secret(name) {
-            out.extend_from_slice(b"\"REDACTED\"");
-        } else {
-            for (index, value) in headers.get_all(name).iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                push_string(value.as_bytes(), out);
-            }
-        }
-        out.push(b']');
-    }
-    out.push(b'}');
 }
 
 fn is_secret(name: &HeaderName) -> bool {
@@ -214,9 +284,14 @@ fn push_string(text: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::exchange::tests::request;
+    use regent_config::{LogAction, LogFilter, QueryEdit};
     use serde_json::{Value, json};
 
     fn logged(format: Format, status: StatusCode) -> String {
+        filtered(format, status, &[])
+    }
+
+    fn filtered(format: Format, status: StatusCode, filters: &[LogFilter]) -> String {
         let headers = [
             ("host", "Example.com:8080"),
             ("user-agent", "a\"b"),
@@ -237,7 +312,9 @@ mod tests {
             duration: Duration::from_millis(5),
         };
         let level = if status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
-        let line = line(format, level, &record, UNIX_EPOCH + Duration::from_millis(1_500_000_000_250));
+        let filters = LogFilters::new(filters);
+        let line =
+            line(format, &filters, level, &record, UNIX_EPOCH + Duration::from_millis(1_500_000_000_250));
         String::from_utf8(line).unwrap()
     }
 
@@ -262,6 +339,48 @@ mod tests {
     }
 
     #[test]
+    fn filters_change_what_is_written() {
+        let filter = |field, action| LogFilter { field, action };
+        let edit = QueryEdit { parameter: "q".into(), value: Some("X".into()) };
+        let filters = [
+            filter(LogField::Uri, LogAction::Query(vec![edit])),
+            filter(LogField::RemoteIp, LogAction::Delete),
+            filter(LogField::Status, LogAction::Replace("fine".into())),
+            filter(LogField::RequestHeader("user-agent".into()), LogAction::Delete),
+            filter(LogField::RequestHeader("cookie".into()), LogAction::Replace("none".into())),
+            filter(LogField::ResponseHeaders, LogAction::Delete),
+        ];
+        for format in [Format::Json, Format::Console] {
+            let line = filtered(format, StatusCode::OK, &filters);
+            let fields = line.rsplit('\t').next().unwrap();
+            let value: Value = serde_json::from_str(fields).unwrap();
+            let request = &value["request"];
+            assert_eq!(request["uri"], "/a%20b?q=X");
+            assert_eq!(request["headers"], json!({ "Cookie": "none", "Authorization": ["REDACTED"] }));
+            assert!(request.get("remote_ip").is_none() && value.get("resp_headers").is_none(), "{line}");
+            assert_eq!(value["status"], "fine");
+        }
+    }
+
+    #[test]
+    fn a_line_without_any_field_is_still_json() {
+        let of_request = [
+            LogField::RemoteIp,
+            LogField::RemotePort,
+            LogField::ClientIp,
+            LogField::Proto,
+            LogField::Method,
+            LogField::Host,
+            LogField::Uri,
+            LogField::RequestHeaders,
+        ];
+        let filters: Vec<_> =
+            of_request.map(|field| LogFilter { field, action: LogAction::Delete }).into_iter().collect();
+        let value: Value = serde_json::from_str(&filtered(Format::Json, StatusCode::OK, &filters)).unwrap();
+        assert_eq!((&value["request"], &value["size"]), (&json!({}), &json!(10)));
+    }
+
+    #[test]
     fn console_lines_have_the_time_first() {
         let line = logged(Format::Console, StatusCode::BAD_GATEWAY);
         let (head, fields) = line.split_once("\thandled request\t").unwrap();
@@ -274,7 +393,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("access.log");
         let config =
-            |level| LogConfig { output: LogOutput::File(path.clone()), format: LogFormat::Auto, level };
+            |level| LogConfig { output: LogOutput::File(path.clone()), level, ..LogConfig::default() };
         let mut outputs = LogOutputs::default();
         let errors = outputs.open(&config(LogLevel::Error)).unwrap();
         let all = outputs.open(&config(LogLevel::Info)).unwrap();

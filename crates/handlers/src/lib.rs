@@ -25,6 +25,7 @@ mod glob;
 mod hide;
 mod host;
 mod known_scripts;
+mod log_filter;
 mod log_writer;
 mod matcher;
 mod native;

@@ -137,7 +137,7 @@ fn every_configured_log_gets_the_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     let log =
-        LogConfig { output: LogOutput::File(path.clone()), format: LogFormat::Json, level: LogLevel::Info };
+        LogConfig { output: LogOutput::File(path.clone()), format: LogFormat::Json, ..LogConfig::default() };
     let logged = Site {
         hosts: vec!["a.example".into()],
         routes: vec![always(respond("x"))],

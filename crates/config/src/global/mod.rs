@@ -30,7 +30,7 @@ use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::{Acme, Global, HttpProtocol, KeyType, LogLevel, SniHost};
-use crate::problems::{error, not_built, unknown, unknown_option};
+use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -122,7 +122,12 @@ impl GlobalOptions {
             "frankenphp" | "regent" => frankenphp::parse(cx, call, self)?,
             "servers" => servers::parse(cx, call, self)?,
             "order" => cx.order.change(call)?,
-            "log" => self.global.log = log::config(cx, call, self.global.log.clone()),
+            "log" => {
+                self.global.log = log::config(cx, call, self.global.log.clone());
+                if !self.global.log.filters.is_empty() {
+                    return Err(not_built_as(call.name, "log { format filter } in the global options"));
+                }
+            }
             "admin" => self.global.admin = admin::parse(cx, call)?,
             "metrics" => metrics(cx, call)?,
             "debug" => call.exactly::<0>("debug").map(|_| ())?,

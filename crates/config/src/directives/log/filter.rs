@@ -1,0 +1,196 @@
+//! `format filter` (modules/logging/filterencoder.go and filters.go of Caddy).
+
+use super::format;
+use crate::call::Call;
+use crate::context::Context;
+use crate::model::{LogAction, LogConfig, LogField, LogFilter, QueryEdit};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
+use regent_caddyfile::{Error, Token};
+
+const ACTIONS: &[&str] = &["delete", "query", "replace"];
+const ACTIONS_UNBUILT: &[&str] = &["cookie", "hash", "ip_mask", "multi_regexp", "regexp", "rename"];
+
+/// Changes format and filters of a log.
+pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
+    if call.args.len() > 1 {
+        cx.errors.push(call.wrong_arguments(1, "format filter { … }"));
+    }
+    for option in call.options() {
+        match option.name() {
+            "wrap" => {
+                let wrapped = Call { args: option.args, ..option };
+                config.format = cx.check(format(&wrapped)).unwrap_or(config.format);
+            }
+            "fields" => {
+                let alone = option.no_arguments("fields { FIELD ACTION … }");
+                cx.check(alone);
+                option.options().for_each(|field| add(cx, &field, config));
+            }
+            _ => add(cx, &option, config),
+        }
+    }
+}
+
+fn add(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
+    let action = action(cx, call);
+    let Some(action) = cx.check(action) else { return };
+    let Some(field) = LogField::named(call.name()) else {
+        let message = format!("this filter has no effect: access logs have no field `{}`", call.name());
+        return cx.warn(call.name, message);
+    };
+    if config.filters.iter().any(|filter| filter.field == field) {
+        return cx.errors.push(error(call.name, format!("`{}` has a filter already", call.name())));
+    }
+    if matches!(action, LogAction::Query(_)) && !field.is_text() {
+        let message = format!("`query` is for URLs, and `{}` is none", call.name());
+        return cx.errors.push(error(call.name, message));
+    }
+    config.filters.push(LogFilter { field, action });
+}
+
+fn action(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogAction, Error> {
+    let Some((kind, args)) = call.args.split_first() else {
+        return Err(call.wrong_arguments(1, "FIELD delete | replace TEXT | query { … }"));
+    };
+    let rest = Call { name: kind, args, block: call.block };
+    match kind.text.as_str() {
+        "delete" => rest.exactly::<0>("FIELD delete").map(|_| LogAction::Delete),
+        "replace" => Ok(LogAction::Replace(cx.fixed_text(rest.one("FIELD replace TEXT")?)?)),
+        "query" => query(cx, &rest).map(LogAction::Query),
+        name if ACTIONS_UNBUILT.contains(&name) => {
+            Err(not_built_as(kind, &format!("format filter … {name}")))
+        }
+        _ => Err(unknown(kind, "filter", ACTIONS)),
+    }
+}
+
+fn query(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Vec<QueryEdit>, Error> {
+    call.no_arguments("FIELD query { replace PARAMETER TEXT; delete PARAMETER }")?;
+    let mut edits = Vec::new();
+    for option in call.options() {
+        let (parameter, value): (&Token, _) = match option.name() {
+            "replace" => {
+                let [parameter, value] = option.exactly("replace PARAMETER TEXT")?;
+                (parameter, Some(cx.fixed_text(value)?))
+            }
+            "delete" => (option.one("delete PARAMETER")?, None),
+            _ => return Err(unknown_option(option.name, "query", &["delete", "replace"], &["hash"])),
+        };
+        edits.push(QueryEdit { parameter: cx.fixed_text(parameter)?, value });
+    }
+    Ok(edits)
+}
+
+impl LogField {
+    /// By its name in a Caddyfile; `None` if access logs have no such field.
+    fn named(name: &str) -> Option<Self> {
+        if let Some(header) = name.strip_prefix("request>headers>") {
+            return Some(Self::RequestHeader(header.to_ascii_lowercase()));
+        }
+        if let Some(header) = name.strip_prefix("resp_headers>") {
+            return Some(Self::ResponseHeader(header.to_ascii_lowercase()));
+        }
+        Some(match name {
+            "request>remote_ip" => Self::RemoteIp,
+            "request>remote_port" => Self::RemotePort,
+            "request>client_ip" => Self::ClientIp,
+            "request>proto" => Self::Proto,
+            "request>method" => Self::Method,
+            "request>host" => Self::Host,
+            // Laravel Octane writes the second, and means the first.
+            "request>uri" | "uri" => Self::Uri,
+            "request>headers" => Self::RequestHeaders,
+            "bytes_read" => Self::BytesRead,
+            "user_id" => Self::UserId,
+            "duration" => Self::Duration,
+            "size" => Self::Size,
+            "status" => Self::Status,
+            "resp_headers" => Self::ResponseHeaders,
+            _ => return None,
+        })
+    }
+
+    fn is_text(&self) -> bool {
+        !matches!(
+            self,
+            Self::RequestHeaders
+                | Self::ResponseHeaders
+                | Self::BytesRead
+                | Self::Duration
+                | Self::Size
+                | Self::Status
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::directives::testing::{errors, file_errors, load};
+    use crate::model::{LogAction, LogConfig, LogField, LogFilter, LogFormat, QueryEdit};
+
+    fn log(directive: &str) -> (LogConfig, Vec<String>) {
+        let loaded = load(&format!(":80 {{\n{directive}\n}}")).unwrap_or_else(|errors| panic!("{errors}"));
+        let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+        (loaded.config.servers[0].sites[0].access_logs[0].clone(), warnings)
+    }
+
+    fn filter(field: LogField, action: LogAction) -> LogFilter {
+        LogFilter { field, action }
+    }
+
+    #[test]
+    fn fields_and_what_becomes_of_them() {
+        let (config, warnings) = log(
+            "log {\nformat filter {\nwrap json\nrequest>uri query {\nreplace token X\ndelete secret\n}\n\
+             fields {\nrequest>headers>Referer delete\nrequest>remote_ip replace hidden\n}\n}\n}",
+        );
+        assert_eq!(config.format, LogFormat::Json);
+        let edits = vec![
+            QueryEdit { parameter: "token".into(), value: Some("X".into()) },
+            QueryEdit { parameter: "secret".into(), value: None },
+        ];
+        let expected = [
+            filter(LogField::Uri, LogAction::Query(edits)),
+            filter(LogField::RequestHeader("referer".into()), LogAction::Delete),
+            filter(LogField::RemoteIp, LogAction::Replace("hidden".into())),
+        ];
+        assert_eq!(config.filters, expected);
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn that_of_laravel_octane_and_of_a_field_that_is_not_there() {
+        let (config, warnings) = log(
+            "log {\nformat filter {\nfields {\nuri query {\nreplace authorization REDACTED\n}\nrequest>tls>x delete\n}\n}\n}",
+        );
+        assert_eq!(config.format, LogFormat::Auto);
+        assert!(matches!(config.filters.as_slice(), [LogFilter { field: LogField::Uri, .. }]));
+        assert!(warnings[0].contains("no field `request>tls>x`"), "{warnings:?}");
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = errors(
+            "log {\nformat filter x {\nwrap xml\nrequest>uri ip_mask\nrequest>uri delet\nstatus query {\n}\nrequest>uri\n\
+             request>host delete\nrequest>host delete\nrequest>uri query {\nhash a\n}\n}\n}",
+        );
+        for (index, part) in [
+            "too many arguments for `format`",
+            "unknown format `xml`",
+            "is not built yet",
+            "did you mean `delete`?",
+            "`query` is for URLs, and `status` is none",
+            "too few arguments for `request>uri`",
+            "`request>host` has a filter already",
+            "`query hash` is not built yet",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert!(found[index].contains(part), "{part}: {found:#?}");
+        }
+        assert_eq!(found.len(), 8);
+        let of_server = "{\nlog {\nformat filter {\nstatus delete\n}\n}\n}\n:80 {\n}";
+        assert!(file_errors(of_server)[0].contains("not built yet"), "{:?}", file_errors(of_server));
+    }
+}

@@ -1,0 +1,52 @@
+//! What an access log keeps to itself.
+
+use serde::Serialize;
+
+/// Of `format filter`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogFilter {
+    pub field: LogField,
+    pub action: LogAction,
+}
+
+/// A field of an access log. Caddy writes its name with `>` between the levels, as `request>uri`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum LogField {
+    RemoteIp,
+    RemotePort,
+    ClientIp,
+    Proto,
+    Method,
+    Host,
+    Uri,
+    /// All of them.
+    RequestHeaders,
+    /// In lower case.
+    RequestHeader(String),
+    BytesRead,
+    UserId,
+    Duration,
+    Size,
+    Status,
+    /// All of them.
+    ResponseHeaders,
+    /// In lower case.
+    ResponseHeader(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum LogAction {
+    Delete,
+    /// With this text, whatever the field was.
+    Replace(String),
+    /// Parameters of the URL that the field is. Not for fields that are no texts.
+    Query(Vec<QueryEdit>),
+}
+
+/// What becomes of the query parameters of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueryEdit {
+    pub parameter: String,
+    /// `None`: the parameter is deleted.
+    pub value: Option<String>,
+}
