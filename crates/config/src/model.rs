@@ -148,6 +148,8 @@ pub enum Handler {
     Root(Template),
     /// `vars`: sets `{vars.NAME}`.
     Vars(Vec<(String, Template)>),
+    /// Keeps the request out of the site's access logs.
+    LogSkip,
     /// Changes the response's header.
     Header(Vec<HeaderOp>),
     /// Changes the request's header.

@@ -32,6 +32,8 @@ pub struct Exchange {
     pub host: String,
     /// ResponseBody limit of this route in bytes (`request_body max_size`).
     pub max_body_size: Option<u64>,
+    /// Whether the access logs of its site have it (`log_skip`).
+    pub(crate) is_logged: bool,
     deadline: Option<Duration>,
     lane: Option<Arc<LaneChoice>>,
     original_method: Method,
@@ -156,6 +158,7 @@ impl Exchange {
             deadline: None,
             lane: None,
             path: path.unwrap_or_default(),
+            is_logged: true,
             is_rewritten: false,
             flaw,
             site: None,

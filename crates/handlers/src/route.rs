@@ -34,6 +34,7 @@ struct Route {
 enum Handler {
     Root(RootSource),
     Vars(Vec<(String, Text)>),
+    LogSkip,
     Header(Arc<HeaderOps>),
     RequestHeader(HeaderOps),
     Rewrite(Rewrite),
@@ -120,6 +121,7 @@ impl Handler {
         Ok(match handler {
             config::Handler::Root(root) => Self::Root(RootSource::compile(Some(root))?),
             config::Handler::Vars(vars) => Self::Vars(compile_vars(vars)),
+            config::Handler::LogSkip => Self::LogSkip,
             config::Handler::Header(ops) => Self::Header(Arc::new(HeaderOps::compile(ops)?)),
             config::Handler::RequestHeader(ops) => Self::RequestHeader(HeaderOps::compile(ops)?),
             config::Handler::Rewrite(rewrite) => Self::Rewrite(Rewrite::compile(rewrite)?),
@@ -152,6 +154,7 @@ impl Handler {
                 None => return Flow::error(StatusCode::BAD_REQUEST),
             },
             Self::Vars(vars) => return set_vars(vars, exchange),
+            Self::LogSkip => exchange.is_logged = false,
             Self::Header(ops) => exchange.add_filter(ops.clone()),
             Self::RequestHeader(ops) => ops.apply_to_request(exchange),
             Self::Rewrite(rewrite) => {

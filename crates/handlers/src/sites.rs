@@ -101,9 +101,10 @@ impl Sites {
         action
     }
 
-    /// The access logs of the site that a routed request belongs to.
+    /// The access logs of the site that a routed request belongs to; none if they are not to have it.
     pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
-        exchange.site().and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
+        let site = exchange.site().filter(|_| exchange.is_logged);
+        site.and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
     }
 
     /// Whether any site has an access log.

@@ -133,7 +133,7 @@ fn a_root_from_the_request_does_not_climb() {
 }
 
 #[test]
-fn every_configured_log_gets_the_request() {
+fn every_configured_log_gets_the_request_unless_it_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     let log =
@@ -141,11 +141,17 @@ fn every_configured_log_gets_the_request() {
     let logged = Site {
         hosts: vec!["a.example".into()],
         routes: vec![always(respond("x"))],
+        access_logs: vec![log.clone()],
+        ..Site::default()
+    };
+    let skipped = Site {
+        hosts: vec!["skipped.example".into()],
+        routes: vec![always(Handler::LogSkip), always(respond("x"))],
         access_logs: vec![log],
         ..Site::default()
     };
-    let sites = server(vec![logged, named_site(&["b.example"], "b")], &[]);
-    for host in ["a.example", "b.example", "c.example"] {
+    let sites = server(vec![logged, skipped, named_site(&["b.example"], "b")], &[]);
+    for host in ["a.example", "skipped.example", "b.example", "c.example"] {
         log_one(&sites, host);
     }
     drop(sites);

@@ -11,6 +11,7 @@ mod handle_path;
 mod header;
 mod lane;
 pub(crate) mod log;
+mod log_skip;
 mod method;
 mod native;
 mod php;
@@ -70,8 +71,8 @@ const TABLE: &[Directive] = &[
     not_built("fs"),
     root::DIRECTIVE,
     not_built("log_append"),
-    not_built("skip_log"),
-    not_built("log_skip"),
+    log_skip::OLD_DIRECTIVE,
+    log_skip::DIRECTIVE,
     not_built("log_name"),
     header::DIRECTIVE,
     not_built("copy_response_headers"),
