@@ -96,8 +96,7 @@ fn stored_root(storage: &Path) -> Result<PathBuf> {
 }
 
 fn open(storage: &Path) -> Result<Tls> {
-    let storage = storage.to_owned();
-    Ok(Tls::open(Options { storage, default_sni: None, tickets: Tickets::Disabled })?)
+    Ok(Tls::open(Options { tickets: Tickets::Disabled, ..Options::of_storage(storage) })?)
 }
 
 /// What to do where a store refused.

@@ -18,6 +18,19 @@ pub struct Options {
     pub renew_interval: Duration,
 }
 
+impl Options {
+    /// Of a storage for which nothing else is to be said.
+    pub fn of_storage(storage: impl Into<PathBuf>) -> Self {
+        Self {
+            storage: storage.into(),
+            default_sni: None,
+            fallback_sni: None,
+            tickets: Tickets::default(),
+            renew_interval: Duration::from_secs(600),
+        }
+    }
+}
+
 /// Session tickets, with which a client comes back without a full handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tickets {
