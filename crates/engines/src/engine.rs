@@ -4,11 +4,11 @@ use crate::engine_client::{ClientStart, EngineClients};
 use crate::error::EngineError;
 use crate::plan::{EnginePlan, PoolPlan};
 use crate::pools::Pools;
-use crate::queue_signal::QueueSignal;
+use crate::setup::Setup;
 use crate::supervisor::{Supervisor, SupervisorHandle};
 use regent_config::PhpGlobal;
 use regent_metrics::Registry;
-use regent_wire::{EngineMemory, Region, RegionError};
+use regent_wire::{EngineMemory, RegionError};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::path::PathBuf;
@@ -18,17 +18,6 @@ use std::sync::Arc;
 pub struct Engine {
     setup: Setup,
     memory: Arc<EngineMemory>,
-}
-
-/// What all generations of an engine have in common.
-pub(crate) struct Setup {
-    pub plan: EnginePlan,
-    pub program: PathBuf,
-    /// By I/O thread.
-    pub doorbells: Vec<Arc<OwnedFd>>,
-    pub pools: Arc<Pools>,
-    pub queue_signal: Arc<QueueSignal>,
-    pub clients: EngineClients,
 }
 
 /// What the admin API needs of an engine that runs.
@@ -75,17 +64,6 @@ impl Engine {
         let supervisor = Supervisor::start(self.setup, self.memory).await?;
         let control = EngineControl { supervisor: supervisor.handle(), pools, plans, clients };
         Ok((supervisor, control))
-    }
-}
-
-impl Setup {
-    /// Memory of a process, in which requests can be queued before it runs.
-    pub fn new_memory(&self) -> Result<Arc<EngineMemory>, RegionError> {
-        let region = Region::create(self.plan.geometry)?;
-        for pool in 0..self.plan.geometry.pools as usize {
-            region.tune(pool, self.plan.scheduling, 1, 0);
-        }
-        Ok(Arc::new(EngineMemory::new(region)))
     }
 }
 

@@ -17,6 +17,7 @@ mod plan;
 mod pools;
 mod process;
 mod queue_signal;
+mod setup;
 mod supervisor;
 mod thread_table;
 

@@ -12,8 +12,8 @@ mod reports;
 mod shutdown;
 mod stuck;
 
-use crate::engine::Setup;
 use crate::error::EngineError;
+use crate::setup::Setup;
 use autoscaler::Autoscaler;
 use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};

@@ -1,5 +1,6 @@
 //! A request as an engine sees it: CGI's variables (RFC 3875), which are PHP's `$_SERVER`, and what PHP servers add.
 
+use crate::keys;
 use crate::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use regent_exchange::Connection;
@@ -12,17 +13,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// SERVER_SOFTWARE. Applications look for FrankenPHP in it: WordPress has permalinks without `index.php` only with a
 /// server that it knows (`wp-includes/vars.php`, `got_url_rewrite()`).
 pub const SOFTWARE: &str = concat!("FrankenPHP (Regent/", env!("CARGO_PKG_VERSION"), ")");
-
-/// Keys of the variables that every request has.
-macro_rules! keys {
-    ($($name:ident)*) => { pub(crate) mod keys { $(pub const $name: u16 = regent_wire::names::key(stringify!($name));)* } };
-}
-keys! {
-    REQUEST_METHOD REQUEST_URI QUERY_STRING CONTENT_TYPE CONTENT_LENGTH SCRIPT_FILENAME SCRIPT_NAME DOCUMENT_ROOT
-    DOCUMENT_URI PATH_INFO PATH_TRANSLATED PHP_SELF SERVER_PROTOCOL SERVER_SOFTWARE SERVER_NAME SERVER_PORT
-    SERVER_ADDR GATEWAY_INTERFACE REQUEST_SCHEME REMOTE_ADDR REMOTE_HOST REMOTE_PORT REMOTE_IDENT
-    AUTH_TYPE HTTPS SSL_PROTOCOL SSL_CIPHER
-}
 
 /// Of these the server knows nothing but what its own TLS is, and FrankenPHP has them empty then; a site's `env` may know better, behind a proxy that
 /// ends TLS or asks for passwords. REMOTE_USER is left to `env` altogether: a script that finds it takes the name for

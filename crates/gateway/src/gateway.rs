@@ -2,7 +2,8 @@
 
 use crate::cgi::Variables;
 use crate::ends::Ends;
-use crate::response_head::{self, Asked, Collected, ResponseHeader, trailers};
+use crate::fields::trailers;
+use crate::response_head::{self, Asked, Collected, ResponseHeader};
 use crate::spool::Spools;
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;

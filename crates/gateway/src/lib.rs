@@ -5,8 +5,10 @@
 
 mod cgi;
 mod ends;
+mod fields;
 mod gateway;
 mod inline;
+mod keys;
 mod length;
 mod logged;
 mod native;

@@ -1,8 +1,8 @@
 //! Requests to native services: an engine runs their handlers, or the server itself those that never block.
 
-use crate::cgi::keys;
 use crate::gateway::{Answered, Arrived, Gateway};
 use crate::inline::{CallHere, Inlined, InlinedCaller};
+use crate::keys;
 use crate::response_head::Collected;
 use crate::target::Target;
 use bytes::Bytes;

@@ -1,5 +1,6 @@
 //! What an engine answers, made fit for HTTP.
 
+use crate::fields::{accepts_trailers, names, valid};
 use crate::length::DeclaredLength;
 use crate::spool::Spools;
 use crate::streamed::{Script, Streamed, TrailerSlot, trailed, whole};
@@ -190,15 +191,6 @@ impl ResponseHeader {
     }
 }
 
-/// The fields of a trailer section, as far as they are valid HTTP.
-pub(crate) fn trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Box<HeaderMap> {
-    let mut trailers = Box::<HeaderMap>::default();
-    for (name, value) in fields.filter_map(|(name, value)| valid(name, value)) {
-        trailers.append(name, value);
-    }
-    trailers
-}
-
 /// Sends what is valid HTTP of an interim answer (1xx) to a client of this version, before the answer that is being made.
 pub(crate) fn send_interim(client: &dyn Informational, version: Version, head: &ResponseHead) {
     let Ok(status) = StatusCode::from_u16(head.status) else { return };
@@ -208,27 +200,6 @@ pub(crate) fn send_interim(client: &dyn Informational, version: Version, head: &
         fields.append(name, value);
     }
     client.send(version, status, &fields);
-}
-
-fn valid(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
-    match (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
-        (Ok(name), Ok(value)) => Some((name, value)),
-        _ => {
-            tracing::debug!(name = %String::from_utf8_lossy(name), "an invalid header field was dropped");
-            None
-        }
-    }
-}
-
-/// RFC 9110 §10.1.4.
-fn accepts_trailers(request: &HeaderMap) -> bool {
-    let values = request.get_all(header::TE).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
-}
-
-fn names(trailers: &HeaderMap) -> Option<HeaderValue> {
-    let names: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
-    HeaderValue::try_from(names.join(", ")).ok()
 }
 
 fn joined(list: &HeaderValue, more: &HeaderValue) -> Option<HeaderValue> {
@@ -245,6 +216,7 @@ fn says_close(connection: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::trailers;
     use http_body::Body;
 
     fn request(te: &'static str) -> HeaderMap {
@@ -258,15 +230,6 @@ mod tests {
 
     fn sum() -> Option<Box<HeaderMap>> {
         Some(trailers([(&b"x-sum"[..], &b"42"[..]), (b"x bad", b"1")].into_iter()))
-    }
-
-    #[test]
-    fn trailers_are_for_clients_that_say_so() {
-        for (te, expected) in
-            [("trailers", true), ("gzip;q=0.5, Trailers", true), ("", false), ("trailersx", false)]
-        {
-            assert_eq!(accepts_trailers(&request(te)), expected, "{te}");
-        }
     }
 
     fn response(

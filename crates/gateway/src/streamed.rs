@@ -1,6 +1,6 @@
 //! The bodies that engines make: whole ones, and those that are still being written.
 
-use crate::response_head::trailers;
+use crate::fields::trailers;
 use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};

@@ -1,6 +1,6 @@
 //! What a request asks of an engine: which pool, how it is delivered, and the variables that say what is to run.
 
-use crate::cgi::keys;
+use crate::keys;
 use crate::response_head::Collected;
 use bytes::Bytes;
 use regent_engines::Subject;

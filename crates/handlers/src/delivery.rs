@@ -1,6 +1,7 @@
 //! How a route hands its requests to an engine.
 
-use crate::exchange::{Delivery, Exchange};
+use crate::exchange::Exchange;
+use crate::target::Delivery;
 use crate::text::Text;
 use regent_config::{self as config, LaneChoice, RequestBuffering};
 use std::sync::Arc;

@@ -1,20 +1,19 @@
-//! A request on its way through the routes, and what the routes made of it.
+//! A request on its way through the routes.
 
 use crate::failure::Failure;
 use crate::filter::{self, Filter};
+use crate::found::{Captures, FileMatch};
 use crate::host;
-use crate::response_headers::Origin;
-use crate::root::{self, Root};
+use crate::origin::Origin;
+use crate::root::Root;
 use crate::url_path::{self, BadRequest};
+use crate::uuid::Uuid;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Response, Uri, Version, request};
-use regent_config::{LaneChoice, NativeId, RequestBuffering, WorkerId};
+use regent_config::LaneChoice;
 use regent_exchange::{Connection, ResponseBody};
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -57,86 +56,6 @@ pub struct Exchange {
     origin: Origin,
     uuid: OnceLock<Uuid>,
 }
-
-/// What the server has to do.
-pub enum Action {
-    /// Send this.
-    Respond(Response<ResponseBody>),
-    /// Hand the request on, and send what comes back.
-    Forward(Target),
-}
-
-/// Who makes the response of a request that is handed on.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Target {
-    Php(PhpTarget),
-    /// A native module's handler.
-    Native(NativeTarget),
-}
-
-/// Where a request goes in PHP.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PhpTarget {
-    /// `None`: the classic pool.
-    pub worker: Option<WorkerId>,
-    pub delivery: Delivery,
-    /// Document root, script name and path info, one behind the other.
-    path: Vec<u8>,
-    root_len: usize,
-    script_end: usize,
-    /// Where the script is, if not at root and name: a worker's file.
-    file: Option<Vec<u8>>,
-}
-
-/// Where a request goes among the native modules. The module sees the path as it stands after rewrites,
-/// [`Exchange::path`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct NativeTarget {
-    pub service: NativeId,
-    pub delivery: Delivery,
-}
-
-/// How a request is handed to a thread of an engine.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Delivery {
-    /// Variables of the request, beside those that every request has.
-    pub env: Vec<(String, String)>,
-    /// Longest silence within the request's body, if the route has a limit of its own.
-    pub request_body_timeout: Option<Duration>,
-    pub request_buffering: RequestBuffering,
-    /// Soft real-time limit of the route, if it has one.
-    pub deadline: Option<Duration>,
-    /// What the configuration says of the lane, if anything.
-    pub lane: Option<Arc<LaneChoice>>,
-}
-
-/// Groups of a regular expression that matched.
-#[derive(Debug)]
-pub(crate) struct Captures {
-    pub(crate) name: Option<String>,
-    /// By number and, where they have one, by name.
-    pub(crate) groups: Vec<(Option<String>, Vec<u8>)>,
-}
-
-/// A file that a `file` matcher found.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FileMatch {
-    /// URL path, decoded.
-    pub(crate) relative: Vec<u8>,
-    pub(crate) absolute: Vec<u8>,
-    pub(crate) kind: FileKind,
-    /// What follows the split in the path.
-    pub(crate) remainder: Vec<u8>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileKind {
-    File,
-    Directory,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Uuid(u128);
 
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
@@ -389,102 +308,6 @@ impl Exchange {
     /// An identifier of this request, made when it is first asked for.
     pub(crate) fn uuid(&self) -> Uuid {
         *self.uuid.get_or_init(Uuid::new)
-    }
-}
-
-impl FileKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Directory => "directory",
-        }
-    }
-}
-
-impl Uuid {
-    /// Version 4 (RFC 9562 §5.4). Unique, from the standard library's randomly keyed hashers; not meant as a secret.
-    fn new() -> Self {
-        let random = || u128::from(RandomState::new().build_hasher().finish());
-        let bits = random() << 64 | random();
-        Self(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
-    }
-}
-
-impl std::fmt::Display for Uuid {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-    }
-}
-
-impl Target {
-    pub(crate) fn delivery_mut(&mut self) -> &mut Delivery {
-        match self {
-            Self::Php(php) => &mut php.delivery,
-            Self::Native(native) => &mut native.delivery,
-        }
-    }
-}
-
-impl PhpTarget {
-    /// `script`: the document root, of `root_len` bytes, with the script's URL path behind it.
-    pub(crate) fn new(worker: Option<WorkerId>, script: Vec<u8>, root_len: usize, path_info: &[u8]) -> Self {
-        let script_end = script.len();
-        let mut path = script;
-        path.extend_from_slice(path_info);
-        Self { worker, delivery: Delivery::default(), path, root_len, script_end, file: None }
-    }
-
-    /// Runs this file, an absolute path, whose directory is the document root then.
-    pub fn of_file(file: &Path) -> Self {
-        let path = file.as_os_str().as_bytes();
-        let root_len = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-        Self::new(None, path.to_vec(), root_len, &[])
-    }
-
-    /// Runs this file instead of the one that root and name say.
-    pub(crate) fn with_file(mut self, file: &[u8]) -> Self {
-        self.file = (file != self.root_and_script()).then(|| file.to_vec());
-        self
-    }
-
-    /// Absolute.
-    pub fn document_root(&self) -> &Path {
-        root::prefix_path(self.root())
-    }
-
-    /// Absolute, resolved as configured; of a worker: the worker's file.
-    pub fn script_filename(&self) -> &Path {
-        Path::new(OsStr::from_bytes(self.file.as_deref().unwrap_or(self.root_and_script())))
-    }
-
-    /// URL path of the script, decoded: `/index.php`.
-    pub fn script_name(&self) -> &[u8] {
-        &self.path[self.root_len..self.script_end]
-    }
-
-    /// What follows the script in the path, decoded: empty or `/rest`.
-    pub fn path_info(&self) -> &[u8] {
-        &self.path[self.script_end..]
-    }
-
-    /// Script name and path info.
-    pub fn url_path(&self) -> &[u8] {
-        &self.path[self.root_len..]
-    }
-
-    /// RFC 3875 §4.1.6: the path info as if it were a path of its own.
-    pub fn path_translated(&self) -> Vec<u8> {
-        [self.root(), self.path_info()].concat()
-    }
-
-    /// Without a slash at the end; empty for `/`.
-    fn root(&self) -> &[u8] {
-        &self.path[..self.root_len]
-    }
-
-    fn root_and_script(&self) -> &[u8] {
-        &self.path[..self.script_end]
     }
 }
 

@@ -1,7 +1,7 @@
 //! An error of a request, on its way to its page.
 
-use crate::answer;
-use crate::response_headers::Origin;
+use crate::origin::Origin;
+use crate::page;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use regent_exchange::ResponseBody;
 
@@ -50,7 +50,7 @@ impl Failure {
 
     /// The page of an error that nothing is configured for.
     pub fn plain_page(&self) -> Response<ResponseBody> {
-        let mut response = answer::error_because(self.status, self.reason);
+        let mut response = page::error_because(self.status, self.reason);
         response.headers_mut().extend(self.fields.clone());
         response
     }

@@ -1,18 +1,22 @@
 //! Static files.
 
-use crate::answer;
 use crate::conditional::{Outcome, Validators};
 use crate::content_coding::{self, Coding};
 use crate::content_type::ContentTypes;
 use crate::error::BuildError;
-use crate::exchange::{Exchange, FileKind};
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::file_cache::{self, CachedFile, FileCache};
 use crate::file_stat;
+use crate::found::FileKind;
 use crate::hide::{Hide, Sources};
+use crate::page;
 use crate::range::{self, ByteRange, Wanted};
-use crate::root::{self, RootSource};
+use crate::redir;
+use crate::root;
+use crate::root_source::RootSource;
 use crate::route::{Context, Flow};
+use crate::status;
 use crate::url_path;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -91,7 +95,7 @@ impl FileServer {
         sources: Sources,
     ) -> Result<Self, BuildError> {
         let status = |code: u16| {
-            answer::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
+            status::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
         };
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
@@ -166,7 +170,7 @@ impl FileServer {
 
     fn send(&self, exchange: &Exchange, path: &[u8], seen: &Seen<'_>, via: Via) -> Flow {
         if let Some(canonical) = self.canonical_path(exchange, path, via) {
-            return Flow::respond(answer::redirect_to_path(exchange, &canonical));
+            return Flow::respond(redir::redirect_to_path(exchange, &canonical));
         }
         // The page of an error is an answer to any method.
         if exchange.failure().is_none() && !matches!(exchange.method, Method::GET | Method::HEAD) {
@@ -227,9 +231,9 @@ impl FileServer {
             Outcome::NotModified => {
                 fields.remove(header::ACCEPT_RANGES);
                 fields.remove(header::CONTENT_ENCODING);
-                return answer::with_fields(StatusCode::NOT_MODIFIED, fields, ResponseBody::empty());
+                return page::with_fields(StatusCode::NOT_MODIFIED, fields, ResponseBody::empty());
             }
-            Outcome::Failed => return answer::error(StatusCode::PRECONDITION_FAILED),
+            Outcome::Failed => return page::error(StatusCode::PRECONDITION_FAILED),
             Outcome::Proceed => {}
         }
         // RFC 9110 §14.2: a range means something to GET only.
@@ -322,16 +326,16 @@ impl Opened {
                 fields.insert(header::CONTENT_TYPE, kind);
                 fields.insert(header::CONTENT_RANGE, part.content_range(self.size));
                 let body = self.content.part(part);
-                answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
+                page::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Several(parts) => {
                 let multipart = range::multipart(&parts, self.size, &kind);
                 fields.insert(header::CONTENT_TYPE, multipart.content_type);
                 let body = self.content.parts(multipart.segments);
-                answer::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
+                page::with_fields(StatusCode::PARTIAL_CONTENT, fields, body)
             }
             Wanted::Unsatisfiable => {
-                let mut response = answer::error(StatusCode::RANGE_NOT_SATISFIABLE);
+                let mut response = page::error(StatusCode::RANGE_NOT_SATISFIABLE);
                 let value = HeaderValue::try_from(format!("bytes */{}", self.size));
                 response.headers_mut().extend(value.ok().map(|value| (header::CONTENT_RANGE, value)));
                 response
@@ -349,9 +353,9 @@ impl Opened {
         fields.insert(header::CONTENT_TYPE, kind);
         if exchange.original_method() == Method::HEAD {
             fields.insert(header::CONTENT_LENGTH, HeaderValue::from(self.size));
-            return answer::with_fields(status, fields, ResponseBody::empty());
+            return page::with_fields(status, fields, ResponseBody::empty());
         }
-        answer::with_fields(status, fields, self.content.part(ByteRange { start: 0, len: self.size }))
+        page::with_fields(status, fields, self.content.part(ByteRange { start: 0, len: self.size }))
     }
 }
 

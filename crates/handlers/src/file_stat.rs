@@ -1,6 +1,6 @@
 //! One `stat` and what a server needs of it.
 
-use crate::exchange::FileKind;
+use crate::found::FileKind;
 use rustix::fs::{FileType, Stat};
 
 /// What there is at a path, links followed; `None` also for what may not be looked at.

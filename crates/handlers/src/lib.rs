@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod access_log;
-mod answer;
 mod conditional;
 mod content_coding;
 mod content_type;
@@ -19,6 +18,7 @@ mod file_cache;
 mod file_server;
 mod file_stat;
 mod filter;
+mod found;
 #[doc(hidden)]
 pub mod fuzzing;
 mod glob;
@@ -29,24 +29,33 @@ mod log_filter;
 mod log_writer;
 mod matcher;
 mod native;
+mod origin;
+mod page;
 mod path_pattern;
 mod php;
 mod php_server;
 mod placeholder;
 mod range;
+mod redir;
+mod respond;
 mod response_headers;
 mod rewrite;
 mod root;
+mod root_source;
 mod route;
 mod script;
 mod sites;
+mod status;
+mod target;
 mod text;
 mod try_files;
 mod url_path;
+mod uuid;
 pub mod visible;
 
 pub use access_log::{AccessLog, AccessRecord};
 pub use error::BuildError;
-pub use exchange::{Action, Delivery, Exchange, NativeTarget, PhpTarget, Target};
+pub use exchange::Exchange;
 pub use failure::Failure;
 pub use sites::Sites;
+pub use target::{Action, Delivery, NativeTarget, PhpTarget, Target};

@@ -1,7 +1,8 @@
 //! Conditions on a request.
 
 use crate::error::BuildError;
-use crate::exchange::{Captures, Exchange};
+use crate::exchange::Exchange;
+use crate::found::Captures;
 use crate::host;
 use crate::path_pattern::PathPattern;
 use crate::placeholder::query_pairs;

@@ -1,8 +1,9 @@
 //! `native`: what reaches it goes to a module's handler.
 
 use crate::delivery::DeliveryRules;
-use crate::exchange::{Action, Exchange, NativeTarget, Target};
+use crate::exchange::Exchange;
 use crate::route::Flow;
+use crate::target::{Action, NativeTarget, Target};
 use regent_config::{self as config, NativeId};
 
 /// A compiled `native` directive.

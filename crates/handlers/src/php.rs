@@ -2,13 +2,15 @@
 
 use crate::delivery::DeliveryRules;
 use crate::error::BuildError;
-use crate::exchange::{Action, Exchange, PhpTarget, Target};
+use crate::exchange::Exchange;
 use crate::file_stat;
 use crate::known_scripts::KnownScripts;
 use crate::path_pattern::PathPattern;
-use crate::root::{self, Root, RootSource};
+use crate::root::{self, Root};
+use crate::root_source::RootSource;
 use crate::route::Flow;
 use crate::script::Split;
+use crate::target::{Action, PhpTarget, Target};
 use http::StatusCode;
 use regent_config::{self as config, Delivery, Template, WorkerId};
 use rustc_hash::FxHashMap;

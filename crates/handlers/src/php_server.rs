@@ -4,14 +4,16 @@
 //! exists; scripts to PHP; everything else a static file. `GET /hello.php` costs one `stat` a second; a request that ends
 //! at a front controller which is a worker's script costs one.
 
-use crate::answer;
 use crate::error::BuildError;
-use crate::exchange::{Exchange, FileKind};
+use crate::exchange::Exchange;
 use crate::file_server::FileServer;
 use crate::file_stat;
+use crate::found::FileKind;
 use crate::php::{Php, Script};
+use crate::redir;
 use crate::root;
 use crate::route::{Context, Flow};
+use crate::status;
 use crate::text::Text;
 use crate::url_path;
 use http::StatusCode;
@@ -99,7 +101,7 @@ impl PhpServer {
             return asset.unwrap_or_else(|| self.php.run_worker(exchange, worker, own.prefix));
         }
         if let Some(path) = self.canonical_directory(exchange, &mut own) {
-            return Flow::respond(answer::redirect_to_path(exchange, &path));
+            return Flow::respond(redir::redirect_to_path(exchange, &path));
         }
         match self.select(exchange, &mut own) {
             Err(status) => Flow::error(status),
@@ -207,7 +209,7 @@ impl PhpServer {
 impl Candidate {
     fn compile(template: &Template) -> Result<Self, BuildError> {
         if let Some(status) = template.as_text().and_then(|text| text.strip_prefix('=')) {
-            return answer::parse_status(status)
+            return status::parse_status(status)
                 .map(Self::Status)
                 .ok_or_else(|| BuildError::Status(status.into()));
         }

@@ -12,8 +12,6 @@ use regent_config as config;
 use regent_exchange::ResponseBody;
 use regex::bytes::Regex;
 
-pub(crate) const SERVER: HeaderValue = HeaderValue::from_static("Regent");
-
 /// The compiled operations of one `header` or `request_header` directive.
 pub(crate) struct HeaderOps {
     immediate: Vec<Op>,
@@ -43,15 +41,6 @@ enum Names {
         end: String,
         contains: String,
     },
-}
-
-/// Who made an answer; says which of two values of a field that may be there once only is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// One of our handlers: it would not have set what `header` had set already.
-    Regent,
-    /// PHP or a native module.
-    Engine,
 }
 
 impl HeaderOps {
@@ -97,44 +86,6 @@ impl Filter for HeaderOps {
         self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
         response
     }
-}
-
-/// Puts the fields that were there before the response was made under its own; `None`: there is but `Server`.
-pub(crate) fn put_under(early: Option<HeaderMap>, origin: Origin, headers: &mut HeaderMap) {
-    match early {
-        Some(early) => merge(early, origin, headers),
-        None => drop(headers.entry(header::SERVER).or_insert(SERVER)),
-    }
-}
-
-/// Of a field that may be there once, one is kept.
-fn merge(early: HeaderMap, origin: Origin, headers: &mut HeaderMap) {
-    for name in early.keys() {
-        let early_wins = *name == header::CONTENT_TYPE && origin == Origin::Regent;
-        if headers.contains_key(name) && is_single(name) && !early_wins {
-            continue;
-        }
-        let own: Vec<_> = headers.get_all(name).iter().filter(|_| !early_wins).cloned().collect();
-        headers.remove(name);
-        for value in early.get_all(name).iter().cloned().chain(own) {
-            headers.append(name, value);
-        }
-    }
-}
-
-/// Fields of which there may be only one.
-fn is_single(name: &HeaderName) -> bool {
-    const SINGLE: [HeaderName; 8] = [
-        header::CONTENT_TYPE,
-        header::CONTENT_LENGTH,
-        header::CONTENT_RANGE,
-        header::DATE,
-        header::ETAG,
-        header::LAST_MODIFIED,
-        header::LOCATION,
-        header::SERVER,
-    ];
-    SINGLE.contains(name)
 }
 
 impl Op {
@@ -234,6 +185,7 @@ fn header_value(value: &[u8]) -> HeaderValue {
 mod tests {
     use super::*;
     use crate::exchange::tests::{get, request};
+    use crate::origin::Origin;
     use config::{HeaderOp, HeaderOpKind, Part, Template};
     use std::sync::Arc;
 

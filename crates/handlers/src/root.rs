@@ -1,10 +1,7 @@
 //! Directories that sites are served from.
 
 use crate::error::BuildError;
-use crate::exchange::Exchange;
-use crate::text::Text;
 use crate::url_path;
-use regent_config::Template;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -63,37 +60,6 @@ pub(crate) fn prefix_path(prefix: &[u8]) -> &Path {
 /// A prefix with a cleaned URL path behind it.
 pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     [prefix, path].concat()
-}
-
-/// Where a handler's root comes from.
-pub(crate) enum RootSource {
-    /// The site's root, as the `root` directive has set it for this request.
-    Site,
-    Fixed(Arc<Root>),
-    /// Has placeholders.
-    Computed(Text),
-}
-
-impl RootSource {
-    pub(crate) fn compile(root: Option<&Template>) -> Result<Self, BuildError> {
-        let Some(root) = root else { return Ok(Self::Site) };
-        let text = Text::compile(root);
-        match text.literal() {
-            Some(path) => Ok(Self::Fixed(Arc::new(Root::new(Path::new(path))?))),
-            // What `php_server` and `file_server` have in Caddy when no root is given.
-            None if text.is_site_root() => Ok(Self::Site),
-            None => Ok(Self::Computed(text)),
-        }
-    }
-
-    /// The root for this request; `None` if what the client sent would lead out of where the operator meant it to be.
-    pub(crate) fn resolve(&self, exchange: &Exchange) -> Option<Arc<Root>> {
-        match self {
-            Self::Site => exchange.root(),
-            Self::Fixed(root) => Some(root.clone()),
-            Self::Computed(text) => computed(&text.render(exchange)),
-        }
-    }
 }
 
 /// A root of a value that is known only now. It may hold what the client chose (`/srv/{host}`), so a path that climbs

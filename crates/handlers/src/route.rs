@@ -1,20 +1,25 @@
 //! Routes: a list of conditions and handlers, and a request's way through it.
 
-use crate::answer::{Redirect, Respond, Status};
 use crate::encode::Encode;
 use crate::error::BuildError;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::file_cache::FileCache;
 use crate::file_server::FileServer;
 use crate::matcher::{self, Matcher};
 use crate::native::Native;
+use crate::origin::Origin;
 use crate::php::{Php, WorkerScripts};
 use crate::php_server::PhpServer;
-use crate::response_headers::{HeaderOps, Origin};
+use crate::redir::Redirect;
+use crate::respond::Respond;
+use crate::response_headers::HeaderOps;
 use crate::rewrite::Rewrite;
-use crate::root::{self, RootSource};
+use crate::root;
+use crate::root_source::RootSource;
 use crate::script::Split;
+use crate::status::Status;
+use crate::target::Action;
 use crate::text::Text;
 use http::{Response, StatusCode};
 use regent_config::{self as config, LaneChoice};

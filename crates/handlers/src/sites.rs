@@ -1,16 +1,17 @@
 //! The sites of one listening address.
 
 use crate::access_log::{AccessLog, LogOutputs};
-use crate::answer;
 use crate::error::BuildError;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::file_cache::FileCache;
 use crate::host;
+use crate::page;
 use crate::php::WorkerScripts;
 use crate::root::Root;
 use crate::route::{Context, Flow, Routes};
 use crate::script::Split;
+use crate::target::Action;
 use crate::url_path::BadRequest;
 use http::{HeaderValue, Method, StatusCode, header};
 use regent_config as config;
@@ -126,17 +127,17 @@ impl Sites {
             let is_of_all = exchange.method == Method::OPTIONS && exchange.uri.path() == "*";
             if is_of_all && flaw == BadRequest::NoPath {
                 // About the server as a whole (RFC 9110 §9.3.7).
-                return Action::Respond(answer::empty(StatusCode::OK));
+                return Action::Respond(page::empty(StatusCode::OK));
             }
-            let mut response = answer::error(StatusCode::BAD_REQUEST);
+            let mut response = page::error(StatusCode::BAD_REQUEST);
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return Action::Respond(response);
         }
-        let Some(site) = site else { return Action::Respond(answer::empty(StatusCode::OK)) };
+        let Some(site) = site else { return Action::Respond(page::empty(StatusCode::OK)) };
         let site = &self.sites[site];
         match site.routes.run(exchange) {
             Flow::Answer(action) => action,
-            Flow::Next => Action::Respond(answer::empty(StatusCode::OK)),
+            Flow::Next => Action::Respond(page::empty(StatusCode::OK)),
             Flow::Fail(failure) => {
                 let plain = failure.plain_page();
                 site.error_page(exchange, failure).unwrap_or(Action::Respond(plain))

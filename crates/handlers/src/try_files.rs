@@ -1,9 +1,11 @@
 //! Choosing the first file of a list that exists: the `file` matcher and `try_files`.
 
 use crate::error::BuildError;
-use crate::exchange::{Exchange, FileKind, FileMatch};
+use crate::exchange::Exchange;
 use crate::file_stat;
-use crate::root::{self, RootSource};
+use crate::found::{FileKind, FileMatch};
+use crate::root;
+use crate::root_source::RootSource;
 use crate::script::Split;
 use crate::text::Text;
 use crate::url_path;
@@ -83,7 +85,7 @@ impl TryFiles {
 impl Candidate {
     fn compile(template: &Template) -> Result<Self, BuildError> {
         if let Some(status) = template.as_text().and_then(|text| text.strip_prefix('=')) {
-            return crate::answer::parse_status(status)
+            return crate::status::parse_status(status)
                 .map(Self::Status)
                 .ok_or_else(|| BuildError::Status(status.into()));
         }

@@ -3,8 +3,15 @@
 //! A slot's number stays the same while its request moves from the memory of a dead engine to that of the next, so a
 //! request that nobody has started does not notice ([`SlotTable::move_requests`]).
 
+mod giving_back;
 mod inspection;
+mod outcome;
+mod record;
 mod rescue;
+
+pub use outcome::{Cancelled, ReadError, SubmitError};
+
+use record::{Phase, Record};
 
 use crate::clock::nanoseconds;
 use crate::damage::Damage;
@@ -17,41 +24,8 @@ use crate::ring::{Corrupt, Reader, Writer};
 use crate::slot::{StateWord, Token};
 use crate::sync::Ordering;
 use bytes::Bytes;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Why a request was not queued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    #[error("the request's head is larger than a slot holds")]
-    HeadTooLarge,
-    #[error("the queue is full")]
-    QueueFull,
-    #[error("the engine has damaged the shared memory")]
-    Corrupt,
-}
-
-/// Why a response cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The engine died, or released the slot without an end.
-    #[error("the engine died while it ran the request")]
-    Lost,
-    #[error("the engine has damaged the shared memory")]
-    Corrupt,
-}
-
-/// What [`SlotTable::cancel`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelled {
-    /// It was still waiting and will never run.
-    Withdrawn,
-    /// A thread is running it, and has been told.
-    WhileRunning,
-    /// It had ended.
-    Ended,
-}
 
 /// One I/O thread's slots. `G`: what is kept with a request until no engine has to do with it any more, which may be long
 /// after its client has left.
@@ -66,42 +40,6 @@ pub struct SlotTable<G = ()> {
     scratch: Vec<u32>,
     /// Where the next inspection begins.
     inspected: usize,
-}
-
-/// What the server knows of a slot; nothing here comes from shared memory.
-struct Record<G> {
-    generation: u32,
-    phase: Phase,
-    backend: Option<Arc<EngineMemory>>,
-    pool: u32,
-    ticket: u64,
-    /// Bytes of the encoded head.
-    head_len: u32,
-    body: Cell<BodyState>,
-    written: Cell<u64>,
-    read: Cell<u64>,
-    /// Frames that were fetched from the ring and not read yet.
-    unparsed: Cell<Bytes>,
-    /// Inspections in a row that found it taken and not begun.
-    stranded: u8,
-    /// When it began to wait, in ns of the monotonic clock.
-    submitted: u64,
-    /// Dropped when the slot is free again.
-    guard: Option<G>,
-}
-
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Free,
-    /// Not submitted yet: no engine knows of it.
-    Filling,
-    /// Waiting, running or done: somebody waits for the response.
-    Held,
-    /// Nobody waits for the response; the engine may still be at it.
-    Orphan,
-    /// The engine that ran it is dead; what it had published can still be read.
-    Lost,
 }
 
 impl<G> SlotTable<G> {
@@ -223,36 +161,6 @@ impl<G> SlotTable<G> {
         Ok(Some(frame))
     }
 
-    /// Gives the request up: it is withdrawn if no thread has it, and its thread is told otherwise. The token is
-    /// void afterwards; the slot is used again when the engine has let go of it.
-    pub fn cancel(&mut self, token: Token) -> Cancelled {
-        match self.record(token).phase {
-            Phase::Held => self.cancel_held(token),
-            Phase::Filling => {
-                self.put_back(token.slot);
-                Cancelled::Withdrawn
-            }
-            Phase::Lost => {
-                self.put_back(token.slot);
-                Cancelled::Ended
-            }
-            Phase::Free | Phase::Orphan => Cancelled::Ended,
-        }
-    }
-
-    /// Gives back the slot of a response that was read to its end. The script may still be running; the rest of the
-    /// request body, if some is missing, breaks off for it.
-    pub fn release(&mut self, token: Token) {
-        match self.record(token).phase {
-            Phase::Held => {
-                self.break_body(token);
-                self.orphan(token);
-            }
-            Phase::Filling | Phase::Lost => self.put_back(token.slot),
-            Phase::Free | Phase::Orphan => {}
-        }
-    }
-
     /// Calls `news` with the token of every request that has some. Of those that have it at the same time the one that
     /// came first comes first: engines mark slots, whose order says nothing.
     pub fn drain(&mut self, backend: &EngineMemory, mut news: impl FnMut(Token)) {
@@ -332,85 +240,11 @@ impl<G> SlotTable<G> {
         Ok(Some(bytes.into()))
     }
 
-    fn cancel_held(&mut self, token: Token) -> Cancelled {
-        let index = self.index(token.slot);
-        let backend = Arc::clone(self.record(token).backend());
-        let slot = backend.region().slot(index);
-        if StateWord(&slot.state).withdraw(token.generation) {
-            backend.count_withdrawn(self.record(token).pool as usize);
-            self.put_back(token.slot);
-            return Cancelled::Withdrawn;
-        }
-        if StateWord(&slot.state).is_done(token.generation) {
-            StateWord(&slot.state).reclaim(token.generation);
-            self.put_back(token.slot);
-            return Cancelled::Ended;
-        }
-        pipe::give_up(slot);
-        self.orphan(token);
-        Cancelled::WhileRunning
-    }
-
-    /// A body of which nobody will send the rest.
-    fn break_body(&self, token: Token) {
-        if self.record(token).body.get() == BodyState::Open {
-            self.set_body(token, BodyState::Broken);
-        }
-    }
-
     fn set_body(&self, token: Token, state: BodyState) {
         let record = self.record(token);
         let slot = record.backend().region().slot(self.index(token.slot));
         record.body.set(state);
         pipe::set_body(slot, state);
-    }
-
-    /// Nobody waits for the response any more.
-    fn orphan(&mut self, token: Token) {
-        self.record_mut(token).phase = Phase::Orphan;
-        self.orphans += 1;
-        // The engine may have let go of it before; then no mark will come.
-        self.reclaim_orphan(token.slot);
-    }
-
-    /// An engine does not ring for a slot that it has let go of, so there may be some before the next mark.
-    fn look_for_a_free_slot(&mut self) {
-        if self.free.is_empty() && self.orphans > 0 {
-            for slot in 0..self.records.len() as u32 {
-                if self.records[slot as usize].phase == Phase::Orphan {
-                    self.reclaim_orphan(slot);
-                }
-            }
-        }
-    }
-
-    /// Frees an orphan's slot once the engine has released it; until then throws away what it writes.
-    fn reclaim_orphan(&mut self, slot: u32) {
-        let index = self.index(slot);
-        let record = &self.records[slot as usize];
-        let backend = Arc::clone(record.backend());
-        let control = backend.region().slot(index);
-        if StateWord(&control.state).is_done(record.generation) {
-            StateWord(&control.state).reclaim(record.generation);
-            self.put_back(slot);
-            return;
-        }
-        let reader = self.response_reader(index, record);
-        if let Ok(available) = reader.available()
-            && available > 0
-        {
-            pipe::advance(control, &reader, available);
-        }
-    }
-
-    fn put_back(&mut self, slot: u32) {
-        let record = &mut self.records[slot as usize];
-        self.orphans -= usize::from(record.phase == Phase::Orphan);
-        record.phase = Phase::Free;
-        record.backend = None;
-        record.unparsed.take();
-        record.guard = None;
-        self.free.push(slot);
     }
 
     /// What a request of this table asks for, of which an engine says that it runs it ([`crate::ThreadView::token`]).
@@ -492,40 +326,6 @@ impl<G> SlotTable<G> {
     /// The slot's number over all I/O threads.
     fn index(&self, slot: u32) -> usize {
         self.io * self.records.len() + slot as usize
-    }
-}
-
-impl<G> Record<G> {
-    fn new() -> Self {
-        Self {
-            generation: 0,
-            phase: Phase::Free,
-            backend: None,
-            pool: 0,
-            ticket: 0,
-            head_len: 0,
-            body: Cell::default(),
-            written: Cell::default(),
-            read: Cell::default(),
-            unparsed: Cell::default(),
-            stranded: 0,
-            submitted: 0,
-            guard: None,
-        }
-    }
-
-    fn backend(&self) -> &Arc<EngineMemory> {
-        self.backend.as_ref().expect("invariant: a slot in use has a backend")
-    }
-
-    /// Notes what the engine has done to its memory.
-    fn damaged(&self, damage: Damage) -> ReadError {
-        self.backend().note(damage);
-        ReadError::Corrupt
-    }
-
-    fn assert_generation(&self, token: Token) {
-        assert_eq!(self.generation, token.generation, "invariant: a token is used by its holder only");
     }
 }
 

@@ -1,9 +1,9 @@
 //! One generation: an engine process with its memory and its threads.
 
 use super::hung::HangWatch;
-use crate::engine::Setup;
 use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
+use crate::setup::Setup;
 use crate::thread_table::ThreadTable;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};

@@ -1,6 +1,7 @@
 //! Native modules in the server's own process: handlers that declare that they never block are called on the I/O thread.
 
-use crate::response_head::{Collected, ResponseHeader, trailers};
+use crate::fields::trailers;
+use crate::response_head::{Collected, ResponseHeader};
 use bytes::{Buf, Bytes};
 use regent_config::{Inline, NativeGlobal, NativeId};
 use regent_engines::{EngineKind, Origin, Subject, log_line};
