@@ -8,6 +8,8 @@ use std::process::Output;
 
 /// Its examples are parts of a configuration; the tests of `regent-config` are about those.
 const FRAGMENTS: &str = "docs/configuration.md";
+/// One decision a page, for those who change the server.
+const DESIGN: &str = "docs/design/";
 
 #[test]
 fn the_configurations_in_the_documents_are_valid() {
@@ -57,8 +59,26 @@ fn links_between_the_documents_lead_somewhere() {
 #[test]
 fn every_page_is_linked_from_the_first() {
     let links = links(&read("README.md"));
-    for page in pages().iter().filter(|page| *page != "README.md") {
+    let is_of_users = |page: &&String| *page != "README.md" && !page.starts_with(DESIGN);
+    for page in pages().iter().filter(is_of_users) {
         assert!(links.iter().any(|link| link == page), "README.md does not link to {page}");
+    }
+}
+
+#[test]
+fn every_decision_is_linked_from_their_index_and_that_from_the_architecture() {
+    let index = format!("{DESIGN}README.md");
+    assert!(links(&read("ARCHITECTURE.md")).contains(&index), "ARCHITECTURE.md does not link to {index}");
+    let links = links(&read(&index));
+    let decisions: Vec<String> = pages().into_iter().filter(|page| page.starts_with(DESIGN)).collect();
+    assert!(decisions.len() >= 20, "only {decisions:?} were found");
+    for page in decisions.iter().filter(|page| **page != index) {
+        let name = &page[DESIGN.len()..];
+        assert!(links.iter().any(|link| link == name), "{index} does not link to {page}");
+        let text = read(page);
+        for part in ["**Context.**", "**Choice.**", "**Measured", "**Revisit when**"] {
+            assert!(text.contains(part), "{page} has no {part}");
+        }
     }
 }
 
@@ -132,23 +152,19 @@ fn repository() -> PathBuf {
 
 /// Of the repository, relative to its top.
 fn pages() -> Vec<String> {
-    let mut pages =
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
-    add_pages("docs", &mut pages);
+    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(["docs/", DESIGN].into_iter().flat_map(pages_in))
+        .collect();
     pages.sort();
     pages
 }
 
-fn add_pages(directory: &str, pages: &mut Vec<String>) {
-    for entry in fs::read_dir(repository().join(directory)).unwrap() {
-        let entry = entry.unwrap();
-        let path = format!("{directory}/{}", entry.file_name().into_string().unwrap());
-        if entry.file_type().unwrap().is_dir() {
-            add_pages(&path, pages);
-        } else if path.ends_with(".md") {
-            pages.push(path);
-        }
-    }
+fn pages_in(folder: &str) -> impl Iterator<Item = String> {
+    let names = fs::read_dir(repository().join(folder)).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".md")).map(move |name| format!("{folder}{name}"))
 }
 
 fn read(page: &str) -> String {
