@@ -1,10 +1,10 @@
 //! What the fuzz targets in `fuzz/` look at and no other crate may: each function is one of this crate, with types that
 //! can be named outside.
 
-use crate::access_log::{self, AccessRecord};
-use crate::glob::Glob;
-use crate::range::{self, Wanted};
-use crate::url_path;
+use crate::files::range::{self, Wanted};
+use crate::log::access_log::{self, AccessRecord};
+use crate::paths::glob::Glob;
+use crate::paths::url_path;
 use http::{HeaderMap, HeaderValue, header};
 use regent_config::LogLevel;
 use std::time::UNIX_EPOCH;

@@ -21,7 +21,7 @@ pub enum ReadError {
     Corrupt,
 }
 
-/// What [`SlotTable::cancel`] found.
+/// What [`SlotTable::cancel`](super::SlotTable::cancel) found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
     /// It was still waiting and will never run.

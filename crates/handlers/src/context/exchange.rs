@@ -1,0 +1,360 @@
+//! A request on its way through the routes.
+
+use crate::context::failure::Failure;
+use crate::context::filter::{self, Filter};
+use crate::context::found::{Captures, FileMatch};
+use crate::context::origin::Origin;
+use crate::context::uuid::Uuid;
+use crate::paths::host;
+use crate::paths::root::Root;
+use crate::paths::url_path::{self, BadRequest};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Response, Uri, Version, request};
+use regent_config::LaneChoice;
+use regent_exchange::{Connection, ResponseBody};
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The head of a request, with what handlers have changed of it so far.
+pub struct Exchange {
+    pub method: Method,
+    /// As it stands after rewrites.
+    pub uri: Uri,
+    /// As the client sent it.
+    pub original_uri: Uri,
+    pub version: Version,
+    pub headers: HeaderMap,
+    pub connection: Connection,
+    /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
+    pub host: String,
+    /// ResponseBody limit of this route in bytes (`request_body max_size`).
+    pub max_body_size: Option<u64>,
+    /// Whether the access logs of its site have it (`log_skip`).
+    pub(crate) is_logged: bool,
+    deadline: Option<Duration>,
+    lane: Option<Arc<LaneChoice>>,
+    original_method: Method,
+    /// The path of `uri` in normal form, where that differs from what is written there.
+    path: Option<Vec<u8>>,
+    is_rewritten: bool,
+    flaw: Option<BadRequest>,
+    /// Index of the site that it belongs to.
+    site: Option<usize>,
+    root: Option<Arc<Root>>,
+    vars: Vec<(String, String)>,
+    captures: Vec<Captures>,
+    file_match: Option<FileMatch>,
+    filters: Vec<Arc<dyn Filter>>,
+    /// The error that is being handled, once there is one.
+    failure: Option<Box<Failure>>,
+    /// How many filters there were when it came up.
+    filters_before_failure: usize,
+    /// An engine was asked for the page of the error and had none: only what needs no engine is left.
+    engines_are_out: bool,
+    origin: Origin,
+    uuid: OnceLock<Uuid>,
+}
+
+impl Exchange {
+    /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
+    pub fn new(head: request::Parts, connection: Connection) -> Self {
+        let request::Parts { method, uri, version, mut headers, .. } = head;
+        let host = host::of_request(&uri, &mut headers);
+        let path = url_path::normalize(uri.path());
+        let flaw = if host.is_none() { Some(BadRequest::Host) } else { path.as_ref().err().copied() };
+        Self {
+            original_method: method.clone(),
+            method,
+            original_uri: uri.clone(),
+            uri,
+            version,
+            headers,
+            connection,
+            host: host.unwrap_or_default(),
+            max_body_size: None,
+            deadline: None,
+            lane: None,
+            path: path.unwrap_or_default(),
+            is_logged: true,
+            is_rewritten: false,
+            flaw,
+            site: None,
+            root: None,
+            vars: Vec::new(),
+            captures: Vec::new(),
+            file_match: None,
+            filters: Vec::new(),
+            failure: None,
+            filters_before_failure: 0,
+            engines_are_out: false,
+            origin: Origin::Regent,
+            uuid: OnceLock::new(),
+        }
+    }
+
+    /// Takes a response through the filters of the routes, whoever made it, and adds `Server` if there is none. An error
+    /// page keeps the status and the fields of the error.
+    pub fn finish(&self, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+        if let Some(failure) = &self.failure {
+            failure.mark(self.origin, &mut response);
+        }
+        filter::finish(self, response)
+    }
+
+    /// As the client sent it.
+    pub fn original_method(&self) -> &Method {
+        &self.original_method
+    }
+
+    /// The path of [`Self::uri`], decoded, without dot segments and doubled slashes.
+    pub fn path(&self) -> &[u8] {
+        match &self.path {
+            Some(path) => path,
+            None => self.uri.path().as_bytes(),
+        }
+    }
+
+    /// The same of the URI that the client sent; empty if that has no path.
+    pub(crate) fn original_path(&self) -> Cow<'_, [u8]> {
+        if !self.is_rewritten && self.flaw.is_none() {
+            return Cow::Borrowed(self.path());
+        }
+        match url_path::normalize(self.original_uri.path()) {
+            Ok(None) => Cow::Borrowed(self.original_uri.path().as_bytes()),
+            Ok(Some(path)) => Cow::Owned(path),
+            Err(_) => Cow::Borrowed(&[]),
+        }
+    }
+
+    pub(crate) fn flaw(&self) -> Option<BadRequest> {
+        self.flaw
+    }
+
+    pub(crate) fn host_port(&self) -> &[u8] {
+        host::host_port(&self.uri, &self.headers)
+    }
+
+    /// Replaces path and query, both encoded.
+    pub(crate) fn rewrite(&mut self, path: &[u8], query: Option<&[u8]>) -> Result<(), BadRequest> {
+        let mut target = Vec::with_capacity(path.len() + query.map_or(0, <[u8]>::len) + 2);
+        if path.first() != Some(&b'/') {
+            target.push(b'/');
+        }
+        target.extend_from_slice(path);
+        if let Some(query) = query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        let target =
+            PathAndQuery::from_maybe_shared(bytes::Bytes::from(target)).map_err(|_| BadRequest::NoPath)?;
+        self.is_rewritten = true;
+        self.path = url_path::normalize(target.path())?;
+        let mut parts = std::mem::take(&mut self.uri).into_parts();
+        parts.path_and_query = Some(target);
+        self.uri = Uri::from_parts(parts).map_err(|_| BadRequest::NoPath)?;
+        Ok(())
+    }
+
+    /// Replaces the path by a decoded one, and keeps the query.
+    pub(crate) fn rewrite_path(&mut self, path: &[u8]) -> Result<(), BadRequest> {
+        let mut encoded = Vec::with_capacity(path.len() + 16);
+        url_path::encode_path(path, &mut encoded);
+        let query = self.uri.query().map(str::to_owned);
+        self.rewrite(&encoded, query.as_deref().map(str::as_bytes))
+    }
+
+    pub(crate) fn enter_site(&mut self, site: usize, default_root: &Arc<Root>) {
+        self.site = Some(site);
+        self.root = Some(default_root.clone());
+    }
+
+    pub(crate) fn site(&self) -> Option<usize> {
+        self.site
+    }
+
+    pub(crate) fn root(&self) -> Option<Arc<Root>> {
+        self.root.clone()
+    }
+
+    pub(crate) fn set_root(&mut self, root: Arc<Root>) {
+        self.root = Some(root);
+    }
+
+    pub(crate) fn set_var(&mut self, name: &str, value: String) {
+        match self.vars.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.vars.push((name.to_owned(), value)),
+        }
+    }
+
+    pub(crate) fn write_var(&self, name: &str, out: &mut Vec<u8>) {
+        match (name, &self.root) {
+            ("root", Some(root)) => out.extend_from_slice(root.path().as_os_str().as_bytes()),
+            _ => {
+                if let Some((_, value)) = self.vars.iter().find(|(known, _)| known == name) {
+                    out.extend_from_slice(value.as_bytes());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = Some(deadline);
+    }
+
+    pub(crate) fn lane(&self) -> Option<&Arc<LaneChoice>> {
+        self.lane.as_ref()
+    }
+
+    pub(crate) fn set_lane(&mut self, lane: &Arc<LaneChoice>) {
+        self.lane = Some(Arc::clone(lane));
+    }
+
+    pub(crate) fn add_captures(&mut self, captures: Captures) {
+        self.captures.push(captures);
+    }
+
+    /// A group of the latest match of the regular expression of that name (of any, without one); empty if none.
+    pub(crate) fn group(&self, name: Option<&str>, group: &str) -> &[u8] {
+        let fits = |captures: &&Captures| name.is_none() || captures.name.as_deref() == name;
+        let Some(captures) = self.captures.iter().rev().find(fits) else { return &[] };
+        let found = match group.parse::<usize>() {
+            Ok(index) => captures.groups.get(index),
+            Err(_) => captures.groups.iter().find(|(known, _)| known.as_deref() == Some(group)),
+        };
+        found.map_or(&[], |(_, text)| text)
+    }
+
+    pub(crate) fn set_file_match(&mut self, found: FileMatch) {
+        self.file_match = Some(found);
+    }
+
+    pub(crate) fn file_match(&self) -> Option<&FileMatch> {
+        self.file_match.as_ref()
+    }
+
+    pub(crate) fn add_filter(&mut self, filter: Arc<dyn Filter>) {
+        self.filters.push(filter);
+    }
+
+    pub(crate) fn filters(&self) -> &[Arc<dyn Filter>] {
+        &self.filters
+    }
+
+    /// Starts over with the request as it came in, but for its header, root and variables, to be answered with an error
+    /// page. Answers whether that is possible: there is one error to a request.
+    pub(crate) fn enter_error(&mut self, failure: Failure) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        self.failure = Some(Box::new(failure));
+        self.filters_before_failure = self.filters.len();
+        self.begin_error_page();
+        true
+    }
+
+    /// Starts over with the page of the error: no engine could make it. Answers whether that is possible: it is once.
+    pub(crate) fn give_up_engines(&mut self) -> bool {
+        if self.failure.is_none() || self.engines_are_out {
+            return false;
+        }
+        self.engines_are_out = true;
+        self.leave_error_page();
+        self.begin_error_page();
+        true
+    }
+
+    /// Forgets what the routes of the error page have asked for.
+    pub(crate) fn leave_error_page(&mut self) {
+        self.filters.truncate(self.filters_before_failure);
+        self.origin = Origin::Regent;
+    }
+
+    fn begin_error_page(&mut self) {
+        self.method = self.original_method.clone();
+        self.uri = self.original_uri.clone();
+        self.path = url_path::normalize(self.uri.path()).unwrap_or_default();
+        self.is_rewritten = false;
+        self.origin = Origin::Regent;
+    }
+
+    pub(crate) fn engines_are_out(&self) -> bool {
+        self.engines_are_out
+    }
+
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.failure.as_deref()
+    }
+
+    pub(crate) fn set_origin(&mut self, origin: Origin) {
+        self.origin = origin;
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Sets the `Host` of the request for the handlers that follow.
+    pub(crate) fn refresh_host(&mut self) {
+        self.host = host::host_name(self.host_port()).unwrap_or_default();
+    }
+
+    /// An identifier of this request, made when it is first asked for.
+    pub(crate) fn uuid(&self) -> Uuid {
+        *self.uuid.get_or_init(Uuid::new)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn get(uri: &str) -> Exchange {
+        request("GET", uri, &[])
+    }
+
+    pub(crate) fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
+        let mut request = http::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Exchange::new(
+            request.body(()).unwrap().into_parts().0,
+            Connection {
+                remote: Some("192.0.2.7:5000".parse().unwrap()),
+                local: Some("192.0.2.1:80".parse().unwrap()),
+                tls: None,
+            },
+        )
+    }
+
+    #[test]
+    fn rewriting_keeps_the_original() {
+        let mut exchange = get("/a?x=1");
+        exchange.rewrite_path(b"/b c?").unwrap();
+        assert_eq!(exchange.uri, "/b%20c%3F?x=1");
+        assert_eq!(exchange.path(), b"/b c?");
+        assert_eq!(exchange.original_uri, "/a?x=1");
+    }
+
+    #[test]
+    fn the_authority_of_the_uri_goes_before_host() {
+        let exchange = request("GET", "http://A.example:81/x", &[("host", "b.example")]);
+        assert_eq!(exchange.host, "a.example");
+        assert_eq!(exchange.path(), b"/x");
+    }
+
+    #[test]
+    fn flaws_are_noticed() {
+        assert_eq!(get("/%00").flaw(), Some(BadRequest::Nul));
+        assert_eq!(get("*").flaw(), Some(BadRequest::NoPath));
+        assert_eq!(request("GET", "/", &[("host", "a/b")]).flaw(), Some(BadRequest::Host));
+        assert_eq!(request("CONNECT", "example.com:80", &[]).flaw(), Some(BadRequest::NoPath));
+    }
+}

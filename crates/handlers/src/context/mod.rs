@@ -1,0 +1,11 @@
+//! A request on its way through the routes, what it asks, and what becomes of it.
+
+pub(crate) mod exchange;
+pub(crate) mod failure;
+pub(crate) mod filter;
+pub(crate) mod flow;
+pub(crate) mod found;
+pub(crate) mod origin;
+pub(crate) mod page;
+pub(crate) mod target;
+pub(crate) mod uuid;

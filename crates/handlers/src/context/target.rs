@@ -1,0 +1,134 @@
+//! What the routes made of a request: its response, or who is to make that.
+
+use crate::paths::root;
+use http::Response;
+use regent_config::{LaneChoice, NativeId, RequestBuffering, WorkerId};
+use regent_exchange::ResponseBody;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the server has to do.
+pub enum Action {
+    /// Send this.
+    Respond(Response<ResponseBody>),
+    /// Hand the request on, and send what comes back.
+    Forward(Target),
+}
+
+/// Who makes the response of a request that is handed on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    Php(PhpTarget),
+    /// A native module's handler.
+    Native(NativeTarget),
+}
+
+/// Where a request goes in PHP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhpTarget {
+    /// `None`: the classic pool.
+    pub worker: Option<WorkerId>,
+    pub delivery: Delivery,
+    /// Document root, script name and path info, one behind the other.
+    path: Vec<u8>,
+    root_len: usize,
+    script_end: usize,
+    /// Where the script is, if not at root and name: a worker's file.
+    file: Option<Vec<u8>>,
+}
+
+/// Where a request goes among the native modules. The module sees the path as it stands after rewrites,
+/// [`Exchange::path`](crate::Exchange::path).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeTarget {
+    pub service: NativeId,
+    pub delivery: Delivery,
+}
+
+/// How a request is handed to a thread of an engine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delivery {
+    /// Variables of the request, beside those that every request has.
+    pub env: Vec<(String, String)>,
+    /// Longest silence within the request's body, if the route has a limit of its own.
+    pub request_body_timeout: Option<Duration>,
+    pub request_buffering: RequestBuffering,
+    /// Soft real-time limit of the route, if it has one.
+    pub deadline: Option<Duration>,
+    /// What the configuration says of the lane, if anything.
+    pub lane: Option<Arc<LaneChoice>>,
+}
+
+impl Target {
+    pub(crate) fn delivery_mut(&mut self) -> &mut Delivery {
+        match self {
+            Self::Php(php) => &mut php.delivery,
+            Self::Native(native) => &mut native.delivery,
+        }
+    }
+}
+
+impl PhpTarget {
+    /// `script`: the document root, of `root_len` bytes, with the script's URL path behind it.
+    pub(crate) fn new(worker: Option<WorkerId>, script: Vec<u8>, root_len: usize, path_info: &[u8]) -> Self {
+        let script_end = script.len();
+        let mut path = script;
+        path.extend_from_slice(path_info);
+        Self { worker, delivery: Delivery::default(), path, root_len, script_end, file: None }
+    }
+
+    /// Runs this file, an absolute path, whose directory is the document root then.
+    pub fn of_file(file: &Path) -> Self {
+        let path = file.as_os_str().as_bytes();
+        let root_len = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        Self::new(None, path.to_vec(), root_len, &[])
+    }
+
+    /// Runs this file instead of the one that root and name say.
+    pub(crate) fn with_file(mut self, file: &[u8]) -> Self {
+        self.file = (file != self.root_and_script()).then(|| file.to_vec());
+        self
+    }
+
+    /// Absolute.
+    pub fn document_root(&self) -> &Path {
+        root::prefix_path(self.root())
+    }
+
+    /// Absolute, resolved as configured; of a worker: the worker's file.
+    pub fn script_filename(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.file.as_deref().unwrap_or(self.root_and_script())))
+    }
+
+    /// URL path of the script, decoded: `/index.php`.
+    pub fn script_name(&self) -> &[u8] {
+        &self.path[self.root_len..self.script_end]
+    }
+
+    /// What follows the script in the path, decoded: empty or `/rest`.
+    pub fn path_info(&self) -> &[u8] {
+        &self.path[self.script_end..]
+    }
+
+    /// Script name and path info.
+    pub fn url_path(&self) -> &[u8] {
+        &self.path[self.root_len..]
+    }
+
+    /// RFC 3875 §4.1.6: the path info as if it were a path of its own.
+    pub fn path_translated(&self) -> Vec<u8> {
+        [self.root(), self.path_info()].concat()
+    }
+
+    /// Without a slash at the end; empty for `/`.
+    fn root(&self) -> &[u8] {
+        &self.path[..self.root_len]
+    }
+
+    fn root_and_script(&self) -> &[u8] {
+        &self.path[..self.script_end]
+    }
+}

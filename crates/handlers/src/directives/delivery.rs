@@ -1,0 +1,42 @@
+//! How a route hands its requests to an engine.
+
+use crate::context::exchange::Exchange;
+use crate::context::target::Delivery;
+use crate::templates::text::Text;
+use regent_config::{self as config, LaneChoice, RequestBuffering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a directive says of it, compiled.
+pub(crate) struct DeliveryRules {
+    env: Vec<(String, Text)>,
+    request_body_timeout: Option<Duration>,
+    request_buffering: RequestBuffering,
+    deadline: Option<Duration>,
+    lane: Option<Arc<LaneChoice>>,
+}
+
+impl DeliveryRules {
+    pub(crate) fn compile(delivery: &config::Delivery) -> Self {
+        Self {
+            env: delivery.env.iter().map(|(name, value)| (name.clone(), Text::compile(value))).collect(),
+            request_body_timeout: delivery.request_body_timeout,
+            request_buffering: delivery.request_buffering,
+            deadline: delivery.deadline,
+            lane: delivery.lane.clone().map(Arc::new),
+        }
+    }
+
+    /// The delivery of one request: where the directive is silent, what `deadline` and `lane` said before it counts.
+    pub(crate) fn of(&self, exchange: &Exchange) -> Delivery {
+        let rendered =
+            |(name, value): &(String, Text)| (name.clone(), value.render_str(exchange).into_owned());
+        Delivery {
+            env: self.env.iter().map(rendered).collect(),
+            request_body_timeout: self.request_body_timeout,
+            request_buffering: self.request_buffering,
+            deadline: self.deadline.or(exchange.deadline()),
+            lane: self.lane.as_ref().or(exchange.lane()).cloned(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `request_body` and `root` set one
+//! field of the request, which is a line in `routing`; what changes responses is in `filters`.
+
+pub(crate) mod delivery;
+pub(crate) mod error;
+pub(crate) mod file_server;
+pub(crate) mod native;
+pub(crate) mod php;
+pub(crate) mod php_server;
+pub(crate) mod redir;
+pub(crate) mod respond;
+pub(crate) mod rewrite;
+pub(crate) mod vars;
+
+use crate::files::file_cache::FileCache;
+use crate::paths::script::Split;
+use php::WorkerScripts;
+use std::sync::Arc;
+
+/// What handlers need to know when they are compiled.
+pub(crate) struct Context<'a> {
+    pub(crate) workers: &'a WorkerScripts,
+    pub(crate) files: &'a Arc<FileCache>,
+    /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
+    pub(crate) scripts: &'a Split,
+}

@@ -1,0 +1,4 @@
+//! What changes responses, whoever makes them.
+
+pub(crate) mod encode;
+pub(crate) mod header;

@@ -1,0 +1,5 @@
+//! Conditions of routes.
+
+pub(crate) mod matcher;
+pub(crate) mod path_pattern;
+pub(crate) mod try_files;

@@ -1,0 +1,121 @@
+//! What a route does with a request: one of a closed list.
+
+use crate::context::exchange::Exchange;
+use crate::context::flow::Flow;
+use crate::context::origin::Origin;
+use crate::context::target::Action;
+use crate::directives::Context;
+use crate::directives::error::RaiseError;
+use crate::directives::file_server::FileServer;
+use crate::directives::native::Native;
+use crate::directives::php::Php;
+use crate::directives::php_server::PhpServer;
+use crate::directives::redir::Redirect;
+use crate::directives::respond::Respond;
+use crate::directives::rewrite::Rewrite;
+use crate::directives::vars::Vars;
+use crate::error::BuildError;
+use crate::filters::encode::Encode;
+use crate::filters::header::HeaderOps;
+use crate::routing::route::Routes;
+use crate::templates::root_source::RootSource;
+use http::StatusCode;
+use regent_config::{self as config, LaneChoice};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A compiled directive.
+pub(super) enum Handler {
+    Root(RootSource),
+    Vars(Vars),
+    LogSkip,
+    Header(Arc<HeaderOps>),
+    RequestHeader(HeaderOps),
+    Rewrite(Rewrite),
+    Redirect(Redirect),
+    Respond(Respond),
+    Error(RaiseError),
+    RequestBody { max_size: u64 },
+    Deadline(Duration),
+    Lane(Arc<LaneChoice>),
+    Encode(Arc<Encode>),
+    FileServer(FileServer),
+    Php(Php),
+    PhpServer(Box<PhpServer>),
+    Native(Native),
+    Subroute(Routes),
+}
+
+impl Handler {
+    pub(super) fn compile(handler: &config::Handler, context: &Context<'_>) -> Result<Self, BuildError> {
+        Ok(match handler {
+            config::Handler::Root(root) => Self::Root(RootSource::compile(Some(root))?),
+            config::Handler::Vars(vars) => Self::Vars(Vars::compile(vars)),
+            config::Handler::LogSkip => Self::LogSkip,
+            config::Handler::Header(ops) => Self::Header(Arc::new(HeaderOps::compile(ops)?)),
+            config::Handler::RequestHeader(ops) => Self::RequestHeader(HeaderOps::compile(ops)?),
+            config::Handler::Rewrite(rewrite) => Self::Rewrite(Rewrite::compile(rewrite)?),
+            config::Handler::Redirect { to, status } => Self::Redirect(Redirect::compile(to, status)?),
+            config::Handler::Respond { status, body, close } => {
+                Self::Respond(Respond::compile(status, body, *close)?)
+            }
+            config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
+            config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
+            config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
+            config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
+            config::Handler::Encode(encode) => Self::Encode(Arc::new(Encode::compile(encode)?)),
+            config::Handler::FileServer(server) => Self::FileServer(FileServer::compile(server, context)?),
+            config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
+            config::Handler::PhpServer(server) => {
+                Self::PhpServer(Box::new(PhpServer::compile(server, context)?))
+            }
+            config::Handler::Native(native) => Self::Native(Native::compile(native)),
+            config::Handler::Subroute(routes) => Self::Subroute(Routes::compile(routes, context)?),
+        })
+    }
+
+    pub(super) fn handle(&self, exchange: &mut Exchange) -> Flow {
+        match self {
+            Self::Root(source) => match source.resolve(exchange) {
+                Some(root) => exchange.set_root(root),
+                None => return Flow::error(StatusCode::BAD_REQUEST),
+            },
+            Self::Vars(vars) => return vars.handle(exchange),
+            Self::LogSkip => exchange.is_logged = false,
+            Self::Header(ops) => exchange.add_filter(ops.clone()),
+            Self::RequestHeader(ops) => ops.apply_to_request(exchange),
+            Self::Rewrite(rewrite) => {
+                if let Err(status) = rewrite.apply(exchange) {
+                    return Flow::error(status);
+                }
+            }
+            Self::Redirect(redirect) => return Flow::respond(redirect.answer(exchange)),
+            Self::Respond(respond) => return Flow::respond(respond.answer(exchange)),
+            Self::Error(error) => return error.handle(exchange),
+            Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),
+            Self::Deadline(deadline) => exchange.set_deadline(*deadline),
+            Self::Lane(lane) => exchange.set_lane(lane),
+            Self::Encode(encode) => {
+                let encoding = encode.prepare(exchange);
+                exchange.add_filter(Arc::new(encoding));
+            }
+            Self::FileServer(server) => return server.handle(exchange),
+            Self::Php(php) => return to_engine(php.handle(exchange), exchange),
+            Self::PhpServer(server) => return to_engine(server.handle(exchange), exchange),
+            Self::Native(native) => return to_engine(native.handle(exchange), exchange),
+            Self::Subroute(routes) => return routes.run(exchange),
+        }
+        Flow::Next
+    }
+}
+
+fn to_engine(flow: Flow, exchange: &mut Exchange) -> Flow {
+    if !matches!(flow, Flow::Answer(Action::Forward(_))) {
+        return flow;
+    }
+    if exchange.engines_are_out() {
+        return Flow::Next;
+    }
+    exchange.set_origin(Origin::Engine);
+    flow
+}

@@ -1,0 +1,5 @@
+//! Sites, their routes, and the way of a request through them.
+
+pub(crate) mod handler;
+pub(crate) mod route;
+pub(crate) mod sites;

@@ -1,0 +1,226 @@
+//! The sites of one listening address.
+
+use crate::context::exchange::Exchange;
+use crate::context::failure::Failure;
+use crate::context::flow::Flow;
+use crate::context::page;
+use crate::context::target::Action;
+use crate::directives::Context;
+use crate::directives::php::WorkerScripts;
+use crate::error::BuildError;
+use crate::files::file_cache::FileCache;
+use crate::log::access_log::{AccessLog, LogOutputs};
+use crate::paths::host;
+use crate::paths::root::Root;
+use crate::paths::script::Split;
+use crate::paths::url_path::BadRequest;
+use crate::routing::route::Routes;
+use http::{HeaderValue, Method, StatusCode, header};
+use regent_config as config;
+use regent_exchange::ResponseBody;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the page of a 503 may wait for an engine: what could not be served because there is too much to do must not
+/// add as much again.
+const PAGE_WAIT: Duration = Duration::from_millis(250);
+
+/// Everything that one listening address serves, compiled.
+pub struct Sites {
+    sites: Vec<Site>,
+    hosts: Hosts,
+    /// The working directory: the root of a site that names none.
+    default_root: Arc<Root>,
+    keep_access_logs: bool,
+}
+
+struct Site {
+    routes: Routes,
+    error_routes: Routes,
+    access_logs: Vec<AccessLog>,
+}
+
+/// Which site a host name belongs to; of several, the first.
+#[derive(Default)]
+struct Hosts {
+    exact: HashMap<String, usize>,
+    wildcards: Vec<(String, usize)>,
+    every: Option<usize>,
+}
+
+impl Sites {
+    /// Compiles the routes and opens the access logs. `workers`: all of them, as [`config::WorkerId`] counts them.
+    pub fn build(server: &config::Server, workers: &[config::Worker]) -> Result<Self, BuildError> {
+        let workers = WorkerScripts::new(workers);
+        let mut outputs = LogOutputs::default();
+        let mut hosts = Hosts::default();
+        let files = Arc::new(FileCache::default());
+        let mut sites = Vec::with_capacity(server.sites.len());
+        for (index, site) in server.sites.iter().enumerate() {
+            hosts.add(&site.hosts, index);
+            let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
+            let context = Context { workers: &workers, files: &files, scripts: &Split::new(&endings) };
+            sites.push(Site {
+                routes: Routes::compile(&site.routes, &context)?,
+                error_routes: Routes::compile(&site.error_routes, &context)?,
+                access_logs: site
+                    .access_logs
+                    .iter()
+                    .map(|log| outputs.open(log))
+                    .collect::<Result<_, _>>()?,
+            });
+        }
+        Ok(Self {
+            keep_access_logs: sites.iter().any(|site| !site.access_logs.is_empty()),
+            sites,
+            hosts,
+            default_root: Arc::new(Root::new(Path::new("."))?),
+        })
+    }
+
+    /// Takes a request through the routes of its site. Does not block but for `stat` and `open`.
+    ///
+    /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
+    pub fn route(&self, exchange: &mut Exchange) -> Action {
+        let action = self.answer(exchange);
+        without_body_for_head(exchange, action)
+    }
+
+    /// Goes on with a request that could not be answered as [`Self::route`] said: the page that the site has for the error,
+    /// which an engine may have to make, once. If that fails too, `handle_errors` is asked for a page that needs no engine;
+    /// without any, the server has a line of its own.
+    pub fn resume(&self, exchange: &mut Exchange, failure: Failure) -> Action {
+        let is_overload = failure.status == StatusCode::SERVICE_UNAVAILABLE;
+        let plain = exchange.failure().unwrap_or(&failure).plain_page();
+        let site = exchange.site().and_then(|site| self.sites.get(site));
+        let page = site.and_then(|site| site.error_page(exchange, failure));
+        let mut action = without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)));
+        if let (Action::Forward(target), true) = (&mut action, is_overload) {
+            let delivery = target.delivery_mut();
+            delivery.deadline = Some(delivery.deadline.map_or(PAGE_WAIT, |deadline| deadline.min(PAGE_WAIT)));
+        }
+        action
+    }
+
+    /// The access logs of the site that a routed request belongs to; none if they are not to have it.
+    pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
+        let site = exchange.site().filter(|_| exchange.is_logged);
+        site.and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
+    }
+
+    /// Whether any site has an access log.
+    pub fn keep_access_logs(&self) -> bool {
+        self.keep_access_logs
+    }
+
+    /// Opens the files of all access logs again, after a rotation.
+    pub fn reopen_logs(&self) {
+        self.sites.iter().flat_map(|site| &site.access_logs).for_each(AccessLog::reopen);
+    }
+
+    fn answer(&self, exchange: &mut Exchange) -> Action {
+        let site = self.hosts.find(&exchange.host);
+        if let Some(site) = site {
+            exchange.enter_site(site, &self.default_root);
+        }
+        if let Some(flaw) = exchange.flaw() {
+            let is_of_all = exchange.method == Method::OPTIONS && exchange.uri.path() == "*";
+            if is_of_all && flaw == BadRequest::NoPath {
+                // About the server as a whole (RFC 9110 §9.3.7).
+                return Action::Respond(page::empty(StatusCode::OK));
+            }
+            let mut response = page::error(StatusCode::BAD_REQUEST);
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return Action::Respond(response);
+        }
+        let Some(site) = site else { return Action::Respond(page::empty(StatusCode::OK)) };
+        let site = &self.sites[site];
+        match site.routes.run(exchange) {
+            Flow::Answer(action) => action,
+            Flow::Next => Action::Respond(page::empty(StatusCode::OK)),
+            Flow::Fail(failure) => {
+                let plain = failure.plain_page();
+                site.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
+            }
+        }
+    }
+}
+
+impl Site {
+    /// Takes an error through `handle_errors`. An error on that way has no page, but if it was that of an engine, which is
+    /// done without then.
+    fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {
+        if self.error_routes.is_empty() || !(exchange.enter_error(failure) || exchange.give_up_engines()) {
+            return None;
+        }
+        match self.error_routes.run(exchange) {
+            Flow::Answer(action) => Some(action),
+            Flow::Next => None,
+            Flow::Fail(_) => {
+                exchange.leave_error_page();
+                None
+            }
+        }
+    }
+}
+
+/// `Content-Length` stays: it tells what GET would have sent.
+fn without_body_for_head(exchange: &Exchange, mut action: Action) -> Action {
+    if let Action::Respond(response) = &mut action
+        && exchange.original_method() == Method::HEAD
+    {
+        *response.body_mut() = ResponseBody::empty();
+    }
+    action
+}
+
+impl Hosts {
+    fn add(&mut self, hosts: &[String], site: usize) {
+        if hosts.is_empty() {
+            self.every.get_or_insert(site);
+        }
+        for host in hosts {
+            let host = host.to_ascii_lowercase();
+            if host.contains('*') {
+                self.wildcards.push((host, site));
+            } else {
+                self.exact.entry(host).or_insert(site);
+            }
+        }
+    }
+
+    fn find(&self, host: &str) -> Option<usize> {
+        let exact = if self.exact.is_empty() { None } else { self.exact.get(host).copied() };
+        let wildcard =
+            self.wildcards.iter().find(|(pattern, _)| host::matches(pattern, host)).map(|(_, site)| *site);
+        [exact, wildcard, self.every].into_iter().flatten().min()
+    }
+}
+
+/// The endings of all names that these routes give to PHP.
+fn script_endings(routes: &[config::Route]) -> Vec<String> {
+    let mut endings = Vec::new();
+    for route in routes {
+        match &route.handler {
+            config::Handler::Php(php) => endings.extend_from_slice(&php.split_path),
+            config::Handler::PhpServer(server) => endings.extend_from_slice(&server.php.split_path),
+            config::Handler::Subroute(routes) => endings.extend(script_endings(routes)),
+            _ => {}
+        }
+    }
+    endings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_io_threads_share_can_be_shared() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Sites>();
+        shared::<Exchange>();
+    }
+}

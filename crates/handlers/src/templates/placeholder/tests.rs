@@ -1,0 +1,81 @@
+//! Placeholders by the names that Caddy gives them, in a request.
+
+use super::*;
+use crate::context::exchange::Exchange;
+use crate::context::exchange::tests::{get, request};
+
+fn value(exchange: &Exchange, name: &str) -> String {
+    let mut out = Vec::new();
+    if let Some(placeholder) = Placeholder::parse(name) {
+        placeholder.write(exchange, &mut out);
+    }
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn request_values() {
+    let exchange = request(
+        "GET",
+        "/a/b%20c.tar.gz?k=v+1&k=2&z",
+        &[("host", "WWW.Example.com:8080"), ("cookie", "a=1; sid=x"), ("x-y", "1"), ("x-y", "2")],
+    );
+    for (name, want) in [
+        ("http.request.method", "GET"),
+        ("http.request.host", "www.example.com"),
+        ("http.request.hostport", "WWW.Example.com:8080"),
+        ("http.request.port", "8080"),
+        ("http.request.host.labels.0", "com"),
+        ("http.request.host.labels.2", "www"),
+        ("http.request.uri", "/a/b%20c.tar.gz?k=v+1&k=2&z"),
+        ("http.request.uri.path", "/a/b c.tar.gz"),
+        ("http.request.uri.path.0", "a"),
+        ("http.request.uri.path.1", "b c.tar.gz"),
+        ("http.request.uri.path.9", ""),
+        ("http.request.uri.path.dir", "/a/"),
+        ("http.request.uri.path.file", "b c.tar.gz"),
+        ("http.request.uri.path.file.base", "b c.tar"),
+        ("http.request.uri.path.file.ext", ".gz"),
+        ("http.request.uri.query", "k=v+1&k=2&z"),
+        ("http.request.uri.prefixed_query", "?k=v+1&k=2&z"),
+        ("http.request.uri.query.k", "v 1,2"),
+        ("http.request.header.X-Y", "1,2"),
+        ("http.request.header.Host", "WWW.Example.com:8080"),
+        ("http.request.cookie.sid", "x"),
+        ("http.request.proto", "HTTP/1.1"),
+        ("http.request.scheme", "http"),
+        ("http.request.remote.host", "192.0.2.7"),
+        ("http.request.remote.port", "5000"),
+        ("http.request.orig_uri.path", "/a/b c.tar.gz"),
+        ("http.request.orig_uri.path.dir", "/a/"),
+        ("http.request.orig_uri.path.file", "b c.tar.gz"),
+        ("http.request.orig_uri.path.1", "b c.tar.gz"),
+        ("http.request.orig_uri.query", "k=v+1&k=2&z"),
+        ("http.request.uri_escaped", "%2Fa%2Fb%2520c.tar.gz%3Fk%3Dv%2B1%26k%3D2%26z"),
+        ("http.request.uri.path_escaped", "%2Fa%2Fb+c.tar.gz"),
+        ("http.request.uri.query_escaped", "k%3Dv%2B1%26k%3D2%26z"),
+        ("http.request.nonsense", ""),
+        ("vars.none", ""),
+        ("re.none.1", ""),
+        ("file_match.relative", ""),
+    ] {
+        assert_eq!(value(&exchange, name), want, "{name}");
+    }
+}
+
+#[test]
+fn a_uuid_stays_the_same_within_a_request() {
+    let exchange = get("/");
+    let first = value(&exchange, "http.request.uuid");
+    assert_eq!(first, value(&exchange, "http.request.uuid"));
+    assert_eq!(first.len(), 36);
+    assert_ne!(first, value(&get("/"), "http.request.uuid"));
+}
+
+#[test]
+fn times_have_their_formats() {
+    let exchange = get("/");
+    assert!(value(&exchange, "time.now.http").ends_with(" GMT"));
+    assert!(value(&exchange, "time.now.unix").parse::<u64>().unwrap() > 1_600_000_000);
+    assert!(value(&exchange, "time.now.common_log").ends_with(" +0000"));
+    assert_eq!(value(&exchange, "time.now.year").len(), 4);
+}
