@@ -145,7 +145,7 @@ impl Matcher {
                 Some(remote) => networks.iter().any(|network| network.contains(remote.ip())),
                 None => false,
             },
-            Self::Protocol(protocol) => protocol.fits(exchange.version),
+            Self::Protocol(protocol) => protocol.fits(exchange),
             Self::File(list) => match list.select(exchange)? {
                 Some(found) => {
                     exchange.set_file_match(found.file);
@@ -227,13 +227,13 @@ impl Protocol {
         }
     }
 
-    fn fits(&self, version: Version) -> bool {
+    fn fits(&self, exchange: &Exchange) -> bool {
         match self {
-            Self::Http => true,
-            // There is no TLS in front of these handlers.
-            Self::Https | Self::Unknown => false,
-            Self::Version(wanted) => *wanted == version,
-            Self::AtLeast(wanted) => version >= *wanted,
+            Self::Http => exchange.connection.tls.is_none(),
+            Self::Https => exchange.connection.tls.is_some(),
+            Self::Unknown => false,
+            Self::Version(wanted) => *wanted == exchange.version,
+            Self::AtLeast(wanted) => exchange.version >= *wanted,
         }
     }
 }
@@ -404,6 +404,10 @@ mod tests {
             [("http", true), ("https", false), ("http/1.1", true), ("http/2", false), ("http/2+", false)]
         {
             assert_eq!(fits(M::Protocol(name.into()), &mut exchange), want, "{name}");
+        }
+        exchange.connection.tls = Some(std::sync::Arc::default());
+        for (name, want) in [("http", false), ("https", true), ("http/1.1", true)] {
+            assert_eq!(fits(M::Protocol(name.into()), &mut exchange), want, "{name} over TLS");
         }
         assert!(fits(M::Host(vec![Template::text("*.example.com")]), &mut exchange));
         let path = |text: &str| vec![M::Path(vec![Template::text(text)])];
