@@ -3,7 +3,7 @@
 //! A wake-up costs whoever gives it a few microseconds (on a virtual machine an interrupt to another core), and the
 //! thread runs only some 30 µs later. Where events follow each other more closely than that, it is cheaper for all to
 //! look for the next one for a moment. So an I/O thread does, if the last ones came that soon, and if its share of
-//! the cores has one for it beside those of the requests that it has with engines. ARCHITECTURE.md has what was measured:
+//! the cores has one for it beside those of the requests that it has with engines. docs/design/busy-poll.md has what was measured:
 //! much where nothing is handed to an engine, or over one connection; nothing where PHP wants all cores.
 
 use regent_engines::EngineClient;
