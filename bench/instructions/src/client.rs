@@ -60,10 +60,10 @@ fn read_answer(input: &mut impl BufRead) -> Result<String> {
         if line.is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(':') {
-            if name.eq_ignore_ascii_case("content-length") {
-                length = Some(value.trim().parse::<usize>()?);
-            }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = Some(value.trim().parse::<usize>()?);
         }
     }
     let mut body = vec![0; length.context("the answer has no Content-Length")?];

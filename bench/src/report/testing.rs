@@ -226,7 +226,8 @@ fn scaling() -> Section {
     );
     let latency = [("Regent worker", "worker", 12.0), ("FrankenPHP", "frankenphp-worker", 30.0)].map(
         |(label, identity, base)| {
-            let value = |i: u32| base * (1.0 + noise(i)).exp() * if i % 977 == 0 { 40.0 } else { 1.0 };
+            let value =
+                |i: u32| base * (1.0 + noise(i)).exp() * if i.is_multiple_of(977) { 40.0 } else { 1.0 };
             let data: Vec<_> = (0..6_000).map(|i| (f64::from(i) / 100.0, value(i))).collect();
             series(label, identity, Style::Thin, points(&data))
         },

@@ -96,7 +96,7 @@ async fn a_directory_is_followed() {
     let acceptor = acceptor(&tls, &[site(&[], source.clone())]);
     let served = async |name: &str, file: &str| {
         let file = directory.join(file);
-        let client = machine.client_of(trust(&[file.clone()]));
+        let client = machine.client_of(trust(std::slice::from_ref(&file)));
         try_connect(&acceptor, &client, name).await.1.is_ok()
     };
     assert!(served("a.test", "a.pem").await);
