@@ -2,6 +2,7 @@
 
 mod changes;
 mod configuration;
+mod load;
 
 use crate::answer::{Answer, ok, text};
 use crate::control::{Control, Readiness};
@@ -56,9 +57,11 @@ pub(crate) async fn answer(
             query::none(query)?;
             configuration::reload(control, request).await
         }
+        Call::Load => load::load(control, request).await,
+        Call::Reload => load::reload(control, query).await,
         Call::ChangeConfiguration => Err(Failure::NotBuilt(
-            "changing the configuration of a running server is not built yet; change the Caddyfile and restart the \
-             process, or start the workers anew with `POST /regent/workers/restart`",
+            "a part of the configuration is not changed here; change the Caddyfile and load it with `regent reload`, \
+             `POST /regent/reload`, or as the body of `POST /load`",
         )),
         Call::Adapt => Err(Failure::NotBuilt(
             "a Caddyfile is not adapted here; use the command `regent adapt --config Caddyfile`",

@@ -6,6 +6,7 @@ use crate::thread::Threads;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A running server, as far as the admin listener is concerned.
@@ -35,6 +36,11 @@ pub trait Control: Send + Sync + 'static {
     /// Loads all native modules anew, without a request being lost or refused. Ready when the new ones serve; requests of the
     /// old ones may still be running. Modules that cannot be loaded are refused, and the old ones go on.
     fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>>;
+
+    /// Changes to another configuration, without a request being lost or refused. Ready when requests are answered as it says;
+    /// those that came before may still be running. A configuration that is refused changes nothing.
+    fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>>;
+
     /// Whether a request that came now would be served.
     fn readiness(&self) -> BoxFuture<'_, Readiness>;
 
@@ -69,6 +75,40 @@ pub struct Restarted {
     pub restarted: u32,
 }
 
+/// A configuration that is to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reload {
+    pub source: Source,
+    pub force: Force,
+}
+
+/// Where a configuration is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Where the one that the server was started with was.
+    Own,
+    /// In this file of the server's machine. Absolute.
+    File(PathBuf),
+    /// The text of a Caddyfile.
+    Text(String),
+}
+
+/// Whether a configuration is loaded that is the current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    No,
+    Yes,
+}
+
+/// What a configuration has brought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Whether it was another one than the current one, or loaded by force.
+    pub changed: bool,
+    /// What has changed in it and stays as it was until the process is started anew, for people.
+    pub warnings: Vec<String>,
+}
+
 /// Why a question was not answered, or a change not made: nothing of it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -85,6 +125,9 @@ pub enum Refusal {
         threads.saturating_sub(1)
     )]
     TooFew { threads: u16 },
+    /// The configuration is wrong, or something that it needs cannot be had; the text says what, and where. 400.
+    #[error("{0}")]
+    Configuration(String),
     /// The server cannot do it now; the text says why, and what to do. 503.
     #[error("{0}")]
     Unavailable(String),

@@ -52,12 +52,22 @@ pub(crate) enum Failure {
     NotConfigured { path: String },
     #[error("the body is no JSON: {0}; send what `GET /config/apps/frankenphp` answers, or nothing")]
     Json(serde_json::Error),
-    #[error("the body is longer than {0} bytes; send what `GET /config/apps/frankenphp` answers, or nothing")]
+    #[error("the body is longer than {0} bytes, which nothing is that is taken here")]
     LongBody(usize),
     #[error("the body did not come within {0} seconds; send it at once")]
     SlowBody(u64),
     #[error("the body broke off; send it again")]
     BrokenBody,
+    #[error(
+        "the body is of the type `{0}`; send a Caddyfile, as `text/caddyfile` (a configuration in JSON is not taken)"
+    )]
+    MediaType(String),
+    #[error("the body is no text in UTF-8; send a Caddyfile")]
+    NoText,
+    #[error("`config={0}` is no absolute path of a file; the server reads it, from its own directory")]
+    ConfigPath(String),
+    #[error("`force={0}` is neither `true` nor `false`")]
+    Force(String),
     #[error("{0}")]
     NotBuilt(&'static str),
     #[error(
@@ -74,7 +84,12 @@ impl Failure {
             | Self::RepeatedParameter(_)
             | Self::Count(_)
             | Self::Json(_)
-            | Self::BrokenBody => StatusCode::BAD_REQUEST,
+            | Self::BrokenBody
+            | Self::NoText
+            | Self::ConfigPath(_)
+            | Self::Force(_)
+            | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,
+            Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
             Self::UnknownPath { .. }
             | Self::UnknownWorker { .. }

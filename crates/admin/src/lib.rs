@@ -24,7 +24,7 @@ mod statistics;
 mod thread;
 
 pub use address::{Address, AddressError};
-pub use control::{Change, Control, Readiness, Refusal, Restarted};
+pub use control::{Change, Control, Force, Readiness, Refusal, Reload, Reloaded, Restarted, Source};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};

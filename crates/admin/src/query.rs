@@ -1,7 +1,9 @@
 //! Parameters of a change: what is not understood is refused, so that nothing else is done than what was meant.
 
+use crate::control::Force;
 use crate::failure::Failure;
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 
 /// `worker=FILE&count=N`
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +24,42 @@ impl Selection {
             }
         }
         Ok(Self { worker, count: count.unwrap_or(NonZeroU16::MIN) })
+    }
+}
+
+/// `config=FILE&force=true`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReloadQuery {
+    /// `None`: the file that the server was started with.
+    pub config: Option<PathBuf>,
+    pub force: Force,
+}
+
+impl ReloadQuery {
+    pub fn parse(query: Option<&str>) -> Result<Self, Failure> {
+        let (mut config, mut force) = (None, None);
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "config" => set(&mut config, "config", parse_path(&value)?)?,
+                "force" => set(&mut force, "force", parse_force(&value)?)?,
+                _ => return Err(unknown(&name, "there are `config` and `force`")),
+            }
+        }
+        Ok(Self { config, force: force.unwrap_or(Force::No) })
+    }
+}
+
+/// A relative one would be looked for in the server's directory, not in that of whoever asks.
+fn parse_path(text: &str) -> Result<PathBuf, Failure> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() { Ok(path) } else { Err(Failure::ConfigPath(text.to_owned())) }
+}
+
+fn parse_force(text: &str) -> Result<Force, Failure> {
+    match text {
+        "true" => Ok(Force::Yes),
+        "false" => Ok(Force::No),
+        _ => Err(Failure::Force(text.to_owned())),
     }
 }
 
@@ -89,5 +127,23 @@ mod tests {
         assert!(error("worker=a&worker=b").contains("comes twice"));
         none(Some("x=1")).unwrap_err();
         none(None).unwrap();
+    }
+
+    #[test]
+    fn a_reload_is_of_an_absolute_file_and_forced_only_by_saying_so() {
+        let parse = |query| ReloadQuery::parse(Some(query)).map_err(|failure| failure.to_string());
+        assert_eq!(ReloadQuery::parse(None).unwrap(), ReloadQuery { config: None, force: Force::No });
+        let full = parse("config=%2Fetc%2FCaddyfile&force=true").unwrap();
+        assert_eq!(full, ReloadQuery { config: Some("/etc/Caddyfile".into()), force: Force::Yes });
+        for (query, hint) in [
+            ("config=Caddyfile", "no absolute path"),
+            ("config=", "no absolute path"),
+            ("force=1", "neither"),
+            ("force=true&force=true", "twice"),
+            ("file=/a", "not known"),
+        ] {
+            let error = parse(query).unwrap_err();
+            assert!(error.contains(hint), "{query}: {error}");
+        }
     }
 }

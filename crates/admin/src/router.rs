@@ -26,6 +26,10 @@ pub(crate) enum Call {
     /// `PATCH` of the same: Octane reloads.
     ReloadApplication,
     ChangeConfiguration,
+    /// `POST /load`: the body is a Caddyfile.
+    Load,
+    /// `POST /regent/reload`: the server reads a file.
+    Reload,
     Adapt,
 }
 
@@ -51,13 +55,14 @@ const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint { path: "/{prefix}/workers/restart", calls: &[(Method::POST, Call::RestartWorkers)] },
     Endpoint { path: "/{prefix}/native/restart", calls: &[(Method::POST, Call::RestartNative)] },
+    Endpoint { path: "/{prefix}/reload", calls: &[(Method::POST, Call::Reload)] },
     Endpoint { path: "/{prefix}/queue", calls: &[(Method::GET, Call::Queue)] },
     Endpoint { path: "/{prefix}/statistics", calls: &[(Method::GET, Call::Statistics)] },
     Endpoint { path: "/{prefix}/ready", calls: &[(Method::GET, Call::Ready)] },
     Endpoint { path: "/{prefix}/live", calls: &[(Method::GET, Call::Live)] },
     Endpoint { path: "/metrics", calls: &[(Method::GET, Call::Metrics)] },
     Endpoint { path: "/stop", calls: &[(Method::POST, Call::Stop)] },
-    Endpoint { path: "/load", calls: &[(Method::POST, Call::ChangeConfiguration)] },
+    Endpoint { path: "/load", calls: &[(Method::POST, Call::Load)] },
     Endpoint { path: "/adapt", calls: &[(Method::POST, Call::Adapt)] },
     Endpoint {
         path: "/config/apps/frankenphp",

@@ -2,7 +2,7 @@
 
 mod support;
 
-use regent_admin::{Access, Address, Readiness, Refusal, bind};
+use regent_admin::{Access, Address, Force, Readiness, Refusal, Reload, Source, bind};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -46,6 +46,37 @@ fn threads_are_added_and_removed() {
     assert_eq!(site.call("PUT", "/regent/threads?count=5").status, 200);
     let full = site.call("PUT", "/regent/threads").error();
     assert_eq!(full, "the pool has 8 threads, as many as it may: raise `max_threads` in the configuration");
+}
+
+#[test]
+fn a_configuration_is_loaded_from_a_body_or_a_file() {
+    let site = Site::start();
+    let load = |fields: &[(&str, &str)], body: &str| site.send("POST", "/load", fields, body);
+    let caddyfile = ("Content-Type", "text/caddyfile; charset=utf-8");
+    let loaded = load(&[caddyfile], ":80").json();
+    assert_eq!(loaded, json!({ "changed": true, "warnings": [] }));
+    assert_eq!(load(&[caddyfile, ("Cache-Control", "must-revalidate")], ":81").status, 200);
+    assert_eq!(site.call("POST", "/regent/reload").status, 200);
+    assert_eq!(site.call("POST", "/regent/reload?config=/etc/Caddyfile&force=true").status, 200);
+    let text = |text: &str| Source::Text(text.into());
+    let expected = [
+        (text(":80"), Force::No),
+        (text(":81"), Force::Yes),
+        (Source::Own, Force::No),
+        (Source::File("/etc/Caddyfile".into()), Force::Yes),
+    ];
+    assert_eq!(site.fake.state().reloads, expected.map(|(source, force)| Reload { source, force }));
+    for (answer, status, hint) in [
+        (load(&[caddyfile], "broken"), 400, "Caddyfile:1:1: broken"),
+        (load(&[], ":80"), 415, "text/caddyfile"),
+        (load(&[("Content-Type", "application/json")], "{}"), 415, "JSON"),
+        (site.call("POST", "/regent/reload?config=Caddyfile"), 400, "no absolute path"),
+        (site.call("GET", "/load"), 405, "it takes POST"),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.error().contains(hint), "{}", answer.body);
+    }
+    assert_eq!(site.fake.state().reloads.len(), 4);
 }
 
 #[test]
@@ -171,7 +202,6 @@ fn a_change_of_the_configuration_is_not_pretended() {
         ("PUT", "/config/apps/frankenphp", "{}", 501),
         ("POST", "/config/", "{}", 501),
         ("DELETE", "/config/apps/http", "", 501),
-        ("POST", "/load", "{}", 501),
         ("POST", "/adapt", ":80", 501),
     ] {
         let answer = site.send(method, target, &[], body);

@@ -90,7 +90,8 @@ impl Case {
         let target = format!("{path}{}", self.rest);
         if let Server::Starved = self.server {
             let mut client = site.connect();
-            let head = site.request(&method, &target, &[("Content-Length", "10")], "");
+            let fields = [&self.fields[..], &[("Content-Length", "10")]].concat();
+            let head = site.request(&method, &target, &fields, "");
             client.write_all(head.as_bytes()).unwrap();
             return Response::read(&mut BufReader::new(client), &method);
         }
@@ -128,6 +129,26 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ],
         ("post", "/{prefix}/workers/restart" | "/{prefix}/native/restart") => {
             vec![Case::default(), meets(Server::Refusing), meets(Server::Panicking)]
+        }
+        ("post", "/{prefix}/reload") => {
+            vec![Case::default(), rest("?force=x"), meets(Server::Refusing), meets(Server::Panicking)]
+        }
+        ("post", "/load") => {
+            let load = |body: &str, server| Case {
+                fields: vec![("Content-Type", "text/caddyfile")],
+                body: body.into(),
+                server,
+                ..Case::default()
+            };
+            vec![
+                body(":80"),
+                load(":80", Server::Well),
+                load("broken", Server::Well),
+                load(&"x".repeat((4 << 20) + 1), Server::Well),
+                load(":80", Server::Refusing),
+                load(":80", Server::Panicking),
+                load("", Server::Starved),
+            ]
         }
         ("patch", "/config/apps/frankenphp") => vec![
             Case::default(),

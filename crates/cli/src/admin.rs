@@ -3,11 +3,13 @@
 mod client;
 mod frame;
 mod keys;
+mod reload;
 mod screen;
 mod table;
 mod threads;
 mod top;
 mod units;
 
+pub use reload::reload;
 pub use threads::{native, threads, workers};
 pub use top::top;

@@ -30,6 +30,8 @@ pub enum Command {
     Run(Config),
     /// Serve a directory of PHP files, without a configuration file
     PhpServer(PhpServer),
+    /// Have a running server load its Caddyfile again; no request is lost or refused
+    Reload(Reload),
     /// Serve a directory of files, without PHP and without a configuration file
     FileServer(FileServer),
     /// Have browsers and other programs of this machine accept the certificates of the local CA
@@ -68,6 +70,36 @@ pub struct Config {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = RELOAD_EXAMPLES)]
+pub struct Reload {
+    /// The Caddyfile, which the server reads [default: the one that it was started with]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The configuration's language
+    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
+    pub adapter: String,
+    /// The admin listener of the server: HOST:PORT, or unix//PATH
+    #[arg(
+        long,
+        visible_alias = "admin",
+        value_name = "ADDRESS",
+        env = "REGENT_ADMIN",
+        default_value = "localhost:2019"
+    )]
+    pub address: Address,
+    /// Load it even if it is the current one: workers, links to directories and certificates anew
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+const RELOAD_EXAMPLES: &str = "\
+Examples:
+  regent reload                                            the Caddyfile that the server was started with
+  regent reload --config /etc/regent/Caddyfile             another one
+  regent reload --force                                    after a deployment that has moved a link
+  regent reload --address unix//run/regent.sock            of another server";
+
+#[derive(Debug, Clone, Args)]
 pub struct PhpServer {
     /// The directory to serve [default: the current one, or its `public` if there is one]
     #[arg(short, long, value_name = "DIRECTORY")]
@@ -79,7 +111,7 @@ pub struct PhpServer {
     pub workers: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct FileServer {
     /// The directory to serve [default: the current one]
     #[arg(short, long, value_name = "DIRECTORY")]
@@ -92,7 +124,7 @@ pub struct FileServer {
 }
 
 /// What the two commands without a configuration file have in common.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Site {
     /// The only host to serve, with HTTPS; its plain HTTP is redirected if HTTPS is on port 443
     #[arg(short, long, value_name = "NAME")]

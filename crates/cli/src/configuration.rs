@@ -5,13 +5,74 @@ use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
     AccessLog, Compression, Config, Content, Environment, Loaded, LogDetail, SiteArguments, WorkerArgument,
 };
+use regent_server::ConfigSource;
 use std::path::{Path, PathBuf};
+
+/// What messages call a Caddyfile that came as the body of a request.
+const BODY: &str = "Caddyfile (body)";
 
 /// What is read when no file is named.
 pub const DEFAULT_FILE: &str = "Caddyfile";
 
-/// Reads a Caddyfile. Warnings go to the standard error at once: the log is not set up yet.
+/// Where the configuration of a server comes from.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A Caddyfile; `None`: the one in the working directory.
+    File(Option<PathBuf>),
+    PhpServer(PhpServer),
+    FileServer(FileServer),
+}
+
+impl Origin {
+    /// Warnings go to the standard error at once: the log is not set up yet.
+    pub fn load(&self) -> Result<Config> {
+        self.loaded().map(with_warnings)
+    }
+
+    fn loaded(&self) -> Result<Loaded> {
+        match self {
+            Self::File(file) => read(file.as_deref()),
+            Self::PhpServer(options) => php_server(options),
+            Self::FileServer(options) => file_server(options),
+        }
+    }
+}
+
+/// For a server that runs, and has a log.
+impl ConfigSource for Origin {
+    fn read(&self) -> Result<Config, String> {
+        self.loaded().map(with_logged_warnings).map_err(|error| text(&error))
+    }
+
+    fn read_file(&self, path: &Path) -> Result<Config, String> {
+        read(Some(path)).map(with_logged_warnings).map_err(|error| text(&error))
+    }
+
+    fn parse(&self, text_of_it: &str) -> Result<Config, String> {
+        let environment = environment().map_err(|error| text(&error))?;
+        let base = environment.current_dir.clone();
+        let loaded = regent_config::parse(BODY, text_of_it, &base, &environment);
+        loaded.map(with_logged_warnings).map_err(|errors| errors.to_string())
+    }
+}
+
+fn text(error: &anyhow::Error) -> String {
+    format!("{error:#}").trim_start().to_owned()
+}
+
+fn with_logged_warnings(loaded: Loaded) -> Config {
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    loaded.config
+}
+
+/// Reads a Caddyfile. Warnings go to the standard error at once.
 pub fn load(file: Option<&Path>) -> Result<Config> {
+    read(file).map(with_warnings)
+}
+
+fn read(file: Option<&Path>) -> Result<Loaded> {
     let path = file.unwrap_or(Path::new(DEFAULT_FILE));
     if !path.exists() {
         bail!(
@@ -19,19 +80,18 @@ pub fn load(file: Option<&Path>) -> Result<Config> {
             path.display()
         );
     }
-    let loaded = regent_config::load(path, &environment()?).map_err(|errors| anyhow!("\n{errors}"))?;
-    Ok(with_warnings(loaded))
+    regent_config::load(path, &environment()?).map_err(|errors| anyhow!("\n{errors}"))
 }
 
 /// The configuration of `regent php-server`.
-pub fn php_server(options: &PhpServer) -> Result<Config> {
+fn php_server(options: &PhpServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(default_root);
     let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
     site(root, &options.site, Content::Php { workers })
 }
 
 /// The configuration of `regent file-server`.
-pub fn file_server(options: &FileServer) -> Result<Config> {
+fn file_server(options: &FileServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(|| PathBuf::from("."));
     site(root, &options.site, Content::Files { precompressed: options.precompressed.clone() })
 }
@@ -42,7 +102,7 @@ pub fn default_storage() -> Result<PathBuf> {
     Ok(loaded.map_err(|errors| anyhow!("{errors}"))?.config.global.tls.storage)
 }
 
-fn site(root: PathBuf, options: &Site, content: Content) -> Result<Config> {
+fn site(root: PathBuf, options: &Site, content: Content) -> Result<Loaded> {
     if !root.is_dir() {
         bail!("{} is no directory; name the one to serve with --root DIRECTORY", root.display());
     }
@@ -55,9 +115,7 @@ fn site(root: PathBuf, options: &Site, content: Content) -> Result<Config> {
         access_log: if options.access_log { AccessLog::On } else { AccessLog::Off },
         log_level: if options.debug { LogDetail::Debug } else { LogDetail::Usual },
     };
-    let loaded =
-        regent_config::site_config(&arguments, &environment()?).map_err(|errors| anyhow!("{errors}"))?;
-    Ok(with_warnings(loaded))
+    regent_config::site_config(&arguments, &environment()?).map_err(|errors| anyhow!("{errors}"))
 }
 
 /// As FrankenPHP: `public` if there is one.

@@ -14,6 +14,7 @@ mod trust;
 use anyhow::{Context, Result};
 use arguments::{Arguments, Command};
 use clap::Parser;
+use configuration::Origin;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,9 +34,10 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(options) => serve::serve(configuration::load(options.config.as_deref())?)?,
-        Command::PhpServer(options) => serve::serve(configuration::php_server(&options)?)?,
-        Command::FileServer(options) => serve::serve(configuration::file_server(&options)?)?,
+        Command::Run(options) => serve::serve(Origin::File(options.config))?,
+        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options))?,
+        Command::FileServer(options) => serve::serve(Origin::FileServer(options))?,
+        Command::Reload(options) => admin::reload(&options)?,
         Command::Trust(options) => return trust::trust(&options),
         Command::Untrust(options) => return trust::untrust(&options),
         Command::Validate(options) => {

@@ -1,33 +1,43 @@
 //! Runs a server until it is told to stop.
 
 use crate::addresses::{self, Scheme, Served};
+use crate::configuration::Origin;
 use crate::log::{self, Log};
 use anyhow::{Context, Result};
-use regent_config::{Config, Listen};
-use regent_server::{AccessLogs, EngineKind, Options, Running};
+use regent_config::Listen;
+use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Set to 1, it leaves the server open to debuggers, profilers and core dumps, and so to scripts.
 const DUMPABLE: &str = "REGENT_DUMPABLE";
 
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
-pub fn serve(config: Config) -> Result<()> {
+pub fn serve(origin: Origin) -> Result<()> {
+    let config = origin.load()?;
     let log = log::start(&config.global.log)?;
     let served: Vec<_> = config.servers.iter().map(Served::new).collect();
     raise_descriptor_limit();
     close_memory();
-    let options = Options { php: program(EngineKind::Php)?, native: program(EngineKind::Native)? };
+    let options = Options {
+        php: program(EngineKind::Php)?,
+        native: program(EngineKind::Native)?,
+        source: Arc::new(origin),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut stops = Stops::new()?;
-        let rotations = Rotations::new()?;
+        let rotations = signal(SignalKind::user_defined1()).context("handling SIGUSR1")?;
+        let hangups = signal(SignalKind::hangup()).context("handling SIGHUP")?;
         let running = tokio::select! {
             running = regent_server::start(config, options) => running?,
             () = stops.next() => return Ok(()),
         };
         announce(&running, &served);
-        tokio::spawn(follow(rotations, log, running.access_logs()));
+        let logs = Logs { own: log, access: running.access_logs() };
+        tokio::spawn(follow_rotations(rotations, logs.clone()));
+        tokio::spawn(follow_hangups(hangups, logs, running.reloader()));
         tokio::select! {
             () = stops.next() => {}
             () = running.stop_wanted() => tracing::info!("the admin API was asked to stop the server"),
@@ -63,36 +73,36 @@ impl Stops {
     }
 }
 
-/// The signals that say that log files have been renamed: what nginx and php-fpm take for it, and the one that nearly
-/// every other daemon does. So a terminal that hangs up does not end the server either.
-struct Rotations {
-    user: Signal,
-    hangup: Signal,
+/// All log files.
+#[derive(Clone)]
+struct Logs {
+    own: Log,
+    access: AccessLogs,
 }
 
-impl Rotations {
-    fn new() -> Result<Self> {
-        Ok(Self {
-            user: signal(SignalKind::user_defined1()).context("handling SIGUSR1")?,
-            hangup: signal(SignalKind::hangup()).context("handling SIGHUP")?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.user.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
-    }
-}
-
-/// Opens the log files again after each rotation.
-async fn follow(mut rotations: Rotations, log: Log, access_logs: AccessLogs) {
-    loop {
-        rotations.next().await;
-        log.reopen();
-        access_logs.reopen();
+impl Logs {
+    fn reopen(&self) {
+        self.own.reopen();
+        self.access.reopen();
         tracing::info!("opening the log files again");
+    }
+}
+
+/// Opens the log files again after each rotation, of which SIGUSR1 tells, as it does nginx and php-fpm.
+async fn follow_rotations(mut rotations: Signal, logs: Logs) {
+    while rotations.recv().await.is_some() {
+        logs.reopen();
+    }
+}
+
+/// Loads the configuration again on each SIGHUP, and opens the log files again, as most daemons do. A terminal that hangs up
+/// does not end the server, and changes nothing as long as the configuration is the same.
+async fn follow_hangups(mut hangups: Signal, logs: Logs, reloader: Reloader) {
+    while hangups.recv().await.is_some() {
+        logs.reopen();
+        if let Err(error) = reloader.reload(Force::No).await {
+            tracing::error!("the configuration was not loaded, and the one before goes on: {error}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod in_flight;
 mod route_ids;
 
 use crate::pools::Pools;
+use crate::rules::AdmissionBounds;
 use in_flight::Outcome;
 use regent_config::LaneChoice;
 use regent_dispatch::admission::Reason;
@@ -25,18 +26,8 @@ pub struct AdmissionControl {
     pools: Arc<Pools>,
     routes: RefCell<RouteCache>,
     ids: RefCell<RouteIds>,
-    recorder: Recorder,
+    recorder: Rc<Recorder>,
     bounds: AdmissionBounds,
-}
-
-/// What holds for every request.
-#[derive(Debug, Clone, Copy)]
-pub struct AdmissionBounds {
-    /// Longest time in the queue.
-    pub max_wait_time: Option<Duration>,
-    pub max_queue: Option<u32>,
-    /// Soft real-time limit of requests whose route has none.
-    pub deadline: Option<Duration>,
 }
 
 /// What a request is for.
@@ -63,11 +54,12 @@ pub struct Shed {
 }
 
 impl AdmissionControl {
-    pub fn new(pools: Arc<Pools>, bounds: AdmissionBounds) -> Rc<Self> {
+    /// `recorder`: the I/O thread's.
+    pub fn new(pools: Arc<Pools>, recorder: Rc<Recorder>, bounds: AdmissionBounds) -> Rc<Self> {
         Rc::new(Self {
             routes: RefCell::new(RouteCache::new(Arc::clone(&pools.routes))),
             ids: RefCell::default(),
-            recorder: pools.registry.recorder(),
+            recorder,
             bounds,
             pools,
         })
@@ -135,7 +127,8 @@ mod tests {
     use super::*;
     use crate::kind::EngineKind;
     use crate::plan::PoolPlan;
-    use regent_config::{Lane, LaneBound, PhpGlobal};
+    use crate::rules::QueueRules;
+    use regent_config::{Lane, LaneBound};
     use regent_metrics::Registry;
     use std::task::{Context, Poll, Waker};
     use std::time::Instant;
@@ -146,7 +139,8 @@ mod tests {
     /// A pool with a lane of one thread.
     fn control(max_queue: Option<u32>) -> Rc<AdmissionControl> {
         let lane = Lane { name: "reports".into(), bound: LaneBound::Threads(1) };
-        let rules = PhpGlobal { lanes: vec![lane], max_queue, ..PhpGlobal::default() };
+        let bounds = AdmissionBounds { max_queue, ..AdmissionBounds::default() };
+        let rules = QueueRules { bounds, lanes: vec![lane] };
         let plan = PoolPlan {
             name: "classic".into(),
             kind: EngineKind::Php,
@@ -156,7 +150,8 @@ mod tests {
             max_connections: None,
         };
         let pools = Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &rules);
-        AdmissionControl::new(pools, AdmissionBounds { max_wait_time: None, max_queue, deadline: None })
+        let recorder = Rc::new(pools.registry.recorder());
+        AdmissionControl::new(pools, recorder, bounds)
     }
 
     /// What becomes of so many requests of the lane that come after one that has its place.

@@ -4,20 +4,21 @@ use crate::engine_client::{ClientStart, EngineClients};
 use crate::error::EngineError;
 use crate::plan::{EnginePlan, PoolPlan};
 use crate::pools::Pools;
-use crate::setup::Setup;
+use crate::setup::{Setup, StartUntil, Users};
 use crate::supervisor::{Supervisor, SupervisorHandle};
-use regent_config::PhpGlobal;
 use regent_metrics::Registry;
 use regent_wire::{EngineMemory, RegionError};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// An engine that is about to start, and memory in which requests can be queued until then.
 pub struct Engine {
     setup: Setup,
     memory: Arc<EngineMemory>,
+    users: Users,
 }
 
 /// What the admin API needs of an engine that runs.
@@ -29,20 +30,19 @@ pub struct EngineControl {
 }
 
 impl Engine {
-    /// `rules`: bounds and lanes, which all engines have in common. Also returns what each I/O thread needs for its client
-    /// of the engine.
+    /// Also returns what each I/O thread needs for its client of the engine.
     pub fn new(
         plan: EnginePlan,
         program: PathBuf,
         registry: &Arc<Registry>,
-        rules: &PhpGlobal,
     ) -> Result<(Self, Vec<ClientStart>), EngineError> {
         let io_threads = plan.geometry.io_threads;
         let doorbells = (0..io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
         let (clients, commands) = EngineClients::new(plan.kind, io_threads);
-        let pools = Pools::new(&plan.pools, Arc::clone(registry), rules);
+        let pools = Pools::new(&plan.pools, Arc::clone(registry), &plan.rules);
         let setup = Setup { plan, program, doorbells, pools, queue_signal: Arc::default(), clients };
         let memory = setup.new_memory()?;
+        let (user, users) = mpsc::channel(1);
         let starts = commands.into_iter().enumerate().map(|(index, commands)| ClientStart {
             kind: setup.plan.kind,
             index,
@@ -52,16 +52,18 @@ impl Engine {
             queue_signal: Arc::clone(&setup.queue_signal),
             doorbell: Arc::clone(&setup.doorbells[index]),
             commands,
+            bounds: setup.plan.rules.bounds,
+            user: user.clone(),
         });
         let starts = starts.collect();
-        Ok((Self { setup, memory }, starts))
+        Ok((Self { setup, memory, users }, starts))
     }
 
-    /// Starts the first process; it runs when this returns.
-    pub async fn start(self) -> Result<(Supervisor, EngineControl), EngineError> {
+    /// Starts the first process, which has come so far when this returns.
+    pub async fn start(self, until: StartUntil) -> Result<(Supervisor, EngineControl), EngineError> {
         let pools = Arc::clone(&self.setup.pools);
         let (plans, clients) = (self.setup.plan.pools.clone(), self.setup.clients.clone());
-        let supervisor = Supervisor::start(self.setup, self.memory).await?;
+        let supervisor = Supervisor::start(self.setup, self.memory, self.users, until).await?;
         let control = EngineControl { supervisor: supervisor.handle(), pools, plans, clients };
         Ok((supervisor, control))
     }

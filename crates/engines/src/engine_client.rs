@@ -3,16 +3,19 @@
 
 mod clients;
 mod waiting;
+mod watch;
 
 use crate::kind::EngineKind;
 use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
+use crate::rules::AdmissionBounds;
 use regent_dispatch::lanes::Place;
 use regent_wire::{EngineMemory, Frame, HeadBuilder, ReadError, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -22,6 +25,7 @@ use tokio::task::spawn_local;
 use waiting::Waiting;
 
 pub use clients::EngineClients;
+pub use watch::ClientWatch;
 
 /// Longest wait for an engine in the place of one that has damaged its memory.
 const REPAIR_DEADLINE: Duration = Duration::from_secs(2);
@@ -38,6 +42,10 @@ pub struct ClientStart {
     /// A non-blocking eventfd. Engines of another kind have another one, which these cannot spoil.
     pub(crate) doorbell: Arc<OwnedFd>,
     pub(crate) commands: mpsc::UnboundedReceiver<ClientCommand>,
+    /// What holds for every request to the engine.
+    pub bounds: AdmissionBounds,
+    /// Held as long as there is the client.
+    pub(crate) user: mpsc::Sender<Infallible>,
 }
 
 /// What a client is told by the supervisor of its engine.
@@ -46,13 +54,16 @@ pub(crate) enum ClientCommand {
     Switch(Arc<EngineMemory>, oneshot::Sender<()>),
     /// This engine is dead; another one is current.
     ForgetDead(Arc<EngineMemory>),
+    /// The engine has ended, and no other takes its place: what it has not answered is lost.
+    Lose,
     /// A pool has been given up: who waits looks whether it waits for that.
     Look,
     /// What are these requests of the engine? Those of other I/O threads are passed over.
     Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
 
-/// Everything of one I/O thread that touches engines of a kind. Used on that thread alone.
+/// Everything of one I/O thread that touches the processes of one engine. Used on that thread alone. It lives as long as there
+/// are requests to the engine, or a way for new ones.
 pub struct EngineClient {
     kind: EngineKind,
     port: RefCell<SlotTable<Place>>,
@@ -66,7 +77,7 @@ pub struct EngineClient {
     parked: Cell<bool>,
     queue_signal: Arc<QueueSignal>,
     /// Told when the first request is submitted.
-    submitted: Notify,
+    submitted: Rc<Notify>,
     /// Told when new requests go to another engine.
     switched: Notify,
     /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
@@ -74,6 +85,9 @@ pub struct EngineClient {
     doorbell: Receiver,
     /// Called after each request that was queued.
     drain_all: fn(),
+    /// Whether the engine has ended for good.
+    is_ended: Cell<bool>,
+    _user: mpsc::Sender<Infallible>,
 }
 
 /// A request that was given to an engine. Dropped before its end, it is cancelled.
@@ -91,6 +105,8 @@ pub enum Refused {
     Submit(#[from] SubmitError),
     #[error("all request slots are in use")]
     NoSlot,
+    #[error("the engine has been replaced, and had to end before this request")]
+    Ended,
 }
 
 impl EngineClient {
@@ -107,13 +123,15 @@ impl EngineClient {
             waiting: RefCell::default(),
             parked: Cell::new(false),
             queue_signal: start.queue_signal,
-            submitted: Notify::new(),
+            submitted: Rc::default(),
             switched: Notify::new(),
             // An eventfd is ready as a pipe is: not at all until it was written to.
             doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
             drain_all,
+            is_ended: Cell::new(false),
+            _user: start.user,
         });
-        spawn_local(Rc::clone(&client).follow(start.commands));
+        spawn_local(Self::follow(Rc::downgrade(&client), start.commands));
         Ok(client)
     }
 
@@ -121,9 +139,16 @@ impl EngineClient {
         self.kind
     }
 
-    async fn follow(self: Rc<Self>, mut commands: mpsc::UnboundedReceiver<ClientCommand>) {
+    /// To look at it without keeping it.
+    pub fn watch(self: &Rc<Self>) -> ClientWatch {
+        ClientWatch::new(Rc::downgrade(self), Rc::clone(&self.submitted))
+    }
+
+    /// Does not keep the client: that is for requests to do.
+    async fn follow(client: Weak<Self>, mut commands: mpsc::UnboundedReceiver<ClientCommand>) {
         while let Some(command) = commands.recv().await {
-            self.apply(command);
+            let Some(client) = client.upgrade() else { return };
+            client.apply(command);
         }
     }
 
@@ -135,6 +160,7 @@ impl EngineClient {
                 let _ = done.send(());
             }
             ClientCommand::ForgetDead(dead) => self.forget_dead(&dead),
+            ClientCommand::Lose => self.lose(),
             ClientCommand::Look => {
                 self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
             }
@@ -153,7 +179,7 @@ impl EngineClient {
     /// next engine's is there as soon as the damaged one is dead; one that cannot be killed is waited for so long only.
     pub async fn repaired(&self) {
         let repaired = async {
-            while self.is_damaged() {
+            while self.is_damaged() && !self.is_ended.get() {
                 self.switched.notified().await;
             }
         };
@@ -166,6 +192,9 @@ impl EngineClient {
         body_length: Option<u64>,
         build: impl FnOnce(&mut HeadBuilder),
     ) -> Result<Submitted, Refused> {
+        if self.is_ended.get() {
+            return Err(Refused::Ended);
+        }
         let backend = self.current();
         let mut head = self.head.borrow_mut();
         head.reset();
@@ -221,13 +250,6 @@ impl EngineClient {
         tokens.iter().filter(|_| is_known).filter_map(line).collect()
     }
 
-    /// Ends when a request has been submitted, at once if one is there.
-    pub async fn used(&self) {
-        while self.in_use() == 0 {
-            self.submitted.notified().await;
-        }
-    }
-
     /// Bytes of a request body that a slot holds.
     pub fn request_capacity(&self) -> usize {
         self.current().region().geometry().request_capacity as usize
@@ -275,12 +297,22 @@ impl EngineClient {
         self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
         // What it wrote before its end is still good.
         let lost = self.port.borrow_mut().move_requests(dead, &current);
-        let mut wakers = self.wakers.borrow_mut();
-        for token in lost {
-            if let Some(waker) = wakers[token.slot as usize].take() {
-                waker.wake();
-            }
+        self.wake(&lost);
+    }
+
+    /// The engine has ended, and nothing answers what it has not.
+    fn lose(&self) {
+        self.is_ended.set(true);
+        for backend in self.backends.borrow().iter() {
+            let lost = self.port.borrow_mut().lose_requests(backend);
+            self.wake(&lost);
         }
+        self.switched.notify_waiters();
+    }
+
+    fn wake(&self, tokens: &[Token]) {
+        let mut wakers = self.wakers.borrow_mut();
+        tokens.iter().filter_map(|token| wakers[token.slot as usize].take()).for_each(Waker::wake);
     }
 
     /// A request has to wait for its lane: more threads may help it.
@@ -421,6 +453,13 @@ impl EngineClient {
     fn forget(&self, token: Token) {
         self.waiting.borrow_mut().forget(token);
         self.wakers.borrow_mut()[token.slot as usize] = None;
+    }
+}
+
+impl Drop for EngineClient {
+    /// Who watches it looks again, and finds it gone.
+    fn drop(&mut self) {
+        self.submitted.notify_one();
     }
 }
 

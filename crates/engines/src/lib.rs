@@ -17,19 +17,22 @@ mod plan;
 mod pools;
 mod process;
 mod queue_signal;
+mod rules;
 mod setup;
 mod supervisor;
 mod thread_table;
 
-pub use admission::{Admission, AdmissionBounds, AdmissionControl, Aim, InFlight, Shed};
+pub use admission::{Admission, AdmissionControl, Aim, InFlight, Shed};
 pub use engine::{Engine, EngineControl};
-pub use engine_client::{ClientStart, EngineClient, EngineClients, Refused, Submitted};
+pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, Refused, Submitted};
 pub use engine_log::{LogPace, Origin, Subject, log_line};
 pub use error::EngineError;
 pub use kind::EngineKind;
 pub use machine::cpus;
 pub use plan::{EnginePlan, PoolPlan, ServerFacts, timeout};
 pub use pools::{Pool, Pools};
+pub use rules::{AdmissionBounds, QueueRules};
+pub use setup::StartUntil;
 pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ScaleEvent, Supervisor, SupervisorHandle, ThreadListing, View,
 };

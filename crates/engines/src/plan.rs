@@ -5,7 +5,8 @@ mod php;
 
 use crate::error::EngineError;
 use crate::kind::EngineKind;
-use regent_config::{Global, Worker};
+use crate::rules::{AdmissionBounds, QueueRules};
+use regent_config::{Global, PhpGlobal, Worker};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
@@ -36,8 +37,8 @@ pub struct ServerFacts {
     pub software: &'static str,
 }
 
-/// What follows for the engines of one kind.
-#[derive(Clone)]
+/// What follows for the engines of one kind. Two configurations with equal plans can have the same engine.
+#[derive(Debug, Clone, PartialEq)]
 pub struct EnginePlan {
     pub(crate) kind: EngineKind,
     pub(crate) geometry: Geometry,
@@ -47,6 +48,7 @@ pub struct EnginePlan {
     pub(crate) pools: Vec<PoolPlan>,
     pub(crate) scheduling: Scheduling,
     pub(crate) max_idle: Duration,
+    pub(crate) rules: QueueRules,
 }
 
 /// Whom a pool serves, and how many threads it has.
@@ -135,6 +137,7 @@ impl EnginePlan {
                 regent_config::Scheduling::Pack => Scheduling::Pack,
             },
             max_idle: timeout(global.php.max_idle_time),
+            rules: rules(&global.php),
         })
     }
 }
@@ -146,6 +149,15 @@ struct Parts {
     pools: Vec<PoolPlan>,
     /// Threads of all pools together.
     most: usize,
+}
+
+fn rules(php: &PhpGlobal) -> QueueRules {
+    let bounds = AdmissionBounds {
+        max_wait_time: php.max_wait_time,
+        max_queue: php.max_queue,
+        deadline: php.deadline,
+    };
+    QueueRules { bounds, lanes: php.lanes.clone() }
 }
 
 fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) -> Geometry {

@@ -2,7 +2,8 @@
 //! lanes there are, and what is counted.
 
 use crate::plan::PoolPlan;
-use regent_config::{LaneBound, PhpGlobal};
+use crate::rules::QueueRules;
+use regent_config::LaneBound;
 use regent_dispatch::admission::{Admission, Bounds};
 use regent_dispatch::lanes::{LaneLimit, Lanes};
 use regent_dispatch::routes::Routes;
@@ -42,11 +43,10 @@ pub enum Permit {
 }
 
 impl Pools {
-    /// `rules`: bounds and lanes.
-    pub fn new(plans: &[PoolPlan], registry: Arc<Registry>, rules: &PhpGlobal) -> Arc<Self> {
+    pub fn new(plans: &[PoolPlan], registry: Arc<Registry>, rules: &QueueRules) -> Arc<Self> {
         let now = clock::now();
         let routes = Arc::new(Routes::new(now));
-        let bounds = Bounds { max_queue: rules.max_queue, max_wait: rules.max_wait_time };
+        let bounds = Bounds { max_queue: rules.bounds.max_queue, max_wait: rules.bounds.max_wait_time };
         let pools = plans.iter().enumerate().map(|(index, plan)| {
             let lanes = Lanes::new(u32::from(plan.most), u32::from(plan.least), now);
             for lane in &rules.lanes {
@@ -134,7 +134,7 @@ mod tests {
         let name = "hello".into();
         let plan =
             PoolPlan { name, kind: EngineKind::Native, worker: None, least: 1, most: 1, max_connections };
-        Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &PhpGlobal::default())
+        Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &QueueRules::default())
     }
 
     #[test]

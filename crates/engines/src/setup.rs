@@ -6,8 +6,10 @@ use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
 use regent_wire::{EngineMemory, Region, RegionError};
 use rustix::fd::OwnedFd;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// The plan of an engine, and what its processes share.
 pub(crate) struct Setup {
@@ -18,6 +20,19 @@ pub(crate) struct Setup {
     pub pools: Arc<Pools>,
     pub queue_signal: Arc<QueueSignal>,
     pub clients: EngineClients,
+}
+
+/// Ends when no client of the engine is left on any I/O thread: all requests to it have ended, and no other can come.
+pub(crate) type Users = mpsc::Receiver<Infallible>;
+
+/// How far an engine has to come to count as started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartUntil {
+    /// PHP runs, or the modules are loaded. Requests wait while workers boot.
+    Running,
+    /// Every thread takes requests: all workers have booted. An engine that needs longer than 30 s for that counts as started
+    /// all the same; one whose workers do not boot does not start.
+    Ready,
 }
 
 impl Setup {

@@ -12,8 +12,9 @@ mod reports;
 mod shutdown;
 mod stuck;
 
+use crate::engine_client::EngineClients;
 use crate::error::EngineError;
-use crate::setup::Setup;
+use crate::setup::{Setup, StartUntil, Users};
 use autoscaler::Autoscaler;
 use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
@@ -21,7 +22,7 @@ use generations::{Generations, Role};
 use hung::HangWatch;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
-use replacement::{NO_BOOT, NO_START, Restarts};
+use replacement::{BOOT_DEADLINE, NO_BOOT, NO_START, Restarts};
 use reports::{describe, log_event, report_start};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ pub use autoscaler::ScaleEvent;
 pub use commands::{CommandRefused, PoolView, SupervisorHandle, ThreadListing, View};
 pub use generation::GenerationView;
 
+/// Why an engine does not start.
+const NO_FIRST_BOOT: &str = "a worker script does not boot: see the log";
+
 /// Between two looks at pools whose size nothing changes.
 const UNSCALED: Duration = Duration::from_secs(5);
 
@@ -41,6 +45,8 @@ pub struct Supervisor {
     stop: mpsc::Sender<StopRequest>,
     commands: mpsc::UnboundedSender<Command>,
     task: JoinHandle<()>,
+    clients: EngineClients,
+    users: Users,
 }
 
 /// Ends the engines: drained until then, killed after.
@@ -49,9 +55,14 @@ struct StopRequest {
 }
 
 impl Supervisor {
-    /// Starts the first process on `backend`, and returns when PHP runs or the modules are loaded.
-    pub(crate) async fn start(setup: Setup, backend: Arc<EngineMemory>) -> Result<Self, EngineError> {
-        let kind = setup.plan.kind;
+    /// Starts the first process on `backend`, and returns when it has come so far.
+    pub(crate) async fn start(
+        setup: Setup,
+        backend: Arc<EngineMemory>,
+        users: Users,
+        until: StartUntil,
+    ) -> Result<Self, EngineError> {
+        let (kind, clients) = (setup.plan.kind, setup.clients.clone());
         let (events, mut inbox) = mpsc::channel(EVENTS);
         let mut state = State::new(setup, events, backend);
         let id = state.generations.current.id;
@@ -68,14 +79,26 @@ impl Supervisor {
                 EventKind::Message(Event::Started { version, opcache }) if event.id == id => {
                     report_start(kind, &version, opcache);
                     state.note_bare_memory(id);
-                    break;
+                    if until == StartUntil::Running {
+                        break;
+                    }
+                    state.generations.current.remind_after(BOOT_DEADLINE);
                 }
+                EventKind::Message(Event::Ready) | EventKind::Late => break,
                 EventKind::Message(Event::Failed { message: reason }) => {
                     return Err(EngineError::Start { kind, reason });
                 }
-                EventKind::Message(message) => state.on_message(event.id, message),
+                EventKind::Message(message) => {
+                    let is_failed = matches!(
+                        message,
+                        Event::WorkerFailed { .. } | Event::WorkerEnded { end: ScriptEnd::Crash, .. }
+                    );
+                    state.on_message(event.id, message);
+                    if is_failed && until == StartUntil::Ready {
+                        return Err(EngineError::Start { kind, reason: NO_FIRST_BOOT.to_owned() });
+                    }
+                }
                 EventKind::Spawned(pid) => state.note_pid(id, pid),
-                EventKind::Late => {}
                 EventKind::NotStarted(cause) => {
                     return Err(EngineError::Program { kind, program: state.setup.program, cause });
                 }
@@ -87,7 +110,7 @@ impl Supervisor {
         let (stop, stops) = mpsc::channel(1);
         let (commands, received) = mpsc::unbounded_channel();
         let task = tokio::spawn(state.run(inbox, received, stops));
-        Ok(Self { stop, commands, task })
+        Ok(Self { stop, commands, task, clients, users })
     }
 
     /// For what others ask of it while it runs.
@@ -100,6 +123,16 @@ impl Supervisor {
         // It has ended otherwise.
         let _ = self.stop.send(StopRequest { deadline }).await;
         let _ = self.task.await;
+    }
+
+    /// Ends an engine in whose place another has come: when all of its requests have ended, or at the deadline, at which what
+    /// still runs is lost.
+    pub async fn retire(mut self, deadline: Instant) {
+        // Nothing is ever sent: it ends with the last user.
+        let _ = tokio::time::timeout_at(deadline.into(), self.users.recv()).await;
+        let clients = self.clients.clone();
+        self.stop(deadline).await;
+        clients.lose();
     }
 }
 

@@ -360,7 +360,7 @@ fn refusal(refused: Refused, passage: &InFlight) -> Failure {
             passage.refused();
             Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
         }
-        Refused::Submit(SubmitError::Corrupt) => {
+        Refused::Submit(SubmitError::Corrupt) | Refused::Ended => {
             passage.lost();
             Failure::new(StatusCode::BAD_GATEWAY)
         }

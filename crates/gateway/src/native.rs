@@ -38,6 +38,11 @@ impl NativeGateway {
         self.gateway.link()
     }
 
+    /// The modules of handlers that run in the server.
+    pub fn inlined(&self) -> Arc<Inlined> {
+        Arc::clone(self.inlined.borrow().modules())
+    }
+
     /// Handlers that run in the server come from these modules from now on. Returns those before.
     pub fn replace_inlined(&self, inlined: Arc<Inlined>) -> Arc<Inlined> {
         self.inlined.replace(InlinedCaller::new(inlined)).into_modules()

@@ -22,6 +22,6 @@ pub use context::exchange::Exchange;
 pub use context::failure::Failure;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, Target};
 pub use error::BuildError;
-pub use log::access_log::{AccessLog, AccessRecord};
+pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::visible;
 pub use routing::sites::Sites;

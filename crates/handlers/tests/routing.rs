@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use regent_config::*;
-use regent_handlers::{AccessRecord, Action, Sites};
+use regent_handlers::{AccessRecord, Action, LogOutputs, Sites};
 use std::time::Duration;
 
 fn named_site(hosts: &[&str], text: &str) -> Site {
@@ -182,6 +182,6 @@ fn a_site_that_cannot_be_built_says_why() {
     let site = Site { routes: vec![always(Handler::Php(php))], ..Site::default() };
     let listen = Listen::Unix(UnixSocket { path: "/x".into(), mode: 0o200 });
     let server = Server { listen, tls: None, protocols: vec![HttpProtocol::H1], sites: vec![site] };
-    let error = Sites::build(&server, &[]).err().unwrap();
+    let error = Sites::build(&server, &[], &LogOutputs::default()).err().unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");
 }

@@ -22,7 +22,8 @@ const ROUND: usize = 64;
 /// level-triggered). The runtime's says only that one has come. That it was the last would show when the next `accept`
 /// finds none, after the kernel has made a socket and a file for it: ten times the cost of asking.
 pub struct Listeners {
-    sockets: Vec<Listener>,
+    /// Places of sockets that were closed are taken by the next.
+    sockets: Vec<Option<Listener>>,
     /// The epoll instance: the runtime's watches it as it does a socket.
     epoll: RegisteredSocket,
     /// Indices of the sockets that a connection waits at, in this round.
@@ -36,7 +37,7 @@ pub struct Arrival {
     pub remote: Option<SocketAddr>,
     /// This end; `None`: the connection has to be asked for it.
     pub local: Option<SocketAddr>,
-    /// The number of the listening address.
+    /// The number that the listening address was opened with.
     pub listener: usize,
 }
 
@@ -49,19 +50,42 @@ struct Listener {
 }
 
 impl Listeners {
-    /// Of non-blocking sockets that listen, by the listening address that they share. Must be called within a runtime.
-    pub fn new(addresses: Vec<Vec<OwnedFd>>) -> io::Result<Self> {
+    /// Without any. Must be called within a runtime.
+    pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         // To epoll it means nothing; a debug build of the runtime takes no descriptor without it.
         fcntl_setfl(&epoll, OFlags::NONBLOCK)?;
-        let mut sockets = Vec::new();
-        for (number, shared) in addresses.into_iter().enumerate() {
-            for socket in shared {
-                epoll::add(&epoll, &socket, EventData::new_u64(sockets.len() as u64), EventFlags::IN)?;
-                sockets.push(Listener::new(socket, number));
+        let epoll = RegisteredSocket::new(epoll)?;
+        Ok(Self { sockets: Vec::new(), epoll, round: VecDeque::with_capacity(ROUND) })
+    }
+
+    /// Connections come from these non-blocking sockets too, which listen on the address of this number, which no other
+    /// has.
+    ///
+    /// # Errors
+    /// When the system watches no more sockets; those of the address before that one go on.
+    pub fn open(&mut self, number: usize, shared: Vec<OwnedFd>) -> io::Result<()> {
+        for socket in shared {
+            let free = self.sockets.iter().position(Option::is_none);
+            let index = free.unwrap_or(self.sockets.len());
+            epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), EventFlags::IN)?;
+            let listener = Some(Listener::new(socket, number));
+            match free {
+                Some(free) => self.sockets[free] = listener,
+                None => self.sockets.push(listener),
             }
         }
-        Ok(Self { sockets, epoll: RegisteredSocket::new(epoll)?, round: VecDeque::with_capacity(ROUND) })
+        Ok(())
+    }
+
+    /// Closes the sockets of the address. Connections that wait there are refused.
+    pub fn close(&mut self, number: usize) {
+        for place in &mut self.sockets {
+            if let Some(listener) = place.take_if(|listener| listener.number == number) {
+                // The socket of a Unix address has another descriptor, which its file keeps. An error: it is not watched.
+                let _ = epoll::delete(&self.epoll, &listener.socket);
+            }
+        }
     }
 
     /// The next connection, non-blocking, one of each socket in turn. Whatever else can be done is done between two
@@ -74,7 +98,8 @@ impl Listeners {
                 epoll.when_readable(|| begin_round(epoll, round)).await?;
             }
             if let Some(index) = self.round.pop_front()
-                && let Some(connection) = self.sockets[index].accept()?
+                && let Some(listener) = &self.sockets[index]
+                && let Some(connection) = listener.accept()?
             {
                 return Ok(connection);
             }
@@ -141,6 +166,15 @@ mod tests {
         (socket.into(), address)
     }
 
+    /// Each socket with a number of its own, from 0.
+    fn listeners(sockets: Vec<OwnedFd>) -> Listeners {
+        let mut listeners = Listeners::new().unwrap();
+        for (number, socket) in sockets.into_iter().enumerate() {
+            listeners.open(number, vec![socket]).unwrap();
+        }
+        listeners
+    }
+
     #[test]
     fn ipv4_over_an_ipv6_socket_is_ipv4() {
         let plain = |text: &str| ip_address(text.parse::<SocketAddr>().unwrap().into()).unwrap().to_string();
@@ -163,7 +197,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_connection_comes_with_both_addresses_and_does_not_block() {
         let (socket, address) = listen("127.0.0.1:0");
-        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        let mut listeners = listeners(vec![socket]);
         let client = connect(address);
         let (accepted, arrival) = listeners.next().await.unwrap();
         assert_eq!((arrival.remote, arrival.local), (client.local_addr().ok(), Some(address)));
@@ -178,7 +212,7 @@ mod tests {
         let path = directory.path().join("socket");
         let socket = UnixListener::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
-        let mut listeners = Listeners::new(vec![vec![socket.into()]]).unwrap();
+        let mut listeners = listeners(vec![socket.into()]);
         let _client = UnixStream::connect(&path).unwrap();
         let (_, arrival) = listeners.next().await.unwrap();
         assert_eq!((arrival.remote, arrival.local), (None, None));
@@ -187,7 +221,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn each_socket_has_its_turn_until_none_has_more() {
         let ((busy, at_busy), (other, at_other)) = (listen("127.0.0.1:0"), listen("127.0.0.1:0"));
-        let mut listeners = Listeners::new(vec![vec![busy], vec![other]]).unwrap();
+        let mut listeners = listeners(vec![busy, other]);
         let _clients = [connect(at_busy), connect(at_busy), connect(at_busy), connect(at_other)];
         let mut turns = Vec::new();
         for _ in 0..4 {
@@ -208,7 +242,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn whoever_comes_while_it_waits_wakes_it_every_time() {
         let (socket, address) = listen("127.0.0.1:0");
-        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        let mut listeners = listeners(vec![socket]);
         for _ in 0..3 {
             let mut next = Box::pin(listeners.next());
             assert_waits(&mut next).await;
@@ -221,7 +255,7 @@ mod tests {
     async fn what_another_process_took_is_not_waited_for() {
         let (socket, address) = listen("127.0.0.1:0");
         let shared = socket.try_clone().unwrap();
-        let mut listeners = Listeners::new(vec![vec![socket]]).unwrap();
+        let mut listeners = listeners(vec![socket]);
         let _taken = connect(address);
         begin_round(&listeners.epoll, &mut listeners.round).unwrap();
         TcpListener::from(shared).accept().unwrap();
@@ -232,8 +266,22 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
+    async fn addresses_are_opened_and_closed_while_others_are_listened_on() {
+        let ((first, at_first), (kept, at_kept)) = (listen("127.0.0.1:0"), listen("127.0.0.1:0"));
+        let mut listeners = listeners(vec![first, kept]);
+        listeners.close(0);
+        assert!(TcpStream::connect(at_first).is_err());
+        let (next, at_next) = listen("127.0.0.1:0");
+        listeners.open(7, vec![next]).unwrap();
+        for (address, number) in [(at_kept, 1), (at_next, 7)] {
+            let _client = connect(address);
+            assert_eq!(listeners.next().await.unwrap().1.listener, number);
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
     async fn there_is_no_round_without_a_connection() {
-        let mut listeners = Listeners::new(vec![vec![listen("127.0.0.1:0").0]]).unwrap();
+        let mut listeners = listeners(vec![listen("127.0.0.1:0").0]);
         let error = begin_round(&listeners.epoll, &mut listeners.round).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }

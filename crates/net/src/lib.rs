@@ -18,7 +18,7 @@ pub use coarse_instant::CoarseInstant;
 pub use cork::Cork;
 pub use drain::{Drain, DrainWatch};
 pub use lazy_socket::Transport;
-pub use listen::listen;
+pub use listen::{Neighbours, listen};
 pub use registration::RegisteredSocket;
 pub use socket::{Socket, Sockets};
 pub use stream::Stream;

@@ -15,21 +15,34 @@ pub(crate) const BACKLOG: i32 = 4096;
 /// their clients would try again only after a second.
 const SOCKETS: usize = 8;
 
-/// Listens on an address, non-blocking: accept from all of the sockets, of which there is at least one. The IPv6 wildcard takes IPv4 too; where IPv6
-/// is off, it becomes the IPv4 wildcard.
-pub fn listen(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
+/// What may listen on the same port beside the sockets that are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// Nothing: another server is an error.
+    None,
+    /// Other sockets of [`listen`], on an address that overlaps this one: `:8080` and `127.0.0.1:8080`.
+    Own,
+}
+
+/// Listens on an address, non-blocking: accept from all of the sockets, of which there is at least one. The IPv6 wildcard takes
+/// IPv4 too; where IPv6 is off, it becomes the IPv4 wildcard.
+pub fn listen(address: SocketAddr, neighbours: Neighbours) -> io::Result<Vec<TcpListener>> {
     let wildcard = address.is_ipv6() && address.ip().is_unspecified();
-    match listen_on(address) {
+    match listen_on(address, neighbours) {
         Err(error) if wildcard && error.kind() != io::ErrorKind::AddrInUse => {
-            listen_on(SocketAddr::from(([0, 0, 0, 0], address.port()))).map_err(|_| error)
+            listen_on(SocketAddr::from(([0, 0, 0, 0], address.port())), neighbours).map_err(|_| error)
         }
         result => result,
     }
 }
 
-fn listen_on(address: SocketAddr) -> io::Result<Vec<TcpListener>> {
+fn listen_on(address: SocketAddr, neighbours: Neighbours) -> io::Result<Vec<TcpListener>> {
     // Alone at first: were the address shared from the start, a second server on it would go unnoticed.
-    let first = bind(address, Sharing::None)?;
+    let sharing = match neighbours {
+        Neighbours::None => Sharing::None,
+        Neighbours::Own => Sharing::Port,
+    };
+    let first = bind(address, sharing)?;
     first.set_reuse_port(true)?;
     start(&first)?;
     let address = first.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -83,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_wildcard_takes_ipv4_connections() {
-        let listeners = listen("[::]:0".parse().unwrap()).unwrap();
+        let listeners = listen("[::]:0".parse().unwrap(), Neighbours::None).unwrap();
         let port = listeners[0].local_addr().unwrap().port();
         TcpStream::connect(("127.0.0.1", port)).unwrap();
     }
@@ -95,7 +108,7 @@ mod tests {
         let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
         let burst = somaxconn.trim().parse::<usize>().unwrap().min(BACKLOG as usize) + 500;
         raise_descriptor_limit();
-        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listeners = listen("127.0.0.1:0".parse().unwrap(), Neighbours::None).unwrap();
         let address = listeners[0].local_addr().unwrap();
         let clients: Vec<TcpStream> = (0..burst).map(|_| TcpStream::connect(address).unwrap()).collect();
         let accepted = listeners.iter().flat_map(|l| std::iter::from_fn(|| l.accept().ok())).count();
@@ -110,14 +123,14 @@ mod tests {
 
     #[test]
     fn another_program_cannot_take_the_address() {
-        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listeners = listen("127.0.0.1:0".parse().unwrap(), Neighbours::None).unwrap();
         let error = TcpListener::bind(listeners[0].local_addr().unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
     fn accepted_connections_do_not_wait_for_more_to_send() {
-        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listeners = listen("127.0.0.1:0".parse().unwrap(), Neighbours::None).unwrap();
         let _client = TcpStream::connect(listeners[0].local_addr().unwrap()).unwrap();
         let accepted = listeners.iter().find_map(|listener| listener.accept().ok());
         assert!(accepted.unwrap().0.nodelay().unwrap());
@@ -125,7 +138,7 @@ mod tests {
 
     #[test]
     fn requests_are_acknowledged_by_their_answers() {
-        let listeners = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listeners = listen("127.0.0.1:0".parse().unwrap(), Neighbours::None).unwrap();
         let _client = TcpStream::connect(listeners[0].local_addr().unwrap()).unwrap();
         let accepted = listeners.iter().find_map(|listener| listener.accept().ok());
         assert!(!rustix::net::sockopt::tcp_quickack(accepted.unwrap().0).unwrap());
@@ -133,8 +146,17 @@ mod tests {
 
     #[test]
     fn an_address_in_use_is_an_error() {
-        let first = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let error = listen(first[0].local_addr().unwrap()).unwrap_err();
+        let first = listen("127.0.0.1:0".parse().unwrap(), Neighbours::None).unwrap();
+        let error = listen(first[0].local_addr().unwrap(), Neighbours::None).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_may_overlap_another_of_the_same_server() {
+        let every = listen("[::]:0".parse().unwrap(), Neighbours::None).unwrap();
+        let port = every[0].local_addr().unwrap().port();
+        let local = SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(listen(local, Neighbours::None).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        listen(local, Neighbours::Own).unwrap();
     }
 }

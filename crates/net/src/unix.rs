@@ -42,6 +42,13 @@ impl SocketFile {
     }
 }
 
+impl SocketFile {
+    /// Changes who may connect.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        fs::set_permissions(&self.path, PermissionsExt::from_mode(mode))
+    }
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let is_own = fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity);

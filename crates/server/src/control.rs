@@ -3,24 +3,19 @@
 mod figures;
 mod threads;
 
-use crate::inline_reload::{self, InlineReload};
+use crate::inline_reload;
+use crate::reload::{Current, Force, ReloadError, Reloaded, Server};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use regent_admin::{Change, Control, Readiness, Refusal, Restarted, Statistics, Threads};
+use regent_admin::{Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, Threads};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
-use regent_metrics::Registry;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Carries out what the admin API asks for.
 pub(crate) struct ServerControl {
-    /// PHP's, and that of native modules if there are any.
-    pub engines: Vec<EngineControl>,
-    /// Of the native modules that run in the server.
-    pub inline: InlineReload,
-    pub registry: Arc<Registry>,
-    pub configuration: Arc<serde_json::Value>,
+    pub server: Arc<Server>,
     /// Told when somebody asked the server to stop.
     pub stop: Arc<Notify>,
 }
@@ -28,11 +23,11 @@ pub(crate) struct ServerControl {
 /// A engine, and how it stands.
 type Seen<'a> = (&'a EngineControl, View);
 
-impl ServerControl {
+impl Current {
     async fn views(&self) -> Result<Vec<Seen<'_>>, Refusal> {
         let mut views = Vec::with_capacity(self.engines.len());
         for engine in &self.engines {
-            views.push((engine, engine.supervisor.view().await.map_err(refusal)?));
+            views.push((&**engine, engine.supervisor.view().await.map_err(refusal)?));
         }
         Ok(views)
     }
@@ -40,18 +35,22 @@ impl ServerControl {
     /// The engine that has the pool of this name, and the pool's index in it.
     fn find(&self, pool: &str) -> Result<(&EngineControl, usize), Refusal> {
         let index = |engine: &EngineControl| engine.plans.iter().position(|plan| plan.name == pool);
-        let found = self.engines.iter().find_map(|engine| Some((engine, index(engine)?)));
+        let found = self.engines.iter().find_map(|engine| Some((&**engine, index(engine)?)));
         found.ok_or_else(|| Refusal::UnknownPool(pool.to_owned()))
     }
+}
 
+impl ServerControl {
     /// What runs in the server is loaded first, since it can be refused without a consequence, and takes over last.
     async fn restart_all_native(&self) -> Result<Restarted, Refusal> {
-        let _turn = self.inline.turn().await;
-        let inlined = self.inline.load().await;
+        let mut state = self.server.lock().await.map_err(not_reloaded)?;
+        let inlined = inline_reload::load(state.config.global.native.clone()).await;
         let inlined = inlined.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         match self.restart(EngineKind::Native).await {
             Ok(restarted) => {
-                self.inline.switch_to(inlined).await;
+                let before = self.server.io.switch_inlined(&inlined).await;
+                state.inlined = inlined;
+                before.into_iter().for_each(inline_reload::drop_elsewhere);
                 Ok(restarted)
             }
             Err(refusal) => {
@@ -62,7 +61,8 @@ impl ServerControl {
     }
 
     async fn restart(&self, kind: EngineKind) -> Result<Restarted, Refusal> {
-        let Some(engine) = self.engines.iter().find(|engine| engine.clients.kind == kind) else {
+        let current = self.server.current();
+        let Some(engine) = current.engines.iter().find(|engine| engine.clients.kind == kind) else {
             return Ok(Restarted { restarted: 0 });
         };
         let restarted = engine.supervisor.restart().await.map_err(refusal)?;
@@ -72,16 +72,17 @@ impl ServerControl {
 
 impl Control for ServerControl {
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
-        async { Ok(threads::list(self.views().await?).await) }.boxed()
+        async { Ok(threads::list(self.server.current().views().await?).await) }.boxed()
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<regent_admin::Pool>, Refusal>> {
-        async { Ok(figures::pools(&self.views().await?)) }.boxed()
+        async { Ok(figures::pools(&self.server.current().views().await?)) }.boxed()
     }
 
     fn add<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
         async move {
-            let (engine, index) = self.find(pool)?;
+            let current = self.server.current();
+            let (engine, index) = current.find(pool)?;
             let total = engine.supervisor.add(index, count.get()).await.map_err(refusal)?;
             Ok(Change { changed: count.get(), total })
         }
@@ -90,7 +91,8 @@ impl Control for ServerControl {
 
     fn remove<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
         async move {
-            let (engine, index) = self.find(pool)?;
+            let current = self.server.current();
+            let (engine, index) = current.find(pool)?;
             let total = engine.supervisor.remove(index, count.get()).await.map_err(refusal)?;
             Ok(Change { changed: count.get(), total })
         }
@@ -107,7 +109,7 @@ impl Control for ServerControl {
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         async {
-            match self.views().await {
+            match self.server.current().views().await {
                 Ok(views) => figures::readiness(&views),
                 Err(refusal) => Readiness::NotReady(refusal.to_string()),
             }
@@ -117,8 +119,8 @@ impl Control for ServerControl {
 
     fn metrics(&self) -> BoxFuture<'_, String> {
         async {
-            let gauges = figures::gauges(&self.views().await.unwrap_or_default());
-            let registry = Arc::clone(&self.registry);
+            let gauges = figures::gauges(&self.server.current().views().await.unwrap_or_default());
+            let registry = Arc::clone(&self.server.registry);
             // With many routes it takes tens of milliseconds, in which this thread has to scale.
             let rendered = tokio::task::spawn_blocking(move || regent_metrics::render(&registry, &gauges));
             rendered.await.expect("invariant: rendering does not panic")
@@ -128,8 +130,9 @@ impl Control for ServerControl {
 
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>> {
         async {
-            let views = self.views().await?;
-            let registry = Arc::clone(&self.registry);
+            let current = self.server.current();
+            let views = current.views().await?;
+            let registry = Arc::clone(&self.server.registry);
             let report = tokio::task::spawn_blocking(move || registry.report());
             let report = report.await.expect("invariant: a report does not panic");
             Ok(figures::statistics(&views, &report))
@@ -138,11 +141,37 @@ impl Control for ServerControl {
     }
 
     fn configuration(&self) -> Arc<serde_json::Value> {
-        Arc::clone(&self.configuration)
+        Arc::clone(&self.server.current().configuration)
+    }
+
+    fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<regent_admin::Reloaded, Refusal>> {
+        async move {
+            let Reload { source, force } = reload;
+            let read = self.server.read(move |from| match source {
+                regent_admin::Source::Own => from.read(),
+                regent_admin::Source::File(path) => from.read_file(&path),
+                regent_admin::Source::Text(text) => from.parse(&text),
+            });
+            let force = match force {
+                regent_admin::Force::No => Force::No,
+                regent_admin::Force::Yes => Force::Yes,
+            };
+            let reloaded = async { self.server.reload(read.await?, force).await };
+            let Reloaded { is_changed, warnings } = reloaded.await.map_err(not_reloaded)?;
+            Ok(regent_admin::Reloaded { changed: is_changed, warnings })
+        }
+        .boxed()
     }
 
     fn stop(&self) {
         self.stop.notify_one();
+    }
+}
+
+fn not_reloaded(error: ReloadError) -> Refusal {
+    match error {
+        ReloadError::Stopping | ReloadError::IoThread(_) => Refusal::Unavailable(error.to_string()),
+        ReloadError::Configuration(_) | ReloadError::Start(_) => Refusal::Configuration(error.to_string()),
     }
 }
 

@@ -1,16 +1,17 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
+use crate::app::{App, Conditions, Door};
 use crate::service::{Accepted, Service};
 use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
 use regent_gateway::Ends;
+use regent_http::Interim;
 use regent_http::h2::{self, Sniffed};
-use regent_http::{Interim, Settings};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
 use regent_tls::Acceptor;
 use rustix::fd::OwnedFd;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -18,30 +19,27 @@ use tokio::task::spawn_local;
 
 /// What all connections of a thread share.
 pub(crate) struct Front {
-    /// By listening address.
-    doors: Vec<Rc<Door>>,
-    settings: Settings,
-    pub drain: Drain,
+    app: RefCell<Rc<App>>,
+    /// By the number of the listening address.
+    ports: RefCell<Vec<(usize, Rc<Port>)>>,
     pub sockets: Rc<Sockets>,
     pub vigil: Rc<Vigil>,
     open: Cell<usize>,
     closed: Notify,
 }
 
-/// What stands behind a listening address.
-pub(crate) struct Door {
-    pub service: Rc<Service>,
-    /// `None`: plain HTTP.
-    pub tls: Option<Acceptor>,
-    pub protocols: Vec<HttpProtocol>,
+/// The connections of a listening address that were accepted under equal terms.
+struct Port {
+    /// What stands behind it now.
+    door: RefCell<Rc<Door>>,
+    drain: Drain,
 }
 
 impl Front {
-    pub fn new(doors: Vec<Rc<Door>>, settings: Settings, vigil: Vigil) -> Self {
+    pub fn new(app: Rc<App>, vigil: Vigil) -> Self {
         Self {
-            doors,
-            settings,
-            drain: Drain::default(),
+            ports: RefCell::new(ports(&app, &[])),
+            app: RefCell::new(app),
             sockets: Rc::default(),
             vigil: Rc::new(vigil),
             open: Cell::new(0),
@@ -49,33 +47,24 @@ impl Front {
         }
     }
 
-    /// Serves a connection to its end, in a task of its own.
-    pub fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
-        let remote = arrival.remote;
-        // Only ends of TCP connections have addresses.
-        let transport = if remote.is_some() { Transport::Tcp } else { Transport::Unix };
-        let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
-        let connection = Connection { remote, local, tls: None };
-        let (front, door) = (Rc::clone(self), Rc::clone(&self.doors[arrival.listener]));
-        front.open.set(front.open.get() + 1);
-        front.vigil.event();
-        let (socket, cork) = Socket::new(socket, transport, &front.sockets);
-        // Boxed: the runtime would move it about, when it starts and when it ends.
-        spawn_local(Box::pin(async move {
-            let service = &door.service;
-            // All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
-            match &door.tls {
-                Some(acceptor) => {
-                    Box::pin(front.converse_by_tls(acceptor, socket, cork, connection, service)).await;
-                }
-                None if door.protocols.contains(&HttpProtocol::H2c) => {
-                    Box::pin(front.converse_by_preface(socket, cork, connection, service)).await;
-                }
-                None => front.converse(socket, cork, plain(connection), service).await,
-            }
-            front.open.set(front.open.get() - 1);
-            front.closed.notify_one();
-        }));
+    pub fn app(&self) -> Rc<App> {
+        Rc::clone(&self.app.borrow())
+    }
+
+    /// Requests that come now are answered as this App says. Connections to addresses that it does not have, or that it takes
+    /// connections at under other terms, end with the request that they are at.
+    pub fn change_to(&self, app: Rc<App>) {
+        let next = ports(&app, &self.ports.borrow());
+        let before = self.ports.replace(next);
+        let ports = self.ports.borrow();
+        let is_left = |port: &&(usize, Rc<Port>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
+        before.iter().filter(is_left).for_each(|(_, port)| port.drain.begin());
+        self.app.replace(app);
+    }
+
+    /// All connections end with the request that they are at.
+    pub fn drain(&self) {
+        self.ports.borrow().iter().for_each(|(_, port)| port.drain.begin());
     }
 
     /// Ends when no connection is left.
@@ -85,19 +74,91 @@ impl Front {
         }
     }
 
+    /// Serves a connection to its end, in a task of its own.
+    pub fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
+        // Its address has been closed meanwhile.
+        let Some(port) = self.port(arrival.listener) else { return };
+        let remote = arrival.remote;
+        // Only ends of TCP connections have addresses.
+        let transport = if remote.is_some() { Transport::Tcp } else { Transport::Unix };
+        let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
+        let connection = Connection { remote, local, tls: None };
+        let (front, conditions) = (Rc::clone(self), port.conditions());
+        front.open.set(front.open.get() + 1);
+        front.vigil.event();
+        let (socket, cork) = Socket::new(socket, transport, &front.sockets);
+        // Boxed: the runtime would move it about, when it starts and when it ends.
+        spawn_local(Box::pin(async move {
+            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions };
+            // All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
+            match &conditions.tls {
+                Some(acceptor) => Box::pin(speaker.converse_by_tls(acceptor, socket, cork, connection)).await,
+                None if conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
+                    Box::pin(speaker.converse_by_preface(socket, cork, connection)).await;
+                }
+                None => speaker.converse(socket, cork, plain(connection)).await,
+            }
+            front.open.set(front.open.get() - 1);
+            front.closed.notify_one();
+        }));
+    }
+
+    fn port(&self, number: usize) -> Option<Rc<Port>> {
+        let ports = self.ports.borrow();
+        ports.iter().find(|(own, _)| *own == number).map(|(_, port)| Rc::clone(port))
+    }
+}
+
+/// Those of an App. One whose connections can go on stays, and gets a new door.
+fn ports(app: &App, before: &[(usize, Rc<Port>)]) -> Vec<(usize, Rc<Port>)> {
+    let port = |(number, door): &(usize, Rc<Door>)| {
+        let goes_on = |(own, port): &&(usize, Rc<Port>)| {
+            own == number && port.door.borrow().conditions.terms == door.conditions.terms
+        };
+        let port = match before.iter().find(goes_on) {
+            Some((_, port)) => {
+                port.door.replace(Rc::clone(door));
+                Rc::clone(port)
+            }
+            None => Rc::new(Port { door: RefCell::new(Rc::clone(door)), drain: Drain::default() }),
+        };
+        (*number, port)
+    };
+    app.doors.iter().map(port).collect()
+}
+
+impl Port {
+    /// For the next request.
+    fn service(&self) -> Rc<Service> {
+        Rc::clone(&self.door.borrow().service)
+    }
+
+    /// For the next connection. (It must not keep the door: an idle one would keep an engine.)
+    fn conditions(&self) -> Rc<Conditions> {
+        Rc::clone(&self.door.borrow().conditions)
+    }
+}
+
+/// Speaks with the client of one connection.
+struct Speaker<'a> {
+    vigil: &'a Vigil,
+    port: &'a Port,
+    conditions: &'a Conditions,
+}
+
+impl Speaker<'_> {
     async fn converse_by_tls(
         &self,
         acceptor: &Acceptor,
         socket: Socket,
         cork: Rc<Cork>,
         connection: Connection,
-        service: &Rc<Service>,
     ) {
         let local = connection.local.map(|local| local.ip());
         let accepted = tokio::select! {
             accepted = acceptor.accept(socket, local) => accepted,
             // A client whose handshake is not through has asked for nothing yet.
-            () = self.drain.begun() => return,
+            () = self.port.drain.begun() => return,
         };
         let stream = match accepted {
             Ok(stream) => stream,
@@ -115,47 +176,43 @@ impl Front {
         let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
         let accepted = Accepted { ends, client_auth: Some(facts.client_auth) };
         match facts.alpn.as_deref() {
-            Some(b"h2") => self.converse_by_h2(stream, accepted, service).await,
-            _ => self.converse(stream, cork, accepted, service).await,
+            Some(b"h2") => self.converse_by_h2(stream, accepted).await,
+            _ => self.converse(stream, cork, accepted).await,
         }
     }
 
     /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
-    async fn converse_by_preface(
-        &self,
-        socket: Socket,
-        cork: Rc<Cork>,
-        connection: Connection,
-        service: &Rc<Service>,
-    ) {
-        match h2::sniff(socket, &self.settings, &self.drain).await {
-            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, plain(connection), service).await,
-            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, plain(connection), service).await,
+    async fn converse_by_preface(&self, socket: Socket, cork: Rc<Cork>, connection: Connection) {
+        match h2::sniff(socket, &self.conditions.settings, &self.port.drain).await {
+            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, plain(connection)).await,
+            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, plain(connection)).await,
             Ok(Sniffed::Nothing) => {}
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
     }
 
-    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted, service: &Rc<Service>) {
+    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted) {
         let accepted = Rc::new(accepted);
         let answer = |request, head_time, client| {
             self.vigil.event();
-            service.answer(request, head_time, &accepted, client)
+            self.port.service().answer(request, head_time, &accepted, client)
         };
-        if let Err(failure) = h2::serve(stream, &self.settings, &self.drain, answer).await {
+        let served = h2::serve(stream, &self.conditions.settings, &self.port.drain, answer);
+        if let Err(failure) = served.await {
             tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
         }
     }
 
-    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted, service: &Rc<Service>) {
+    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted) {
         let interim = Rc::new(Interim::default());
         let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
         let accepted = Rc::new(accepted);
         let answer = |request, head_time| {
             self.vigil.event();
-            service.answer(request, head_time, &accepted, Rc::clone(&client))
+            self.port.service().answer(request, head_time, &accepted, Rc::clone(&client))
         };
-        let served = regent_http::serve(stream, cork, &self.settings, &self.drain, interim, answer);
+        let (settings, drain) = (&self.conditions.settings, &self.port.drain);
+        let served = regent_http::serve(stream, cork, settings, drain, interim, answer);
         if let Err(error) = served.await {
             tracing::debug!(%error, "a connection ended with an error");
         }

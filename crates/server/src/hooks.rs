@@ -1,7 +1,7 @@
 //! What an I/O thread's runtime calls before and after each of the thread's sleeps.
 
+use crate::engine_links::EngineLinks;
 use crate::vigil::Vigil;
-use regent_engines::EngineClient;
 use regent_net::Sockets;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ thread_local! {
 }
 
 struct Hooked {
-    links: Vec<Rc<EngineClient>>,
+    links: Rc<EngineLinks>,
     sockets: Rc<Sockets>,
     vigil: Rc<Vigil>,
 }
 
 /// The hooks of this thread work for these from now on, until [`unhook`].
-pub(crate) fn hook(links: Vec<Rc<EngineClient>>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
+pub(crate) fn hook(links: Rc<EngineLinks>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
     HOOKED.set(Some(Hooked { links, sockets, vigil }));
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn unhook() {
 /// For the runtime's `on_thread_park`.
 pub(crate) fn before_park() {
     with_hooked(|hooked| {
-        hooked.links.iter().for_each(|link| link.park());
+        hooked.links.for_each(|link| link.park());
         hooked.sockets.register();
         hooked.vigil.asleep();
     });
@@ -39,18 +39,14 @@ pub(crate) fn before_park() {
 /// For the runtime's `on_thread_unpark`.
 pub(crate) fn after_unpark() {
     with_hooked(|hooked| {
-        hooked.links.iter().for_each(|link| link.unpark());
-        hooked.vigil.awake(hooked.links.iter().map(|link| link.in_use()).sum());
+        hooked.links.for_each(|link| link.unpark());
+        hooked.vigil.awake(hooked.links.in_use());
     });
 }
 
 /// Wakes the tasks that wait for news of any engine and have got it.
 pub(crate) fn drain_links() {
-    with_hooked(|hooked| {
-        for link in &hooked.links {
-            link.drain();
-        }
-    });
+    with_hooked(|hooked| _ = hooked.links.drain());
 }
 
 fn with_hooked(action: impl Fn(&Hooked)) {

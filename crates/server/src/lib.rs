@@ -6,38 +6,43 @@
 
 mod acceptor;
 mod admin;
+mod app;
 mod control;
+mod engine_links;
 mod front;
 mod head_check;
 mod hooks;
 mod https;
 mod inline_reload;
+mod io_threads;
 mod listener;
+mod parts;
 mod plan;
+mod reload;
 mod service;
+mod source;
 mod vigil;
 
-use acceptor::{Dealer, IoStart, NativeAccess, Stage};
+use acceptor::{Dealer, IoStart, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
-use futures_util::future::{join_all, try_join_all};
-use https::Https;
-use inline_reload::InlineReload;
-use listener::{Listener, Listening};
+use futures_util::future::join_all;
+use io_threads::IoThreads;
+use listener::Addresses;
+use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
-use regent_engines::{Engine, Supervisor};
-use regent_gateway::Spools;
-use regent_handlers::{BuildError, Sites};
+use regent_engines::StartUntil;
+use regent_handlers::{BuildError, LogOutputs};
 use regent_metrics::Registry;
-use regent_net::SocketFile;
+use reload::{Fixed, Server, State, Upkeep};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
 
@@ -46,14 +51,18 @@ pub use https::HttpsErrors;
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_gateway::SpoolError;
 pub use regent_handlers::visible;
+pub use reload::{Force, ReloadError, Reloaded};
+pub use source::ConfigSource;
 
 /// What does not come from the configuration.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The program of the engine for PHP.
     pub php: PathBuf,
     /// The program of the engine for native modules.
     pub native: PathBuf,
+    /// Where further configurations come from.
+    pub source: Arc<dyn ConfigSource>,
 }
 
 /// Why the server could not be started.
@@ -83,99 +92,112 @@ pub enum StartError {
 
 /// A server that runs. Stop it with [`Running::stop`]; dropped, its engines are killed.
 pub struct Running {
+    server: Arc<Server>,
     addresses: Vec<Listen>,
-    access_logs: AccessLogs,
-    socket_files: Vec<SocketFile>,
     stage: watch::Sender<Stage>,
     threads: Vec<oneshot::Receiver<()>>,
-    supervisors: Vec<Supervisor>,
     admin: Option<AdminTask>,
     admin_addresses: Vec<SocketAddr>,
     stop_wanted: Arc<Notify>,
-    /// Renews certificates.
-    upkeep: Option<JoinHandle<()>>,
-    grace_period: Duration,
 }
 
 /// Starts a server; it serves when this returns. Must be called within a tokio runtime.
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
-    let plan = Plan::new(&config)?;
-    let spools = Spools::open(&config.global.php.spool)?;
-    let Listening { addresses, sockets, files: socket_files } = Listening::open(&config.servers)?;
+    let facts = plan::facts();
+    let plan = Plan::new(&config, facts)?;
+    let mut addresses = Addresses::default();
+    let mut change = addresses.change_to(&config.servers)?;
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
-    let Https { tls, tables } = Https::open(&config)?;
-    let listeners = Listener::all(&config, tables)?;
+    let outputs = Arc::<LogOutputs>::default();
+    let parts = Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&outputs), None).await?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
-    let engine = |plan, program| Engine::new(plan, program, &registry, &config.global.php);
-    let (php, php_clients) = engine(plan.php, options.php)?;
-    let native = plan.native.map(|plan| engine(plan, options.native)).transpose()?;
-    let (native, native_clients) = native.unzip();
+    let engine =
+        |plan, program: &PathBuf| RunningEngine::plan(plan, program.clone(), &registry, StartUntil::Running);
+    let (php, to_php) = engine(plan.php.clone(), &options.php)?;
+    let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
+    let (native, to_native) = native.unzip();
     let inlined = inline_reload::load(config.global.native.clone()).await?;
+    let apps = parts.app_starts(&config, &plan, facts.io_threads, (to_php, to_native), Some(&inlined));
 
-    let (senders, receivers): (Vec<_>, Vec<_>) =
-        (0..plan.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
+    let (commands, receivers): (Vec<_>, Vec<_>) =
+        (0..facts.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
-    let mut accept = Some(Dealer { listeners: sockets, threads: senders.clone() });
+    let (listeners, changes) = mpsc::unbounded_channel();
+    let sockets = std::mem::take(&mut change.sockets);
+    let mut accept = Some(Dealer { addresses: sockets, changes, threads: commands.clone() });
     let (mut threads, cpus) = (Vec::new(), regent_engines::cpus());
-    let mut native_clients = native_clients.into_iter().flatten();
-    for ((index, commands), php) in receivers.into_iter().enumerate().zip(php_clients) {
-        threads.push(spawn_io_thread(IoStart {
+    for ((index, commands), app) in receivers.into_iter().enumerate().zip(apps) {
+        threads.push(io_threads::spawn(IoStart {
             index,
-            php,
-            native: native_clients.next().map(|engine| NativeAccess {
-                engine,
-                services: config.global.native.services.iter().map(|service| service.name.clone()).collect(),
-                inlined: Arc::clone(&inlined),
-            }),
-            listeners: listeners.clone(),
-            settings: plan.settings,
-            limits: plan.bodies,
-            bounds: plan.bounds,
-            spools: Arc::clone(&spools),
-            vigil: Vigil::new(cpus, plan.io_threads),
+            app,
+            recorder: registry.recorder(),
+            vigil: Vigil::new(cpus, facts.io_threads),
             commands,
             stage: stages.clone(),
             accept: accept.take(),
         })?);
     }
-    let starts = std::iter::once(php).chain(native).map(Engine::start);
-    let (supervisors, engines) = try_join_all(starts).await?.into_iter().unzip();
+    addresses.apply(change, &config.servers);
+    let native = async {
+        match native {
+            Some(starting) => starting.await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let (php, native) = tokio::try_join!(php, native)?;
     tokio::spawn(tick(Arc::downgrade(&registry)));
-    let upkeep = tls.map(|tls| tokio::spawn(async move { tls.maintain().await }));
+    let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
+    let listened_on = addresses.actual();
+    let state = State {
+        config,
+        addresses,
+        php,
+        native,
+        inlined,
+        spools: parts.spools,
+        upkeep: parts.tls.map(|tls| Upkeep(tokio::spawn(async move { tls.maintain().await }))),
+        retiring: JoinSet::new(),
+    };
+    let server = Arc::new(Server {
+        options,
+        facts,
+        registry,
+        io: IoThreads { commands, listeners },
+        outputs,
+        fixed,
+        current: RwLock::new(Arc::new(state.current())),
+        state: Mutex::new(Some(state)),
+        stopping: watch::Sender::new(false),
+    });
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
-    let control = Arc::new(ServerControl {
-        engines,
-        inline: InlineReload::new(config.global.native.clone(), senders),
-        registry,
-        configuration: Arc::new(serde_json::to_value(&config).unwrap_or_default()),
-        stop: Arc::clone(&stop_wanted),
-    });
+    let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });
     Ok(Running {
-        addresses,
-        socket_files,
-        access_logs: AccessLogs(listeners.iter().map(|listener| Arc::downgrade(&listener.sites)).collect()),
+        server,
+        addresses: listened_on,
         stage,
         threads,
-        supervisors,
         admin: admin.map(|admin| admin.serve(control)),
         admin_addresses,
         stop_wanted,
-        upkeep,
-        grace_period: plan::timeout(config.global.grace_period),
     })
 }
 
 impl Running {
-    /// The addresses that it listens on, with the ports that the system chose for port 0.
+    /// The addresses that it began to listen on, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses
     }
 
     /// The access logs of all sites.
     pub fn access_logs(&self) -> AccessLogs {
-        self.access_logs.clone()
+        AccessLogs(Arc::downgrade(&self.server.outputs))
+    }
+
+    /// Changes its configuration.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::downgrade(&self.server))
     }
 
     /// The addresses of the admin API; none if it is off or a Unix socket.
@@ -191,18 +213,26 @@ impl Running {
     /// Stops in good order: no new connections, running requests are answered, within the grace period; then
     /// everything ends.
     pub async fn stop(self) {
-        let deadline = Instant::now() + self.grace_period;
+        // A reload that is under way gives up what it has prepared.
+        self.server.stopping.send_replace(true);
+        let state = self.server.state.lock().await.take();
+        let Some(state) = state else { return };
+        let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
-        drop(self.socket_files);
-        self.upkeep.iter().for_each(JoinHandle::abort);
+        let State { addresses, php, native, upkeep, mut retiring, .. } = state;
+        drop((addresses, upkeep));
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
                 tracing::warn!("requests were cut off: they had not ended within the grace period");
                 break;
             }
         }
-        join_all(self.supervisors.into_iter().map(|supervisor| supervisor.stop(deadline))).await;
+        let engines = std::iter::once(php).chain(native);
+        join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
+        // Those that still run have a deadline of their own, which may be later.
+        let retired = async { while retiring.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout_at(deadline.into(), retired).await;
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
@@ -211,12 +241,28 @@ impl Running {
 
 /// The access logs of a server, as long as it runs.
 #[derive(Clone)]
-pub struct AccessLogs(Vec<Weak<Sites>>);
+pub struct AccessLogs(Weak<LogOutputs>);
 
 impl AccessLogs {
     /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
     pub fn reopen(&self) {
-        self.0.iter().filter_map(Weak::upgrade).for_each(|sites| sites.reopen_logs());
+        self.0.upgrade().into_iter().for_each(|outputs| outputs.reopen());
+    }
+}
+
+/// Changes the configuration of a server, as long as it runs.
+#[derive(Clone)]
+pub struct Reloader(Weak<Server>);
+
+impl Reloader {
+    /// Changes to what the server's [`ConfigSource`] reads now.
+    ///
+    /// # Errors
+    /// When the configuration is wrong, or something that it needs cannot be had. Then nothing has changed.
+    pub async fn reload(&self, force: Force) -> Result<Reloaded, ReloadError> {
+        let server = self.0.upgrade().ok_or(ReloadError::Stopping)?;
+        let config = server.read(ConfigSource::read).await?;
+        server.reload(config, force).await
     }
 }
 
@@ -229,21 +275,6 @@ async fn tick(registry: Weak<Registry>) {
         let Some(registry) = registry.upgrade() else { return };
         registry.tick(Instant::now());
     }
-}
-
-/// The receiver is told when the thread has ended.
-fn spawn_io_thread(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> {
-    let (ended, receiver) = oneshot::channel();
-    let name = format!("io-{}", start.index);
-    let body = move || {
-        if let Err(error) = acceptor::run(start) {
-            tracing::error!(%error, "an I/O thread could not run");
-        }
-        // Nobody waits for it otherwise.
-        let _ = ended.send(());
-    };
-    std::thread::Builder::new().name(name).spawn(body).map_err(StartError::Thread)?;
-    Ok(receiver)
 }
 
 fn hint(error: &io::Error) -> &'static str {

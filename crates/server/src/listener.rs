@@ -1,9 +1,11 @@
 //! Listening addresses: their sockets, and what is served there.
 
 use crate::StartError;
-use regent_config::{Config, HttpProtocol, Listen, Server, SniHost, UnixSocket};
-use regent_handlers::Sites;
-use regent_net::SocketFile;
+use regent_config::{
+    ClientAuth, Config, HttpProtocol, Listen, Server, ServerTls, Site, SniHost, Timeouts, UnixSocket,
+};
+use regent_handlers::{LogOutputs, Sites};
+use regent_net::{Neighbours, SocketFile};
 use regent_tls::SiteTable;
 use rustix::fd::OwnedFd;
 use std::io;
@@ -13,61 +15,200 @@ use std::sync::Arc;
 /// What each I/O thread is told of a listening address.
 #[derive(Clone)]
 pub(crate) struct Listener {
+    /// Of its address.
+    pub number: usize,
     pub sites: Arc<Sites>,
     /// `None`: plain HTTP.
     pub tls: Option<Arc<SiteTable>>,
     pub sni_host: SniHost,
+    pub terms: Arc<Terms>,
+}
+
+/// All of a configuration that a connection is bound to from its beginning: once that changes, it ends after its running
+/// requests.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Terms {
     pub protocols: Vec<HttpProtocol>,
+    timeouts: Timeouts,
+    max_header_size: usize,
+    tls: Option<TlsTerms>,
+}
+
+/// What a client was told in its handshake, and what was asked of it.
+#[derive(Debug, PartialEq)]
+struct TlsTerms {
+    server: ServerTls,
+    /// By the names of the sites that ask for certificates.
+    client_auth: Vec<(Vec<String>, ClientAuth)>,
 }
 
 /// The listening addresses of a server.
 #[derive(Default)]
-pub(crate) struct Listening {
-    /// With the ports that the system chose for port 0.
-    pub addresses: Vec<Listen>,
-    /// By address: the non-blocking sockets that share it.
-    pub sockets: Vec<Vec<OwnedFd>>,
-    /// Removed when they are dropped.
-    pub files: Vec<SocketFile>,
+pub(crate) struct Addresses {
+    open: Vec<Address>,
+    /// That of the next one. No two of a server's life have the same.
+    next: usize,
+}
+
+/// A listening address.
+struct Address {
+    number: usize,
+    /// As it was configured.
+    listen: Listen,
+    /// With the port that the system chose for port 0.
+    actual: Listen,
+    /// Removed when it is dropped.
+    file: Option<SocketFile>,
+}
+
+/// The sockets of an address, which are to be accepted from under its number.
+pub(crate) type Opened = (usize, Vec<OwnedFd>);
+
+/// What a configuration changes of the addresses. Dropped, it closes what it opened.
+pub(crate) struct AddressChange {
+    opened: Vec<Address>,
+    pub sockets: Vec<Opened>,
+    /// By number.
+    pub closed: Vec<usize>,
+    /// Numbers of the configuration's addresses, in its order.
+    pub numbers: Vec<usize>,
 }
 
 impl Listener {
-    /// `tls`: by address.
-    pub fn all(config: &Config, tls: Vec<Option<Arc<SiteTable>>>) -> Result<Vec<Self>, StartError> {
-        let listener = |(server, tls): (&Server, Option<Arc<SiteTable>>)| {
-            let sites = Arc::new(Sites::build(server, &config.global.php.workers)?);
+    /// `tls`, `numbers`: by address.
+    pub fn all(
+        config: &Config,
+        tls: Vec<Option<Arc<SiteTable>>>,
+        numbers: &[usize],
+        outputs: &LogOutputs,
+    ) -> Result<Vec<Self>, StartError> {
+        let listener = |((server, tls), number): ((&Server, Option<Arc<SiteTable>>), &usize)| {
+            let sites = Arc::new(Sites::build(server, &config.global.php.workers, outputs)?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
-            Ok(Self { sites, tls, sni_host, protocols: server.protocols.clone() })
+            let terms = Arc::new(Terms::of(config, server));
+            Ok(Self { number: *number, sites, tls, sni_host, terms })
         };
-        config.servers.iter().zip(tls).map(listener).collect()
+        config.servers.iter().zip(tls).zip(numbers).map(listener).collect()
     }
 }
 
-impl Listening {
-    pub fn open(servers: &[Server]) -> Result<Self, StartError> {
-        let mut listening = Self::default();
-        servers.iter().try_for_each(|server| listening.add(server))?;
-        Ok(listening)
+impl Terms {
+    fn of(config: &Config, server: &Server) -> Self {
+        let client_auth = |site: &Site| {
+            let auth = site.tls.as_ref()?.client_auth.clone()?;
+            Some((site.hosts.clone(), auth))
+        };
+        Self {
+            protocols: server.protocols.clone(),
+            timeouts: config.global.timeouts.clone(),
+            max_header_size: config.global.limits.max_header_size,
+            tls: server.tls.clone().map(|tls| TlsTerms {
+                server: tls,
+                client_auth: server.sites.iter().filter_map(client_auth).collect(),
+            }),
+        }
+    }
+}
+
+impl Addresses {
+    /// Opens what these servers listen on and nothing here does yet.
+    pub fn change_to(&self, servers: &[Server]) -> Result<AddressChange, StartError> {
+        let mut change = AddressChange {
+            opened: Vec::new(),
+            sockets: Vec::new(),
+            closed: Vec::new(),
+            numbers: Vec::with_capacity(servers.len()),
+        };
+        for server in servers {
+            let number = match self.find(&server.listen) {
+                Some(kept) => kept.number,
+                None => self.open(&server.listen, &mut change)?,
+            };
+            change.numbers.push(number);
+        }
+        let is_left = |address: &&Address| !change.numbers.contains(&address.number);
+        change.closed = self.open.iter().filter(is_left).map(|address| address.number).collect();
+        Ok(change)
     }
 
-    fn add(&mut self, server: &Server) -> Result<(), StartError> {
-        let (address, sockets) = match &server.listen {
-            Listen::Tcp(address) => listen_tcp(*address)
-                .map_err(|cause| StartError::Listen { address: address.to_string(), cause })?,
+    /// To be called when the sockets have been handed over, and the others closed. Says in the log what is new.
+    pub fn apply(&mut self, change: AddressChange, servers: &[Server]) {
+        self.next += change.opened.len();
+        for address in self.open.extract_if(.., |address| change.closed.contains(&address.number)) {
+            tracing::info!(address = name(&address.actual), "not serving this address any more");
+        }
+        self.open.extend(change.opened);
+        for server in servers {
+            self.set_mode(&server.listen);
+        }
+        self.open.sort_by_key(|address| change.numbers.iter().position(|number| *number == address.number));
+    }
+
+    /// With the ports that the system chose for port 0, in the order of the configuration.
+    pub fn actual(&self) -> Vec<Listen> {
+        self.open.iter().map(|address| address.actual.clone()).collect()
+    }
+
+    fn find(&self, listen: &Listen) -> Option<&Address> {
+        self.open.iter().find(|address| is_same(&address.listen, listen))
+    }
+
+    fn open(&self, listen: &Listen, change: &mut AddressChange) -> Result<usize, StartError> {
+        let number = self.next + change.opened.len();
+        let (actual, sockets, file) = match listen {
+            Listen::Tcp(address) => {
+                let (actual, sockets) = listen_tcp(*address, self.neighbours(*address))
+                    .map_err(|cause| StartError::Listen { address: address.to_string(), cause })?;
+                (actual, sockets, None)
+            }
             Listen::Unix(UnixSocket { path, mode }) => {
                 let (socket, file) = regent_net::listen_unix(path, *mode)
                     .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
-                self.files.push(file);
-                (server.listen.clone(), vec![socket.into()])
+                (listen.clone(), vec![socket.into()], Some(file))
             }
         };
-        self.addresses.push(address);
-        self.sockets.push(sockets);
-        Ok(())
+        change.opened.push(Address { number, listen: listen.clone(), actual, file });
+        change.sockets.push((number, sockets));
+        Ok(number)
+    }
+
+    /// `:8080` can be opened before `127.0.0.1:8080` is closed.
+    fn neighbours(&self, address: SocketAddr) -> Neighbours {
+        let has_port = |own: &Address| match &own.actual {
+            Listen::Tcp(own) => address.port() != 0 && own.port() == address.port(),
+            Listen::Unix(_) => false,
+        };
+        if self.open.iter().any(has_port) { Neighbours::Own } else { Neighbours::None }
+    }
+
+    fn set_mode(&mut self, listen: &Listen) {
+        let Listen::Unix(socket) = listen else { return };
+        let address = self.open.iter_mut().find(|address| is_same(&address.listen, listen));
+        let Some(address) = address.filter(|address| address.listen != *listen) else { return };
+        let changed = address.file.as_ref().map(|file| file.set_mode(socket.mode));
+        if let Some(Err(error)) = changed {
+            tracing::error!(%error, socket = %socket.path.display(), "the mode of the socket could not be changed");
+        }
+        address.listen = listen.clone();
     }
 }
 
-fn listen_tcp(address: SocketAddr) -> io::Result<(Listen, Vec<OwnedFd>)> {
-    let sockets = regent_net::listen(address)?;
+/// Whether the same sockets do for both: the mode of a Unix socket's file can be changed.
+fn is_same(one: &Listen, other: &Listen) -> bool {
+    match (one, other) {
+        (Listen::Unix(one), Listen::Unix(other)) => one.path == other.path,
+        _ => one == other,
+    }
+}
+
+fn name(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(socket) => socket.path.display().to_string(),
+    }
+}
+
+fn listen_tcp(address: SocketAddr, neighbours: Neighbours) -> io::Result<(Listen, Vec<OwnedFd>)> {
+    let sockets = regent_net::listen(address, neighbours)?;
     Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
 }

@@ -1,7 +1,7 @@
 //! From a configuration to numbers, before anything is started.
 
 use regent_config::{Config, Global};
-use regent_engines::{AdmissionBounds, EngineError, EnginePlan, ServerFacts};
+use regent_engines::{EngineError, EnginePlan, ServerFacts};
 use regent_gateway::{BodyLimits, Patience, SOFTWARE, warmup};
 use regent_http::Settings;
 use std::thread::available_parallelism;
@@ -10,23 +10,17 @@ pub(crate) use regent_engines::timeout;
 
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {
-    pub io_threads: usize,
     pub php: EnginePlan,
     /// `None`: there are no native services.
     pub native: Option<EnginePlan>,
     pub settings: Settings,
     pub bodies: BodyLimits,
-    pub bounds: AdmissionBounds,
 }
 
 impl Plan {
-    pub fn new(config: &Config) -> Result<Self, EngineError> {
-        let cores = available_parallelism().map_or(1, usize::from);
+    pub fn new(config: &Config, facts: ServerFacts) -> Result<Self, EngineError> {
         let global = &config.global;
-        let io_threads = io_threads(cores);
-        let facts = ServerFacts { io_threads, cores, software: SOFTWARE };
         Ok(Self {
-            io_threads,
             php: EnginePlan::php(global, facts, warmup::requests)?,
             native: EnginePlan::native(global, facts)?,
             settings: Settings {
@@ -36,13 +30,14 @@ impl Plan {
                 max_header_size: global.limits.max_header_size,
             },
             bodies: body_limits(global),
-            bounds: AdmissionBounds {
-                max_wait_time: global.php.max_wait_time,
-                max_queue: global.php.max_queue,
-                deadline: global.php.deadline,
-            },
         })
     }
+}
+
+/// What stays as it is for the life of the process, whatever its configurations say.
+pub(crate) fn facts() -> ServerFacts {
+    let cores = available_parallelism().map_or(1, usize::from);
+    ServerFacts { io_threads: io_threads(cores), cores, software: SOFTWARE }
 }
 
 fn body_limits(global: &Global) -> BodyLimits {

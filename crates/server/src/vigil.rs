@@ -6,10 +6,9 @@
 //! the cores has one for it beside those of the requests that it has with engines. docs/design/busy-poll.md has what was measured:
 //! much where nothing is handed to an engine, or over one connection; nothing where PHP wants all cores.
 
-use regent_engines::EngineClient;
+use crate::engine_links::EngineLinks;
 use regent_net::Sockets;
 use std::cell::Cell;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
@@ -68,8 +67,8 @@ impl Vigil {
         }
     }
 
-    /// Keeps the thread awake, whenever that is worthwhile, for the news of these links too.
-    pub async fn keep(&self, links: &[Rc<EngineClient>], sockets: &Sockets) {
+    /// Keeps the thread awake, whenever that is worthwhile, for the news of engines too.
+    pub async fn keep(&self, links: &EngineLinks, sockets: &Sockets) {
         loop {
             self.wanted.notified().await;
             self.look(links, sockets).await;
@@ -77,16 +76,14 @@ impl Vigil {
     }
 
     /// Looks until nothing has come for a while, or until there is other use for the core.
-    async fn look(&self, links: &[Rc<EngineClient>], sockets: &Sockets) {
+    async fn look(&self, links: &EngineLinks, sockets: &Sockets) {
         let (mut seen, mut last) = (self.events.get(), Instant::now());
-        while self.may_look(links.iter().map(|link| link.in_use()).sum()) {
+        while self.may_look(links.in_use()) {
             // The runtime looks at its sockets and timers before it comes back to this task.
             yield_now().await;
             // Engines ring only for threads that sleep.
-            for link in links {
-                if link.drain() {
-                    self.event();
-                }
+            if links.drain() {
+                self.event();
             }
             let waited = last.elapsed();
             if self.events.get() != seen {
@@ -195,7 +192,8 @@ mod tests {
     #[tokio::test]
     async fn a_look_ends_when_nothing_comes() {
         let (vigil, sockets) = (Vigil::new(2.0, 1), Sockets::default());
-        let mut look = std::pin::pin!(vigil.look(&[], &sockets));
+        let links = EngineLinks::default();
+        let mut look = std::pin::pin!(vigil.look(&links, &sockets));
         let mut polls = 0;
         std::future::poll_fn(|context| {
             polls += 1;

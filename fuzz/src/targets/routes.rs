@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use regent_config::{Environment, parse};
 use regent_exchange::Connection;
-use regent_handlers::{Action, Exchange, PhpTarget, Sites, Target};
+use regent_handlers::{Action, Exchange, LogOutputs, PhpTarget, Sites, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -67,7 +67,7 @@ fn sites(caddyfile: &str) -> Sites {
     let environment =
         Environment { variables: BTreeMap::from([("APP".to_owned(), app)]), current_dir: fixtures().to_owned() };
     let loaded = parse("Caddyfile", caddyfile, Path::new(""), &environment).unwrap_or_else(|e| panic!("{e}"));
-    Sites::build(&loaded.config.servers[0], &[]).expect("a site")
+    Sites::build(&loaded.config.servers[0], &[], &LogOutputs::default()).expect("a site")
 }
 
 /// What PHP is to run is a `.php` file in the root.

@@ -59,7 +59,7 @@ pub(crate) async fn restart_native(control: &Arc<dyn Control>) -> Result<Answer,
 }
 
 /// Finishes a change even when the client that asked for it hangs up, which drops the future of its request.
-async fn to_the_end<T: Send + 'static>(
+pub(super) async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Failure> {
     tokio::spawn(change).await.map_err(|error| {

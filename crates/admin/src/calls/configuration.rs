@@ -43,24 +43,24 @@ pub(crate) async fn reload(
     control: &Arc<dyn Control>,
     request: Request<Incoming>,
 ) -> Result<Answer, Failure> {
-    let body = body(request.into_body()).await?;
+    let body = body(request.into_body(), LONGEST_BODY).await?;
     if !body.is_empty() {
         let wanted: Value = serde_json::from_slice(&body).map_err(Failure::Json)?;
         if wanted != application(&control.pools().await?) {
             return Err(Failure::NotBuilt(
-                "changing the configuration of a running server is not built yet; send back what `GET` of this path \
-                 answers, or nothing, to start the workers anew, or change the Caddyfile and restart the process",
+                "a part of the configuration is not changed here; send back what `GET` of this path answers, or nothing, \
+                 to start the workers anew, or change the Caddyfile and load it with `regent reload`",
             ));
         }
     }
     changes::restart_workers(control).await
 }
 
-async fn body(body: Incoming) -> Result<Bytes, Failure> {
-    let read = Limited::new(body, LONGEST_BODY).collect();
+pub(super) async fn body(body: Incoming, longest: usize) -> Result<Bytes, Failure> {
+    let read = Limited::new(body, longest).collect();
     match tokio::time::timeout(BODY_PATIENCE, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::LongBody(LONGEST_BODY)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::LongBody(longest)),
         Ok(Err(_)) => Err(Failure::BrokenBody),
         Err(_) => Err(Failure::SlowBody(BODY_PATIENCE.as_secs())),
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::address::Address;
-use crate::control::{Change, Readiness, Refusal, Restarted};
+use crate::control::{Change, Readiness, Refusal, Reload, Reloaded, Restarted};
 use crate::guard::Access;
 use crate::listener;
 use crate::pool::Pool;
@@ -38,6 +38,10 @@ impl Control for Bare {
 
     fn restart_workers(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
         Box::pin(async { Ok(Restarted { restarted: 0 }) })
+    }
+
+    fn reload(&self, _: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>> {
+        Box::pin(async { Ok(Reloaded { changed: false, warnings: Vec::new() }) })
     }
 
     fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {

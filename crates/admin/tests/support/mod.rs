@@ -4,8 +4,8 @@
 use futures_util::future::BoxFuture;
 use regent_admin::{
     Access, Activity, Change, Control, Current, Engine, Generation, Lane, Origin, Percentiles, Pool,
-    PoolStatistics, Readiness, Refusal, Restarted, RouteStatistics, ScaleEvent, Shed, Statistics, Thread,
-    ThreadCounts, Threads, Traffic, bind,
+    PoolStatistics, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed,
+    Source, Statistics, Thread, ThreadCounts, Threads, Traffic, bind,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -45,6 +45,7 @@ pub struct State {
     pub threads: [u16; 3],
     pub restarts: u32,
     pub native_restarts: u32,
+    pub reloads: Vec<Reload>,
     pub refusal: Option<Refusal>,
     pub readiness: Readiness,
     pub panics: Panics,
@@ -64,6 +65,7 @@ impl Default for State {
             threads: [2, 4, 2],
             restarts: 0,
             native_restarts: 0,
+            reloads: Vec::new(),
             refusal: None,
             readiness: Readiness::Ready,
             panics: Panics::Never,
@@ -239,6 +241,22 @@ impl Control for Fake {
         Box::pin(self.change(|state| {
             state.restarts += 1;
             Ok(Restarted { restarted: state.threads[1].into() })
+        }))
+    }
+
+    /// A text or a file that holds `broken` is refused.
+    fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>> {
+        let broken = match &reload.source {
+            Source::Own => false,
+            Source::File(path) => path.to_string_lossy().contains("broken"),
+            Source::Text(text) => text.contains("broken"),
+        };
+        Box::pin(self.change(move |state| {
+            if broken {
+                return Err(Refusal::Configuration("Caddyfile:1:1: broken".into()));
+            }
+            state.reloads.push(reload);
+            Ok(Reloaded { changed: true, warnings: Vec::new() })
         }))
     }
 

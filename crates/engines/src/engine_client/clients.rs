@@ -39,6 +39,13 @@ impl EngineClients {
         }
     }
 
+    /// The engine has ended for good: those who wait for its responses are told.
+    pub(crate) fn lose(&self) {
+        for client in &self.clients {
+            let _ = client.send(ClientCommand::Lose);
+        }
+    }
+
     /// Every request that waits looks at its pool again.
     pub(crate) fn look_at_pools(&self) {
         for client in &self.clients {

@@ -15,7 +15,7 @@ const STABLE: Duration = Duration::from_secs(5);
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
 /// How long a new generation may boot its workers before it takes over all the same.
-const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const BOOT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Why the workers' threads are not replaced.
 pub(super) const NO_BOOT: &str =

@@ -80,6 +80,10 @@ impl InlinedCaller {
         Self { scratch: inlined.modules.scratch(), inlined }
     }
 
+    pub fn modules(&self) -> &Arc<Inlined> {
+        &self.inlined
+    }
+
     pub fn into_modules(self) -> Arc<Inlined> {
         self.inlined
     }

@@ -11,7 +11,7 @@ use regent_config::{LogConfig, LogField, LogFormat, LogLevel, LogOutput};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -46,9 +46,10 @@ enum Format {
     Console,
 }
 
-/// Logs of one build: those with the same output share a writer.
+/// Where access logs of all sites and configurations go: those with the same output share a writer, so that no line is lost or
+/// torn when one configuration follows another.
 #[derive(Default)]
-pub(crate) struct LogOutputs(Vec<(LogOutput, Option<Arc<LogWriter>>)>);
+pub struct LogOutputs(Mutex<Vec<(LogOutput, Option<Arc<LogWriter>>)>>);
 
 impl AccessLog {
     /// Writes a line, if the log's level lets it through: answers from 500 on are errors, the others are information.
@@ -58,17 +59,24 @@ impl AccessLog {
             writer.write(line(self.format, &self.filters, level, record, SystemTime::now()));
         }
     }
-
-    /// Opens the file again, after it has been renamed by a log rotation.
-    pub fn reopen(&self) {
-        if let Some(writer) = &self.writer {
-            writer.reopen();
-        }
-    }
 }
 
 impl LogOutputs {
-    pub(crate) fn open(&mut self, config: &LogConfig) -> Result<AccessLog, BuildError> {
+    /// Opens the files again, after they have been renamed by a log rotation. Returns before that is done; no line is lost.
+    pub fn reopen(&self) {
+        self.lock().iter().filter_map(|(_, writer)| writer.as_ref()).for_each(|writer| writer.reopen());
+    }
+
+    /// Closes the outputs that no log has any more. Blocks until their last lines are written.
+    pub fn close_unused(&self) {
+        let is_used = |writer: &Option<Arc<LogWriter>>| {
+            writer.as_ref().is_some_and(|writer| Arc::strong_count(writer) > 1)
+        };
+        let unused: Vec<_> = self.lock().extract_if(.., |(_, writer)| !is_used(writer)).collect();
+        drop(unused);
+    }
+
+    pub(crate) fn open(&self, config: &LogConfig) -> Result<AccessLog, BuildError> {
         let format = match config.format {
             LogFormat::Json => Format::Json,
             LogFormat::Console => Format::Console,
@@ -79,8 +87,9 @@ impl LogOutputs {
         Ok(AccessLog { level: config.level, format, filters, writer: self.writer(&config.output)? })
     }
 
-    fn writer(&mut self, output: &LogOutput) -> Result<Option<Arc<LogWriter>>, BuildError> {
-        if let Some((_, writer)) = self.0.iter().find(|(known, _)| known == output) {
+    fn writer(&self, output: &LogOutput) -> Result<Option<Arc<LogWriter>>, BuildError> {
+        let mut outputs = self.lock();
+        if let Some((_, writer)) = outputs.iter().find(|(known, _)| known == output) {
             return Ok(writer.clone());
         }
         let writer = LogWriter::start(output).map_err(|source| match output {
@@ -88,8 +97,12 @@ impl LogOutputs {
             _ => BuildError::LogThread(source),
         })?;
         let writer = writer.map(Arc::new);
-        self.0.push((output.clone(), writer.clone()));
+        outputs.push((output.clone(), writer.clone()));
         Ok(writer)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(LogOutput, Option<Arc<LogWriter>>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -394,7 +407,7 @@ mod tests {
         let path = dir.path().join("access.log");
         let config =
             |level| LogConfig { output: LogOutput::File(path.clone()), level, ..LogConfig::default() };
-        let mut outputs = LogOutputs::default();
+        let outputs = LogOutputs::default();
         let errors = outputs.open(&config(LogLevel::Error)).unwrap();
         let all = outputs.open(&config(LogLevel::Info)).unwrap();
         let exchange = request("GET", "/", &[]);

@@ -52,9 +52,12 @@ struct Hosts {
 
 impl Sites {
     /// Compiles the routes and opens the access logs. `workers`: all of them, as [`config::WorkerId`] counts them.
-    pub fn build(server: &config::Server, workers: &[config::Worker]) -> Result<Self, BuildError> {
+    pub fn build(
+        server: &config::Server,
+        workers: &[config::Worker],
+        outputs: &LogOutputs,
+    ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
-        let mut outputs = LogOutputs::default();
         let mut hosts = Hosts::default();
         let files = Arc::new(FileCache::default());
         let mut sites = Vec::with_capacity(server.sites.len());
@@ -113,11 +116,6 @@ impl Sites {
     /// Whether any site has an access log.
     pub fn keep_access_logs(&self) -> bool {
         self.keep_access_logs
-    }
-
-    /// Opens the files of all access logs again, after a rotation.
-    pub fn reopen_logs(&self) {
-        self.sites.iter().flat_map(|site| &site.access_logs).for_each(AccessLog::reopen);
     }
 
     fn answer(&self, exchange: &mut Exchange) -> Action {

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use regent_config::*;
 use regent_exchange::{Connection, ResponseBody};
-use regent_handlers::{Action, Exchange, NativeTarget, PhpTarget, Sites, Target};
+use regent_handlers::{Action, Exchange, LogOutputs, NativeTarget, PhpTarget, Sites, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -36,7 +36,8 @@ pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
 
 pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
-    Sites::build(&Server { listen, tls: None, protocols: vec![HttpProtocol::H1], sites }, workers).unwrap()
+    let server = Server { listen, tls: None, protocols: vec![HttpProtocol::H1], sites };
+    Sites::build(&server, workers, &LogOutputs::default()).unwrap()
 }
 
 pub fn always(handler: Handler) -> Route {

@@ -48,6 +48,20 @@ impl<G> SlotTable<G> {
         lost
     }
 
+    /// After the end of the engine of `from`, which no other follows: all of its requests that nobody has given up are lost,
+    /// as in [`SlotTable::move_requests`], and their tokens are returned.
+    pub fn lose_requests(&mut self, from: &Arc<EngineMemory>) -> Vec<Token> {
+        let mut lost = Vec::new();
+        for token in self.tokens_of(from) {
+            match self.record(token).phase {
+                Phase::Free | Phase::Lost => {}
+                Phase::Orphan => self.put_back(token.slot),
+                Phase::Filling | Phase::Held => lost.push(self.lose(token)),
+            }
+        }
+        lost
+    }
+
     /// After the death of one process of an engine that has several, for each thread that it had, once
     /// [`Region::bury`](crate::Region::bury) has been called: what that thread ran is lost, as in
     /// [`SlotTable::move_requests`]. A request that it had taken out of the FIFO and not yet claimed is queued again, behind

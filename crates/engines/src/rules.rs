@@ -1,0 +1,22 @@
+//! What a configuration says of the queues of all pools.
+
+use regent_config::Lane;
+use std::time::Duration;
+
+/// What holds for every request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AdmissionBounds {
+    /// Longest time in the queue.
+    pub max_wait_time: Option<Duration>,
+    pub max_queue: Option<u32>,
+    /// Soft real-time limit of requests whose route has none.
+    pub deadline: Option<Duration>,
+}
+
+/// Bounds and lanes, which all pools of a server have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueRules {
+    pub bounds: AdmissionBounds,
+    /// Those that are declared.
+    pub lanes: Vec<Lane>,
+}

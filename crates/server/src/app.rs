@@ -1,0 +1,168 @@
+//! Everything that one configuration means, on one I/O thread.
+//!
+//! A request takes what it needs of the [`App`] that is current when it comes, and keeps that to its end. The engines of an App
+//! end with their last request, and nothing here counts across configurations: listeners go by the number of their address, pools
+//! and services by the App's own gateways.
+
+use crate::engine_links::EngineLinks;
+use crate::hooks;
+use crate::listener::{Listener, Terms};
+use crate::service::Service;
+use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
+use regent_gateway::{BodyLimits, Gateway, Inlined, NativeGateway, Spools};
+use regent_http::Settings;
+use regent_metrics::Recorder;
+use regent_tls::{Acceptor, Handshakes};
+use regent_wire::clock;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_local;
+
+/// Between two looks at which requests are running.
+const RUNNING_LOOK: Duration = Duration::from_millis(20);
+/// Between two looks for damage that engines have done to their requests, in looks at what is running: 260 ms.
+const INSPECTION: u32 = 13;
+
+/// What an I/O thread makes its [`App`] of.
+pub(crate) struct AppStart {
+    pub listeners: Vec<Listener>,
+    pub settings: Settings,
+    pub limits: BodyLimits,
+    pub spools: Arc<Spools>,
+    pub php: EngineSource,
+    /// `None`: there are no native services.
+    pub native: Option<NativeStart>,
+}
+
+/// Where the way to an engine comes from.
+pub(crate) enum EngineSource {
+    New(ClientStart),
+    /// The App before has it, and the engine goes on.
+    Kept,
+}
+
+/// What the way to native services takes.
+pub(crate) struct NativeStart {
+    pub engine: EngineSource,
+    /// Names of the services, by their ids.
+    pub services: Vec<String>,
+    /// `None`: those of the App before.
+    pub inlined: Option<Arc<Inlined>>,
+}
+
+/// What all Apps of a thread have in common.
+pub(crate) struct ThreadParts {
+    pub links: Rc<EngineLinks>,
+    pub recorder: Rc<Recorder>,
+    pub handshakes: Handshakes,
+}
+
+pub(crate) struct App {
+    /// By the number of the listening address.
+    pub doors: Vec<(usize, Rc<Door>)>,
+    php: Entrance,
+    native: Option<(Entrance, Rc<NativeGateway>)>,
+}
+
+/// What stands behind a listening address.
+pub(crate) struct Door {
+    pub service: Rc<Service>,
+    pub conditions: Rc<Conditions>,
+}
+
+/// What a connection is accepted with, and keeps.
+pub(crate) struct Conditions {
+    /// Connections of equal terms can go on under the next configuration.
+    pub terms: Arc<Terms>,
+    pub settings: Settings,
+    /// `None`: plain HTTP.
+    pub tls: Option<Acceptor>,
+}
+
+/// The way into an engine, which Apps in a row share if the engine goes on.
+#[derive(Clone)]
+struct Entrance {
+    link: Rc<EngineClient>,
+    gate: Rc<AdmissionControl>,
+}
+
+impl App {
+    /// `before`: the App that is current now.
+    pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
+        let (limits, spools) = (start.limits, &start.spools);
+        let gateway = |entrance: &Entrance| {
+            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), limits, Arc::clone(spools))
+        };
+        let php = match start.php {
+            EngineSource::New(client) => Entrance::open(client, parts)?,
+            EngineSource::Kept => before.expect("invariant: only a running App's engine is kept").php.clone(),
+        };
+        let native = match start.native {
+            Some(NativeStart { engine, services, inlined }) => {
+                let kept = before.and_then(|before| before.native.as_ref());
+                let entrance = match engine {
+                    EngineSource::New(client) => Entrance::open(client, parts)?,
+                    EngineSource::Kept => kept.expect("invariant: it is kept").0.clone(),
+                };
+                let inlined = inlined.unwrap_or_else(|| kept.expect("invariant: it is kept").1.inlined());
+                let gateway = Rc::new(NativeGateway::new(gateway(&entrance), services, inlined));
+                Some((entrance, gateway))
+            }
+            None => None,
+        };
+        let to_php = Rc::new(gateway(&php));
+        let door = |listener: Listener| {
+            let service = Service {
+                max_header_size: start.settings.max_header_size,
+                sites: listener.sites,
+                sni_host: listener.sni_host,
+                tls: listener.tls.clone(),
+                php: Rc::clone(&to_php),
+                native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
+            };
+            let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
+            let conditions = Conditions { terms: listener.terms, settings: start.settings, tls };
+            (listener.number, Rc::new(Door { service: Rc::new(service), conditions: Rc::new(conditions) }))
+        };
+        let doors = start.listeners.into_iter().map(door).collect();
+        Ok(Rc::new(Self { doors, php, native }))
+    }
+
+    /// Handlers that run in the server come from these modules from now on. Returns those before, if there are services.
+    pub fn replace_inlined(&self, inlined: Arc<Inlined>) -> Option<Arc<Inlined>> {
+        self.native.as_ref().map(|(_, gateway)| gateway.replace_inlined(inlined))
+    }
+}
+
+impl Entrance {
+    fn open(client: ClientStart, parts: &ThreadParts) -> io::Result<Self> {
+        let (pools, bounds) = (Arc::clone(&client.pools), client.bounds);
+        let gate = AdmissionControl::new(pools, Rc::clone(&parts.recorder), bounds);
+        let link = EngineClient::open(client, hooks::drain_links)?;
+        parts.links.add(&link);
+        spawn_local(watch_running(link.watch(), Rc::clone(&gate)));
+        Ok(Self { link, gate })
+    }
+}
+
+/// Tells the lanes which requests have started, as long as there can be any: only so a route that hangs is noticed before its
+/// requests end. Now and then it looks at all requests that engines have.
+async fn watch_running(watch: ClientWatch, gate: Rc<AdmissionControl>) {
+    for look in (0..INSPECTION).cycle() {
+        if watch.used().await.is_none() {
+            return;
+        }
+        tokio::time::sleep(RUNNING_LOOK).await;
+        let Some(link) = watch.client() else { return };
+        let now = clock::now();
+        // An engine can say anything; nothing starts later than now.
+        link.running(|place, since| place.started(since.min(now)));
+        gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
+        gate.tick();
+        if look + 1 == INSPECTION {
+            link.inspect();
+        }
+    }
+}

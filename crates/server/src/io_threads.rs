@@ -1,0 +1,89 @@
+//! The I/O threads, as the rest of the server talks to them.
+
+use crate::StartError;
+use crate::acceptor::{self, Command, IoStart, ListenerChange};
+use crate::app::AppStart;
+use regent_gateway::Inlined;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Sends commands to all I/O threads. One that has ended does nothing.
+pub(crate) struct IoThreads {
+    pub commands: Vec<mpsc::UnboundedSender<Command>>,
+    /// To the one that accepts.
+    pub listeners: mpsc::UnboundedSender<ListenerChange>,
+}
+
+impl IoThreads {
+    /// Each makes an App beside its current one. To be followed by [`Self::change`] or [`Self::discard`].
+    pub async fn prepare(&self, starts: Vec<AppStart>) -> io::Result<()> {
+        let mut answers = Vec::with_capacity(starts.len());
+        for (thread, start) in self.commands.iter().zip(starts) {
+            let (done, answer) = oneshot::channel();
+            // Who has ended answers with an error.
+            let _ = thread.send(Command::Prepare(Box::new(start), done));
+            answers.push(answer);
+        }
+        for answer in answers {
+            answer.await.map_err(|_| io::Error::other("an I/O thread has ended"))??;
+        }
+        Ok(())
+    }
+
+    /// The Apps that were prepared are current when this returns, at the same moment for all requests of a thread.
+    pub async fn change(&self) {
+        let answers: Vec<_> = self.commands.iter().map(|thread| ask(thread, Command::Change)).collect();
+        for answer in answers {
+            let _ = answer.await;
+        }
+    }
+
+    pub fn discard(&self) {
+        for thread in &self.commands {
+            let _ = thread.send(Command::Discard);
+        }
+    }
+
+    /// No connection comes from these addresses any more when this returns.
+    pub async fn close(&self, numbers: &[usize]) {
+        for number in numbers {
+            let _ = ask(&self.listeners, |done| ListenerChange::Close(*number, done)).await;
+        }
+    }
+
+    /// All call these modules when this returns. Gives back those before.
+    pub async fn switch_inlined(&self, next: &Arc<Inlined>) -> Vec<Arc<Inlined>> {
+        let mut before = Vec::new();
+        for thread in &self.commands {
+            let answer = ask(thread, |done| Command::Inline(Arc::clone(next), done));
+            before.extend(answer.await.ok().flatten());
+        }
+        before
+    }
+}
+
+fn ask<C, T>(
+    thread: &mpsc::UnboundedSender<C>,
+    command: impl FnOnce(oneshot::Sender<T>) -> C,
+) -> oneshot::Receiver<T> {
+    let (done, answer) = oneshot::channel();
+    // The receiver ends with an error otherwise.
+    let _ = thread.send(command(done));
+    answer
+}
+
+/// The receiver is told when the thread has ended.
+pub(crate) fn spawn(start: IoStart) -> Result<oneshot::Receiver<()>, StartError> {
+    let (ended, receiver) = oneshot::channel();
+    let name = format!("io-{}", start.index);
+    let body = move || {
+        if let Err(error) = acceptor::run(start) {
+            tracing::error!(%error, "an I/O thread could not run");
+        }
+        // Nobody waits for it otherwise.
+        let _ = ended.send(());
+    };
+    std::thread::Builder::new().name(name).spawn(body).map_err(StartError::Thread)?;
+    Ok(receiver)
+}

@@ -1,0 +1,117 @@
+//! What is made of a configuration before anything is changed: on one side all that a thread's App takes, on the other
+//! engines that have been started.
+
+use crate::StartError;
+use crate::app::{AppStart, EngineSource, NativeStart};
+use crate::https::Https;
+use crate::listener::Listener;
+use crate::plan::Plan;
+use regent_config::Config;
+use regent_engines::{ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor};
+use regent_gateway::{Inlined, Spools};
+use regent_handlers::LogOutputs;
+use regent_metrics::Registry;
+use regent_tls::Tls;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// All of a configuration that needs no engine.
+pub(crate) struct Parts {
+    pub listeners: Vec<Listener>,
+    pub tls: Option<Tls>,
+    pub spools: Arc<Spools>,
+}
+
+/// An engine that runs, and what it was planned as.
+pub(crate) struct RunningEngine {
+    pub plan: EnginePlan,
+    pub supervisor: Supervisor,
+    pub control: Arc<EngineControl>,
+}
+
+/// The engine of one kind under the next configuration.
+pub(crate) enum NextEngine {
+    Kept,
+    New(Box<RunningEngine>),
+}
+
+/// What each I/O thread is given for its way to an engine.
+pub(crate) enum Clients {
+    Kept,
+    /// By I/O thread.
+    New(std::vec::IntoIter<ClientStart>),
+}
+
+impl Parts {
+    /// `numbers`: of the listening addresses. `spools`: those before, if they are to stay.
+    pub async fn make(
+        config: Config,
+        numbers: Vec<usize>,
+        outputs: Arc<LogOutputs>,
+        spools: Option<Arc<Spools>>,
+    ) -> Result<Self, StartError> {
+        let making = tokio::task::spawn_blocking(move || {
+            let spools = match spools {
+                Some(kept) => kept,
+                None => Spools::open(&config.global.php.spool)?,
+            };
+            let Https { tls, tables } = Https::open(&config)?;
+            let listeners = Listener::all(&config, tables, &numbers, &outputs)?;
+            Ok(Self { listeners, tls, spools })
+        });
+        making.await.expect("invariant: making the parts of a configuration does not panic")
+    }
+
+    /// One for each I/O thread. `inlined`: the modules that run in the server; `None`: those before.
+    pub fn app_starts(
+        &self,
+        config: &Config,
+        plan: &Plan,
+        io_threads: usize,
+        (mut php, mut native): (Clients, Option<Clients>),
+        inlined: Option<&Arc<Inlined>>,
+    ) -> Vec<AppStart> {
+        let start = |_| AppStart {
+            listeners: self.listeners.clone(),
+            settings: plan.settings,
+            limits: plan.bodies,
+            spools: Arc::clone(&self.spools),
+            php: php.next(),
+            native: native.as_mut().map(|native| NativeStart {
+                engine: native.next(),
+                services: config.global.native.services.iter().map(|service| service.name.clone()).collect(),
+                inlined: inlined.cloned(),
+            }),
+        };
+        (0..io_threads).map(start).collect()
+    }
+}
+
+impl Clients {
+    fn next(&mut self) -> EngineSource {
+        match self {
+            Self::Kept => EngineSource::Kept,
+            Self::New(starts) => {
+                EngineSource::New(starts.next().expect("invariant: there is one for each I/O thread"))
+            }
+        }
+    }
+}
+
+impl RunningEngine {
+    /// Queues for its requests are there at once, for the I/O threads that have the clients; it runs when the future has
+    /// ended.
+    pub fn plan(
+        plan: EnginePlan,
+        program: PathBuf,
+        registry: &Arc<Registry>,
+        until: StartUntil,
+    ) -> Result<(impl Future<Output = Result<Self, EngineError>> + use<>, Clients), EngineError> {
+        let (engine, clients) = Engine::new(plan.clone(), program, registry)?;
+        let starting = async move {
+            let (supervisor, control) = engine.start(until).await?;
+            Ok(Self { plan, supervisor, control: Arc::new(control) })
+        };
+        Ok((starting, Clients::New(clients.into_iter())))
+    }
+}

@@ -1,0 +1,313 @@
+//! From one configuration to the next, while requests go on.
+//!
+//! Everything of the next configuration is made beside what runs: sockets are opened, certificates loaded, routes compiled,
+//! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
+//! the new App, each in one step, and what is old ends with its last request.
+
+use crate::acceptor::ListenerChange;
+use crate::inline_reload;
+use crate::io_threads::IoThreads;
+use crate::listener::{AddressChange, Addresses};
+use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
+use crate::plan::{self, Plan};
+use crate::{ConfigSource, Options, StartError};
+use regent_config::{Admin, Config, LogConfig};
+use regent_engines::{EngineControl, EnginePlan, ServerFacts, StartUntil};
+use regent_gateway::{Inlined, Spools};
+use regent_handlers::LogOutputs;
+use regent_metrics::Registry;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// How long modules that ran in the server stay loaded for requests of the App before, if their engine goes on.
+const INLINED_LINGER: Duration = Duration::from_secs(60);
+
+/// Whether a configuration that is the current one is loaded all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// It changes nothing, but for certificates, whose files are read again.
+    No,
+    /// Everything is made anew: engines, links to directories, certificates.
+    Yes,
+}
+
+/// What a new configuration has brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Whether it was another one than the current one.
+    pub is_changed: bool,
+    /// Options that have changed and stay as they were until the process is started anew.
+    pub warnings: Vec<String>,
+}
+
+/// Why a configuration was not taken. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// Its text is wrong; with file, line and column.
+    #[error("{0}")]
+    Configuration(String),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("an I/O thread could not take the configuration: {0}")]
+    IoThread(std::io::Error),
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+/// What a running server keeps whatever its configuration, and what the current one has made.
+pub(crate) struct Server {
+    pub options: Options,
+    pub facts: ServerFacts,
+    pub registry: Arc<Registry>,
+    pub io: IoThreads,
+    pub outputs: Arc<LogOutputs>,
+    pub fixed: Fixed,
+    pub current: RwLock<Arc<Current>>,
+    /// Locked by whoever changes something. `None`: it has stopped.
+    pub state: Mutex<Option<State>>,
+    /// Becomes true once.
+    pub stopping: watch::Sender<bool>,
+}
+
+/// Options that cannot change while the process runs, as it was started with them.
+pub(crate) struct Fixed {
+    pub admin: Option<Admin>,
+    pub log: LogConfig,
+}
+
+/// What can be looked at while something is being changed.
+pub(crate) struct Current {
+    /// PHP's, and that of native modules if there are any.
+    pub engines: Vec<Arc<EngineControl>>,
+    pub configuration: Arc<serde_json::Value>,
+}
+
+pub(crate) struct State {
+    pub config: Config,
+    pub addresses: Addresses,
+    pub php: RunningEngine,
+    pub native: Option<RunningEngine>,
+    pub inlined: Arc<Inlined>,
+    pub spools: Arc<Spools>,
+    /// Renews certificates.
+    pub upkeep: Option<Upkeep>,
+    /// Engines that finish what they have begun.
+    pub retiring: JoinSet<()>,
+}
+
+/// A task that ends when this is dropped.
+pub(crate) struct Upkeep(pub JoinHandle<()>);
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A configuration that waits only to be changed to.
+struct Next {
+    config: Config,
+    change: AddressChange,
+    parts: Parts,
+    php: NextEngine,
+    /// `None`: there are no native services.
+    native: Option<NextEngine>,
+    /// `None`: they stay.
+    inlined: Option<Arc<Inlined>>,
+}
+
+impl Server {
+    /// Changes to this configuration, or to none: an error changes nothing. One reload waits for another.
+    pub async fn reload(&self, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
+        let mut state = self.lock().await?;
+        if force == Force::No && config == state.config && !has_certificate_files(&config) {
+            tracing::info!("the configuration is the current one: nothing has changed");
+            return Ok(Reloaded::default());
+        }
+        let reloaded = Reloaded {
+            is_changed: force == Force::Yes || config != state.config,
+            warnings: self.fixed.warnings(&config),
+        };
+        let mut stopping = self.stopping.subscribe();
+        let next = tokio::select! {
+            next = self.prepare(&state, config, force) => next,
+            // The sender is this one's own.
+            _ = stopping.wait_for(|stopping| *stopping) => Err(ReloadError::Stopping),
+        };
+        let next = next.inspect_err(|_| self.io.discard())?;
+        self.change_to(&mut state, next).await;
+        drop(state);
+        self.close_unused_logs();
+        reloaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        tracing::info!("the new configuration is in use");
+        Ok(reloaded)
+    }
+
+    /// Nobody else changes anything while what is returned is held.
+    pub async fn lock(&self) -> Result<MappedMutexGuard<'_, State>, ReloadError> {
+        let state = self.state.lock().await;
+        if *self.stopping.borrow() {
+            return Err(ReloadError::Stopping);
+        }
+        MutexGuard::try_map(state, Option::as_mut).map_err(|_| ReloadError::Stopping)
+    }
+
+    /// Reads a configuration, on a thread that may wait for a disk.
+    pub async fn read(
+        &self,
+        read: impl FnOnce(&dyn ConfigSource) -> Result<Config, String> + Send + 'static,
+    ) -> Result<Config, ReloadError> {
+        let source = Arc::clone(&self.options.source);
+        let reading = tokio::task::spawn_blocking(move || read(&*source));
+        let read = reading.await.expect("invariant: reading a configuration does not panic");
+        read.map_err(ReloadError::Configuration)
+    }
+
+    pub fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn prepare(&self, state: &State, config: Config, force: Force) -> Result<Next, ReloadError> {
+        let plan = Plan::new(&config, self.facts).map_err(StartError::from)?;
+        let change = state.addresses.change_to(&config.servers)?;
+        let spools =
+            (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
+        let parts =
+            Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&self.outputs), spools).await?;
+        let keeps_modules = force == Force::No && config.global.native == state.config.global.native;
+        let inlined = match keeps_modules {
+            true => None,
+            false => {
+                let loading = inline_reload::load(config.global.native.clone());
+                Some(loading.await.map_err(StartError::from)?)
+            }
+        };
+        let php = self.engine(Some(&state.php), plan.php.clone(), &self.options.php, force);
+        let native = async {
+            match plan.native.clone() {
+                Some(plan) => {
+                    let engine = self.engine(state.native.as_ref(), plan, &self.options.native, force);
+                    engine.await.map(Some)
+                }
+                None => Ok(None),
+            }
+        };
+        let ((php, to_php), native) = tokio::try_join!(php, native)?;
+        let (native, to_native) = native.unzip();
+        let clients = (to_php, to_native);
+        let starts = parts.app_starts(&config, &plan, self.facts.io_threads, clients, inlined.as_ref());
+        self.io.prepare(starts).await.map_err(ReloadError::IoThread)?;
+        Ok(Next { config, change, parts, php, native, inlined })
+    }
+
+    /// The engine for this plan: the one before if it does, or a new one whose workers have booted.
+    async fn engine(
+        &self,
+        before: Option<&RunningEngine>,
+        plan: EnginePlan,
+        program: &Path,
+        force: Force,
+    ) -> Result<(NextEngine, Clients), StartError> {
+        if force == Force::No && before.is_some_and(|before| before.plan == plan) {
+            return Ok((NextEngine::Kept, Clients::Kept));
+        }
+        let (starting, clients) =
+            RunningEngine::plan(plan, program.to_owned(), &self.registry, StartUntil::Ready)?;
+        Ok((NextEngine::New(Box::new(starting.await?)), clients))
+    }
+
+    /// Goes on to the end once it has begun.
+    async fn change_to(&self, state: &mut State, next: Next) {
+        let Next { config, mut change, parts, php, native, inlined } = next;
+        self.io.close(&change.closed).await;
+        self.io.change().await;
+        for opened in change.sockets.drain(..) {
+            // The thread has ended otherwise.
+            let _ = self.io.listeners.send(ListenerChange::Open(opened));
+        }
+        state.addresses.apply(change, &config.servers);
+        let deadline = Instant::now() + plan::timeout(config.global.grace_period);
+        let old_inlined = inlined.map(|inlined| std::mem::replace(&mut state.inlined, inlined));
+        if let NextEngine::New(engine) = php {
+            let old = std::mem::replace(&mut state.php, *engine);
+            state.retire(Some(old), None, deadline);
+        }
+        match native {
+            Some(NextEngine::Kept) => state.let_go(old_inlined),
+            Some(NextEngine::New(engine)) => {
+                let old = state.native.replace(*engine);
+                state.retire(old, old_inlined, deadline);
+            }
+            None => {
+                let old = state.native.take();
+                state.retire(old, old_inlined, deadline);
+            }
+        }
+        state.spools = parts.spools;
+        state.upkeep = parts.tls.map(|tls| Upkeep(tokio::spawn(async move { tls.maintain().await })));
+        state.config = config;
+        let current = Arc::new(state.current());
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+    }
+
+    /// Some are used by the last requests of the configuration before; those are closed the next time.
+    fn close_unused_logs(&self) {
+        let outputs = Arc::clone(&self.outputs);
+        tokio::task::spawn_blocking(move || outputs.close_unused());
+    }
+}
+
+impl State {
+    pub fn current(&self) -> Current {
+        let engines = std::iter::once(&self.php).chain(&self.native);
+        Current {
+            engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
+            configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
+        }
+    }
+
+    /// Has an engine finish what it has begun. `inlined`: modules that may be in use as long.
+    fn retire(&mut self, engine: Option<RunningEngine>, inlined: Option<Arc<Inlined>>, deadline: Instant) {
+        while self.retiring.try_join_next().is_some() {}
+        self.retiring.spawn(async move {
+            if let Some(RunningEngine { supervisor, control, .. }) = engine {
+                let kind = control.clients.kind;
+                drop(control);
+                supervisor.retire(deadline).await;
+                tracing::info!(engine = %kind, "the engine of the configuration before has ended");
+            }
+            inlined.into_iter().for_each(inline_reload::drop_elsewhere);
+        });
+    }
+
+    fn let_go(&mut self, inlined: Option<Arc<Inlined>>) {
+        let Some(inlined) = inlined else { return };
+        self.retiring.spawn(async move {
+            tokio::time::sleep(INLINED_LINGER).await;
+            inline_reload::drop_elsewhere(inlined);
+        });
+    }
+}
+
+impl Fixed {
+    fn warnings(&self, config: &Config) -> Vec<String> {
+        let warning = |option: &str, stays: &str| {
+            format!("the global option `{option}` has changed: {stays} until the process is started anew")
+        };
+        let admin = (self.admin != config.global.admin)
+            .then(|| warning("admin", "the admin API listens, and checks origins, as before"));
+        let log =
+            (self.log != config.global.log).then(|| warning("log", "the server's own log goes on as before"));
+        admin.into_iter().chain(log).collect()
+    }
+}
+
+/// Whether there is something to read again though the configuration is the same.
+fn has_certificate_files(config: &Config) -> bool {
+    let sites = config.servers.iter().flat_map(|server| &server.sites);
+    let mut sources = sites.filter_map(|site| site.tls.as_ref().map(|tls| &tls.source));
+    sources.any(|source| matches!(source, regent_config::CertificateSource::Files { .. }))
+}
