@@ -30,6 +30,6 @@ pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};
 pub use mariadb::MariaDb;
-pub use server::{Server, Setup, regent_command};
+pub use server::{Server, Setup, free_address, regent_command};
 pub use tls::{Secured, TlsClient, TlsConn};
 pub use wait::{DEADLINE, until};

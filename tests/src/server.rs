@@ -190,13 +190,17 @@ impl Setup {
     }
 
     fn fill_in(&self, text: &str, ports: Ports) -> String {
-        text.replace("ADDRESS", &ports.site.to_string())
-            .replace("ADMIN", &ports.admin.to_string())
-            .replace("TLSPORT", &ports.tls.port().to_string())
-            .replace("PORT", &ports.site.port().to_string())
-            .replace("ROOT", &self.root().display().to_string())
-            .replace("DIRECTORY", &self.directory().display().to_string())
+        fill_in(text, ports, self.directory())
     }
+}
+
+fn fill_in(text: &str, ports: Ports, directory: &Path) -> String {
+    text.replace("ADDRESS", &ports.site.to_string())
+        .replace("ADMIN", &ports.admin.to_string())
+        .replace("TLSPORT", &ports.tls.port().to_string())
+        .replace("PORT", &ports.site.port().to_string())
+        .replace("ROOT", &directory.join("www").display().to_string())
+        .replace("DIRECTORY", &directory.display().to_string())
 }
 
 impl Server {
@@ -236,6 +240,13 @@ impl Server {
     /// Writes a file of the site, or replaces it.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         write_file(&self.root().join(path), content.as_ref());
+    }
+
+    /// Replaces the Caddyfile that the server was started with; `ADDRESS`, `ADMIN`, `PORT`, `ROOT` and `DIRECTORY` are filled
+    /// in. The server is not told.
+    pub fn write_caddyfile(&self, text: &str) {
+        let text = fill_in(text, self.ports, self.directory());
+        write_file(&self.directory().join("Caddyfile"), text.as_bytes());
     }
 
     /// Waits until a script has written this file of the site, and gives its content.
@@ -476,7 +487,7 @@ fn follow(output: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinH
 }
 
 /// An address on loopback that nobody listens on, below the ports that the kernel gives to outgoing connections.
-fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);

@@ -319,7 +319,7 @@ mod tests {
     /// Nagle's algorithm keeps the next part of its request back until then.
     #[tokio::test]
     async fn what_has_come_is_acknowledged_when_more_has_to_be_waited_for() {
-        let listener = crate::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = crate::listen("127.0.0.1:0".parse().unwrap(), crate::Neighbours::None).unwrap();
         let mut client = TcpStream::connect(listener[0].local_addr().unwrap()).unwrap();
         client.write_all(b"half a").unwrap();
         let accepted = listener.iter().find_map(|listener| listener.accept().ok()).unwrap().0;
