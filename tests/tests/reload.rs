@@ -2,6 +2,7 @@
 //! replaced, and configurations that are refused.
 #![forbid(unsafe_code)]
 
+use regent_tests::native::fixture;
 use regent_tests::process::{listening_ports, runs, thread_count};
 use regent_tests::{Conn, Response, Server, Setup, free_address, regent_command, until};
 use rustix::process::Signal;
@@ -359,6 +360,58 @@ fn a_server_that_is_to_stop_does_not_wait_for_a_reload() {
     assert!(server.wait().success());
     is_gone(old);
     engines.into_iter().for_each(is_gone);
+}
+
+#[test]
+fn connections_that_were_accepted_under_other_terms_end() {
+    let server = started("num_threads 2", "php_server", &[("slow.php", UNTIL_GO)]);
+    let (mut idle, mut busy) = (server.connect(), server.connect());
+    get(&mut idle, "/index.php").expect(200);
+    busy.send("GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n");
+    server.wait_for_file("started");
+    let engine = server.engine();
+    let timeouts = "{\n\tservers {\n\t\ttimeouts {\n\t\t\tidle 30s\n\t\t}\n\t}\n";
+    reload(&server, &caddyfile("num_threads 2", "php_server").replacen("{\n", timeouts, 1));
+    assert!(idle.is_closed());
+    server.write("go", "now");
+    assert_eq!(busy.response().expect(200).text(), "finished");
+    assert!(busy.is_closed());
+    server.get("/index.php").expect(200);
+    assert_eq!(server.engine(), engine, "which has nothing to do with it");
+    server.stop();
+}
+
+#[test]
+fn native_services_come_and_go() {
+    let native = |options: &str| {
+        let block = format!("native DIRECTORY/libserver.so {{\n\t\t\tthreads 1\n\t\t\t{options}\n\t\t}}");
+        caddyfile("num_threads 2", &format!("handle_path /m/* {{\n\t\t{block}\n\t}}\n\tphp_server"))
+    };
+    let setup = Setup::new().caddyfile(&caddyfile("num_threads 2", "php_server")).file("index.php", CLASSIC);
+    let server = setup.module("server", &fixture("server.c"), &[]).start();
+    let php = server.engine();
+    assert!(server.native_engines().is_empty());
+    let one = |what| {
+        until(what, || match server.native_engines().as_slice() {
+            [engine] => Some(*engine),
+            _ => None,
+        })
+    };
+    reload(&server, &native(""));
+    let first = one("there is an engine for it");
+    let answer = server.get("/m/hello").status;
+    reload(&server, &native("inline"));
+    assert_eq!(one("the engine goes on"), first, "where handlers run is not its own matter");
+    assert_eq!(server.get("/m/hello").status, answer);
+    reload(&server, &native("max_connections 7"));
+    assert!(
+        until("another takes its place", || Some(one("one engine")).filter(|engine| *engine != first)) > 0
+    );
+    assert_eq!(server.get("/m/hello").status, answer);
+    reload(&server, &caddyfile("num_threads 2", "php_server"));
+    until("the engine has ended", || server.native_engines().is_empty().then_some(()));
+    assert_eq!(server.get("/index.php").text(), format!("classic {php}"), "PHP has not noticed");
+    server.stop();
 }
 
 /// `curl` for a site of the local CA.

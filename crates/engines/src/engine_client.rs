@@ -2,6 +2,7 @@
 //! them.
 
 mod clients;
+mod submitted;
 mod waiting;
 mod watch;
 
@@ -10,14 +11,14 @@ use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
 use crate::rules::AdmissionBounds;
 use regent_dispatch::lanes::Place;
-use regent_wire::{EngineMemory, Frame, HeadBuilder, ReadError, RequestLine, SlotTable, SubmitError, Token};
+use regent_wire::{EngineMemory, HeadBuilder, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -25,6 +26,7 @@ use tokio::task::spawn_local;
 use waiting::Waiting;
 
 pub use clients::EngineClients;
+pub use submitted::Submitted;
 pub use watch::ClientWatch;
 
 /// Longest wait for an engine in the place of one that has damaged its memory.
@@ -88,14 +90,6 @@ pub struct EngineClient {
     /// Whether the engine has ended for good.
     is_ended: Cell<bool>,
     _user: mpsc::Sender<Infallible>,
-}
-
-/// A request that was given to an engine. Dropped before its end, it is cancelled.
-pub struct Submitted {
-    client: Rc<EngineClient>,
-    token: Option<Token>,
-    /// Whether looks at the queue bound its wait.
-    is_watched: Cell<bool>,
 }
 
 /// Why a request could not be given to an engine.
@@ -356,99 +350,6 @@ impl EngineClient {
     }
 }
 
-impl Submitted {
-    /// Keeps the request's place until the engine has let go of it.
-    pub fn keep(&self, place: Place) {
-        self.client.port.borrow_mut().guard(self.token(), place);
-    }
-
-    /// Puts it on the pool's queue. It has been waiting since `arrival`, by [`regent_wire::clock`].
-    pub fn submit(&self, pool: usize, arrival: Duration) -> Result<(), Refused> {
-        let in_use = {
-            let mut port = self.client.port.borrow_mut();
-            port.submit(self.token(), pool, arrival)?;
-            port.kept(self.token()).inspect(|place| place.queued());
-            port.in_use()
-        };
-        if in_use == 1 {
-            self.client.submitted.notify_one();
-        }
-        self.client.queue_signal.note(|| self.client.is_waiting(pool));
-        // Answers that came meanwhile, of all engines: under load the runtime may not park for long.
-        (self.client.drain_all)();
-        Ok(())
-    }
-
-    /// Appends to the request body; returns how much was taken. When it was not all, news comes with the room.
-    pub fn write_body(&self, bytes: &[u8]) -> Result<usize, ReadError> {
-        self.client.port.borrow().write_body(self.token(), bytes)
-    }
-
-    /// Says how the request body ended.
-    pub fn end_body(&self, state: regent_wire::BodyState) -> Result<(), ReadError> {
-        self.client.port.borrow().end_body(self.token(), state)
-    }
-
-    /// Bounds its wait by [`EngineClient::wake_late`], if that can tell. It waits in the pool since `since`.
-    pub fn watch(&self, pool: usize, since: Duration) {
-        self.is_watched.set(self.client.waiting.borrow_mut().add(pool, self.token(), since));
-    }
-
-    pub fn is_watched(&self) -> bool {
-        self.is_watched.get()
-    }
-
-    /// Whether it has waited for too long, and still does.
-    pub fn is_late(&self) -> bool {
-        self.client.waiting.borrow().is_late(self.token()) && self.is_queued()
-    }
-
-    /// Whether no thread has taken it yet.
-    pub fn is_queued(&self) -> bool {
-        self.client.port.borrow().is_queued(self.token())
-    }
-
-    /// The next part of the response, without waiting.
-    pub fn try_frame(&self) -> Result<Option<Frame>, ReadError> {
-        self.client.port.borrow().read(self.token())
-    }
-
-    /// The next part of the response.
-    pub fn poll_frame(&self, context: &mut Context<'_>) -> Poll<Result<Frame, ReadError>> {
-        match self.try_frame() {
-            Ok(Some(frame)) => Poll::Ready(Ok(frame)),
-            Err(error) => Poll::Ready(Err(error)),
-            Ok(None) => {
-                self.wake_on_news(context);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Wakes the task when the slot has news. No news can slip through: bits are drained on this thread only.
-    pub fn wake_on_news(&self, context: &Context<'_>) {
-        let mut wakers = self.client.wakers.borrow_mut();
-        let waker = &mut wakers[self.token().slot as usize];
-        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
-            *waker = Some(context.waker().clone());
-        }
-    }
-
-    /// The response was read to its end: the slot is free once the script has ended too.
-    pub fn finish(mut self) {
-        if let Some(token) = self.token.take() {
-            self.client.port.borrow_mut().release(token);
-            self.client.forget(token);
-            // While many answers are sent one after the other, no request is submitted.
-            self.client.drain();
-        }
-    }
-
-    fn token(&self) -> Token {
-        self.token.expect("invariant: taken only by finish and drop")
-    }
-}
-
 impl EngineClient {
     fn forget(&self, token: Token) {
         self.waiting.borrow_mut().forget(token);
@@ -460,14 +361,5 @@ impl Drop for EngineClient {
     /// Who watches it looks again, and finds it gone.
     fn drop(&mut self) {
         self.submitted.notify_one();
-    }
-}
-
-impl Drop for Submitted {
-    fn drop(&mut self) {
-        if let Some(token) = self.token.take() {
-            self.client.port.borrow_mut().cancel(token);
-            self.client.forget(token);
-        }
     }
 }
