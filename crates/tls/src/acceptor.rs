@@ -3,7 +3,7 @@
 use crate::facts::ConnectionFacts;
 use crate::handshakes::{HandshakeError, Handshakes};
 use crate::sites::{Entry, SiteTable};
-use crate::{Stream, client_auth, hello};
+use crate::{Stream, acme, client_auth, hello};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -51,11 +51,18 @@ impl Acceptor {
     {
         let started = StartHandshake::from_parts(hello::read(&mut stream).await?, stream);
         let server_name = started.client_hello().server_name().map(str::to_owned);
+        if is_challenge(&started) {
+            return Err(self.show_challenge(started, server_name.unwrap_or_default()).await);
+        }
         let Some(found) = self.sites.find(server_name.as_deref(), local) else {
             refuse(started).await;
             return Err(server_name.map_or(HandshakeError::NoName, HandshakeError::UnknownName));
         };
         let entry = found.entry;
+        if entry.is_without_certificate() {
+            refuse(started).await;
+            return Err(HandshakeError::NoCertificate(server_name.unwrap_or_default()));
+        }
         let handshake = started.into_stream_with(found.config(), |connection| {
             connection.set_buffer_limit(Some(BUFFER_LIMIT));
         });
@@ -63,6 +70,28 @@ impl Acceptor {
         self.check_resumed(entry, &stream)?;
         let facts = ConnectionFacts::of(stream.get_ref().1, entry.class);
         Ok(Stream::new(stream, facts))
+    }
+
+    /// The handshake is all that the CA wants (RFC 8737 §3).
+    async fn show_challenge<S>(&self, started: StartHandshake<S>, name: String) -> HandshakeError
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (challenges, asked) = (Arc::clone(&self.sites.challenges), name.to_ascii_lowercase());
+        // It may read a file.
+        let found = tokio::task::spawn_blocking(move || challenges.tls_response(&asked)).await;
+        let Some(config) = found.ok().flatten() else {
+            refuse(started).await;
+            return HandshakeError::UnknownName(name);
+        };
+        match started.into_stream(config).await {
+            Ok(mut stream) => {
+                // The CA has seen the certificate; it may be gone already.
+                let _ = stream.shutdown().await;
+                HandshakeError::Challenge(name)
+            }
+            Err(error) => HandshakeError::of(error),
+        }
     }
 
     fn check_resumed<S>(&self, entry: &Entry, stream: &server::TlsStream<S>) -> Result<(), HandshakeError> {
@@ -76,6 +105,12 @@ impl Acceptor {
             _ => Ok(()),
         }
     }
+}
+
+/// RFC 8737 §4: such a client offers this protocol and no other.
+fn is_challenge<S: AsyncRead + AsyncWrite + Unpin>(started: &StartHandshake<S>) -> bool {
+    let hello = started.client_hello();
+    hello.alpn().is_some_and(|protocols| protocols.eq([acme::ALPN]))
 }
 
 /// A client that does not take the alert will find its connection closed.

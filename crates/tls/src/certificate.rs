@@ -73,6 +73,11 @@ impl Certificate {
         self.certified.key.choose_scheme(schemes).is_some()
     }
 
+    /// Whether it is for exactly this name, which may be a wildcard.
+    pub fn is_for(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+
     pub fn is_rsa(&self) -> bool {
         self.certified.key.algorithm() == rustls::SignatureAlgorithm::RSA
     }

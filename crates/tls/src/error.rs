@@ -33,7 +33,7 @@ pub enum Error {
     Locked { path: PathBuf, seconds: u64 },
     #[error("{name:?} is not a host name that a certificate can be for")]
     BadName { name: String },
-    #[error("a certificate of the local CA is for names, and the site has none")]
+    #[error("a certificate that is made or ordered is for names, and the site has none")]
     NoName,
     #[error("{} is in two sites of one listening address with different TLS settings", name_or_rest(name))]
     DuplicateName {
@@ -42,6 +42,8 @@ pub enum Error {
     },
     #[error("no connection could be made with these TLS settings: {reason}")]
     Policy { reason: String },
+    #[error("the settings for a public CA cannot be used: {reason}")]
+    Acme { reason: String },
     #[error(
         "client certificates are to be verified, but neither a trusted CA nor a trusted certificate is given"
     )]

@@ -89,6 +89,10 @@ pub enum HandshakeError {
     NoName,
     #[error("the client sent an HTTP request without TLS")]
     PlainHttp,
+    #[error("there is no certificate for {0:?} yet")]
+    NoCertificate(String),
+    #[error("a CA looked for a challenge for {0:?}")]
+    Challenge(String),
     #[error("the client left within the TLS handshake")]
     Left,
     #[error("the TLS handshake failed: {0}")]
@@ -118,8 +122,10 @@ impl From<HandshakeError> for io::Error {
             HandshakeError::Displaced => io::ErrorKind::ConnectionAborted,
             HandshakeError::Left => io::ErrorKind::UnexpectedEof,
             HandshakeError::Io(inner) => inner.kind(),
+            HandshakeError::Challenge(_) => io::ErrorKind::ConnectionAborted,
             HandshakeError::UnknownName(_)
             | HandshakeError::NoName
+            | HandshakeError::NoCertificate(_)
             | HandshakeError::PlainHttp
             | HandshakeError::Failed(_) => io::ErrorKind::InvalidData,
         };

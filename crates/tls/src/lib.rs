@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod acme;
 mod catalog;
 mod certificate;
 mod check;
@@ -26,6 +27,7 @@ mod policy;
 mod server_config;
 mod sites;
 mod slot;
+mod state;
 mod store;
 mod stream;
 mod tickets;
@@ -36,6 +38,7 @@ mod trust;
 mod tests;
 
 pub use acceptor::Acceptor;
+pub use acme::{Acme, ChallengeKind, DnsHook, ExternalAccount};
 pub use check::{check_authorities, check_certificate};
 pub use client_auth::ClientAuthClass;
 pub use clock::{Clock, SystemClock};
@@ -48,6 +51,7 @@ pub use options::{
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use sites::SiteTable;
+pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;
 pub use tls::Tls;
 pub use trust::{TrustOutcome, TrustReport, TrustStores};

@@ -1,6 +1,7 @@
 //! What the configuration says, as plain data.
 
 use crate::Policy;
+use crate::acme::Acme;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub enum CertificateSource {
     Shared,
     /// Those of the local CA.
     Internal(Internal),
+    /// One of a public CA for each name.
+    Acme(Box<Acme>),
 }
 
 /// Several certificates for one name, as one with an ECDSA and one with an RSA key, are chosen by what the client can

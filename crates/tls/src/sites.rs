@@ -1,6 +1,7 @@
 //! Which site a client wants, from its hello and the address that it came to.
 
 use crate::Error;
+use crate::acme::{AcmeSlot, Challenges};
 use crate::catalog::{ByName, Certificates};
 use crate::client_auth::ClientAuthClass;
 use crate::clock::Clock;
@@ -19,6 +20,8 @@ pub struct SiteTable {
     default_names: DefaultNames,
     /// Whether its sites do not all ask the same of their clients.
     classes_differ: bool,
+    /// What is shown to a public CA that looks for a challenge.
+    pub(crate) challenges: Arc<Challenges>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -30,7 +33,7 @@ pub(crate) struct DefaultNames {
 }
 
 /// What a connection for one name is accepted with.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub config: Arc<ServerConfig>,
     pub class: ClientAuthClass,
@@ -38,6 +41,15 @@ pub(crate) struct Entry {
     pub verifier: Option<Arc<dyn ClientCertVerifier>>,
     /// `None`: there is one, whatever the name.
     pub certificates: Option<Arc<dyn Certificates>>,
+    /// Of a public CA; it may be empty yet. `None`: the certificate is of another source.
+    pub acme: Option<Arc<AcmeSlot>>,
+}
+
+impl Entry {
+    /// Whether a handshake would find no certificate, as one is still to be obtained.
+    pub fn is_without_certificate(&self) -> bool {
+        self.acme.as_ref().is_some_and(|slot| slot.current().is_none())
+    }
 }
 
 /// The site that a client wants.
@@ -69,8 +81,12 @@ impl Found<'_> {
 }
 
 impl SiteTable {
-    pub(crate) fn new(default_names: DefaultNames, clock: Arc<dyn Clock>) -> Self {
-        Self { names: HashMap::new(), rest: None, default_names, classes_differ: false, clock }
+    pub(crate) fn new(
+        default_names: DefaultNames,
+        challenges: Arc<Challenges>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { names: HashMap::new(), rest: None, default_names, classes_differ: false, challenges, clock }
     }
 
     /// `name`: normal, or `None` for all others.

@@ -1,5 +1,6 @@
 //! All certificates and keys of one configuration.
 
+use crate::acme::Manager;
 use crate::catalog::{ByHello, Catalog, Certificates, Otherwise};
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
@@ -10,7 +11,7 @@ use crate::sites::{DefaultNames, Entry, SiteTable, normal_name};
 use crate::slot::Slot;
 use crate::store::Store;
 use crate::tickets::TicketKeys;
-use crate::{Error, SiteErrors, SystemClock, server_config};
+use crate::{CertificateState, Error, SiteErrors, SystemClock, server_config, state};
 use rustls::server::ResolvesServerCert;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ struct Inner {
     default_names: DefaultNames,
     renew_interval: Duration,
     local_ca: Arc<LocalCa>,
+    acme: Manager,
     /// `None`: no resumption.
     tickets: Option<TicketKeys>,
     served: Mutex<Served>,
@@ -76,6 +78,7 @@ impl Tls {
         Ok(Self(Arc::new(Inner {
             default_names,
             renew_interval: options.renew_interval,
+            acme: Manager::new(store.clone(), Arc::clone(&clock)),
             local_ca: Arc::new(LocalCa::new(store, Arc::clone(&clock))),
             tickets,
             served: Mutex::default(),
@@ -89,7 +92,11 @@ impl Tls {
     /// # Errors
     /// All that is wrong with any site.
     pub fn site_table(&self, sites: &[Site]) -> Result<Arc<SiteTable>, SiteErrors> {
-        let mut table = SiteTable::new(self.0.default_names.clone(), Arc::clone(&self.0.clock));
+        let mut table = SiteTable::new(
+            self.0.default_names.clone(),
+            Arc::clone(self.0.acme.challenges()),
+            Arc::clone(&self.0.clock),
+        );
         let mut owners = HashMap::new();
         let mut errors = Vec::new();
         for (index, site) in sites.iter().enumerate() {
@@ -113,19 +120,55 @@ impl Tls {
         self.0.local_ca.stored_root_path()
     }
 
-    /// Reloads files that have changed, and renews what is due. Blocks; failures are logged and tried again the next
-    /// time.
+    /// Whether certificates of public CAs are served, so that [`Self::http_challenge`] has to be asked.
+    pub fn has_acme(&self) -> bool {
+        self.0.acme.has_names()
+    }
+
+    /// The body of the response to `GET http://HOST/.well-known/acme-challenge/TOKEN`, plain text, if a public CA is to
+    /// find one there now (RFC 8555 §8.3). `host`: without port. To be asked before anything else is done with such a
+    /// request, redirects included. It may read a small file.
+    pub fn http_challenge(&self, host: &str, token: &str) -> Option<String> {
+        self.0.acme.challenges().http_response(&normal_name(host).ok()?, token)
+    }
+
+    /// All that are served, and those that are still to be obtained; not those that are made on demand.
+    pub fn certificates(&self) -> Vec<CertificateState> {
+        let mut states = self.0.acme.states();
+        let served = self.0.served();
+        let manual = served.manual.iter().flat_map(ManualCertificates::current);
+        states.extend(manual.map(|certificate| state::of_files(&certificate)));
+        let internal = served.internal.iter();
+        states.extend(internal.map(|internal| state::of_internal(&internal.name, &internal.slot.current())));
+        states
+    }
+
+    /// For a new configuration, before [`Self::maintain`]: certificates that could not be obtained under the previous one
+    /// are tried again when they were to be, and not at once, where nothing about them has changed.
+    pub fn continue_from(&self, previous: &Self) {
+        self.0.acme.continue_from(&previous.0.acme);
+    }
+
+    /// Reloads files that have changed, and renews what is due but of public CAs. Blocks; failures are logged and tried
+    /// again the next time.
     pub fn refresh(&self) {
         self.0.reload();
         self.0.renew();
     }
 
     /// Does what [`Self::refresh`] does, the one every 10 seconds and the other every
-    /// [`Options::renew_interval`], on tokio's threads for blocking work, until it is dropped.
+    /// [`Options::renew_interval`], on tokio's threads for blocking work, and obtains and renews certificates of public
+    /// CAs in the background, until it is dropped.
     pub async fn maintain(&self) {
         let reload = repeat(RELOAD_INTERVAL, || self.in_background(Inner::reload));
         let renew = repeat(self.0.renew_interval(), || self.in_background(Inner::renew));
-        tokio::join!(reload, renew);
+        tokio::join!(reload, renew, self.0.acme.maintain());
+    }
+
+    /// What is due at public CAs, to its end.
+    #[cfg(test)]
+    pub(crate) async fn tend(&self) {
+        self.0.acme.tend().await;
     }
 
     async fn in_background(&self, work: fn(&Inner)) {
@@ -180,6 +223,13 @@ impl Inner {
                 insert_all(table, names, &self.entry_by_name(site, Arc::clone(&self.shared) as _)?);
             }
             CertificateSource::Internal(internal) => self.add_internal(table, site, internal, names)?,
+            CertificateSource::Acme(acme) => {
+                for name in names {
+                    let slot = self.acme.manage(name.as_deref().ok_or(Error::NoName)?, acme)?;
+                    let entry = self.entry(site, Arc::clone(&slot) as _)?;
+                    table.insert(name, Arc::new(Entry { acme: Some(slot), ..entry }));
+                }
+            }
         }
         Ok(())
     }
@@ -220,7 +270,7 @@ impl Inner {
         let config =
             server_config::build(&site.policy, verification.as_ref(), ticketer, resolver, &self.clock)?;
         let verifier = verification.map(|verification| verification.verifier);
-        Ok(Entry { config, class, verifier, certificates: None })
+        Ok(Entry { config, class, verifier, certificates: None, acme: None })
     }
 
     fn manual(
@@ -281,7 +331,7 @@ impl Inner {
     fn share(&self, served: &Served) {
         let manual = served.manual.iter().flat_map(ManualCertificates::current);
         let internal = served.internal.iter().map(|internal| internal.slot.current());
-        self.shared.replace(manual.chain(internal).collect());
+        self.shared.replace(manual.chain(internal).chain(self.acme.certificates()).collect());
     }
 
     fn served(&self) -> MutexGuard<'_, Served> {

@@ -66,7 +66,7 @@ impl Lock {
     }
 
     /// `None` while another holds it.
-    fn try_take(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let now = OffsetDateTime::now_utc();
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Ok(file) => Self::of_new(path, file, now).map(Some),

@@ -52,11 +52,30 @@ impl Store {
         })
     }
 
+    /// Nothing if there is no such file.
+    pub fn remove(&self, key: &str) -> Result<(), Error> {
+        let path = self.path(key);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::write(path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// `None` while another process or thread holds it.
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Error> {
+        let path = self.lock_path(name)?;
+        Lock::try_take(&path).map_err(|error| Error::write(path, error))
+    }
+
     /// Waits for other processes and threads that hold it.
     pub fn lock(&self, name: &str) -> Result<Lock, Error> {
+        Lock::take(self.lock_path(name)?)
+    }
+
+    fn lock_path(&self, name: &str) -> Result<PathBuf, Error> {
         let directory = self.path("locks");
         make_directory(&directory).map_err(|error| Error::write(&directory, error))?;
-        Lock::take(directory.join(format!("{}.lock", safe(name))))
+        Ok(directory.join(format!("{}.lock", safe(name))))
     }
 }
 

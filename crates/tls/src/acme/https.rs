@@ -1,0 +1,161 @@
+//! Requests to the CA: each on a connection of its own, with a time-out, and with a bound on the response. A CA is talked
+//! to a dozen times in weeks, so there is no pool that could hold a dead connection.
+
+use super::error::{OrderError, io_error};
+use super::options::Acme;
+use crate::{Error, crypto};
+use bytes::Bytes;
+use http::header::{HOST, HeaderValue, USER_AGENT};
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt, Limited};
+use hyper_util::rt::TokioIo;
+use instant_acme::{BodyWrapper, BytesResponse, HttpClient};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// Of one request, from the look-up of the CA's address to the last byte.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// To one address, so that one that is not reachable (often that of IPv6) leaves time for the others.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Of a response. A chain of certificates has some ten kilobytes.
+const RESPONSE_LIMIT: usize = 1 << 20;
+/// RFC 8555 §6.1 asks for both the client and its library.
+const AGENT: &str = concat!("Regent/", env!("CARGO_PKG_VERSION"), " instant-acme");
+
+#[derive(Clone)]
+pub(super) struct HttpsClient(TlsConnector);
+
+impl HttpsClient {
+    /// Blocks: it reads the roots.
+    pub fn new(acme: &Acme) -> Result<Self, OrderError> {
+        let roots = if acme.trusted_roots.is_empty() { system_roots()? } else { roots(&acme.trusted_roots)? };
+        let mut config = ClientConfig::builder_with_provider(crypto::provider())
+            .with_safe_default_protocol_versions()
+            .expect("invariant: the provider has ciphers for TLS 1.2 and 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+}
+
+fn system_roots() -> Result<RootCertStore, OrderError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        let hint = "install the system's CA certificates (package ca-certificates)";
+        return Err(OrderError::NoRoots(format!("{hint}{}", errors.join(", "))));
+    }
+    Ok(roots)
+}
+
+fn roots(files: &[PathBuf]) -> Result<RootCertStore, OrderError> {
+    let mut roots = RootCertStore::empty();
+    for path in files {
+        let pem = std::fs::read(path).map_err(|error| Error::read(path, error))?;
+        for certificate in crate::certificate::parse_chain(path, &pem)? {
+            let bad = |error: rustls::Error| Error::BadCertificate {
+                path: path.clone(),
+                reason: error.to_string(),
+            };
+            roots.add(certificate).map_err(bad)?;
+        }
+    }
+    Ok(roots)
+}
+
+type Received = Result<BytesResponse, instant_acme::Error>;
+
+impl HttpClient for HttpsClient {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Received> + Send>> {
+        let connector = self.0.clone();
+        Box::pin(async move {
+            let host = request.uri().host().unwrap_or_default().to_owned();
+            let late = || io_error(format!("{host} did not respond within {} s", REQUEST_TIMEOUT.as_secs()));
+            let response = timeout(REQUEST_TIMEOUT, send(connector, request)).await.map_err(|_| late())??;
+            let (parts, body) = response.into_parts();
+            Ok(BytesResponse { parts, body: Box::new(body) })
+        })
+    }
+}
+
+async fn send(
+    connector: TlsConnector,
+    mut request: Request<BodyWrapper<Bytes>>,
+) -> Result<Response<Bytes>, instant_acme::Error> {
+    let (host, port) = target(request.uri())?;
+    prepare(&mut request)?;
+    let name = ServerName::try_from(host.clone()).map_err(io_error)?;
+    let stream = connect(&host, port).await?;
+    let stream = connector
+        .connect(name, stream)
+        .await
+        .map_err(|error| io_error(format!("cannot shake hands with {host}: {error}")))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io_error)?;
+    let mut exchange = pin!(async move {
+        let (parts, body) = sender.send_request(request).await.map_err(io_error)?.into_parts();
+        let body = Limited::new(body, RESPONSE_LIMIT).collect().await.map_err(io_error)?;
+        Ok(Response::from_parts(parts, body.to_bytes()))
+    });
+    tokio::select! {
+        biased;
+        response = &mut exchange => response,
+        // Its end, good or bad, is in what the exchange has still to read.
+        _ = connection => exchange.await,
+    }
+}
+
+/// URLs come from the CA too, and all have to be `https` (RFC 8555 §6.1).
+fn target(uri: &Uri) -> Result<(String, u16), instant_acme::Error> {
+    match (uri.scheme_str(), uri.host()) {
+        (Some("https"), Some(host)) => {
+            Ok((host.trim_matches(['[', ']']).to_owned(), uri.port_u16().unwrap_or(443)))
+        }
+        _ => Err(io_error(format!("{uri} is not an https URL"))),
+    }
+}
+
+/// The form of the request target for a server that is no proxy (RFC 9112 §3.2.1).
+fn prepare(request: &mut Request<BodyWrapper<Bytes>>) -> Result<(), instant_acme::Error> {
+    let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    *request.uri_mut() = path.parse()?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, HeaderValue::from_str(&authority).map_err(io_error)?);
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    Ok(())
+}
+
+async fn connect(host: &str, port: u16) -> Result<TcpStream, instant_acme::Error> {
+    let addresses = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|error| io_error(format!("cannot look up {host}: {error}")))?;
+    let mut last = io_error(format!("{host} has no address"));
+    for address in addresses {
+        match connect_to(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = io_error(format!("cannot connect to {host} ({address}): {error}")),
+        }
+    }
+    Err(last)
+}
+
+async fn connect_to(address: SocketAddr) -> std::io::Result<TcpStream> {
+    timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
+        .await
+        .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
+}

@@ -1,0 +1,184 @@
+//! All names with certificates of public CAs.
+
+use super::account;
+use super::ca::Ca;
+use super::challenges::Challenges;
+use super::managed::{Common, Managed, Outlook, Task};
+use super::options::Acme;
+use super::slot::AcmeSlot;
+use crate::certificate::Certificate;
+use crate::clock::{self, Clock};
+use crate::store::Store;
+use crate::{CertificateState, Error, state};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+/// Names at a time for which CAs are talked to. Most of an order's time is waiting.
+const PLACES: usize = 20;
+/// How often it is looked whether something is due.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Manager {
+    common: Arc<Common>,
+    known: Mutex<Known>,
+    /// A name has come.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    cas: Vec<Arc<Ca>>,
+    names: BTreeMap<String, Arc<Managed>>,
+}
+
+impl Manager {
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        let challenges = Challenges::new(store.clone(), Arc::clone(&clock));
+        let common = Common { store, clock, challenges, places: Semaphore::new(PLACES) };
+        Self { common: Arc::new(common), known: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub fn challenges(&self) -> &Arc<Challenges> {
+        &self.common.challenges
+    }
+
+    /// From now on there is to be a certificate for this name; that of the storage is served at once. Blocks: it reads
+    /// files.
+    ///
+    /// # Errors
+    /// Only what no further try would mend.
+    pub fn manage(&self, name: &str, acme: &Acme) -> Result<Arc<AcmeSlot>, Error> {
+        check(name, acme)?;
+        let mut known = self.known();
+        if let Some(managed) = known.names.get(name) {
+            if managed.acme != *acme {
+                return Err(Error::Acme {
+                    reason: format!("two sites want a certificate for {name:?} with different options"),
+                });
+            }
+            return Ok(Arc::clone(&managed.slot));
+        }
+        let ca = known.ca(&self.common, acme.directory(), acme);
+        let test_ca = acme.test_directory().map(|url| known.ca(&self.common, url, acme));
+        for ca in [Some(&ca), test_ca.as_ref()].into_iter().flatten() {
+            self.common.challenges.expect(name, ca.issuer_key());
+        }
+        let managed = Managed::load(name, acme, ca, test_ca, Arc::clone(&self.common));
+        let slot = Arc::clone(&managed.slot);
+        known.names.insert(name.to_owned(), managed);
+        self.changed.notify_one();
+        Ok(slot)
+    }
+
+    /// Takes over when what failed is to be tried again, for the names whose options are the same: a new configuration is
+    /// no reason to ask a CA more often.
+    pub fn continue_from(&self, previous: &Self) {
+        // One after the other, so that no two locks are held.
+        let before = previous.known().names.clone();
+        for (name, managed) in &self.known().names {
+            if let Some(before) = before.get(name).filter(|before| before.acme == managed.acme) {
+                managed.continue_from(before);
+            }
+        }
+    }
+
+    /// Obtains and renews until it is dropped; orders that are under way end with it.
+    pub async fn maintain(&self) {
+        let mut tasks = JoinSet::new();
+        loop {
+            self.begin(&mut tasks);
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = self.changed.notified() => {}
+                Some(ended) = tasks.join_next() => report(ended),
+            }
+        }
+    }
+
+    /// One look at all names, and the end of what was due. For tests.
+    #[cfg(test)]
+    pub async fn tend(&self) {
+        let mut tasks = JoinSet::new();
+        self.begin(&mut tasks);
+        while let Some(ended) = tasks.join_next().await {
+            report(ended);
+        }
+    }
+
+    fn begin(&self, tasks: &mut JoinSet<()>) {
+        for (managed, task) in self.due() {
+            tasks.spawn(async move { managed.attend(task).await });
+        }
+    }
+
+    fn due(&self) -> Vec<(Arc<Managed>, Task)> {
+        let now = clock::unix_seconds(&*self.common.clock);
+        let known = self.known();
+        let due = known.names.values().filter_map(|managed| Some((Arc::clone(managed), managed.begin(now)?)));
+        due.collect()
+    }
+
+    /// Whether there is anything to obtain or renew.
+    pub fn has_names(&self) -> bool {
+        !self.known().names.is_empty()
+    }
+
+    /// Those that are served.
+    pub fn certificates(&self) -> Vec<Arc<Certificate>> {
+        self.known().names.values().filter_map(|managed| managed.slot.current()).collect()
+    }
+
+    pub fn states(&self) -> Vec<CertificateState> {
+        let known = self.known();
+        let states = known.names.values().map(|managed| {
+            let Outlook { stored, last_error, next_try } = managed.outlook();
+            let certificate = stored.as_ref().map(|stored| &*stored.certificate);
+            state::of_acme(
+                managed.name.clone(),
+                managed.directory().to_owned(),
+                certificate,
+                last_error,
+                next_try,
+            )
+        });
+        states.collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn ca(&mut self, common: &Common, directory: &str, acme: &Acme) -> Arc<Ca> {
+        if let Some(known) = self.cas.iter().find(|ca| ca.is_for(directory, acme)) {
+            return Arc::clone(known);
+        }
+        let ca = Arc::new(Ca::new(common.store.clone(), Arc::clone(&common.clock), directory, acme));
+        self.cas.push(Arc::clone(&ca));
+        ca
+    }
+}
+
+fn check(name: &str, acme: &Acme) -> Result<(), Error> {
+    let fails = |reason: String| Err(Error::Acme { reason });
+    if name.starts_with("*.") && acme.dns_hook.is_none() {
+        return fails(format!(
+            "{name:?} can be certified by the DNS challenge only, for which no program is set"
+        ));
+    }
+    if acme.challenges.is_empty() && acme.dns_hook.is_none() {
+        return fails("all challenges are disabled".to_owned());
+    }
+    account::check(acme).map_err(|error| Error::Acme { reason: error.to_string() })
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "the task of a certificate died; it is tried again");
+    }
+}

@@ -1,0 +1,29 @@
+//! Certificates of public CAs, by ACME (RFC 8555). The protocol is instant-acme's; who orders what, when and how often is
+//! decided here, after the example of certmagic, whose storage layout is used too.
+//!
+//! A [`Manager`] has all names. A name is served with what is stored as soon as it is known; what is missing or due is
+//! ordered in the background, never in a handshake, so that no client can make the server order anything.
+
+mod account;
+mod ca;
+mod challenges;
+mod dns_hook;
+mod error;
+mod https;
+mod layout;
+mod managed;
+mod manager;
+mod nonces;
+mod options;
+mod order;
+mod schedule;
+mod slot;
+mod stored;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use challenges::{ALPN, Challenges};
+pub(crate) use manager::Manager;
+pub use options::{Acme, ChallengeKind, DnsHook, ExternalAccount};
+pub(crate) use slot::AcmeSlot;

@@ -1,0 +1,109 @@
+//! What the configuration says about a public CA.
+
+use crate::KeyType;
+use std::path::PathBuf;
+
+/// How certificates are obtained from a CA that speaks ACME (RFC 8555).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acme {
+    /// The CA's directory, an `https` URL. `None`: that of Let's Encrypt.
+    pub directory: Option<String>,
+    /// Where a failed order is tried first, so that the limits of the CA itself are not used up. `None`: Let's Encrypt's
+    /// staging environment if the CA is Let's Encrypt, otherwise none.
+    pub test_directory: Option<String>,
+    /// Of the account.
+    pub email: Option<String>,
+    pub eab: Option<ExternalAccount>,
+    /// PEM files of the roots that the CA's own server is verified with; empty: those of the system.
+    pub trusted_roots: Vec<PathBuf>,
+    /// The certificate profile to ask for, such as `shortlived`.
+    pub profile: Option<String>,
+    pub key_type: KeyType,
+    /// What may prove to the CA that a name is ours. With [`Self::dns_hook`] that is used alone.
+    pub challenges: Vec<ChallengeKind>,
+    pub dns_hook: Option<DnsHook>,
+}
+
+impl Default for Acme {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            test_directory: None,
+            email: None,
+            eab: None,
+            trusted_roots: Vec::new(),
+            profile: None,
+            key_type: KeyType::P256,
+            challenges: vec![ChallengeKind::Http, ChallengeKind::TlsAlpn],
+            dns_hook: None,
+        }
+    }
+}
+
+/// An account at the CA that the ACME account is bound to (RFC 8555 §7.3.4).
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExternalAccount {
+    pub key_id: String,
+    /// In base64url, with or without padding.
+    pub mac_key: String,
+}
+
+/// Without the key.
+impl std::fmt::Debug for ExternalAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExternalAccount").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+/// A challenge that needs nothing but this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChallengeKind {
+    /// A file at port 80 (RFC 8555 §8.3).
+    Http,
+    /// A certificate at port 443 (RFC 8737).
+    TlsAlpn,
+}
+
+/// A program that sets and removes the records of the DNS challenge (RFC 8555 §8.4). It is called with
+/// `present FQDN VALUE` and, afterwards, with `cleanup FQDN VALUE`; `FQDN` is such as `_acme-challenge.example.com.`.
+/// With `present` it ends when the record can be seen at all servers of the zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsHook {
+    pub program: PathBuf,
+    /// Come before the others.
+    pub arguments: Vec<String>,
+}
+
+const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
+
+impl Acme {
+    pub(crate) fn directory(&self) -> &str {
+        self.directory.as_deref().unwrap_or(LETS_ENCRYPT)
+    }
+
+    pub(super) fn test_directory(&self) -> Option<&str> {
+        let is_lets_encrypt = self.directory() == LETS_ENCRYPT;
+        self.test_directory.as_deref().or(is_lets_encrypt.then_some(LETS_ENCRYPT_STAGING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lets_encrypt_has_a_staging_environment_by_itself() {
+        assert_eq!(Acme::default().test_directory(), Some(LETS_ENCRYPT_STAGING));
+        let other = Acme { directory: Some("https://ca.test/dir".into()), ..Acme::default() };
+        assert_eq!(other.test_directory(), None);
+        let named = Acme { test_directory: Some("https://ca.test/staging".into()), ..other };
+        assert_eq!(named.test_directory(), Some("https://ca.test/staging"));
+    }
+
+    #[test]
+    fn a_mac_key_is_not_printed() {
+        let eab = ExternalAccount { key_id: "kid".into(), mac_key: "secret".into() };
+        assert!(!format!("{eab:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,8 @@
+//! Against pebble, Let's Encrypt's test CA; and without a CA.
+
+mod dns;
+mod failures;
+mod issuance;
+mod pebble;
+mod storage;
+mod world;
