@@ -34,14 +34,6 @@ pub(crate) fn not_built_as(token: &Token, what: &str) -> Error {
     error(token, format!("`{what}` is not built yet in Regent"))
 }
 
-/// The one place that refuses certificates of a public CA, by ACME; `instead` is the way out.
-pub(crate) fn acme_not_built(token: &Token, what: &str, instead: &str) -> Error {
-    let message = format!(
-        "`{what}` asks for a certificate of a public CA (ACME), which is not built yet in Regent; write {instead}"
-    );
-    error(token, message)
-}
-
 /// A word that is none of `known`; `kind` says what it should have been.
 pub(crate) fn unknown(token: &Token, kind: &str, known: &[&str]) -> Error {
     let hint =

@@ -2,7 +2,7 @@
 //! its address asks for; see [HTTPS](https.md).
 //!
 //! `tls CERT KEY` takes a certificate chain and its key from PEM files, `tls internal` makes certificates with the local
-//! CA, and `tls EMAIL` asks a public CA for them with this address of the account (not built yet). Each may have a block:
+//! CA, and `tls EMAIL` gets them from a public CA (ACME) with this address of the account. Each may have a block:
 //!
 //! | option | default | meaning |
 //! |---|---|---|
@@ -15,7 +15,19 @@
 //! | `issuer internal { lifetime DURATION }` | 12h | as `tls internal`; how long a certificate is valid |
 //! | `on_demand` | | certificates are made in the handshake that asks for a name |
 //! | `client_auth { … }` | | certificates of clients; see below |
-//! | `issuer acme …`, `ca`, `ca_root`, `dns`, `eab` | | certificates of a public CA (not built yet) |
+//! | `issuer acme [DIRECTORY] { … }` | | certificates of a public CA; its options are below |
+//! | `ca URL`, `ca_root FILE`, `dns …`, `eab …` | | the same without a block: `dir`, `trusted_roots`, `dns` and `eab` |
+//!
+//! | option of `issuer acme` | default | meaning |
+//! |---|---|---|
+//! | `dir URL` | Let's Encrypt | the CA's directory |
+//! | `test_dir URL` | Let's Encrypt's staging environment for Let's Encrypt | where an order is tried first after a failure |
+//! | `email ADDRESS` | that of the global option | of the account |
+//! | `eab KEY_ID MAC_KEY` | | an account at the CA that the ACME account is bound to |
+//! | `profile NAME` | the CA's choice | the kind of certificate, such as `shortlived` |
+//! | `trusted_roots FILE…` | those of the system | PEM files of the roots that the CA's own server is verified with |
+//! | `dns exec PROGRAM [ARGUMENT…]` | | the DNS challenge alone, with a program that sets and removes the records |
+//! | `disable_http_challenge`, `disable_tlsalpn_challenge` | | one challenge less |
 //!
 //! | option of `client_auth` | default | meaning |
 //! |---|---|---|

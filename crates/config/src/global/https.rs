@@ -15,8 +15,9 @@
 //! | `renew_interval DURATION` | 10m | how often certificates are looked at for renewal |
 //! | `ocsp_stapling off` | on | no stapling for certificates from files |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
+//! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
-//! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, which is not built yet |
+//! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
 
 use super::GlobalOptions;
 use crate::call::Call;
@@ -24,7 +25,7 @@ use crate::context::Context;
 use crate::directives::tls::{issuer, parameters};
 use crate::environment::Environment;
 use crate::model::{Eab, InstallTrust, OcspStapling};
-use crate::problems::{acme_not_built, error, not_built_as, unknown, unknown_option};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use issuer::Issuer;
 use regent_caddyfile::{Error, Token};
@@ -164,12 +165,20 @@ fn eab(cx: &Context<'_>, call: &Call<'_>) -> Result<Eab, Error> {
 }
 
 fn cert_issuer(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
-    match issuer::parse(cx, call, &options.acme)? {
-        Issuer::Acme(_) => Err(acme_not_built(call.name, "cert_issuer acme", "`cert_issuer internal`")),
-        internal => {
-            options.issuer = Some(internal);
-            Ok(())
-        }
+    options.issuer = Some(issuer::parse(cx, call, &options.acme)?);
+    Ok(())
+}
+
+/// What the other options say of a public CA goes for `cert_issuer acme` too, wherever they stand (Caddy's
+/// fillInGlobalACMEDefaults).
+pub(super) fn complete_issuer(options: &mut GlobalOptions) {
+    let Some(Issuer::Acme(issuer)) = &mut options.issuer else { return };
+    let all = options.acme.clone();
+    issuer.email = issuer.email.take().or(all.email);
+    issuer.directory = issuer.directory.take().or(all.directory);
+    issuer.eab = issuer.eab.take().or(all.eab);
+    if issuer.trusted_roots.is_empty() {
+        issuer.trusted_roots = all.trusted_roots;
     }
 }
 

@@ -93,6 +93,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);
     }
+    https::complete_issuer(&mut options);
     // Wherever it stands, it goes before what `log` says.
     if lines.iter().any(|line| line.name.text == "debug") {
         options.global.log.level = LogLevel::Debug;

@@ -111,11 +111,16 @@ pub struct Eab {
 
 /// Who sets the records of the DNS challenge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DnsProvider {
-    pub name: String,
-    /// Such as a token. Never printed: `regent adapt` shows dots.
-    #[serde(serialize_with = "as_secrets")]
-    pub arguments: Vec<String>,
+pub enum DnsProvider {
+    /// A program, called with `present FQDN VALUE` and `cleanup FQDN VALUE` after its own arguments.
+    Exec {
+        /// Absolute, or a name to be looked up in `$PATH`.
+        #[serde(serialize_with = "as_text")]
+        program: PathBuf,
+        /// Such as a token. Never printed: `regent adapt` shows dots.
+        #[serde(serialize_with = "as_secrets")]
+        arguments: Vec<String>,
+    },
 }
 
 /// A challenge that the CA may choose.

@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::directives::tls::issuer::Issuer;
 use crate::directives::tls::{Tls, Wildcard};
 use crate::global::GlobalOptions;
-use crate::model::{Acme, CertificateSource, Issuance, SiteTls, TlsVersions};
-use crate::problems::{acme_not_built, error};
+use crate::model::{Acme, CertificateSource, Challenge, Issuance, SiteTls, TlsVersions};
+use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 use std::net::IpAddr;
 
@@ -55,8 +55,11 @@ impl<'a> Certificates<'a> {
 
     fn source(&self, tls: Option<&Tls<'_>>, way: &Way<'_>) -> Result<CertificateSource, Error> {
         let source = self.wanted(tls, way)?;
-        let names_issuer = |tls: &&Tls<'_>| tls.issuer.is_some();
-        refuse_acme(source, tls.filter(names_issuer).map_or(way.token, |tls| tls.name), way)
+        if let CertificateSource::Acme(acme) = &source {
+            let names_issuer = |tls: &&Tls<'_>| tls.issuer.is_some();
+            check_acme(acme, tls.filter(names_issuer).map_or(way.token, |tls| tls.name), way)?;
+        }
+        Ok(source)
     }
 
     /// What the file asks for, built or not.
@@ -130,15 +133,30 @@ impl<'a> Certificates<'a> {
     }
 }
 
-/// Certificates of a public CA are not built yet. Once they are, this function goes, and [`Certificates::wanted`] is the
-/// source.
-fn refuse_acme(source: CertificateSource, token: &Token, way: &Way<'_>) -> Result<CertificateSource, Error> {
-    if !matches!(source, CertificateSource::Acme(_)) {
-        return Ok(source);
+/// Whether a public CA can issue what is asked for. `token`: where the CA is asked.
+fn check_acme(acme: &Acme, token: &Token, way: &Way<'_>) -> Result<(), Error> {
+    let name = &way.token.text;
+    if acme.issuance == Issuance::OnDemand {
+        let message = format!(
+            "`{name}` asks for certificates of a public CA on demand, which are not built yet in Regent; write the names of the site without `on_demand`, or `tls internal` with it"
+        );
+        return Err(error(token, message));
     }
-    let instead =
-        "`tls internal` or `tls CERT KEY` in the block of the site, or `http://` before its address";
-    Err(acme_not_built(token, &way.token.text, instead))
+    if acme.dns.is_some() {
+        return Ok(());
+    }
+    if way.door.host.as_deref().is_some_and(|host| host.starts_with("*.")) {
+        let message = format!(
+            "a public CA issues a certificate for `{name}` by the DNS challenge only; write `tls {{ dns exec PROGRAM }}`, `tls internal` or `tls CERT KEY` in the block of the site"
+        );
+        return Err(error(token, message));
+    }
+    if (acme.http_challenge, acme.tls_alpn_challenge) == (Challenge::Disabled, Challenge::Disabled) {
+        let message =
+            format!("no challenge is left by which a public CA could issue a certificate for `{name}`");
+        return Err(error(token, message));
+    }
+    Ok(())
 }
 
 /// Whether a certificate can be made for the name.

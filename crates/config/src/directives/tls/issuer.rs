@@ -7,6 +7,7 @@ use crate::model::{Acme, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -139,11 +140,27 @@ pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Res
 }
 
 fn dns(cx: &Context<'_>, call: &Call<'_>) -> Result<DnsProvider, Error> {
-    let syntax = "dns PROVIDER [ARGUMENT…]";
-    let (name, arguments) =
-        call.some(syntax)?.split_first().ok_or_else(|| call.wrong_arguments(1, syntax))?;
-    let arguments = arguments.iter().map(|token| cx.fixed_text(token)).collect::<Result<_, _>>()?;
-    Ok(DnsProvider { name: name.text.clone(), arguments })
+    let syntax = "dns exec PROGRAM [ARGUMENT…]";
+    match call.some(syntax)? {
+        [name, ..] if name.text != "exec" => Err(error(
+            name,
+            format!(
+                "Regent sets no DNS records at `{}` by itself; write `dns exec PROGRAM` with a program that does",
+                name.text
+            ),
+        )),
+        [_, program, arguments @ ..] => {
+            let arguments = arguments.iter().map(|token| cx.fixed_text(token)).collect::<Result<_, _>>()?;
+            Ok(DnsProvider::Exec { program: self::program(cx, program)?, arguments })
+        }
+        _ => Err(call.wrong_arguments(2, syntax)),
+    }
+}
+
+/// A name without a slash is looked up in `$PATH`.
+fn program(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Error> {
+    let text = cx.fixed_text(token)?;
+    if text.contains('/') { file(cx, token) } else { Ok(PathBuf::from(text)) }
 }
 
 /// Caddy's CAs are reached by HTTPS only, as RFC 8555 section 6.1 asks for.

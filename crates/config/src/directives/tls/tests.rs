@@ -122,29 +122,25 @@ fn hosts_are_checked_against_the_handshake_where_clients_have_certificates() {
 }
 
 #[test]
-fn certificates_of_a_public_ca_are_refused_where_they_are_asked_for() {
+fn certificates_of_a_public_ca_are_asked_for_in_several_ways() {
     for lines in [
         "tls me@example.com",
         "tls {\nissuer acme\n}",
         "tls {\nissuer acme https://ca.example/dir {\nemail a@b\ndisable_http_challenge\n}\n}",
         "tls {\nca https://ca.example/directory\n}",
-        "tls {\ndns cloudflare token\n}",
+        "tls {\ndns exec /bin/true zone\n}",
         "tls {\neab id key\n}",
     ] {
-        let text = format!("localhost {{\n{lines}\n}}");
-        let found = load(&text).unwrap_err().to_string();
-        assert!(
-            found.starts_with("Caddyfile:2:1: `localhost` asks for a certificate of a public CA"),
-            "{found}"
-        );
-        assert!(found.contains("`tls internal` or `tls CERT KEY`"), "{found}");
+        assert!(matches!(tls(lines).source, CertificateSource::Acme(_)), "{lines}");
     }
+    let none = "tls {\nissuer acme {\ndisable_http_challenge\ndisable_tlsalpn_challenge\n}\n}";
+    assert!(errors(none)[0].starts_with("no challenge is left"), "{:?}", errors(none));
 }
 
 #[test]
 fn secrets_are_not_printed() {
     let eab = Eab { key_id: "id".into(), mac_key: "secret".into() };
-    let dns = DnsProvider { name: "x".into(), arguments: vec!["secret".into()] };
+    let dns = DnsProvider::Exec { program: "x".into(), arguments: vec!["secret".into()] };
     let acme = Acme { eab: Some(eab), dns: Some(dns), ..Acme::default() };
     assert!(!serde_json::to_string(&acme).unwrap().contains("secret"));
 }
@@ -175,6 +171,9 @@ fn mistakes() {
         ("tls internal {\nca https://ca.example/\n}", "is about a public CA"),
         ("tls internal {\nissuer internal\n}", "has been named before"),
         ("tls {\nissuer acme ftp://ca\n}", "is no URL of a CA"),
+        ("tls {\ndns cloudflare token\n}", "Regent sets no DNS records at `cloudflare` by itself"),
+        ("tls {\ndns exec\n}", "too few arguments"),
+        ("tls a@b {\non_demand\n}", "on demand, which are not built yet"),
         ("tls {\nclient_auth {\nmode maybe\n}\n}", "unknown mode"),
         ("tls {\nclient_auth {\nverifier leaf\n}\n}", "`client_auth verifier` is not built yet"),
         ("tls {\nclient_auth {\ntrust_pool system\n}\n}", "`trust_pool system` is not built yet"),

@@ -47,11 +47,15 @@ fn certificates_are_kept_where_caddy_keeps_them() {
 }
 
 #[test]
-fn what_is_about_a_public_ca_is_taken_though_no_site_has_one() {
+fn what_is_about_a_public_ca_goes_for_all_sites() {
     let text = "email\nemail a@b\nacme_ca https://ca.example/directory\nacme_eab {\nkey_id i\nmac_key k\n}\nacme_ca_root root.pem";
     assert_eq!(errors(text), [""; 0]);
-    let found = errors("cert_issuer acme");
-    assert!(found[0].contains("public CA (ACME), which is not built yet"), "{found:?}");
+    for order in [["email a@b", "cert_issuer acme"], ["cert_issuer acme", "email a@b"]] {
+        let servers = config(&format!("{{\n{}\n}}\nlocalhost {{\n}}", order.join("\n"))).servers;
+        let source = servers.iter().find_map(|server| Some(&server.sites[0].tls.as_ref()?.source)).unwrap();
+        let CertificateSource::Acme(acme) = source else { panic!("{source:?}") };
+        assert_eq!(acme.email.as_deref(), Some("a@b"));
+    }
 }
 
 #[test]

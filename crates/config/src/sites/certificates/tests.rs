@@ -3,7 +3,7 @@
 use super::*;
 use crate::Environment;
 use crate::directives::testing::{config, file_errors, load};
-use crate::model::Challenge;
+use crate::model::{Challenge, DnsProvider};
 use regent_caddyfile::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,16 +47,28 @@ fn internal_names_as_certmagic_has_them() {
 }
 
 #[test]
-fn a_public_name_is_refused_with_a_way_out() {
-    for text in
-        ["example.com {\n}", "https://example.com {\n}", "example.com:8443 {\n}", "*.example.com {\n}"]
-    {
-        let found = load(text).unwrap_err().to_string();
-        assert!(found.starts_with("Caddyfile:1:1: `"), "{found}");
-        assert!(found.contains("certificate of a public CA (ACME), which is not built yet"), "{found}");
-        assert!(found.contains("`tls internal` or `tls CERT KEY`"), "{found}");
+fn a_public_name_has_a_certificate_of_a_public_ca() {
+    for text in ["example.com {\n}", "https://example.com {\n}", "example.com:8443 {\n}"] {
+        assert_eq!(sources(text), ["example.com acme"], "{text}");
     }
-    assert!(file_errors("localhost, example.com {\n}")[0].starts_with("`example.com` asks for"));
+    assert_eq!(sources("localhost, example.com {\n}"), ["example.com acme", "localhost internal"]);
+}
+
+#[test]
+fn a_public_wildcard_needs_the_dns_challenge() {
+    let found = load("*.example.com {\n}").unwrap_err().to_string();
+    assert!(found.starts_with("Caddyfile:1:1: a public CA issues"), "{found}");
+    assert!(found.contains("`tls { dns exec PROGRAM }`"), "{found}");
+    assert_eq!(sources("*.example.com {\ntls {\ndns exec hook\n}\n}"), ["*.example.com acme"]);
+}
+
+#[test]
+fn certificates_of_a_public_ca_on_demand_are_refused() {
+    let found = load("example.com {\ntls a@b {\non_demand\n}\n}").unwrap_err().to_string();
+    assert!(
+        found.starts_with("Caddyfile:2:1: `example.com` asks for certificates of a public CA on demand"),
+        "{found}"
+    );
 }
 
 /// What the site of this file asks for, whether it is built or not.
@@ -89,10 +101,11 @@ fn the_model_has_what_a_public_ca_needs() {
         (Some("a@b"), Some("https://ca.example/directory"))
     );
     assert_eq!(acme.eab.as_ref().map(|eab| eab.key_id.as_str()), Some("i"));
-    let site = "example.com {\ntls c@d {\ndns cloudflare token\non_demand\n}\n}";
+    let site = "example.com {\ntls c@d {\ndns exec hook token\non_demand\n}\n}";
     let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
     assert_eq!((acme.email.as_deref(), acme.issuance), (Some("c@d"), Issuance::OnDemand));
-    assert_eq!(acme.dns.unwrap().arguments, ["token"]);
+    let hook = DnsProvider::Exec { program: "hook".into(), arguments: vec!["token".into()] };
+    assert_eq!(acme.dns, Some(hook));
     let site = "localhost {\ntls {\nissuer acme https://x.example/ {\ntest_dir https://y.example/\ndisable_tlsalpn_challenge\n}\n}\n}";
     let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
     assert_eq!((acme.directory.as_deref(), acme.email.as_deref()), (Some("https://x.example/"), Some("a@b")));
@@ -122,8 +135,9 @@ fn a_wildcard_serves_the_names_that_it_covers() {
         sources(&format!("{wildcard}a.example.com {{\n}}")),
         ["a.example.com shared", "*.example.com internal"]
     );
-    assert_eq!(file_errors(&format!("{wildcard}a.b.example.com {{\n}}")).len(), 1);
-    assert_eq!(file_errors(&format!("{wildcard}a.example.com {{\ntls force_automate\n}}")).len(), 1);
+    assert_eq!(sources(&format!("{wildcard}a.b.example.com {{\n}}"))[0], "a.b.example.com acme");
+    let own = format!("{wildcard}a.example.com {{\ntls force_automate\n}}");
+    assert_eq!(sources(&own)[0], "a.example.com acme");
     let directory = tempfile::tempdir().unwrap();
     let from_files = format!("*.example.com {{\ntls {{\nload {}\n}}\n}}\n", directory.path().display());
     assert_eq!(
@@ -131,7 +145,8 @@ fn a_wildcard_serves_the_names_that_it_covers() {
         ["a.example.com shared", "*.example.com files"]
     );
     let ignored = format!("{{\nauto_https ignore_loaded_certs\n}}\n{from_files}a.example.com {{\n}}");
-    assert_eq!(file_errors(&ignored).len(), 1);
+    // The site with the wildcard has no certificate of a public CA, as its files are still its own.
+    assert_eq!(sources(&ignored)[0], "a.example.com acme");
 }
 
 #[test]
