@@ -119,6 +119,7 @@ impl App {
                 sites: listener.sites,
                 sni_host: listener.sni_host,
                 tls: listener.tls.clone(),
+                challenges: listener.challenges,
                 php: Rc::clone(&to_php),
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
             };

@@ -2,8 +2,9 @@
 
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
-    KeyType, Options, Policy, ProtocolVersion, Site, SiteTable, Tickets, Tls, TrustStores,
+    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, DnsHook,
+    ExternalAccount, Internal, Issuance, KeyPairFiles, KeyType, Options, Policy, ProtocolVersion, Site,
+    SiteTable, Tickets, Tls, TrustStores,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -79,13 +80,11 @@ fn options(global: &config::GlobalTls) -> Options {
 fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<HttpsError>> {
     let configured = || server.sites.iter().filter_map(|site| Some((site, site.tls.as_ref()?)));
     let sites: Vec<_> = configured()
-        .filter_map(|(site, tls)| {
-            Some(Site {
-                names: site.hosts.clone(),
-                certificate: certificate(tls)?,
-                policy: policy(tls, server),
-                client_auth: tls.client_auth.as_ref().map(client_auth),
-            })
+        .map(|(site, tls)| Site {
+            names: site.hosts.clone(),
+            certificate: certificate(tls),
+            policy: policy(tls, server),
+            client_auth: tls.client_auth.as_ref().map(client_auth),
         })
         .collect();
     tls.site_table(&sites).map_err(|errors| {
@@ -133,9 +132,8 @@ fn install_root(tls: Tls) {
     });
 }
 
-/// `None` of a source that the configuration does not let through yet (ACME).
-fn certificate(tls: &config::SiteTls) -> Option<CertificateSource> {
-    Some(match &tls.source {
+fn certificate(tls: &config::SiteTls) -> CertificateSource {
+    match &tls.source {
         config::CertificateSource::Internal { lifetime, issuance } => CertificateSource::Internal(Internal {
             lifetime: *lifetime,
             key_type: key_type(tls.key_type),
@@ -154,8 +152,35 @@ fn certificate(tls: &config::SiteTls) -> Option<CertificateSource> {
             })
         }
         config::CertificateSource::Shared => CertificateSource::Shared,
-        config::CertificateSource::Acme(_) => return None,
-    })
+        config::CertificateSource::Acme(of_site) => {
+            CertificateSource::Acme(Box::new(acme(of_site, key_type(tls.key_type))))
+        }
+    }
+}
+
+fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
+    let challenges =
+        [(ChallengeKind::Http, acme.http_challenge), (ChallengeKind::TlsAlpn, acme.tls_alpn_challenge)];
+    let is_enabled = |(_, challenge): &(_, config::Challenge)| *challenge == config::Challenge::Enabled;
+    Acme {
+        directory: acme.directory.clone(),
+        test_directory: acme.test_directory.clone(),
+        email: acme.email.clone(),
+        eab: acme
+            .eab
+            .as_ref()
+            .map(|eab| ExternalAccount { key_id: eab.key_id.clone(), mac_key: eab.mac_key.clone() }),
+        trusted_roots: acme.trusted_roots.clone(),
+        profile: acme.profile.clone(),
+        key_type,
+        challenges: challenges.into_iter().filter(is_enabled).map(|(kind, _)| kind).collect(),
+        dns_hook: acme.dns.as_ref().map(dns_hook),
+    }
+}
+
+fn dns_hook(dns: &config::DnsProvider) -> DnsHook {
+    let config::DnsProvider::Exec { program, arguments } = dns;
+    DnsHook { program: program.clone(), arguments: arguments.clone() }
 }
 
 fn key_type(key_type: config::KeyType) -> KeyType {

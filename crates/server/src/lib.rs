@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod acme_challenge;
 mod admin;
 mod app;
 mod control;

@@ -1,12 +1,13 @@
 //! Listening addresses: their sockets, and what is served there.
 
 use crate::StartError;
+use crate::https::Https;
 use regent_config::{
     ClientAuth, Config, HttpProtocol, Listen, Server, ServerTls, Site, SniHost, Timeouts, UnixSocket,
 };
 use regent_handlers::{LogOutputs, Sites};
 use regent_net::{Neighbours, SocketFile};
-use regent_tls::SiteTable;
+use regent_tls::{SiteTable, Tls};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ pub(crate) struct Listener {
     pub sites: Arc<Sites>,
     /// `None`: plain HTTP.
     pub tls: Option<Arc<SiteTable>>,
+    /// Has the challenges of public CAs that may be looked for here; `None`: there are never any.
+    pub challenges: Option<Tls>,
     pub sni_host: SniHost,
     pub terms: Arc<Terms>,
 }
@@ -75,20 +78,24 @@ pub(crate) struct AddressChange {
 }
 
 impl Listener {
-    /// `tls`, `numbers`: by address.
+    /// `numbers`: by address.
     pub fn all(
         config: &Config,
-        tls: Vec<Option<Arc<SiteTable>>>,
+        https: Https,
         numbers: &[usize],
         outputs: &LogOutputs,
     ) -> Result<Vec<Self>, StartError> {
+        let Https { tls, tables } = https;
+        let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), number): ((&Server, Option<Arc<SiteTable>>), &usize)| {
             let sites = Arc::new(Sites::build(server, &config.global.php.workers, outputs)?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
+            // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
+            let challenges = if tls.is_none() { asked.clone() } else { None };
             let terms = Arc::new(Terms::of(config, server));
-            Ok(Self { number: *number, sites, tls, sni_host, terms })
+            Ok(Self { number: *number, sites, tls, challenges, sni_host, terms })
         };
-        config.servers.iter().zip(tls).zip(numbers).map(listener).collect()
+        config.servers.iter().zip(tables).zip(numbers).map(listener).collect()
     }
 }
 

@@ -55,8 +55,9 @@ impl Parts {
                 Some(kept) => kept,
                 None => Spools::open(&config.global.php.spool)?,
             };
-            let Https { tls, tables } = Https::open(&config)?;
-            let listeners = Listener::all(&config, tables, &numbers, &outputs)?;
+            let https = Https::open(&config)?;
+            let tls = https.tls.clone();
+            let listeners = Listener::all(&config, https, &numbers, &outputs)?;
             Ok(Self { listeners, tls, spools })
         });
         making.await.expect("invariant: making the parts of a configuration does not panic")

@@ -1,5 +1,6 @@
 //! One request, from its head to its answer.
 
+use crate::acme_challenge;
 use crate::head_check::check;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -7,7 +8,7 @@ use regent_config::SniHost;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_gateway::{Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
-use regent_tls::{ClientAuthClass, SiteTable};
+use regent_tls::{ClientAuthClass, SiteTable, Tls};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,6 +24,8 @@ pub(crate) struct Service {
     pub sni_host: SniHost,
     /// `None`: plain HTTP.
     pub tls: Option<Arc<SiteTable>>,
+    /// Has the challenges of public CAs that may be looked for here; `None`: there are never any.
+    pub challenges: Option<Tls>,
     pub php: Rc<Gateway>,
     /// `None`: no route of the sites leads to a native service.
     pub native: Option<Rc<NativeGateway>>,
@@ -60,38 +63,70 @@ impl Service {
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
-        let mut exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
-        if !self.may_ask_for(&exchange, accepted) {
-            let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
-            return Answering::ready(self.finish(misdirected.plain_page(), exchange, started, None));
-        }
-        match self.sites.route(&mut exchange) {
-            Action::Respond(response) => {
-                // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
-                if body.size_hint().exact().is_none() {
-                    client.close_connection();
-                }
-                Answering::ready(self.finish(response, exchange, started, None))
-            }
-            Action::Forward(target) => {
+        let exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
+        let asked = Asked { exchange, body, head_time, started };
+        let token =
+            self.challenges.as_ref().and_then(|tls| Some((tls, acme_challenge::token(&asked.exchange)?)));
+        match token {
+            None => self.answer_by_sites(asked, accepted, client),
+            Some((tls, token)) => {
+                let looked_for = acme_challenge::response(tls, &asked.exchange.host, token);
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(async move {
-                    let request = Forwarded { exchange, body, head_time, started };
-                    service.forward(request, target, &accepted.ends, &client).await
+                    match looked_for.await {
+                        Some(response) => service.respond(response, asked, &*client),
+                        None => service.answer_by_sites(asked, &accepted, client).await,
+                    }
                 }))
             }
         }
     }
 
+    fn answer_by_sites(
+        self: &Rc<Self>,
+        mut asked: Asked,
+        accepted: &Rc<Accepted>,
+        client: Rc<dyn Informational>,
+    ) -> Answering {
+        if !self.may_ask_for(&asked.exchange, accepted) {
+            let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
+            let Asked { exchange, started, .. } = asked;
+            return Answering::ready(self.finish(misdirected.plain_page(), exchange, started, None));
+        }
+        match self.sites.route(&mut asked.exchange) {
+            Action::Respond(response) => Answering::ready(self.respond(response, asked, &*client)),
+            Action::Forward(target) => {
+                let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
+                Answering::Later(Box::pin(async move {
+                    service.forward(asked, target, &accepted.ends, &client).await
+                }))
+            }
+        }
+    }
+
+    /// A response that needs nothing of the request's body.
+    fn respond(
+        &self,
+        response: Response<ResponseBody>,
+        asked: Asked,
+        client: &dyn Informational,
+    ) -> Response<Logged> {
+        // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
+        if asked.body.size_hint().exact().is_none() {
+            client.close_connection();
+        }
+        self.finish(response, asked.exchange, asked.started, None)
+    }
+
     /// Hands a request on, and once more for the page of an error, if an engine makes that.
     async fn forward(
         &self,
-        request: Forwarded,
+        asked: Asked,
         mut target: Target,
         ends: &Ends,
         client: &Rc<dyn Informational>,
     ) -> Response<Logged> {
-        let Forwarded { mut exchange, mut body, mut head_time, started } = request;
+        let Asked { mut exchange, mut body, mut head_time, started } = asked;
         let received = Rc::new(Cell::new(0));
         loop {
             let arrived = Arrived { exchange: &exchange, ends, client, head_time };
@@ -146,8 +181,8 @@ impl Service {
     }
 }
 
-/// A request that is handed on.
-struct Forwarded {
+/// A request that is being answered.
+struct Asked {
     exchange: Box<Exchange>,
     body: RequestBody,
     head_time: Duration,
