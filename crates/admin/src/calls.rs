@@ -5,6 +5,7 @@ mod configuration;
 mod load;
 
 use crate::answer::{Answer, ok, text};
+use crate::certificate::CertificateList;
 use crate::control::{Control, Readiness};
 use crate::dashboard;
 use crate::failure::Failure;
@@ -44,6 +45,7 @@ pub(crate) async fn answer(
         }
         Call::Queue => Ok(ok(&Queue::of(control.pools().await?))),
         Call::Statistics => Ok(ok(&control.statistics().await?)),
+        Call::Certificates => Ok(ok(&CertificateList { certificates: control.certificates().await })),
         Call::Ready => ready(control.readiness().await),
         Call::Live => Ok(ok(&json!({ "live": true }))),
         Call::Metrics => Ok(text(PROMETHEUS, control.metrics().await)),

@@ -1,5 +1,6 @@
 //! What the admin listener asks of the server.
 
+use crate::certificate::Certificate;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
 use crate::thread::Threads;
@@ -49,6 +50,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// Figures of the last seconds, for the dashboard and `regent top`.
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>>;
+
+    /// Certificates that are served, and names that are still without; none without TLS.
+    fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>>;
 
     /// The configuration as `regent adapt` prints it.
     fn configuration(&self) -> Arc<serde_json::Value>;

@@ -10,6 +10,7 @@
 mod address;
 mod answer;
 mod calls;
+mod certificate;
 mod control;
 mod dashboard;
 mod failure;
@@ -24,6 +25,7 @@ mod statistics;
 mod thread;
 
 pub use address::{Address, AddressError};
+pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use control::{Change, Control, Force, Readiness, Refusal, Reload, Reloaded, Restarted, Source};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};

@@ -53,6 +53,30 @@ pub(crate) mod unix {
     }
 }
 
+/// For moments that may be missing.
+pub(crate) mod unix_optional {
+    use super::{Deserialize, Deserializer, Duration, Error, Serializer, SystemTime, UNIX_EPOCH};
+
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<SystemTime>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => super::unix::serialize(time, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<SystemTime>, D::Error> {
+        let since = Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis);
+        let time = since.map(|since| UNIX_EPOCH.checked_add(since));
+        time.map(|time| time.ok_or_else(|| Error::custom("a time beyond what the system can tell")))
+            .transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};

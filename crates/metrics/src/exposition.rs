@@ -6,7 +6,7 @@
 
 use crate::Reason;
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
-use crate::gauges::{Gauges, LaneGauges, PoolGauges};
+use crate::gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges};
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
@@ -29,7 +29,8 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(phases(&reading));
     families.extend(state(&pools));
     families.extend(lanes(&reading, &gauges.lanes));
-    // There are no workers, no lanes, or no pools at all.
+    families.push(certificates(&gauges.certificates));
+    // There are no workers, no lanes, no certificates, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
 }
@@ -280,6 +281,18 @@ fn lanes(reading: &Reading, lanes: &[LaneGauges]) -> Vec<MetricFamily> {
             by_lane(|lane| lane.waiting),
         ),
     ]
+}
+
+fn certificates(certificates: &[CertificateGauge]) -> MetricFamily {
+    let series = certificates.iter().map(|certificate| {
+        let since_1970 = certificate.not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
+        (labels(&[("name", &certificate.name), ("source", certificate.source)]), seconds(since_1970))
+    });
+    gauge(
+        "regent_certificate_not_after_seconds",
+        "When a certificate that is served ends, in seconds since the Unix epoch.",
+        series,
+    )
 }
 
 type Labels = Vec<LabelPair>;

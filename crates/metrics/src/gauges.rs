@@ -1,7 +1,7 @@
 //! What is not counted but looked at: the state of pools at the moment of a scrape.
 
 use crate::PoolId;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Pools that are left out are empty.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -9,6 +9,16 @@ pub struct Gauges {
     pub pools: Vec<PoolGauges>,
     /// Routes that are limited at this moment.
     pub lanes: Vec<LaneGauges>,
+    pub certificates: Vec<CertificateGauge>,
+}
+
+/// A certificate that is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateGauge {
+    pub name: String,
+    pub source: &'static str,
+    /// The latest, of several for the same name.
+    pub not_after: SystemTime,
 }
 
 /// A lane: a route that may hold a part of the pool's threads only.

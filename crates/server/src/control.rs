@@ -1,5 +1,6 @@
 //! The server as the admin listener sees it.
 
+mod certificates;
 mod figures;
 mod threads;
 
@@ -9,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, Threads};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
+use regent_metrics::Gauges;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -119,10 +121,14 @@ impl Control for ServerControl {
 
     fn metrics(&self) -> BoxFuture<'_, String> {
         async {
-            let gauges = figures::gauges(&self.server.current().views().await.unwrap_or_default());
-            let registry = Arc::clone(&self.server.registry);
+            let current = self.server.current();
+            let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
+            let (registry, tls) = (Arc::clone(&self.server.registry), current.tls.clone());
             // With many routes it takes tens of milliseconds, in which this thread has to scale.
-            let rendered = tokio::task::spawn_blocking(move || regent_metrics::render(&registry, &gauges));
+            let rendered = tokio::task::spawn_blocking(move || {
+                let certificates = certificates::gauges(tls.as_ref());
+                regent_metrics::render(&registry, &Gauges { certificates, ..of_pools })
+            });
             rendered.await.expect("invariant: rendering does not panic")
         }
         .boxed()
@@ -136,6 +142,16 @@ impl Control for ServerControl {
             let report = tokio::task::spawn_blocking(move || registry.report());
             let report = report.await.expect("invariant: a report does not panic");
             Ok(figures::statistics(&views, &report))
+        }
+        .boxed()
+    }
+
+    fn certificates(&self) -> BoxFuture<'_, Vec<regent_admin::Certificate>> {
+        async {
+            let tls = self.server.current().tls.clone();
+            // Its lock is held while files are read and certificates are made.
+            let listed = tokio::task::spawn_blocking(move || certificates::list(tls.as_ref()));
+            listed.await.expect("invariant: listing does not panic")
         }
         .boxed()
     }

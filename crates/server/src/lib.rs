@@ -157,7 +157,8 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         native,
         inlined,
         spools: parts.spools,
-        upkeep: parts.tls.map(|tls| Upkeep(tokio::spawn(async move { tls.maintain().await }))),
+        upkeep: Upkeep::of(parts.tls.as_ref()),
+        tls: parts.tls,
         retiring: JoinSet::new(),
     };
     let server = Arc::new(Server {

@@ -16,6 +16,7 @@ use regent_engines::{EngineControl, EnginePlan, ServerFacts, StartUntil};
 use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
 use regent_metrics::Registry;
+use regent_tls::Tls;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -83,6 +84,8 @@ pub(crate) struct Current {
     /// PHP's, and that of native modules if there are any.
     pub engines: Vec<Arc<EngineControl>>,
     pub configuration: Arc<serde_json::Value>,
+    /// `None`: no address has TLS.
+    pub tls: Option<Tls>,
 }
 
 pub(crate) struct State {
@@ -92,6 +95,8 @@ pub(crate) struct State {
     pub native: Option<RunningEngine>,
     pub inlined: Arc<Inlined>,
     pub spools: Arc<Spools>,
+    /// `None`: no address has TLS.
+    pub tls: Option<Tls>,
     /// Renews certificates.
     pub upkeep: Option<Upkeep>,
     /// Engines that finish what they have begun.
@@ -99,7 +104,14 @@ pub(crate) struct State {
 }
 
 /// A task that ends when this is dropped.
-pub(crate) struct Upkeep(pub JoinHandle<()>);
+pub(crate) struct Upkeep(JoinHandle<()>);
+
+impl Upkeep {
+    pub fn of(tls: Option<&Tls>) -> Option<Self> {
+        let tls = tls?.clone();
+        Some(Self(tokio::spawn(async move { tls.maintain().await })))
+    }
+}
 
 impl Drop for Upkeep {
     fn drop(&mut self) {
@@ -247,7 +259,12 @@ impl Server {
             }
         }
         state.spools = parts.spools;
-        state.upkeep = parts.tls.map(|tls| Upkeep(tokio::spawn(async move { tls.maintain().await })));
+        if let (Some(next), Some(before)) = (&parts.tls, &state.tls) {
+            // What a public CA has refused is not asked for again at once.
+            next.continue_from(before);
+        }
+        state.upkeep = Upkeep::of(parts.tls.as_ref());
+        state.tls = parts.tls;
         state.config = config;
         let current = Arc::new(state.current());
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
@@ -266,6 +283,7 @@ impl State {
         Current {
             engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
             configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
+            tls: self.tls.clone(),
         }
     }
 

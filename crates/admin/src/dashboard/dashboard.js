@@ -4,6 +4,7 @@
 import { Plot } from "./plot.js";
 
 const PERIOD = 1000;
+const CERTIFICATES_PERIOD = 60_000;
 const PATIENCE = 3000;
 const MOST_THREADS = 200;
 const MOST_MOMENTS = 300;
@@ -46,6 +47,15 @@ async function poll() {
     silent(error);
   }
   setTimeout(poll, PERIOD);
+}
+
+async function pollCertificates() {
+  try {
+    showCertificates(await ask("/regent/certificates"));
+  } catch {
+    // That the server is silent, poll() shows.
+  }
+  setTimeout(pollCertificates, CERTIFICATES_PERIOD);
 }
 
 async function ask(path) {
@@ -235,6 +245,12 @@ function showScaling({ scale_events, generations }) {
     [[engines[engine]], [number, "number"], [new Date(started_at_unix_ms).toLocaleString()], [reason, "wide"]]));
 }
 
+function showCertificates({ certificates }) {
+  byId("certificates-section").hidden = certificates.length === 0;
+  fill("certificates", certificates.map(({ name, issuer, source, days_left, last_error }) =>
+    [[name], [issuer, "minor"], [source, "minor"], [days_left ?? "none yet", "number"], [last_error ?? "", "wide"]]));
+}
+
 // Fills a table with rows of [text, class]; rows and cells that are there are kept, so that a selection survives.
 function fill(id, rows) {
   const body = byId(id).tBodies[0];
@@ -287,3 +303,4 @@ function bytes(value) {
 }
 
 poll();
+pollCertificates();

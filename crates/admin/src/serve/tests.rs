@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::address::Address;
+use crate::certificate::Certificate;
 use crate::control::{Change, Readiness, Refusal, Reload, Reloaded, Restarted};
 use crate::guard::Access;
 use crate::listener;
@@ -58,6 +59,10 @@ impl Control for Bare {
 
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>> {
         Box::pin(std::future::pending())
+    }
+
+    fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
+        Box::pin(async { Vec::new() })
     }
 
     fn configuration(&self) -> Arc<serde_json::Value> {

@@ -3,9 +3,9 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Change, Control, Current, Engine, Generation, Lane, Origin, Percentiles, Pool,
-    PoolStatistics, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed,
-    Source, Statistics, Thread, ThreadCounts, Threads, Traffic, bind,
+    Access, Activity, Certificate, CertificateSource, Change, Control, Current, Engine, Generation, Lane,
+    Origin, Percentiles, Pool, PoolStatistics, Readiness, Refusal, Reload, Reloaded, Restarted,
+    RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, Threads, Traffic, bind,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -281,6 +281,28 @@ impl Control for Fake {
         self.panic_in(Panics::InStatistics);
         let poll = self.polls.fetch_add(1, Ordering::Relaxed);
         self.told(statistics(self.all_pools(), poll))
+    }
+
+    fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
+        let now = SystemTime::now();
+        let served = Certificate {
+            name: "shop.example.com".into(),
+            issuer: "R12".into(),
+            source: CertificateSource::Acme,
+            not_after: Some(now + Duration::from_secs(60 * 86_400)),
+            days_left: Some(60),
+            last_error: None,
+            next_try: Some(now + Duration::from_secs(30 * 86_400)),
+        };
+        let missing = Certificate {
+            name: "<b>new</b>.example.com".into(),
+            issuer: "https://ca.example.com/directory".into(),
+            not_after: None,
+            days_left: None,
+            last_error: Some("the CA could not connect to port 80".into()),
+            ..served.clone()
+        };
+        Box::pin(async { vec![served, missing] })
     }
 
     fn configuration(&self) -> Arc<Value> {

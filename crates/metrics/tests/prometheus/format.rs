@@ -172,8 +172,9 @@ fn the_first_scrape_has_all_series_with_zero() {
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
     let scrape = server.scrape();
     let mut later = series(&scrape);
-    // Lanes come and go.
-    later.retain(|series| !series.starts_with("regent_lane_"));
+    // Lanes and certificates come and go.
+    let comes_and_goes = ["regent_lane_", "regent_certificate_"];
+    later.retain(|series| !comes_and_goes.iter().any(|start| series.starts_with(start)));
     assert!(series(&first) == later, "{:?}", series(&first).symmetric_difference(&later));
 }
 
@@ -185,6 +186,13 @@ fn series(scrape: &Scrape) -> HashSet<&str> {
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.rsplit_once(' ').unwrap().0)
         .collect()
+}
+
+#[test]
+fn the_end_of_a_certificate_is_a_time() {
+    let scrape = Server::new().scrape();
+    let line = "regent_certificate_not_after_seconds{name=\"shop.example.com\",source=\"acme\"} 2000000000";
+    assert!(scrape.0.lines().any(|scraped| scraped == line), "{}", scrape.0);
 }
 
 #[test]
@@ -249,7 +257,7 @@ fn a_native_service_is_a_pool_and_no_part_of_php() {
     let hello = registry.pool("hello", Serves::Service);
     let idle = Threads { idle: 3, ..Threads::default() };
     let pool = PoolGauges { threads: idle, ..PoolGauges::empty(hello) };
-    let scrape = Scrape(render(&registry, &Gauges { pools: vec![pool], lanes: Vec::new() }));
+    let scrape = Scrape(render(&registry, &Gauges { pools: vec![pool], ..Gauges::default() }));
     assert!(scrape.has(r#"regent_threads{pool="hello",state="idle"} 3"#), "{}", scrape.0);
     assert!(scrape.has("frankenphp_total_threads 0") && scrape.has("frankenphp_queue_depth 0"));
 }

@@ -1,10 +1,11 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Standing, Threads, render,
+    CertificateGauge, Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Standing,
+    Threads, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A classic pool and a worker, with a route each.
 pub struct Server {
@@ -43,7 +44,12 @@ impl Server {
         };
         let lane =
             LaneGauges { pool: classic.pool, route: "/report".into(), limit: 4, inside: 4, waiting: 2 };
-        Gauges { pools: vec![classic, worker], lanes: vec![lane] }
+        let certificate = CertificateGauge {
+            name: "shop.example.com".into(),
+            source: "acme",
+            not_after: UNIX_EPOCH + Duration::from_secs(2_000_000_000),
+        };
+        Gauges { pools: vec![classic, worker], lanes: vec![lane], certificates: vec![certificate] }
     }
 
     pub fn scrape(&self) -> Scrape {

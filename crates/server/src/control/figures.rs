@@ -58,7 +58,11 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
             oldest_wait: view.oldest_wait,
         }
     });
-    Gauges { pools: gauges.collect(), lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect() }
+    Gauges {
+        pools: gauges.collect(),
+        lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect(),
+        certificates: Vec::new(),
+    }
 }
 
 fn lanes(pool: &regent_engines::Pool) -> impl Iterator<Item = LaneGauges> {
