@@ -1,0 +1,97 @@
+//! Certificates of a public CA: the real server against pebble, Let's Encrypt's test CA.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Conn, Pebble, Server, Setup, TlsConn, regent_command, until};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+/// One site by each challenge that needs nothing but this server.
+const SITES: &str = "
+shop.test {
+    tls {
+        issuer acme {
+            disable_tlsalpn_challenge
+        }
+    }
+    respond \"the shop\"
+}
+blog.test {
+    tls {
+        issuer acme {
+            disable_http_challenge
+        }
+    }
+    respond \"the blog\"
+}
+http://:PORT {
+    respond ready
+}
+";
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    listener.local_addr().expect("it is bound").port()
+}
+
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn text(conn: &mut TlsConn, host: &str) -> String {
+    conn.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    conn.response().expect(200).text()
+}
+
+fn certificate(server: &Server, name: &str) -> serde_json::Value {
+    let listed = server.admin().get("/regent/certificates").expect(200).json();
+    let all = listed["certificates"].as_array().expect("a list");
+    all.iter().find(|certificate| certificate["name"] == name).expect("the name is known").clone()
+}
+
+#[test]
+fn sites_get_certificates_by_both_challenges_and_keep_them() {
+    let (http, https) = (free_port(), free_port());
+    let setup = Setup::new();
+    let Some(pebble) = Pebble::start(setup.directory(), http, https) else { return };
+    let options = format!(
+        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n",
+        pebble.url(),
+        pebble.certificate().display(),
+    );
+    let server = setup.caddyfile(&format!("{options}{SITES}")).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let client = pebble.client();
+    for (name, body) in [("shop.test", "the shop"), ("blog.test", "the blog")] {
+        let mut conn =
+            until(&format!("{name} has a certificate"), || client.try_connect(local(https), name).ok());
+        assert_eq!(text(&mut conn, name), body);
+        let listed = certificate(&server, name);
+        assert_eq!(listed["source"], "acme");
+        assert!(listed["issuer"].as_str().is_some_and(|issuer| issuer.starts_with("Pebble")), "{listed}");
+        assert!(listed["days_left"].as_i64().is_some_and(|days| (80..=90).contains(&days)), "{listed}");
+        assert!(listed["last_error"].is_null() && listed["next_try_unix_ms"].is_u64(), "{listed}");
+    }
+    let ends = server.admin().metric("regent_certificate_not_after_seconds", &[("name", "shop.test")]);
+    let listed = certificate(&server, "shop.test")["not_after_unix_ms"].as_u64().expect("it has an end");
+    assert_eq!(ends as u64, listed / 1000);
+    let redirected = |target: &str| {
+        let mut conn = Conn::open(local(http));
+        conn.send(format!("GET {target} HTTP/1.1\r\nHost: shop.test\r\n\r\n"));
+        let response = conn.response().expect(308);
+        assert!(response.header("location").is_some_and(|to| to.starts_with("https://shop.test")));
+    };
+    redirected("/");
+    redirected("/.well-known/acme-challenge/unknown");
+
+    let orders = pebble.orders();
+    let server = server.restart(|directory| {
+        let mut command = regent_command(directory);
+        command.args(["run", "--config"]).arg(directory.join("Caddyfile"));
+        command.env("XDG_DATA_HOME", directory.join("data"));
+        command
+    });
+    for (name, body) in [("shop.test", "the shop"), ("blog.test", "the blog")] {
+        assert_eq!(text(&mut client.connect(local(https), name), name), body);
+    }
+    assert_eq!(pebble.orders(), orders, "{}", pebble.log());
+    server.stop();
+}
