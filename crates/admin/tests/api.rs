@@ -210,7 +210,7 @@ fn a_change_of_the_configuration_is_not_pretended() {
     }
     let long = "x".repeat(64 * 1024 + 1);
     assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &[], &long).status, 413);
-    assert!(site.call("POST", "/load").error().contains("restart the process"));
+    assert!(site.call("POST", "/config/").error().contains("regent reload"));
     assert_eq!(site.fake.state().restarts, 0);
 }
 
