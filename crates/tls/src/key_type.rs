@@ -1,11 +1,21 @@
 //! The kinds of keys that are made.
 
 use crate::certificate::{self, Certificate};
-use crate::options::KeyType;
 use rcgen::{
     KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize,
 };
 use rustls::SignatureAlgorithm;
+
+/// Of certificates that are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KeyType {
+    Ed25519,
+    #[default]
+    P256,
+    P384,
+    Rsa2048,
+    Rsa4096,
+}
 
 impl KeyType {
     /// An RSA key takes up to seconds.

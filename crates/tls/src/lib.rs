@@ -45,9 +45,10 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Error, SiteErrors};
 pub use facts::ConnectionFacts;
 pub use handshakes::{HandshakeError, Handshakes};
+pub use key_type::KeyType;
 pub use options::{
     CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
-    KeyType, Options, Site, Tickets,
+    Options, Site, Tickets,
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use sites::SiteTable;

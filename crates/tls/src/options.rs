@@ -2,6 +2,7 @@
 
 use crate::Policy;
 use crate::acme::Acme;
+use crate::key_type::KeyType;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,17 +91,6 @@ pub struct Internal {
     pub lifetime: Duration,
     pub key_type: KeyType,
     pub issuance: Issuance,
-}
-
-/// Of certificates that are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum KeyType {
-    Ed25519,
-    #[default]
-    P256,
-    P384,
-    Rsa2048,
-    Rsa4096,
 }
 
 /// When certificates are made.

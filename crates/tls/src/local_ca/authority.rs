@@ -2,7 +2,7 @@
 
 use super::Chain;
 use crate::certificate::{self, Validity};
-use crate::options::KeyType;
+use crate::key_type::KeyType;
 use crate::store::{Store, local_authority};
 use crate::{Error, crypto};
 use rcgen::{
