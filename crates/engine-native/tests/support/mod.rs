@@ -59,12 +59,12 @@ impl Workshop {
 
     /// `crates/module-loader/tests/modules/answers.c`.
     pub fn answers(&self) -> Compiled {
-        self.compile("cc", "../modules/tests/modules/answers.c", "answers", &[])
+        self.compile("cc", "../module-loader/tests/modules/answers.c", "answers", &[])
     }
 
     /// A module of this name, with one route of this name.
     pub fn plain(&self, name: &str) -> Compiled {
-        self.compile("cc", "../modules/tests/modules/plain.c", name, &[format!("-DNAME=\"{name}\"")])
+        self.compile("cc", "../module-loader/tests/modules/plain.c", name, &[format!("-DNAME=\"{name}\"")])
     }
 
     pub fn throwing(&self) -> Compiled {
