@@ -34,6 +34,7 @@ use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_engines::StartUntil;
+use regent_gateway::Spools;
 use regent_handlers::{BuildError, LogOutputs};
 use regent_metrics::Registry;
 use reload::{Fixed, Server, State, Upkeep};
@@ -106,11 +107,13 @@ pub struct Running {
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let facts = plan::facts();
     let plan = Plan::new(&config, facts)?;
+    let spools = Spools::open(&config.global.php.spool)?;
     let mut addresses = Addresses::default();
     let mut change = addresses.change_to(&config.servers)?;
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
     let outputs = Arc::<LogOutputs>::default();
-    let parts = Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&outputs), None).await?;
+    let parts =
+        Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&outputs), Some(spools)).await?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
     let engine =
