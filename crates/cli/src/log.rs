@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn loggers_are_named_by_their_part() {
-        assert_eq!(logger("regent_server::supervisor"), "server");
+        assert_eq!(logger("regent_server::reload"), "server");
         assert_eq!(logger("php"), "php");
     }
 

@@ -307,7 +307,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken_by_what_comes_once_it_is_registered() {
-        let Pair { sockets, mut socket, mut client, cork: _farewell } = pair();
+        let Pair { sockets, mut socket, mut client, cork: _cork } = pair();
         let mut bytes = [0; 16];
         let mut reading = pin!(socket.read(&mut bytes));
         assert!(poll_once(reading.as_mut()).await.is_pending());

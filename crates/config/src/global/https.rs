@@ -13,7 +13,7 @@
 //! | `key_type TYPE` | p256 | of certificates that are made: ed25519, p256, p384, rsa2048, rsa4096 |
 //! | `storage file_system PATH` | `caddy` in `$XDG_DATA_HOME` or in `~/.local/share` | where certificates and the local CA are kept |
 //! | `renew_interval DURATION` | 10m | how often certificates are looked at for renewal |
-//! | `ocsp_stapling off` | on | no stapling for certificates from files |
+//! | `ocsp_stapling off` | | accepted; OCSP responses are never stapled |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
 //! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |

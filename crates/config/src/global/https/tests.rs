@@ -41,8 +41,8 @@ fn certificates_are_kept_where_caddy_keeps_them() {
         let environment = Environment { variables, current_dir: "/srv".into() };
         crate::parse("Caddyfile", "", Path::new("/srv"), &environment).unwrap().config.global.tls.storage
     };
-    assert_eq!(storage(&[("XDG_DATA_HOME", "/data"), ("HOME", "/root")]), Path::new("/data/caddy"));
-    assert_eq!(storage(&[("XDG_DATA_HOME", ""), ("HOME", "/root")]), Path::new("/root/.local/share/caddy"));
+    assert_eq!(storage(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/user")]), Path::new("/data/caddy"));
+    assert_eq!(storage(&[("XDG_DATA_HOME", ""), ("HOME", "/home/user")]), Path::new("/home/user/.local/share/caddy"));
     assert_eq!(storage(&[]), Path::new("/srv/caddy"));
 }
 
