@@ -118,6 +118,11 @@ impl Activity {
         self.flushing.end();
     }
 
+    /// Nothing that it has taken waits for its socket. (That the client gives room to what still waits here is not said.)
+    pub fn flushed(&self) {
+        self.blocked.end();
+    }
+
     /// It took none.
     pub fn write_blocked(&self) {
         self.blocked.begin();
@@ -283,6 +288,16 @@ mod tests {
         assert_eq!(after(&activity, 11), Err(Expired::Stalled(Stalled::Preface)));
         activity.received(&SETTINGS);
         assert!(after(&activity, 11).is_ok() && !activity.breaks_preface());
+    }
+
+    /// With TLS the last bytes of a response leave by a flush, and no write follows.
+    #[test]
+    fn a_flush_that_went_through_ends_a_stall() {
+        let activity = greeted();
+        activity.write_blocked();
+        assert_eq!(after(&activity, 61), Err(Expired::Stalled(Stalled::Reading)));
+        activity.flushed();
+        assert!(after(&activity, 61).is_ok());
     }
 
     #[test]

@@ -69,8 +69,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     /// A stream with TLS may have taken bytes that its socket has not.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
-        if result.is_pending() {
-            self.activity.write_blocked();
+        match result {
+            Poll::Pending => self.activity.write_blocked(),
+            Poll::Ready(_) => self.activity.flushed(),
         }
         result
     }

@@ -79,7 +79,10 @@ impl Lock {
     }
 
     fn of_new(path: &Path, file: File, now: OffsetDateTime) -> io::Result<Self> {
-        write(&file, &Content { created: now, updated: now })?;
+        // An empty lock would be taken for that of a living process for a while.
+        write(&file, &Content { created: now, updated: now }).inspect_err(|_| {
+            let _ = std::fs::remove_file(path);
+        })?;
         let mut lock = Self { path: path.to_owned(), created: now, refresher: None };
         let (stop, stopped) = channel();
         let path = path.to_owned();
@@ -143,7 +146,8 @@ fn remove_if_stale(path: &Path) -> io::Result<()> {
 /// Without valid content (its holder died while it wrote, or is about to write), the file's age counts.
 fn is_stale(path: &Path) -> bool {
     match read(path) {
-        Some(content) => OffsetDateTime::now_utc() - content.updated.max(content.created) > STALE,
+        // One of the future is that of a clock that was set back since.
+        Some(content) => (OffsetDateTime::now_utc() - content.updated.max(content.created)).abs() > STALE,
         None => std::fs::metadata(path)
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > STALE)),
@@ -191,6 +195,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.lock");
         std::fs::write(&path, content(Duration::from_secs(11))).unwrap();
+        drop(Lock::take(path.clone()).unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_of_a_clock_that_was_set_back_is_taken_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.lock");
+        let then = OffsetDateTime::now_utc() + Duration::from_secs(3600);
+        std::fs::write(&path, serde_json::to_vec(&Content { created: then, updated: then }).unwrap())
+            .unwrap();
         drop(Lock::take(path.clone()).unwrap());
         assert!(!path.exists());
     }

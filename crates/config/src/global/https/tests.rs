@@ -42,7 +42,10 @@ fn certificates_are_kept_where_caddy_keeps_them() {
         crate::parse("Caddyfile", "", Path::new("/srv"), &environment).unwrap().config.global.tls.storage
     };
     assert_eq!(storage(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/user")]), Path::new("/data/caddy"));
-    assert_eq!(storage(&[("XDG_DATA_HOME", ""), ("HOME", "/home/user")]), Path::new("/home/user/.local/share/caddy"));
+    assert_eq!(
+        storage(&[("XDG_DATA_HOME", ""), ("HOME", "/home/user")]),
+        Path::new("/home/user/.local/share/caddy")
+    );
     assert_eq!(storage(&[]), Path::new("/srv/caddy"));
 }
 
