@@ -5,7 +5,7 @@ mod figures;
 mod threads;
 
 use crate::inline_reload;
-use crate::reload::{Current, Force, ReloadError, Reloaded, Server};
+use crate::reload::{Current, Force, ReloadError, Reloaded, Server, State};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, Threads};
@@ -45,7 +45,16 @@ impl Current {
 impl ServerControl {
     /// What runs in the server is loaded first, since it can be refused without a consequence, and takes over last.
     async fn restart_all_native(&self) -> Result<Restarted, Refusal> {
+        let mut stopping = self.server.stopping.subscribe();
         let mut state = self.server.lock().await.map_err(not_reloaded)?;
+        tokio::select! {
+            restarted = self.restart_native_of(&mut state) => restarted,
+            // A stop needs the lock. The sender is the server's own.
+            _ = stopping.wait_for(|stopping| *stopping) => Err(not_reloaded(ReloadError::Stopping)),
+        }
+    }
+
+    async fn restart_native_of(&self, state: &mut State) -> Result<Restarted, Refusal> {
         let inlined = inline_reload::load(state.config.global.native.clone()).await;
         let inlined = inlined.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         match self.restart(EngineKind::Native).await {

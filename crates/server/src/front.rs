@@ -84,7 +84,7 @@ impl Front {
         let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
         let connection = Connection { remote, local, tls: None };
         let (front, conditions) = (Rc::clone(self), port.conditions());
-        front.open.set(front.open.get() + 1);
+        let open = OpenConnection::new(&front);
         front.vigil.event();
         let (socket, cork) = Socket::new(socket, transport, &front.sockets);
         // Boxed: the runtime would move it about, when it starts and when it ends.
@@ -98,14 +98,30 @@ impl Front {
                 }
                 None => speaker.converse(socket, cork, plain(connection)).await,
             }
-            front.open.set(front.open.get() - 1);
-            front.closed.notify_one();
+            drop(open);
         }));
     }
 
     fn port(&self, number: usize) -> Option<Rc<Port>> {
         let ports = self.ports.borrow();
         ports.iter().find(|(own, _)| *own == number).map(|(_, port)| Rc::clone(port))
+    }
+}
+
+/// Counted as long as it lives, also by a task that ends in a panic: a drain waits for all of them.
+struct OpenConnection(Rc<Front>);
+
+impl OpenConnection {
+    fn new(front: &Rc<Front>) -> Self {
+        front.open.set(front.open.get() + 1);
+        Self(Rc::clone(front))
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.closed.notify_one();
     }
 }
 

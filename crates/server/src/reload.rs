@@ -248,7 +248,7 @@ impl Server {
             state.retire(Some(old), None, deadline);
         }
         match native {
-            Some(NextEngine::Kept) => state.let_go(old_inlined),
+            Some(NextEngine::Kept) => let_go(old_inlined),
             Some(NextEngine::New(engine)) => {
                 let old = state.native.replace(*engine);
                 state.retire(old, old_inlined, deadline);
@@ -300,14 +300,15 @@ impl State {
             inlined.into_iter().for_each(inline_reload::drop_elsewhere);
         });
     }
+}
 
-    fn let_go(&mut self, inlined: Option<Arc<Inlined>>) {
-        let Some(inlined) = inlined else { return };
-        self.retiring.spawn(async move {
-            tokio::time::sleep(INLINED_LINGER).await;
-            inline_reload::drop_elsewhere(inlined);
-        });
-    }
+/// A stop does not wait for that.
+fn let_go(inlined: Option<Arc<Inlined>>) {
+    let Some(inlined) = inlined else { return };
+    tokio::spawn(async move {
+        tokio::time::sleep(INLINED_LINGER).await;
+        inline_reload::drop_elsewhere(inlined);
+    });
 }
 
 impl Fixed {

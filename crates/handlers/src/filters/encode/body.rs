@@ -42,6 +42,8 @@ pub(crate) struct EncodedBody<B> {
     output: BytesMut,
     /// Whether `output` is to be sent although it is less than a frame.
     is_urgent: bool,
+    /// The client has had a chance to get what came before a failure.
+    has_paused: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -115,6 +117,7 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
             is_unflushed: false,
             output: BytesMut::new(),
             is_urgent: false,
+            has_paused: false,
         }
     }
 
@@ -170,6 +173,10 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
             match &mut self.inner_state {
                 InnerState::Open => {}
                 InnerState::Ended(_) => return Ok(Gathered::Piece(Operation::Finish)),
+                // What came before the failure is for the client.
+                InnerState::Failed(_) if self.is_unflushed || !self.piece.is_empty() => {
+                    return Ok(Gathered::Piece(Operation::Flush));
+                }
                 InnerState::Failed(error) => {
                     return Err(std::mem::replace(error, io::Error::other("the body has failed")));
                 }
@@ -245,6 +252,14 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
                 Ok(Gathered::Piece(operation)) => self.start(encoder, operation)?,
                 Ok(Gathered::Nothing) => {
                     self.work = Work::Idle(encoder);
+                    return Poll::Pending;
+                }
+                // hyper drops what it has not sent yet, the head too, when a body fails; while one is waited for, it sends.
+                Err(error) if !self.has_paused => {
+                    self.has_paused = true;
+                    self.inner_state = InnerState::Failed(error);
+                    self.work = Work::Idle(encoder);
+                    cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Err(error) => return Poll::Ready(Some(Err(error))),

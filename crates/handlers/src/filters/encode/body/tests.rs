@@ -270,3 +270,29 @@ fn the_best_level_of_zstd_can_be_decoded_by_browsers() {
     io::Read::read_to_end(&mut decoder, &mut decoded).unwrap();
     assert_eq!(decoded.len(), 2_000_000);
 }
+
+/// hyper drops what it has not sent when a body fails; while it waits, it sends.
+#[test]
+fn a_failure_comes_after_what_came_before_it_and_after_a_pause() {
+    for format in FORMATS {
+        let script = Script { steps: [data("one"), Step::Fail].into(), length: None };
+        let mut body = EncodedBody::new(script, format, Flushing::OnPause);
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut given, mut has_paused) = (Vec::new(), false);
+        loop {
+            match Pin::new(&mut body).poll_frame(&mut cx) {
+                Poll::Pending => has_paused = true,
+                Poll::Ready(Some(Ok(frame))) => {
+                    given.extend_from_slice(&frame.into_data().unwrap());
+                    has_paused = false;
+                }
+                Poll::Ready(end) => {
+                    assert!(matches!(end, Some(Err(_))));
+                    break;
+                }
+            }
+        }
+        assert!(has_paused);
+        assert_eq!(decode(format, &given, false).unwrap(), b"one");
+    }
+}
