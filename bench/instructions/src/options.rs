@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_enum)]
     only: Vec<Scenario>,
 
-    /// Counts everything this many times, takes the largest count and shows the spread
+    /// Counts everything this many times and shows the spread; the smallest count is compared, the largest stored
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
 

@@ -1,9 +1,9 @@
 //! A count beside the stored one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::Build;
-use crate::scenario::Figure;
+use crate::scenario::{Figure, Scenario};
 use crate::stored::Stored;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +43,12 @@ pub fn compare(stored: &Stored, build: &Build, counted: &BTreeMap<Figure, u64>) 
     counted.iter().map(judge).collect()
 }
 
+/// The scenarios with a figure that is costlier, each once.
+pub fn costlier(verdicts: &[(Figure, Verdict)]) -> BTreeSet<Scenario> {
+    let is_costlier = |verdict: &Verdict| matches!(verdict, Verdict::Costlier { .. });
+    verdicts.iter().filter(|(_, verdict)| is_costlier(verdict)).map(|(figure, _)| figure.scenario).collect()
+}
+
 fn judge(change: Change, tolerance_percent: f64) -> Verdict {
     match change.percent() {
         percent if percent > tolerance_percent => Verdict::Costlier { change },
@@ -54,7 +60,7 @@ fn judge(change: Change, tolerance_percent: f64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Process, Scenario};
+    use crate::scenario::Process;
     use crate::stored::tests::{build, empty};
 
     #[test]
@@ -65,6 +71,19 @@ mod tests {
         assert_eq!(judge(10_199), Verdict::Same { change: change(10_199) });
         assert_eq!(judge(9_801), Verdict::Same { change: change(9_801) });
         assert_eq!(judge(9_799), Verdict::Cheaper { change: change(9_799) });
+    }
+
+    #[test]
+    fn a_scenario_is_counted_again_once_for_both_its_processes() {
+        let figure = |process| Figure { process, scenario: Scenario::Classic };
+        let change = Change { stored: 100, counted: 200 };
+        let costlier_one = |process| (figure(process), Verdict::Costlier { change });
+        let same = (
+            Figure { process: Process::Server, scenario: Scenario::File },
+            Verdict::Same { change: Change { stored: 1, counted: 1 } },
+        );
+        let verdicts = [costlier_one(Process::Server), costlier_one(Process::Engine), same];
+        assert_eq!(costlier(&verdicts), BTreeSet::from([Scenario::Classic]));
     }
 
     #[test]
