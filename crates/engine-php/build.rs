@@ -18,6 +18,7 @@ fn main() -> Result<()> {
     println!("cargo:rerun-if-changed={}", php.config.display());
     compile_sapi(&php)?;
     link_php(&php);
+    println!("cargo:rustc-env=REGENT_PHP_CLI={}", php.cli);
     tell_tests(&php)
 }
 
@@ -27,6 +28,8 @@ struct Php {
     includes: Vec<PathBuf>,
     lib_dir: PathBuf,
     extension_dir: String,
+    /// PHP's command line program.
+    cli: String,
     /// What a static libphp needs besides: php-config's `--ldflags` and `--libs`.
     system_libs: Vec<String>,
     shared: bool,
@@ -50,7 +53,8 @@ impl Php {
         let flags = format!("{} {}", ask("--ldflags")?, ask("--libs")?);
         let system_libs = flags.split_whitespace().map(Into::into).collect();
         let extension_dir = ask("--extension-dir")?;
-        Ok(Self { config, includes, lib_dir, extension_dir, system_libs, shared })
+        let cli = ask("--php-binary")?;
+        Ok(Self { config, includes, lib_dir, extension_dir, cli, system_libs, shared })
     }
 }
 

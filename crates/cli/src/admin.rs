@@ -5,11 +5,13 @@ mod frame;
 mod keys;
 mod reload;
 mod screen;
+mod stop;
 mod table;
 mod threads;
 mod top;
 mod units;
 
 pub use reload::reload;
+pub use stop::stop;
 pub use threads::{native, threads, workers};
 pub use top::top;

@@ -27,7 +27,11 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve what a Caddyfile says
-    Run(Config),
+    Run(Run),
+    /// The same in the background; returns when it serves
+    Start(Run),
+    /// Have a running server stop; returns when it has
+    Stop(Stop),
     /// Serve a directory of PHP files, without a configuration file
     PhpServer(PhpServer),
     /// Have a running server load its Caddyfile again; no request is lost or refused
@@ -52,6 +56,15 @@ pub enum Command {
     Native(Native),
     /// Watch a running server: threads, queues, times, routes, scaling
     Top(Top),
+    /// Run PHP's own command line program: `regent php-cli script.php`, `regent php-cli -r CODE`
+    #[command(disable_help_flag = true)]
+    PhpCli(PhpCli),
+    /// Print the environment, as `run --environ` does
+    Environ,
+    /// Print of what this program was built
+    BuildInfo,
+    /// Print a script that completes commands and options in a shell: `source <(regent completion bash)`
+    Completion(Completion),
     /// Measure Regent beside other servers: `regent bench --help` says what there is
     #[command(disable_help_flag = true)]
     Bench(Bench),
@@ -67,6 +80,69 @@ pub struct Config {
     /// The configuration's language
     #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
     pub adapter: String,
+}
+
+/// What a server that runs for long is told, beside its configuration.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    #[command(flatten)]
+    pub config: Config,
+    /// Load the Caddyfile again whenever it changes
+    #[arg(short, long)]
+    pub watch: bool,
+    /// Add what this file says (NAME=value lines) to the environment, but change nothing that is there; may be given several times
+    #[arg(long = "envfile", value_name = "FILE")]
+    pub environment_files: Vec<PathBuf>,
+    /// Print the environment before all else: with what is secret in it
+    #[arg(short, long)]
+    pub environ: bool,
+    /// Write the process ID to this file, which is removed at the end
+    #[arg(long, value_name = "FILE")]
+    pub pidfile: Option<PathBuf>,
+    /// Leave the terminal, as `start` has its server do
+    #[arg(long, hide = true)]
+    pub detach: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  regent run                                               the Caddyfile in the current directory
+  regent run --config /etc/regent/Caddyfile                another one
+  regent run --watch                                       while you work on it
+  regent run --envfile .env --pidfile /run/regent.pid      with an environment of its own
+  regent start && regent stop                              in the background";
+
+#[derive(Debug, Args)]
+pub struct Stop {
+    /// The Caddyfile of the server, which names its admin listener
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The configuration's language
+    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
+    pub adapter: String,
+    /// The admin listener of the server, if no Caddyfile is named: HOST:PORT, or unix//PATH
+    #[arg(
+        long,
+        visible_alias = "admin",
+        value_name = "ADDRESS",
+        env = "REGENT_ADMIN",
+        default_value = "localhost:2019"
+    )]
+    pub address: Address,
+}
+
+#[derive(Debug, Args)]
+pub struct PhpCli {
+    /// What PHP is told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Completion {
+    /// For which shell
+    pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]

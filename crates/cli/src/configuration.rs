@@ -29,6 +29,11 @@ impl Origin {
         self.loaded().map(with_warnings)
     }
 
+    /// The same without warnings, for who reads it often.
+    pub fn read_quietly(&self) -> Result<Config, String> {
+        self.loaded().map(|loaded| loaded.config).map_err(|error| text(&error))
+    }
+
     fn loaded(&self) -> Result<Loaded> {
         match self {
             Self::File(file) => read(file.as_deref()),

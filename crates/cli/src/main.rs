@@ -4,17 +4,25 @@
 mod addresses;
 mod admin;
 mod arguments;
+mod background;
 mod bench;
+mod build_info;
 mod certificates;
 mod configuration;
+mod environment_file;
 mod log;
+mod php_cli;
+mod pid_file;
 mod serve;
+mod service_manager;
 mod trust;
+mod watch;
 
 use anyhow::{Context, Result};
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use configuration::Origin;
+use serve::Watching;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -34,9 +42,11 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(options) => serve::serve(Origin::File(options.config))?,
-        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options))?,
-        Command::FileServer(options) => serve::serve(Origin::FileServer(options))?,
+        Command::Run(options) => serve::run(options)?,
+        Command::Start(_) => println!("regent serves in the background: process {}", background::start()?),
+        Command::Stop(options) => admin::stop(&options)?,
+        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), Watching::No)?,
+        Command::FileServer(options) => serve::serve(Origin::FileServer(options), Watching::No)?,
         Command::Reload(options) => admin::reload(&options)?,
         Command::Trust(options) => return trust::trust(&options),
         Command::Untrust(options) => return trust::untrust(&options),
@@ -52,6 +62,17 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Workers(options) => admin::workers(&options)?,
         Command::Native(options) => admin::native(&options)?,
         Command::Top(options) => admin::top(&options)?,
+        Command::PhpCli(options) => match php_cli::become_php(&options.arguments)? {},
+        Command::Environ => print!("{}", build_info::environment()),
+        Command::BuildInfo => print!("{}", build_info::build_info()),
+        Command::Completion(options) => {
+            clap_complete::generate(
+                options.shell,
+                &mut Arguments::command(),
+                "regent",
+                &mut std::io::stdout(),
+            );
+        }
         Command::Bench(options) => match bench::become_bench(&options.arguments)? {},
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }

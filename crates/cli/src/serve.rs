@@ -1,8 +1,11 @@
 //! Runs a server until it is told to stop.
 
 use crate::addresses::{self, Scheme, Served};
+use crate::arguments::Run;
 use crate::configuration::Origin;
 use crate::log::{self, Log};
+use crate::pid_file::PidFile;
+use crate::{build_info, environment_file, service_manager, watch};
 use anyhow::{Context, Result};
 use regent_config::Listen;
 use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running};
@@ -13,17 +16,40 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Set to 1, it leaves the server open to debuggers, profilers and core dumps, and so to scripts.
 const DUMPABLE: &str = "REGENT_DUMPABLE";
 
+/// Whether a changed Caddyfile is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watching {
+    No,
+    Yes,
+}
+
+/// `regent run`.
+pub fn run(options: Run) -> Result<()> {
+    environment_file::become_with(&options.environment_files)?;
+    if options.detach {
+        // It leads a session already otherwise.
+        let _ = rustix::process::setsid();
+    }
+    if options.environ {
+        print!("{}", build_info::environment());
+    }
+    let _pid_file = options.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let watching = if options.watch { Watching::Yes } else { Watching::No };
+    serve(Origin::File(options.config.config), watching)
+}
+
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
-pub fn serve(origin: Origin) -> Result<()> {
+pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
     let config = origin.load()?;
     let log = log::start(&config.global.log)?;
+    let watched = (watching == Watching::Yes).then(|| config.clone());
     let served: Vec<_> = config.servers.iter().map(Served::new).collect();
     raise_descriptor_limit();
     close_memory();
     let options = Options {
         php: program(EngineKind::Php)?,
         native: program(EngineKind::Native)?,
-        source: Arc::new(origin),
+        source: Arc::new(origin.clone()),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -38,10 +64,16 @@ pub fn serve(origin: Origin) -> Result<()> {
         let logs = Logs { own: log, access: running.access_logs() };
         tokio::spawn(follow_rotations(rotations, logs.clone()));
         tokio::spawn(follow_hangups(hangups, logs, running.reloader()));
+        tokio::spawn(service_manager::keep_watchdog(running.pulse()));
+        if let Some(loaded) = watched {
+            tokio::spawn(watch::follow(origin, loaded, running.reloader()));
+        }
+        service_manager::ready();
         tokio::select! {
             () = stops.next() => {}
             () = running.stop_wanted() => tracing::info!("the admin API was asked to stop the server"),
         }
+        service_manager::stopping();
         tracing::info!("stopping: running requests are answered first; a second signal stops at once");
         tokio::select! {
             () = running.stop() => tracing::info!("stopped"),
@@ -100,7 +132,7 @@ async fn follow_rotations(mut rotations: Signal, logs: Logs) {
 async fn follow_hangups(mut hangups: Signal, logs: Logs, reloader: Reloader) {
     while hangups.recv().await.is_some() {
         logs.reopen();
-        if let Err(error) = reloader.reload(Force::No).await {
+        if let Err(error) = service_manager::reloading(reloader.reload(Force::No)).await {
             tracing::error!("the configuration was not loaded, and the one before goes on: {error}");
         }
     }
@@ -143,7 +175,7 @@ fn close_memory() {
 }
 
 /// Beside this program, unless the environment names another.
-fn program(engine: EngineKind) -> Result<PathBuf> {
+pub fn program(engine: EngineKind) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(engine.variable()) {
         return Ok(named.into());
     }

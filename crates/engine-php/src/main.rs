@@ -1,6 +1,7 @@
 //! The PHP engine: a process that links libphp and runs PHP threads for the server.
 //!
-//! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand.
+//! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand. With `--cli` it gives way to PHP's
+//! command line program, for `regent php-cli`.
 //! It ends when its threads have drained, and at once when the server goes away.
 
 mod ffi;
@@ -10,20 +11,38 @@ mod php;
 mod threads;
 mod warmup;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use regent_engine_host::{Host, ThreadPool};
 use regent_wire::control::Event;
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 use threads::Scripts;
 
+/// The first argument of `regent php-cli`'s way to PHP.
+const CLI: &str = "--cli";
+/// As php-config says.
+const PHP_CLI: &str = env!("REGENT_PHP_CLI");
+
 fn main() -> ExitCode {
-    match run() {
+    let mut arguments = std::env::args_os().skip(1);
+    let result = match arguments.next() {
+        Some(option) if option == CLI => become_cli(arguments),
+        _ => run(),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("regent-php: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Becomes the command line program of the PHP that this one is linked with.
+fn become_cli(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+    Err(Command::new(PHP_CLI).args(arguments).exec())
+        .with_context(|| format!("{PHP_CLI}, PHP's command line program, could not be started"))
 }
 
 fn run() -> Result<()> {

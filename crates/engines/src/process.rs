@@ -26,6 +26,11 @@ use tokio::time::Instant;
 /// than the second after which it counts as hung, so that the log tells the true reason.
 const LAST_MOMENT: Duration = Duration::from_millis(750);
 
+/// How systemd talks to the service that it has started (sd_notify(3), sd_listen_fds(3)): not for scripts, which could
+/// say that the server is ready, or goes on working.
+const SERVICE_MANAGERS: [&str; 6] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID"];
+
 /// A running engine. Dropped, it is killed.
 pub struct EngineProcess {
     child: Child,
@@ -71,6 +76,9 @@ impl EngineProcess {
         // A group of its own: it is killed with what its scripts have started, and a Ctrl-C on the terminal is for the
         // server, which drains its engines.
         command.stdin(Stdio::null()).kill_on_drop(true).process_group(0);
+        SERVICE_MANAGERS.into_iter().for_each(|name| {
+            command.env_remove(name);
+        });
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         let child = command.spawn()?;
         let (reader, control) = ours.into_split();

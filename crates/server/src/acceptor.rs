@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Discard,
     /// Native handlers that run in the server come from these modules now; those before are given back.
     Inline(Arc<Inlined>, oneshot::Sender<Option<Arc<Inlined>>>),
+    /// Shows that the thread does its work.
+    Answer(oneshot::Sender<()>),
 }
 
 /// What becomes of listening addresses while the server runs.
@@ -123,6 +125,7 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, 
             }
             Command::Discard => prepared = None,
             Command::Inline(inlined, old) => drop(old.send(front.app().replace_inlined(inlined))),
+            Command::Answer(done) => drop(done.send(())),
         }
     }
 }

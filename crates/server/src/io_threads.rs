@@ -39,6 +39,15 @@ impl IoThreads {
         }
     }
 
+    /// All have done something else than one and the same thing when this returns.
+    pub async fn answer(&self) {
+        let answers: Vec<_> = self.commands.iter().map(|thread| ask(thread, Command::Answer)).collect();
+        for answer in answers {
+            // One that has ended does not hang.
+            let _ = answer.await;
+        }
+    }
+
     pub fn discard(&self) {
         for thread in &self.commands {
             let _ = thread.send(Command::Discard);

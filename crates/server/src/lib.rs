@@ -205,6 +205,11 @@ impl Running {
         Reloader(Arc::downgrade(&self.server))
     }
 
+    /// Shows whether it does its work.
+    pub fn pulse(&self) -> Pulse {
+        Pulse(Arc::downgrade(&self.server))
+    }
+
     /// The addresses of the admin API; none if it is off or a Unix socket.
     pub fn admin_addresses(&self) -> &[SocketAddr] {
         &self.admin_addresses
@@ -252,6 +257,18 @@ impl AccessLogs {
     /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
     pub fn reopen(&self) {
         self.0.upgrade().into_iter().for_each(|outputs| outputs.reopen());
+    }
+}
+
+/// Whether a server does its work, as long as it runs.
+pub struct Pulse(Weak<Server>);
+
+impl Pulse {
+    /// Returns when each I/O thread has answered. Never returns if one of them hangs.
+    pub async fn beat(&self) {
+        if let Some(server) = self.0.upgrade() {
+            server.io.answer().await;
+        }
     }
 }
 

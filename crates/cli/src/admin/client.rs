@@ -75,6 +75,20 @@ impl Client {
         }
     }
 
+    /// Whether somebody accepts connections there.
+    pub fn is_listening(&self) -> bool {
+        let connected = async {
+            match &self.address {
+                Address::Tcp { host, port } => {
+                    let host = if host.is_empty() { "localhost" } else { host };
+                    TcpStream::connect((host, *port)).await.is_ok()
+                }
+                Address::Unix(path) => UnixStream::connect(path).await.is_ok(),
+            }
+        };
+        self.runtime.block_on(connected)
+    }
+
     async fn exchange(&self, method: Method, target: &str) -> Result<(StatusCode, Bytes)> {
         let absent = || {
             let address = &self.address;
