@@ -21,6 +21,9 @@ use crate::site::{self, Site};
 
 /// Time for the start and for the end: a hundred times what they take, since only a failure waits this long.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// valgrind runs one thread of a process at a time, and by default none has a right to be the next: the one that tells
+/// the server that the engine lives waited for seconds, and the engine was taken for hung.
+const FAIR: &str = "--fair-sched=yes";
 const RETRY: Duration = Duration::from_millis(10);
 
 /// What one run of the server has cost.
@@ -136,7 +139,7 @@ impl Drop for Server {
 
 fn valgrind(profiles: &Path) -> Command {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--quiet", "--trace-children=yes"]);
+    command.args(["--tool=callgrind", "--quiet", "--trace-children=yes", FAIR]);
     command.arg(format!("--callgrind-out-file={}/%p", profiles.display()));
     command.env_clear();
     for name in ["PATH", "LD_LIBRARY_PATH"] {
