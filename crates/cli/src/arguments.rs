@@ -185,6 +185,9 @@ pub struct PhpServer {
     /// A worker script, and how many threads run it; may be given several times
     #[arg(short, long = "worker", value_name = "FILE[,N]")]
     pub workers: Vec<String>,
+    /// Start the workers anew when a file changes: in this directory, or of this pattern; may be given several times
+    #[arg(long, value_name = "PATTERN", requires = "workers")]
+    pub watch: Vec<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -92,7 +92,7 @@ fn read(file: Option<&Path>) -> Result<Loaded> {
 fn php_server(options: &PhpServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(default_root);
     let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
-    site(root, &options.site, Content::Php { workers })
+    site(root, &options.site, Content::Php { workers, watch: options.watch.clone() })
 }
 
 /// The configuration of `regent file-server`.

@@ -37,6 +37,8 @@ pub struct SiteArguments {
 pub enum Content {
     Php {
         workers: Vec<WorkerArgument>,
+        /// Directories, files and patterns whose change starts the workers anew.
+        watch: Vec<String>,
     },
     /// Nothing but files.
     Files {
@@ -183,12 +185,17 @@ fn caddyfile(site: &SiteArguments, place: &Place, environment: &Environment) -> 
 fn write_content(text: &mut Text, site: &SiteArguments, environment: &Environment) -> Result<(), Error> {
     let root = format!("root {}", quoted(&environment.absolute(&site.root))?);
     match &site.content {
-        Content::Php { workers } => {
+        Content::Php { workers, watch } => {
+            let watch = watch.iter().map(|pattern| watched(pattern)).collect::<Result<String, _>>()?;
             text.open("php_server {");
             text.line(&root);
             for worker in workers {
                 let num = worker.num.map_or(String::new(), |num| format!(" {num}"));
-                text.line(&format!("worker {}{num}", quoted(&environment.absolute(&worker.file))?));
+                text.open(&format!("worker {}{num} {{", quoted(&environment.absolute(&worker.file))?));
+                if !watch.is_empty() {
+                    text.line(&format!("watch{watch}"));
+                }
+                text.close();
             }
         }
         Content::Files { precompressed } => {
@@ -202,6 +209,14 @@ fn write_content(text: &mut Text, site: &SiteArguments, environment: &Environmen
     }
     text.close();
     Ok(())
+}
+
+/// One more word of `watch`: a pattern may have braces, which a path may not.
+fn watched(pattern: &str) -> Result<String, Error> {
+    if pattern.is_empty() || pattern.contains(['"', '\\', '\n']) {
+        return Err(Error::without_span(format!("--watch: `{pattern}` cannot stand in a configuration")));
+    }
+    Ok(format!(" \"{pattern}\""))
 }
 
 /// A Caddyfile that is being written.

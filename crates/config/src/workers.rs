@@ -9,20 +9,22 @@
 //! | `env NAME VALUE`, or a block | | environment of the script, at boot and in its requests |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
 //! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
+//! | `watch [PATTERN…]` | `./**/*.{env,php,twig,yaml,yml}` | starts all workers anew when such a file changes; see [development](worker.md#development) |
 //! | `warmup PATH…` | | GET requests that each thread runs after its boot, before it takes those of clients; see [warm-up](worker.md#warm-up) |
 
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{Template, Worker, WorkerId, WorkerRef};
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::problems::{error, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::{Path, PathBuf};
 
-const SYNTAX: &str = "worker FILE [NUM], or worker { file FILE … }";
+const SYNTAX: &str = "worker FILE [NUM|watch], or worker { file FILE … }";
 const OPTIONS: &[&str] =
-    &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num", "warmup"];
-const UNBUILT: &[&str] = &["watch"];
+    &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num", "warmup", "watch"];
+/// What `watch` alone watches, as in FrankenPHP.
+const USUALLY_WATCHED: &str = "./**/*.{env,php,twig,yaml,yml}";
 /// Bytes of a path to warm up with, far more than any needs.
 const MOST_PATH: usize = 8192;
 
@@ -131,6 +133,7 @@ struct Options<'a> {
     matches: Vec<Template>,
     max_consecutive_failures: Option<u32>,
     warmup: Vec<String>,
+    watch: Vec<String>,
 }
 
 impl<'a> Parsed<'a> {
@@ -141,7 +144,7 @@ impl<'a> Parsed<'a> {
         let mut options = Options::new();
         match call.args {
             [_, _, ..] if call.args.len() > 2 => cx.errors.push(call.wrong_arguments(2, SYNTAX)),
-            [_, watch] if watch.text == "watch" => cx.errors.push(not_built_as(watch, "worker watch")),
+            [_, watch] if watch.text == "watch" => options.watch.push(USUALLY_WATCHED.to_owned()),
             [_, num] => options.num = cx.check(values::integer(num, 1..=u16::MAX, "num")),
             _ => {}
         }
@@ -149,6 +152,7 @@ impl<'a> Parsed<'a> {
             match option.name() {
                 "file" => file = cx.check(option.one("file PATH")),
                 "env" => options.env(cx, &option),
+                "watch" => options.watch(cx, &option),
                 _ => {
                     let result = options.apply(&option);
                     cx.check(result);
@@ -174,6 +178,7 @@ impl<'a> Options<'a> {
             matches: Vec::new(),
             max_consecutive_failures,
             warmup: Vec::new(),
+            watch: Vec::new(),
         }
     }
 
@@ -201,7 +206,7 @@ impl<'a> Options<'a> {
                     self.warmup.push(request_path(token)?);
                 }
             }
-            _ => return Err(unknown_option(option.name, "worker", OPTIONS, UNBUILT)),
+            _ => return Err(unknown_option(option.name, "worker", OPTIONS, &[])),
         }
         Ok(())
     }
@@ -212,6 +217,19 @@ impl<'a> Options<'a> {
                 Err(error(token, format!("`max_threads` is {most}, less than `num`, which is {num}")))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Patterns are relative to the working directory, as in FrankenPHP.
+    fn watch(&mut self, cx: &mut Context<'_>, option: &Call<'_>) {
+        if option.args.is_empty() {
+            self.watch.push(USUALLY_WATCHED.to_owned());
+        }
+        for token in option.args {
+            let text = cx.fixed_text(token);
+            let Some(text) = cx.check(text) else { continue };
+            let pattern = regent_watch::Pattern::new(&text, &cx.environment.current_dir);
+            cx.check(pattern.map(|_| self.watch.push(text)).map_err(|cause| error(token, cause.to_string())));
         }
     }
 
@@ -279,6 +297,7 @@ fn add(
         env,
         max_consecutive_failures: options.max_consecutive_failures,
         warmup: options.warmup,
+        watch: options.watch,
     });
     Ok(WorkerRef { id: WorkerId(id), matches: options.matches })
 }

@@ -23,6 +23,7 @@ mod reload;
 mod service;
 mod source;
 mod vigil;
+mod watching;
 
 use acceptor::{Dealer, IoStart, Stage};
 use admin::{AdminListener, AdminTask};
@@ -161,6 +162,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         inlined,
         spools: parts.spools,
         upkeep: Upkeep::of(parts.tls.as_ref()),
+        watching: None,
         tls: parts.tls,
         retiring: JoinSet::new(),
     };
@@ -175,6 +177,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         state: Mutex::new(Some(state)),
         stopping: watch::Sender::new(false),
     });
+    server.watch_files().await;
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });
@@ -230,8 +233,8 @@ impl Running {
         let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
-        let State { addresses, php, native, upkeep, mut retiring, .. } = state;
-        drop((addresses, upkeep));
+        let State { addresses, php, native, upkeep, watching, mut retiring, .. } = state;
+        drop((addresses, upkeep, watching));
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
                 tracing::warn!("requests were cut off: they had not ended within the grace period");

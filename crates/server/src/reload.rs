@@ -10,15 +10,16 @@ use crate::io_threads::IoThreads;
 use crate::listener::{AddressChange, Addresses};
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
+use crate::watching::Watching;
 use crate::{ConfigSource, Options, StartError};
 use regent_config::{Admin, Config, LogConfig};
-use regent_engines::{EngineControl, EnginePlan, ServerFacts, StartUntil};
+use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
 use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
 use regent_metrics::Registry;
 use regent_tls::Tls;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -99,6 +100,8 @@ pub(crate) struct State {
     pub tls: Option<Tls>,
     /// Renews certificates.
     pub upkeep: Option<Upkeep>,
+    /// `None`: no worker watches files.
+    pub watching: Option<Watching>,
     /// Engines that finish what they have begun.
     pub retiring: JoinSet<()>,
 }
@@ -133,7 +136,7 @@ struct Next {
 
 impl Server {
     /// Changes to this configuration, or to none: an error changes nothing. One reload waits for another.
-    pub async fn reload(&self, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
+    pub async fn reload(self: &Arc<Self>, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
         let mut state = self.lock().await?;
         if force == Force::No && config == state.config && !has_certificate_files(&config) {
             tracing::info!("the configuration is the current one: nothing has changed");
@@ -151,11 +154,43 @@ impl Server {
         };
         let next = next.inspect_err(|_| self.io.discard())?;
         self.change_to(&mut state, next).await;
+        if Watching::wanted(&state.config) != Watching::patterns(state.watching.as_ref()) {
+            state.watching = self.watch(&state.config);
+        }
         drop(state);
         self.close_unused_logs();
         reloaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         tracing::info!("the new configuration is in use");
         Ok(reloaded)
+    }
+
+    /// As the configuration of the start wants it.
+    pub async fn watch_files(self: &Arc<Self>) {
+        if let Ok(mut state) = self.lock().await {
+            state.watching = self.watch(&state.config);
+        }
+    }
+
+    fn watch(self: &Arc<Self>, config: &Config) -> Option<Watching> {
+        let server = Arc::downgrade(self);
+        Watching::start(config, move || {
+            let server = Weak::upgrade(&server);
+            async move {
+                if let Some(server) = server {
+                    server.restart_workers().await;
+                }
+            }
+        })
+    }
+
+    async fn restart_workers(&self) {
+        let current = self.current();
+        let Some(php) = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php) else {
+            return;
+        };
+        if let Err(CommandRefused::Unavailable(reason)) = php.supervisor.restart().await {
+            tracing::error!("the workers were not started anew, and those before go on: {reason}");
+        }
     }
 
     /// Nobody else changes anything while what is returned is held.

@@ -11,7 +11,7 @@ fn php(root: &str) -> SiteArguments {
         root: root.into(),
         domain: None,
         listen: None,
-        content: Content::Php { workers: Vec::new() },
+        content: Content::Php { workers: Vec::new(), watch: Vec::new() },
         compression: Compression::On,
         access_log: AccessLog::Off,
         log_level: LogDetail::Usual,
@@ -47,12 +47,13 @@ fn php_with_a_worker() {
     let worker = WorkerArgument { file: "my worker.php".into(), num: Some(3) };
     let site = SiteArguments {
         listen: Some("127.0.0.1:8080".into()),
-        content: Content::Php { workers: vec![worker] },
+        content: Content::Php { workers: vec![worker], watch: vec!["src/**/*.{php,twig}".into()] },
         ..php("public dir")
     };
     let config = site_config(&site, &environment(directory.path())).unwrap().config;
     assert_eq!(config.servers[0].listen, Listen::Tcp("127.0.0.1:8080".parse().unwrap()));
     assert_eq!(config.global.php.workers[0].num, Some(3));
+    assert_eq!(config.global.php.workers[0].watch, ["src/**/*.{php,twig}"]);
     assert_eq!(config.global.admin, None);
     let [encode, server] = config.servers[0].sites[0].routes.as_slice() else { panic!() };
     assert!(matches!(&encode.handler, Handler::Encode(encode) if encode.formats.len() == 3));
@@ -128,7 +129,7 @@ fn mistakes() {
     assert!(error(&listen("8080")).contains("no address to listen on"));
     assert!(error(&php("a{$HOME}")).contains("cannot stand in a configuration"));
     let workers = vec![WorkerArgument { file: "none.php".into(), num: None }];
-    let missing = SiteArguments { content: Content::Php { workers }, ..php("/srv") };
+    let missing = SiteArguments { content: Content::Php { workers, watch: Vec::new() }, ..php("/srv") };
     assert_eq!(error(&missing), "the worker's file does not exist: /srv/none.php");
     for domain in ["https://localhost", "localhost:8443", "", ":80", "*", "a b", "a{$HOME}", "a/b", "a, b"] {
         assert!(error(&with_domain(domain, None)).contains("is no domain"), "{domain}");

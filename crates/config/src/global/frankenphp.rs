@@ -331,7 +331,7 @@ mod tests {
         assert!(a.file.is_absolute() && b.file.ends_with("public/b.php"));
         assert_eq!(b.env, [("X".into(), "1".into())]);
         assert_eq!((a.max_threads, b.max_threads), (None, Some(30)));
-        assert!(a.warmup.is_empty());
+        assert!(a.warmup.is_empty() && a.watch.is_empty());
         assert_eq!(b.warmup, ["/up", "/search?q=a%20b", "/"]);
     }
 
@@ -362,12 +362,26 @@ mod tests {
     }
 
     #[test]
+    fn workers_watch_files() {
+        let watched = |text: &str| php(text).workers.remove(0).watch;
+        let usual = "./**/*.{env,php,twig,yaml,yml}";
+        assert_eq!(watched("worker a.php watch"), [usual]);
+        assert_eq!(watched("worker a.php {\nwatch\n}"), [usual]);
+        assert_eq!(
+            watched("worker a.php {\nwatch src config/*.yaml\nwatch .env\n}"),
+            ["src", "config/*.yaml", ".env"]
+        );
+        let found = option_errors("worker a.php {\nwatch src/{a\n}");
+        assert!(found[0].starts_with("`src/{a` is no pattern: "), "{found:?}");
+    }
+
+    #[test]
     fn workers_need_a_file_that_exists() {
         assert!(option_errors("worker none.php")[0].starts_with("the worker's file does not exist: "));
         assert!(option_errors("worker {\nnum 1\n}")[0].starts_with("a worker needs a file"));
         assert_eq!(
             option_errors(
-                "worker a.php 0\nworker a.php x 3\nworker a.php watch\nworker a.php 3 {\nmax_threads 2\n}\nworker {\nfile a.php\nfil a\n}\nworker {path}"
+                "worker a.php 0\nworker a.php x 3\nworker a.php {\nwatch a[\n}\nworker a.php 3 {\nmax_threads 2\n}\nworker {\nfile a.php\nfil a\n}\nworker {path}"
             )
             .len(),
             6

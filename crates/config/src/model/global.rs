@@ -175,6 +175,9 @@ pub struct Worker {
     /// Paths of GET requests, with a query or without, that each thread runs between its boot and the first request of
     /// a client.
     pub warmup: Vec<String>,
+    /// Files whose change starts all workers anew, as patterns of [`regent_watch::Pattern`] from the working
+    /// directory on.
+    pub watch: Vec<String>,
 }
 
 impl Default for Global {
@@ -253,6 +256,7 @@ impl Default for Worker {
             // As in FrankenPHP.
             max_consecutive_failures: Some(6),
             warmup: Vec::new(),
+            watch: Vec::new(),
         }
     }
 }
