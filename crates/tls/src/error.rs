@@ -29,6 +29,8 @@ pub enum Error {
     RootExpired { path: PathBuf },
     #[error("the local CA cannot sign a certificate for {subject}: {reason}")]
     Sign { subject: String, reason: String },
+    #[error("the certificates of the local CA have run out, and are being renewed")]
+    Outlived,
     #[error("the lock {} is held by another process for more than {seconds} s", path.display())]
     Locked { path: PathBuf, seconds: u64 },
     #[error("{name:?} is not a host name that a certificate can be for")]

@@ -24,6 +24,9 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// So often within its lifetime a certificate of the local CA is looked at: twice before it ends after it is due.
 const LOOKS_PER_LIFETIME: u32 = 6;
 
+/// So often a local CA that cannot be renewed is tried, however many handshakes need it.
+const OUTLIVED_PAUSE: Duration = Duration::from_secs(5);
+
 /// Cheap to clone. What is served is renewed as long as [`Self::maintain`] runs.
 #[derive(Debug, Clone)]
 pub struct Tls(Arc<Inner>);
@@ -162,13 +165,22 @@ impl Tls {
     pub async fn maintain(&self) {
         let reload = repeat(RELOAD_INTERVAL, || self.in_background(Inner::reload));
         let renew = repeat(self.0.renew_interval(), || self.in_background(Inner::renew));
-        tokio::join!(reload, renew, self.0.acme.maintain());
+        tokio::join!(reload, renew, self.renew_when_outlived(), self.0.acme.maintain());
     }
 
     /// What is due at public CAs, to its end.
     #[cfg(test)]
     pub(crate) async fn tend(&self) {
         self.0.acme.tend().await;
+    }
+
+    /// After a machine has slept, its clock was set, or renewals have failed for days.
+    async fn renew_when_outlived(&self) {
+        loop {
+            self.0.local_ca.is_outlived().await;
+            self.in_background(Inner::renew).await;
+            tokio::time::sleep(OUTLIVED_PAUSE).await;
+        }
     }
 
     async fn in_background(&self, work: fn(&Inner)) {
@@ -314,6 +326,7 @@ impl Inner {
     }
 
     fn renew(&self) {
+        self.local_ca.refresh();
         let now = crate::clock::unix_seconds(&*self.clock);
         let served = self.served();
         served.internal.iter().for_each(|internal| internal.renew_if_due(&self.local_ca, now));

@@ -73,11 +73,13 @@ pub(super) fn save(
     issued: &Issued,
 ) -> Result<(), Error> {
     let of = |extension| layout::certificate(issuer_key, name, extension);
-    store.write(&of("key"), issued.key.as_bytes())?;
-    store.write(&of("crt"), issued.chain.as_bytes())?;
     let data = json!({ "url": issued.url, "ca": directory, "account": issued.account });
     let about = json!({ "sans": [name], "issuer_data": data });
-    store.write(&of("json"), format!("{about:#}").as_bytes())
+    store.write_all(&[
+        (&of("key"), issued.key.as_bytes()),
+        (&of("crt"), issued.chain.as_bytes()),
+        (&of("json"), format!("{about:#}").as_bytes()),
+    ])
 }
 
 /// What else is known of the certificate stays.

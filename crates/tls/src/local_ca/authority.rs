@@ -1,13 +1,11 @@
 //! The root and the intermediate of the local CA.
 
-use super::Chain;
+use super::{Chain, Issuer};
 use crate::certificate::{self, Validity};
 use crate::key_type::KeyType;
 use crate::store::{Store, local_authority};
 use crate::{Error, crypto};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
-};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose, SerialNumber};
 use rustls::pki_types::CertificateDer;
 use std::path::Path;
 use time::{Duration, OffsetDateTime};
@@ -19,7 +17,7 @@ const INTERMEDIATE_LIFETIME: Duration = Duration::days(7);
 /// For clocks of clients that are a little late.
 pub(super) const BACKDATE: Duration = Duration::minutes(1);
 
-/// One certificate that signs others; its key stays in its file until it is needed.
+/// One certificate that signs others.
 pub(super) struct Authority {
     /// The name of its files, without extension.
     name: &'static str,
@@ -32,23 +30,16 @@ pub(super) struct Authority {
 const ROOT: &str = "root";
 const INTERMEDIATE: &str = "intermediate";
 
-/// `None` if one is missing or due. The root's key may be elsewhere as long as no intermediate is to be signed.
+/// One that is valid now, though it may be due. `None` if something is missing. The root's key may be elsewhere as long as
+/// no intermediate is to be signed.
 pub(super) fn load_chain(store: &Store, now: i64) -> Result<Option<Chain>, Error> {
     let Some(root) = load_root(store, now)? else { return Ok(None) };
-    Ok(load_intermediate(store, &root, now).map(|intermediate| Chain { root, intermediate }))
+    let intermediate = load_intermediate(store, &root, now);
+    Ok(intermediate.map(|(intermediate, issuer)| Chain { root, intermediate, issuer }))
 }
 
-/// Under the lock.
-pub(super) fn make_chain(store: &Store, now: i64) -> Result<Chain, Error> {
-    let root = match load_root(store, now)? {
-        Some(root) => root,
-        None => make_root(store, now)?,
-    };
-    let intermediate = make_intermediate(store, &root, now)?;
-    Ok(Chain { root, intermediate })
-}
-
-fn load_root(store: &Store, now: i64) -> Result<Option<Authority>, Error> {
+/// `None` if there is none.
+pub(super) fn load_root(store: &Store, now: i64) -> Result<Option<Authority>, Error> {
     let Some(root) = Authority::load(store, ROOT)? else { return Ok(None) };
     if now > root.validity.until {
         return Err(Error::RootExpired { path: store.path(&local_authority("root.crt")) });
@@ -57,7 +48,7 @@ fn load_root(store: &Store, now: i64) -> Result<Option<Authority>, Error> {
 }
 
 /// An intermediate that cannot be used is replaced, and never an error: all that depends on it lives shorter.
-fn load_intermediate(store: &Store, root: &Authority, now: i64) -> Option<Authority> {
+fn load_intermediate(store: &Store, root: &Authority, now: i64) -> Option<(Authority, Issuer)> {
     let intermediate = match Authority::load(store, INTERMEDIATE) {
         Ok(intermediate) => intermediate?,
         Err(error) => {
@@ -65,11 +56,10 @@ fn load_intermediate(store: &Store, root: &Authority, now: i64) -> Option<Author
             return None;
         }
     };
-    let is_usable = intermediate.validity.contains(now)
-        && !intermediate.validity.is_due(now)
-        && is_signed_by(&intermediate.certificate, &root.certificate)
-        && intermediate.issuer(store).is_ok();
-    is_usable.then_some(intermediate)
+    let is_usable =
+        intermediate.validity.contains(now) && is_signed_by(&intermediate.certificate, &root.certificate);
+    let issuer = is_usable.then(|| intermediate.issuer(store).ok())??;
+    Some((intermediate, issuer))
 }
 
 /// By key, and by name.
@@ -94,7 +84,7 @@ impl Authority {
     }
 
     /// With its key, which must be the certificate's.
-    pub fn issuer(&self, store: &Store) -> Result<Issuer<'static, KeyPair>, Error> {
+    pub fn issuer(&self, store: &Store) -> Result<Issuer, Error> {
         let file = local_authority(&format!("{}.key", self.name));
         let path = store.path(&file);
         certificate::warn_if_readable_by_others(&path);
@@ -105,7 +95,7 @@ impl Authority {
         if parsed.public_key().subject_public_key.as_ref() != rcgen::PublicKeyData::der_bytes(&key) {
             return Err(Error::KeyMismatch { certificate: self.path(store), key: path });
         }
-        Issuer::from_ca_cert_der(&self.certificate, key).map_err(|error| bad(error.to_string()))
+        rcgen::Issuer::from_ca_cert_der(&self.certificate, key).map_err(|error| bad(error.to_string()))
     }
 
     fn path(&self, store: &Store) -> std::path::PathBuf {
@@ -119,30 +109,45 @@ fn read_key(path: &Path, pem: &[u8]) -> Result<KeyPair, Error> {
         .map_err(|error| Error::BadKey { path: path.to_owned(), reason: error.to_string() })
 }
 
-fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
+/// Under the lock. A root that is not stored would be of no use: it could not be trusted.
+pub(super) fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
     let key = new_key(ROOT, KeyType::P256)?;
     let year = at(now).year();
     let params = parameters(&format!("Regent Local Authority - {year} ECC Root"), 1, now, ROOT_LIFETIME);
     let certificate = params.self_signed(&key).map_err(|error| sign_error(ROOT, &error))?;
-    save(store, ROOT, &certificate, &key)?;
+    save(store, ROOT, certificate.pem().as_bytes(), &key)?;
     tracing::info!("made the root certificate of the local CA");
     Authority::load(store, ROOT)?.ok_or_else(|| vanished(store, ROOT))
 }
 
-fn make_intermediate(store: &Store, root: &Authority, now: i64) -> Result<Authority, Error> {
+/// It is nowhere but in memory.
+pub(super) fn make_intermediate(store: &Store, root: Authority, now: i64) -> Result<Chain, Error> {
     let issuer = root.issuer(store)?;
     let key = new_key(INTERMEDIATE, KeyType::P256)?;
     let lifetime = INTERMEDIATE_LIFETIME.min(Duration::seconds(root.validity.until - now));
     let params = parameters("Regent Local Authority - ECC Intermediate", 0, now, lifetime);
     let certificate = params.signed_by(&key, &issuer).map_err(|error| sign_error(INTERMEDIATE, &error))?;
-    save(store, INTERMEDIATE, &certificate, &key)?;
-    Authority::load(store, INTERMEDIATE)?.ok_or_else(|| vanished(store, INTERMEDIATE))
+    let bad = |reason: String| Error::Sign { subject: INTERMEDIATE.to_owned(), reason };
+    let (validity, _) = certificate::facts(certificate.der()).map_err(bad)?;
+    let pem = certificate.pem().into_bytes();
+    let certificate = CertificateDer::from(certificate);
+    let issuer =
+        rcgen::Issuer::from_ca_cert_der(&certificate, key).map_err(|error| bad(error.to_string()))?;
+    let intermediate = Authority { name: INTERMEDIATE, certificate, pem, validity };
+    Ok(Chain { root, intermediate, issuer })
+}
+
+/// Under the lock.
+pub(super) fn save_intermediate(store: &Store, chain: &Chain) -> Result<(), Error> {
+    save(store, INTERMEDIATE, &chain.intermediate.pem, chain.issuer.key())
 }
 
 /// The key first: a certificate without its key would have to be explained, a key without its certificate is nothing.
-fn save(store: &Store, name: &str, certificate: &rcgen::Certificate, key: &KeyPair) -> Result<(), Error> {
-    store.write(&local_authority(&format!("{name}.key")), key.serialize_pem().as_bytes())?;
-    store.write(&local_authority(&format!("{name}.crt")), certificate.pem().as_bytes())
+fn save(store: &Store, name: &str, certificate: &[u8], key: &KeyPair) -> Result<(), Error> {
+    store.write_all(&[
+        (&local_authority(&format!("{name}.key")), key.serialize_pem().as_bytes()),
+        (&local_authority(&format!("{name}.crt")), certificate),
+    ])
 }
 
 fn vanished(store: &Store, name: &str) -> Error {

@@ -60,49 +60,47 @@ fn is_of(served: &[CertificateDer<'_>], chain: &Chain) -> bool {
     is_signed_by(leaf, intermediate) && is_signed_by(intermediate, &chain.root.certificate)
 }
 
-/// Under the lock of the name.
-pub(super) fn issue(
-    store: &Store,
-    name: &str,
-    profile: Profile,
-    chain: &Chain,
-    now: i64,
-) -> Result<Certificate, Error> {
+/// A new key and certificate, which are nowhere but in memory.
+pub(super) fn issue(name: &str, profile: Profile, chain: &Chain, now: i64) -> Result<Issued, Error> {
     let key = new_key(name, profile.key_type)?;
-    let signed = sign(store, name, profile.lifetime, &key, chain, now)?;
-    store.write(&local_leaf(name, "key"), signed.key.as_bytes())?;
-    store.write(&local_leaf(name, "crt"), signed.chain.as_bytes())?;
-    let about = serde_json::json!({ "sans": [name], "issuer_data": null });
-    store.write(&local_leaf(name, "json"), format!("{about:#}").as_bytes())?;
-    signed.certificate(store, name)
+    let leaf = sign(name, profile.lifetime, &key, chain, now)?;
+    let chain = format!("{}{}", leaf.pem(), String::from_utf8_lossy(&chain.intermediate.pem));
+    Ok(Issued { chain, key: key.serialize_pem() })
 }
 
 /// Both as PEM.
-pub(super) struct Signed {
+pub(super) struct Issued {
     chain: String,
     key: String,
 }
 
-impl Signed {
+impl Issued {
     pub fn certificate(&self, store: &Store, name: &str) -> Result<Certificate, Error> {
         let (crt, key) = (store.path(&local_leaf(name, "crt")), store.path(&local_leaf(name, "key")));
         Certificate::from_pem((&crt, self.chain.as_bytes()), (&key, self.key.as_bytes()))
     }
+
+    /// Under the lock of the name.
+    pub fn save(&self, store: &Store, name: &str) -> Result<(), Error> {
+        let about = serde_json::json!({ "sans": [name], "issuer_data": null });
+        store.write_all(&[
+            (&local_leaf(name, "key"), self.key.as_bytes()),
+            (&local_leaf(name, "crt"), self.chain.as_bytes()),
+            (&local_leaf(name, "json"), format!("{about:#}").as_bytes()),
+        ])
+    }
 }
 
+/// Without any file.
 pub(super) fn sign(
-    store: &Store,
     name: &str,
     lifetime: Duration,
     key: &KeyPair,
     chain: &Chain,
     now: i64,
-) -> Result<Signed, Error> {
-    let issuer = chain.intermediate.issuer(store)?;
+) -> Result<rcgen::Certificate, Error> {
     let parameters = parameters(name, lifetime, chain, now)?;
-    let leaf = parameters.signed_by(key, &issuer).map_err(|error| sign_error(name, &error))?;
-    let chain = format!("{}{}", leaf.pem(), String::from_utf8_lossy(&chain.intermediate.pem));
-    Ok(Signed { chain, key: key.serialize_pem() })
+    parameters.signed_by(key, &chain.issuer).map_err(|error| sign_error(name, &error))
 }
 
 /// The subject is empty, so the names are critical (RFC 5280 §4.2.1.6).

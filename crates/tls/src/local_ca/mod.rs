@@ -8,29 +8,42 @@ mod on_demand;
 use crate::Error;
 use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
-use crate::store::{Store, local_authority};
+use crate::store::{Lock, Store, local_authority};
 use authority::Authority;
 pub(crate) use leaf::Profile;
 pub(crate) use on_demand::OnDemand;
 use rcgen::KeyPair;
+use rustls::pki_types::CertificateDer;
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
+/// Handshakes find in memory what they need ([`Self::sign`]); all else blocks. What cannot be stored is used all the same,
+/// as long as this lives.
 #[derive(Debug)]
 pub(crate) struct LocalCa {
     store: Store,
     clock: Arc<dyn Clock>,
+    /// What was loaded or made last. Locked for no longer than it takes to clone an `Arc`.
+    known: Mutex<Option<Arc<Chain>>>,
+    /// A handshake found that it cannot be used any more.
+    is_outlived: Notify,
 }
 
 /// What signs leaves, and what they are verified against.
 struct Chain {
     root: Authority,
     intermediate: Authority,
+    /// With the key of the intermediate.
+    issuer: Issuer,
 }
+
+type Issuer = rcgen::Issuer<'static, KeyPair>;
 
 impl LocalCa {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        Self { store, clock, known: Mutex::default(), is_outlived: Notify::new() }
     }
 
     /// Where the root certificate is, which is made if there is none.
@@ -47,35 +60,129 @@ impl LocalCa {
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
     pub fn certificate(&self, name: &str, profile: Profile) -> Result<Certificate, Error> {
         let chain = self.chain()?;
-        let now = clock::unix_seconds(&*self.clock);
-        if let Some(stored) = leaf::load(&self.store, name, profile, &chain, now) {
+        let now = self.now();
+        let load = || leaf::load(&self.store, name, profile, &chain, now);
+        if let Some(stored) = load() {
             return Ok(stored);
         }
-        let _lock = self.store.lock(&format!("issue_cert_{name}"))?;
+        let lock = self.store.lock(&format!("issue_cert_{name}"));
         // Another process may have been faster.
-        match leaf::load(&self.store, name, profile, &chain, now) {
-            Some(stored) => Ok(stored),
-            None => leaf::issue(&self.store, name, profile, &chain, now),
+        if lock.is_ok()
+            && let Some(stored) = load()
+        {
+            return Ok(stored);
+        }
+        let issued = leaf::issue(name, profile, &chain, now)?;
+        if let Err(error) = lock.and_then(|_lock| issued.save(&self.store, name)) {
+            tracing::warn!(name, %error, "a new certificate of the local CA is served but not stored; it is lost at the next start");
+        }
+        issued.certificate(&self.store, name)
+    }
+
+    /// Renews what is due, if the CA is used at all: handshakes only take what is in memory.
+    pub fn refresh(&self) {
+        if self.known().is_none() {
+            return;
+        }
+        if let Err(error) = self.chain() {
+            tracing::error!(%error, "cannot renew the local CA");
         }
     }
 
-    /// A new certificate for one name and this key, which is not stored.
-    fn sign(&self, name: &str, profile: Profile, key: &KeyPair) -> Result<Certificate, Error> {
-        let now = clock::unix_seconds(&*self.clock);
-        leaf::sign(&self.store, name, profile.lifetime, key, &self.chain()?, now)?
-            .certificate(&self.store, name)
+    /// Ends when a handshake has found that the CA is to be renewed.
+    pub async fn is_outlived(&self) {
+        self.is_outlived.notified().await;
     }
 
-    /// Root and intermediate, made or renewed where needed.
-    fn chain(&self) -> Result<Chain, Error> {
-        let now = clock::unix_seconds(&*self.clock);
-        if let Some(chain) = authority::load_chain(&self.store, now)? {
-            return Ok(chain);
+    /// A new certificate for one name and this key, with its chain. Does not block.
+    fn sign(
+        &self,
+        name: &str,
+        profile: Profile,
+        key: &KeyPair,
+    ) -> Result<Vec<CertificateDer<'static>>, Error> {
+        let now = self.now();
+        let Some(chain) = self.known().filter(|chain| chain.is_valid(now)) else {
+            self.is_outlived.notify_one();
+            return Err(Error::Outlived);
+        };
+        let leaf = leaf::sign(name, profile.lifetime, key, &chain, now)?;
+        Ok(vec![leaf.into(), chain.intermediate.certificate.clone()])
+    }
+
+    /// Root and intermediate, made or renewed where needed. If that fails, those that are still valid do.
+    fn chain(&self) -> Result<Arc<Chain>, Error> {
+        let now = self.now();
+        let chain = self.load_or_make_chain(now).or_else(|error| {
+            let Some(known) = self.known().filter(|known| known.is_valid(now)) else { return Err(error) };
+            tracing::warn!(%error, "the local CA goes on with what it has in memory");
+            Ok(known)
+        })?;
+        *self.lock_known() = Some(Arc::clone(&chain));
+        Ok(chain)
+    }
+
+    fn load_or_make_chain(&self, now: i64) -> Result<Arc<Chain>, Error> {
+        let load = || authority::load_chain(&self.store, now);
+        let is_fresh = |chain: &Chain| !chain.intermediate.validity.is_due(now);
+        if let Some(stored) = load()?.filter(is_fresh) {
+            return Ok(Arc::new(stored));
         }
-        let _lock = self.store.lock("pki_local")?;
-        match authority::load_chain(&self.store, now)? {
-            Some(chain) => Ok(chain),
-            None => authority::make_chain(&self.store, now),
+        let lock = self.store.lock("pki_local");
+        // Another process may have been faster.
+        let stored = load()?;
+        if stored.as_ref().is_some_and(is_fresh) {
+            return stored.map(Arc::new).ok_or(Error::Outlived);
         }
+        self.renew_chain(lock, now).or_else(|error| {
+            let Some(stored) = stored else { return Err(error) };
+            tracing::warn!(%error, "the intermediate certificate of the local CA is due, and cannot be renewed");
+            Ok(Arc::new(stored))
+        })
+    }
+
+    fn renew_chain(&self, lock: Result<Lock, Error>, now: i64) -> Result<Arc<Chain>, Error> {
+        let (root, lock) = match authority::load_root(&self.store, now)? {
+            Some(root) => (root, lock),
+            None => {
+                let lock = lock?;
+                (authority::make_root(&self.store, now)?, Ok(lock))
+            }
+        };
+        let new = authority::make_intermediate(&self.store, root, now)?;
+        let Err(error) = lock.and_then(|_lock| authority::save_intermediate(&self.store, &new)) else {
+            return Ok(Arc::new(new));
+        };
+        tracing::warn!(%error, "a new intermediate certificate of the local CA is used but not stored");
+        // That of the last time will do as well.
+        let is_as_good = |known: &Arc<Chain>| {
+            known.root.certificate == new.root.certificate && !known.intermediate.validity.is_due(now)
+        };
+        Ok(self.known().filter(is_as_good).unwrap_or_else(|| Arc::new(new)))
+    }
+
+    fn known(&self) -> Option<Arc<Chain>> {
+        self.lock_known().clone()
+    }
+
+    fn lock_known(&self) -> MutexGuard<'_, Option<Arc<Chain>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> i64 {
+        clock::unix_seconds(&*self.clock)
+    }
+}
+
+impl Chain {
+    fn is_valid(&self, now: i64) -> bool {
+        now <= self.root.validity.until && self.intermediate.validity.contains(now)
+    }
+}
+
+/// Without its key.
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("intermediate", &self.intermediate.validity).finish_non_exhaustive()
     }
 }

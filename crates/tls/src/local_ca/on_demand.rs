@@ -7,29 +7,34 @@ use super::LocalCa;
 use super::leaf::Profile;
 use crate::Error;
 use crate::catalog::Certificates;
-use crate::certificate::Certificate;
-use crate::clock;
+use crate::certificate::{self, Certificate};
 use crate::sites::normal_name;
+use crate::{clock, crypto};
 use rcgen::KeyPair;
 use rustls::SignatureScheme;
-use rustls::sign::CertifiedKey;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::{CertifiedKey, SigningKey};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The names are the clients' choice. Of so many certificates those that were asked for last are kept; others are signed
 /// again.
 const MOST: usize = 1024;
 
-/// After a failure nothing is signed for this long, in seconds: what fails is the CA, whatever the name.
-const PAUSE: i64 = 5;
+/// In errors.
+const SUBJECT: &str = "names on demand";
 
-/// Only in memory: clients could fill a disk. A signature costs about what the handshake costs that it is for.
+/// Only in memory: clients could fill a disk, and an I/O thread does not wait for one. A signature costs about what the
+/// handshake costs that it is for.
 #[derive(Debug)]
 pub(crate) struct OnDemand {
     local_ca: Arc<LocalCa>,
     profile: Profile,
     /// Of all its certificates: a key of RSA takes up to seconds to make.
     key: KeyPair,
+    /// The same for rustls.
+    signing_key: Arc<dyn SigningKey>,
+    /// Locked for no longer than a look or an insertion.
     made: Mutex<Made>,
 }
 
@@ -38,7 +43,6 @@ pub(crate) struct OnDemand {
 struct Made {
     young: HashMap<String, Certificate>,
     old: HashMap<String, Certificate>,
-    paused_until: i64,
 }
 
 impl OnDemand {
@@ -47,41 +51,56 @@ impl OnDemand {
         name.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
     }
 
+    /// Blocks: the CA is read or made.
+    ///
     /// # Errors
     /// What is wrong with the CA: it is to be known before the first handshake.
     pub fn new(local_ca: Arc<LocalCa>, profile: Profile) -> Result<Self, Error> {
         local_ca.root_path()?;
-        let key = super::authority::new_key("names on demand", profile.key_type)?;
-        Ok(Self { local_ca, profile, key, made: Mutex::default() })
+        let key = super::authority::new_key(SUBJECT, profile.key_type)?;
+        let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let bad =
+            |error: rustls::Error| Error::Sign { subject: SUBJECT.to_owned(), reason: error.to_string() };
+        let signing_key = crypto::provider().key_provider.load_private_key(der).map_err(bad)?;
+        Ok(Self { local_ca, profile, key, signing_key, made: Mutex::default() })
     }
 
     /// `None` if it cannot be made.
     fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let now = clock::unix_seconds(&*self.local_ca.clock);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = made.find(name, now) {
+        if let Some(known) = self.made().find(name, now) {
             return Some(known);
         }
-        if now < made.paused_until {
-            return None;
-        }
-        let signed = normal_name(name).and_then(|name| self.local_ca.sign(&name, self.profile, &self.key));
-        match signed {
-            Ok(new) => Some(made.insert(name, new)),
-            // The name is no less the client's choice.
-            Err(Error::BadName { .. }) => None,
+        match self.sign(name) {
+            Ok(new) => Some(self.made().insert(name, new)),
+            // The name is the client's choice, and the other is told by who renews the CA.
+            Err(Error::BadName { .. } | Error::Outlived) => None,
             Err(error) => {
                 tracing::error!(name, %error, "cannot make a certificate on demand");
-                made.paused_until = now + PAUSE;
                 None
             }
         }
+    }
+
+    fn sign(&self, name: &str) -> Result<Certificate, Error> {
+        let name = normal_name(name)?;
+        let chain = self.local_ca.sign(&name, self.profile, &self.key)?;
+        let bad = |reason: String| Error::Sign { subject: name.clone(), reason };
+        let (validity, names) = certificate::facts(&chain[0]).map_err(bad)?;
+        let certified = Arc::new(CertifiedKey::new(chain, Arc::clone(&self.signing_key)));
+        Ok(Certificate { certified, validity, names })
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Made {
     fn find(&mut self, name: &str, now: i64) -> Option<Arc<CertifiedKey>> {
-        let is_fit = |certificate: &&Certificate| !certificate.validity.is_due(now);
+        let is_fit = |certificate: &&Certificate| {
+            certificate.validity.contains(now) && !certificate.validity.is_due(now)
+        };
         if let Some(known) = self.young.get(name).filter(is_fit) {
             return Some(Arc::clone(&known.certified));
         }
@@ -139,21 +158,28 @@ mod tests {
         assert!(!made.young.contains_key("0.localhost") && !made.old.contains_key("0.localhost"));
     }
 
+    /// An I/O thread would wait for them, and all others with it.
     #[test]
-    fn a_ca_that_fails_is_left_alone_for_a_while() {
+    fn a_handshake_needs_neither_files_nor_locks() {
         let directory = tempfile::tempdir().unwrap();
         let clock = ManualClock::new();
         let on_demand = on_demand(&directory, &clock);
-        let root = directory.path().join("pki/authorities/local/root.crt");
-        let content = std::fs::read(&root).unwrap();
-        std::fs::write(&root, "damaged").unwrap();
-        assert!(on_demand.certificate("a.test").is_none());
-        std::fs::write(&root, content).unwrap();
-        assert!(on_demand.certificate("a.test").is_none(), "it is not even tried");
-        clock.advance(Duration::from_secs(6));
+        std::fs::remove_dir_all(directory.path()).unwrap();
         assert!(on_demand.certificate("a.test").is_some());
         assert!(on_demand.certificate("a_b c").is_none());
-        assert!(on_demand.certificate("b.test").is_some(), "a bad name is nobody's fault");
+        assert!(!directory.path().exists());
+    }
+
+    #[tokio::test]
+    async fn a_ca_that_has_run_out_is_renewed_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new();
+        let on_demand = on_demand(&directory, &clock);
+        clock.advance(Duration::from_secs(8 * 24 * 3600));
+        assert!(on_demand.certificate("a.test").is_none());
+        on_demand.local_ca.is_outlived().await;
+        on_demand.local_ca.refresh();
+        assert!(on_demand.certificate("a.test").is_some());
     }
 
     #[test]

@@ -41,15 +41,15 @@ impl Store {
 
     /// Whoever reads meanwhile sees the old content or the new, also after a power failure.
     pub fn write(&self, key: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.path(key);
-        let directory = parent(&path);
-        make_directory(directory).map_err(|error| Error::write(directory, error))?;
-        let temporary = temporary_beside(&path);
-        write_whole(&temporary, &path, bytes).map_err(|error| {
-            // What failed is told; a leftover is only untidy.
-            let _ = std::fs::remove_file(&temporary);
-            Error::write(path, error)
-        })
+        self.write_all(&[(key, bytes)])
+    }
+
+    /// As [`Self::write`], in this order. A disk that is full leaves all of them as they were: a key without its
+    /// certificate would spoil both.
+    pub fn write_all(&self, files: &[(&str, &[u8])]) -> Result<(), Error> {
+        let new = files.iter().map(|(key, bytes)| NewFile::write(self.path(key), bytes));
+        let new = new.collect::<Result<Vec<_>, _>>()?;
+        new.into_iter().try_for_each(NewFile::put_in_place)
     }
 
     /// Nothing if there is no such file.
@@ -79,12 +79,41 @@ impl Store {
     }
 }
 
-fn write_whole(temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(temporary, path)?;
-    File::open(parent(path))?.sync_all()
+/// One that is whole, but not in its place yet; dropped before that, it is gone.
+struct NewFile {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl NewFile {
+    fn write(path: PathBuf, bytes: &[u8]) -> Result<Self, Error> {
+        let directory = parent(&path);
+        make_directory(directory).map_err(|error| Error::write(directory, error))?;
+        let new = Self { temporary: temporary_beside(&path), path };
+        new.fill(bytes).map_err(|error| Error::write(&new.path, error))?;
+        Ok(new)
+    }
+
+    fn fill(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn put_in_place(self) -> Result<(), Error> {
+        let place = || {
+            std::fs::rename(&self.temporary, &self.path)?;
+            File::open(parent(&self.path))?.sync_all()
+        };
+        place().map_err(|error| Error::write(&self.path, error))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // It has been renamed, or what failed is told and a leftover is only untidy.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
@@ -121,6 +150,17 @@ mod tests {
         assert_eq!(mode(&store.path("certificates")), 0o700);
         assert_eq!(mode(&store.path("")), 0o700);
         assert_eq!(std::fs::read_dir(store.path("certificates/local/a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_that_belong_together_stay_as_they_were_if_one_cannot_be_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path());
+        store.write_all(&[("a/key", b"one"), ("a/crt", b"one")]).unwrap();
+        std::fs::write(directory.path().join("b"), b"a file where a directory should be").unwrap();
+        store.write_all(&[("a/key", b"two"), ("b/crt", b"two")]).unwrap_err();
+        assert_eq!(store.read("a/key").unwrap().unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(directory.path().join("a")).unwrap().count(), 2);
     }
 
     #[test]

@@ -213,7 +213,7 @@ async fn the_roots_key_is_not_needed_as_long_as_the_intermediate_lives() {
     let acceptor = machine.acceptor(&[internal(&["new.localhost"])]);
     connect(&acceptor, &machine.client(), "new.localhost").await;
 
-    machine.clock.advance(6 * 24 * HOUR);
+    machine.clock.advance((6 * 24 + 1) * HOUR);
     let error = machine.tls().site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
     assert!(error.contains("root.key"), "{error}");
     assert!(!key.exists());
@@ -254,6 +254,44 @@ fn an_expired_root_is_an_error() {
     machine.clock.advance(3601 * 24 * HOUR);
     let error = machine.tls().site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
     assert!(error.contains("root.crt, has expired"), "{error}");
+}
+
+/// As a full or a read-only disk does: no lock can be taken, and nothing be written.
+fn spoil_locks(machine: &Machine) {
+    fs::remove_dir(machine.path("storage/locks")).unwrap();
+    fs::write(machine.path("storage/locks"), "a file where a directory should be").unwrap();
+}
+
+#[tokio::test]
+async fn a_storage_that_cannot_be_written_to_leaves_the_local_ca_at_work() {
+    let machine = Machine::new();
+    let sites = [internal(&["localhost"]), internal(&["*.localhost"]), internal(&["b.test"])];
+    let tls = || machine.tls_of(Options { tickets: Tickets::Disabled, ..machine.options() });
+    acceptor(&tls(), &sites[..2]);
+    spoil_locks(&machine);
+    let running = tls();
+    let acceptor_of_running = acceptor(&running, &sites);
+    // The leaf is due, the intermediate is due, and the intermediate that is stored has run out.
+    for wait in [HOUR, 9 * HOUR, 5 * 24 * HOUR, 3 * 24 * HOUR] {
+        machine.clock.advance(wait);
+        running.refresh();
+        let restarted = acceptor(&tls(), &sites);
+        for acceptor in [&acceptor_of_running, &restarted] {
+            for name in ["localhost", "a.localhost", "b.test"] {
+                connect(acceptor, &machine.client(), name).await;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_local_ca_without_a_root_needs_a_storage() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("storage")).unwrap();
+    fs::write(machine.path("storage/locks"), "a file where a directory should be").unwrap();
+    let options = Options { tickets: Tickets::Disabled, ..machine.options() };
+    let error = machine.tls_of(options).site_table(&[internal(&["localhost"])]).unwrap_err().to_string();
+    assert!(error.contains("cannot write") && error.contains("locks"), "{error}");
 }
 
 #[tokio::test]
