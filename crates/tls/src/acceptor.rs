@@ -66,8 +66,12 @@ impl Acceptor {
         let handshake = started.into_stream_with(found.config(), |connection| {
             connection.set_buffer_limit(Some(BUFFER_LIMIT));
         });
-        let stream = handshake.await.map_err(HandshakeError::of)?;
-        self.check_resumed(entry, &stream)?;
+        let mut stream = handshake.await.map_err(HandshakeError::of)?;
+        if let Err(error) = self.check_resumed(entry, &stream) {
+            // For the client the handshake is through; it is to know that this is no attack. It may be gone already.
+            let _ = stream.shutdown().await;
+            return Err(error);
+        }
         let facts = ConnectionFacts::of(stream.get_ref().1, entry.class);
         Ok(Stream::new(stream, facts))
     }

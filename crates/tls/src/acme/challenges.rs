@@ -81,12 +81,8 @@ impl Challenges {
         self.known().names.entry(name.to_owned()).or_default().insert(issuer_key);
     }
 
-    /// Blocks: it writes a file.
-    pub(super) fn present(
-        self: &Arc<Self>,
-        issuer_key: &str,
-        challenge: Challenge,
-    ) -> Result<Presentation, Error> {
+    /// Blocks: it writes a file. Without it the CA finds the challenge at this process all the same.
+    pub(super) fn present(self: &Arc<Self>, issuer_key: &str, challenge: Challenge) -> Presentation {
         let name = challenge.name.clone();
         let file = layout::challenge(issuer_key, &name);
         let presented = Presented::from(challenge);
@@ -94,8 +90,10 @@ impl Challenges {
         // Even if the file cannot be written, it is to be withdrawn.
         let presentation = Presentation { challenges: Arc::clone(self), name: name.clone(), file };
         self.known().presented.insert(name, presented);
-        self.store.write(&presentation.file, &json)?;
-        Ok(presentation)
+        if let Err(error) = self.store.write(&presentation.file, &json) {
+            tracing::warn!(name = presentation.name, %error, "a challenge is met by this process only: it was not stored for others");
+        }
+        presentation
     }
 
     /// The response to `GET /.well-known/acme-challenge/TOKEN` (RFC 8555 §8.3).
@@ -208,7 +206,7 @@ mod tests {
         let (own, other) = (challenges(directory.path()), challenges(directory.path()));
         other.expect("a.test", "ca".into());
         let stranger = challenges(directory.path());
-        let presentation = own.present("ca", challenge(ChallengeKind::Http)).unwrap();
+        let presentation = own.present("ca", challenge(ChallengeKind::Http));
         for process in [&own, &other] {
             assert_eq!(process.http_response("a.test", "token").as_deref(), Some("token.thumbprint"));
             assert_eq!(process.http_response("a.test", "other"), None);
@@ -223,10 +221,21 @@ mod tests {
     }
 
     #[test]
+    fn one_that_cannot_be_stored_is_met_by_its_own_process() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("acme"), b"a file where a directory should be").unwrap();
+        let own = challenges(directory.path());
+        let presentation = own.present("ca", challenge(ChallengeKind::Http));
+        assert_eq!(own.http_response("a.test", "token").as_deref(), Some("token.thumbprint"));
+        drop(presentation);
+        assert_eq!(own.http_response("a.test", "token"), None);
+    }
+
+    #[test]
     fn a_handshake_gets_the_digest_in_a_certificate() {
         let directory = tempfile::tempdir().unwrap();
         let own = challenges(directory.path());
-        let _presentation = own.present("ca", challenge(ChallengeKind::TlsAlpn)).unwrap();
+        let _presentation = own.present("ca", challenge(ChallengeKind::TlsAlpn));
         assert!(own.tls_response("a.test").is_some());
         assert!(own.tls_response("b.test").is_none());
         assert_eq!(own.http_response("a.test", "token"), None);

@@ -4,24 +4,30 @@ use super::error::OrderError;
 use super::options::DnsHook;
 use std::process::{Output, Stdio};
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 
 /// Of one call. A record may take minutes until all servers of a zone have it.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Of what the program has written, in an error.
 const TOLD: usize = 500;
 
-/// A record that is there until [`Self::remove`].
-pub(super) struct Record<'a> {
-    hook: &'a DnsHook,
+const CLEANUP: &str = "cleanup";
+
+/// A record that is there until [`Self::remove`]. One that is dropped before, as its order was cut off, is removed in the
+/// background.
+pub(super) struct Record {
+    hook: DnsHook,
     fqdn: String,
     value: String,
+    is_removed: bool,
 }
 
-impl<'a> Record<'a> {
+impl Record {
     /// `name`: that of the authorization, so without `*.`.
-    pub async fn set(hook: &'a DnsHook, name: &str, value: String) -> Result<Self, OrderError> {
-        let record = Self { hook, fqdn: format!("_acme-challenge.{name}."), value };
+    pub async fn set(hook: &DnsHook, name: &str, value: String) -> Result<Self, OrderError> {
+        let fqdn = format!("_acme-challenge.{name}.");
+        let record = Self { hook: hook.clone(), fqdn, value, is_removed: false };
         match record.call("present").await {
             Ok(()) => Ok(record),
             Err(error) => {
@@ -33,16 +39,16 @@ impl<'a> Record<'a> {
     }
 
     /// A record that stays does no harm but to the eye.
-    pub async fn remove(self) {
-        if let Err(error) = self.call("cleanup").await {
+    pub async fn remove(mut self) {
+        if let Err(error) = self.call(CLEANUP).await {
             tracing::warn!(%error, fqdn = self.fqdn, "a record of a DNS challenge was not removed");
         }
+        self.is_removed = true;
     }
 
     async fn call(&self, action: &str) -> Result<(), OrderError> {
-        let mut command = Command::new(&self.hook.program);
-        command.args(&self.hook.arguments).args([action, &self.fqdn, &self.value]);
-        command.stdin(Stdio::null()).kill_on_drop(true);
+        let mut command = self.command(action);
+        command.kill_on_drop(true);
         let failed = |reason: String| OrderError::DnsHook { program: self.hook.program.clone(), reason };
         let late = || failed(format!("did not end within {} s", TIMEOUT.as_secs()));
         let output = tokio::time::timeout(TIMEOUT, command.output()).await.map_err(|_| late())?;
@@ -53,6 +59,41 @@ impl<'a> Record<'a> {
             Ok(())
         } else {
             Err(failed(format!("failed ({}): {told}", output.status)))
+        }
+    }
+
+    fn command(&self, action: &str) -> Command {
+        let mut command = Command::new(&self.hook.program);
+        command.args(&self.hook.arguments).args([action, &self.fqdn, &self.value]).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The program runs when this returns, and goes on when the server stops.
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.is_removed || Handle::try_current().is_err() {
+            return;
+        }
+        let fqdn = self.fqdn.clone();
+        match self.command(CLEANUP).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+            Ok(child) => drop(tokio::spawn(see_off(child, fqdn))),
+            Err(error) => {
+                tracing::warn!(%error, fqdn, "a record of a DNS challenge was not removed");
+            }
+        }
+    }
+}
+
+async fn see_off(mut child: Child, fqdn: String) {
+    match tokio::time::timeout(TIMEOUT, child.wait()).await {
+        Ok(Ok(status)) if status.success() => {
+            tracing::info!(fqdn, "removed the record of a DNS challenge that was cut off");
+        }
+        ended => {
+            tracing::warn!(?ended, fqdn, "a record of a DNS challenge was not removed");
+            // It has ended otherwise.
+            let _ = child.start_kill();
         }
     }
 }
@@ -91,6 +132,23 @@ mod tests {
             calls,
             "zone present _acme-challenge.a.test. value\nzone cleanup _acme-challenge.a.test. value\n"
         );
+    }
+
+    #[tokio::test]
+    async fn the_record_of_an_order_that_was_cut_off_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let done = directory.path().join("done");
+        let hook = hook(directory.path(), &format!("[ $2 = present ] || echo \"$@\" > {}", done.display()));
+        let record = Record::set(&hook, "a.test", "value".into()).await.unwrap();
+        drop(record);
+        let removed = async {
+            while !std::fs::read_to_string(&done).is_ok_and(|call| call.ends_with('\n')) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), removed).await.expect("it is called");
+        let call = std::fs::read_to_string(&done).unwrap();
+        assert_eq!(call, "zone cleanup _acme-challenge.a.test. value\n");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use super::challenges::Challenges;
 use super::error::OrderError;
 use super::options::{Acme, ChallengeKind};
 use super::order::{self, Proof, Wish};
-use super::schedule::{ARI_RETRY, Failures, RenewalInfo, Window};
+use super::schedule::{ARI_RETRY, Failures, LATEST_QUESTION, RenewalInfo, Window};
 use super::slot::AcmeSlot;
 use super::stored::{self, Issued, Stored};
 use crate::certificate::Certificate;
@@ -83,12 +83,26 @@ pub(super) struct Outlook {
     pub next_try: i64,
 }
 
-/// Ends the activity, also when the task is dropped.
-struct Busy<'a>(&'a Managed);
+/// Ends the activity, also when the task is dropped. One that panics has failed, and so is not tried again at once.
+struct Busy<'a> {
+    managed: &'a Managed,
+    task: Task,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.state().activity = Activity::Idle;
+        let now = self.managed.now();
+        let mut state = self.managed.state();
+        state.activity = Activity::Idle;
+        if std::thread::panicking() {
+            match self.task {
+                Task::Order => {
+                    state.not_before = state.failures.add(now);
+                    state.last_error = Some("the order was given up by a bug; the log has more".to_owned());
+                }
+                Task::AskRenewal => state.ask_at = now + ARI_RETRY,
+            }
+        }
     }
 }
 
@@ -117,12 +131,19 @@ impl Managed {
         Arc::new(managed)
     }
 
-    /// What has failed before is not tried earlier than it was to be.
+    /// What has failed before is not tried earlier than it was to be, and a certificate that could not be stored goes on
+    /// being served.
     pub fn continue_from(&self, previous: &Self) {
-        let (failures, not_before, last_error, preferred) = {
+        let (failures, not_before, last_error, preferred, stored) = {
             let before = previous.state();
-            (before.failures, before.not_before, before.last_error.clone(), before.preferred)
+            let error = before.last_error.clone();
+            (before.failures, before.not_before, error, before.preferred, before.stored.clone())
         };
+        let until = |stored: &Stored| stored.certificate.validity.until;
+        let own = self.state().stored.as_ref().map(until);
+        if let Some(newer) = stored.filter(|stored| own.is_none_or(|own| own < until(stored))) {
+            self.serve(newer);
+        }
         let mut state = self.state();
         (state.failures, state.not_before) = (failures, not_before);
         (state.last_error, state.preferred) = (last_error, preferred);
@@ -134,6 +155,9 @@ impl Managed {
         if state.activity == Activity::Busy {
             return None;
         }
+        // The clock may have been set back since.
+        state.not_before = state.not_before.min(now + state.failures.pause(now));
+        state.ask_at = state.ask_at.min(now + LATEST_QUESTION);
         let is_due = state.stored.as_ref().is_none_or(|stored| stored.renewal_time() <= now);
         let task = if is_due && state.not_before <= now {
             Task::Order
@@ -147,7 +171,7 @@ impl Managed {
     }
 
     pub async fn attend(&self, task: Task) {
-        let _busy = Busy(self);
+        let _busy = Busy { managed: self, task };
         match task {
             Task::Order => self.obtain().await,
             Task::AskRenewal => self.ask_renewal().await,
@@ -179,10 +203,17 @@ impl Managed {
                 let mut state = self.state();
                 state.failures = Failures::default();
                 state.last_error = None;
-                state.not_before = 0;
+                state.not_before = self.next_order(&state);
             }
             Err(error) => self.note_failure(&error),
         }
+    }
+
+    /// After a success. A certificate that lives no longer than hours is renewed in time all the same.
+    fn next_order(&self, state: &State) -> i64 {
+        let lifetime = |stored: &Stored| stored.certificate.validity.until - stored.certificate.validity.from;
+        let third = state.stored.as_ref().map_or(0, lifetime) / 3;
+        self.now() + state.failures.pause(self.now()).min(third)
     }
 
     async fn place(&self) -> SemaphorePermit<'_> {
@@ -383,3 +414,6 @@ impl Managed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,9 +58,9 @@ impl Proof<'_> {
 }
 
 /// What is there while the CA looks for it.
-enum Evidence<'a> {
+enum Evidence {
     Server(#[expect(dead_code, reason = "withdrawn when it is dropped")] Presentation),
-    Dns(Record<'a>),
+    Dns(Record),
 }
 
 pub(super) async fn place(
@@ -99,11 +99,11 @@ async fn begin(account: &Account, wish: &Wish<'_>) -> Result<Order, OrderError> 
 }
 
 /// Until the order may be finalized. What was presented is withdrawn whatever the outcome.
-async fn authorize<'a>(
+async fn authorize(
     order: &mut Order,
     ca: &Ca,
     challenges: &Arc<Challenges>,
-    proof: Proof<'a>,
+    proof: Proof<'_>,
 ) -> Result<(), OrderError> {
     if order.state().status == OrderStatus::Ready {
         return Ok(());
@@ -122,12 +122,12 @@ async fn authorize<'a>(
     outcome
 }
 
-async fn present<'a>(
+async fn present(
     order: &mut Order,
     ca: &Ca,
     challenges: &Arc<Challenges>,
-    proof: Proof<'a>,
-    evidence: &mut Vec<Evidence<'a>>,
+    proof: Proof<'_>,
+    evidence: &mut Vec<Evidence>,
 ) -> Result<(), OrderError> {
     with_nonces!(fetch(order))?;
     let mut authorizations = order.authorizations();
@@ -168,12 +168,12 @@ fn offered(authorization: &AuthorizationHandle<'_>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-async fn show<'a>(
+async fn show(
     handle: &ChallengeHandle<'_>,
     ca: &Ca,
     challenges: &Arc<Challenges>,
-    proof: Proof<'a>,
-) -> Result<Evidence<'a>, OrderError> {
+    proof: Proof<'_>,
+) -> Result<Evidence, OrderError> {
     let authorization = handle.key_authorization();
     let name = match &handle.identifier().identifier {
         Identifier::Dns(name) => name.clone(),
@@ -192,7 +192,7 @@ async fn show<'a>(
             };
             let (challenges, issuer_key) = (Arc::clone(challenges), ca.issuer_key());
             let presented =
-                tokio::task::spawn_blocking(move || challenges.present(&issuer_key, challenge)).await??;
+                tokio::task::spawn_blocking(move || challenges.present(&issuer_key, challenge)).await?;
             Ok(Evidence::Server(presented))
         }
     }

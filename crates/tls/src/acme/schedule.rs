@@ -20,6 +20,12 @@ const ARI_INTERVAL: std::ops::RangeInclusive<i64> = MINUTE..=DAY;
 /// After a failure (RFC 9773 §4.3.3).
 pub(super) const ARI_RETRY: i64 = 6 * HOUR;
 
+/// A new certificate that is due at once, as when the CA's clock or ours is wrong, is not replaced again and again.
+const SUCCESS_HOLDS: i64 = HOUR;
+
+/// The CA is asked when to renew within this time, whatever was said when the clock stood elsewhere.
+pub(super) const LATEST_QUESTION: i64 = DAY;
+
 /// Failures since the last success.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Failures {
@@ -39,8 +45,16 @@ impl Failures {
             self.first = now;
         }
         self.count += 1;
-        let minutes = RETRY_MINUTES[self.count.min(RETRY_MINUTES.len()) - 1];
-        now + if now - self.first > GIVE_UP_AFTER { DAY } else { minutes * MINUTE }
+        now + self.pause(now)
+    }
+
+    /// From the last of them to the next try; after a success, from that to the next order, whatever is due.
+    pub fn pause(self, now: i64) -> i64 {
+        match self.count.checked_sub(1) {
+            None => SUCCESS_HOLDS,
+            Some(_) if now - self.first > GIVE_UP_AFTER => DAY,
+            Some(index) => RETRY_MINUTES[index.min(RETRY_MINUTES.len() - 1)] * MINUTE,
+        }
     }
 }
 

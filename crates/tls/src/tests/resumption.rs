@@ -2,6 +2,7 @@ use super::client_auth::{authority, with_client_auth};
 use super::support::*;
 use crate::{ClientAuthMode, Options, Site, Tickets};
 use rustls::version::{TLS12, TLS13};
+use tokio::io::AsyncReadExt;
 
 #[tokio::test]
 async fn a_client_resumes_after_a_restart() {
@@ -92,6 +93,9 @@ async fn a_client_certificate_that_has_expired_since_is_not_resumed() {
     machine.clock.advance(HOUR);
     connect(&acceptor, &client, "localhost").await.exchange().await;
     machine.clock.advance(2 * HOUR);
-    let error = try_connect(&acceptor, &client, "localhost").await.0.unwrap_err().to_string();
+    let (server, client) = try_connect(&acceptor, &client, "localhost").await;
+    let error = server.unwrap_err().to_string();
     assert!(error.contains("expired"), "{error}");
+    let read = client.unwrap().read(&mut [0]).await;
+    assert_eq!(read.expect("the client is told, and need not think of an attack"), 0);
 }
