@@ -33,6 +33,8 @@ pub(crate) struct Activity {
     body_length: Cell<Option<u64>>,
     /// A request had an `Upgrade` field.
     upgrade_offered: Cell<bool>,
+    /// The last answer has no end.
+    broken_off: Cell<bool>,
 }
 
 impl Activity {
@@ -45,6 +47,7 @@ impl Activity {
             cut_off: Cell::new(false),
             body_length: Cell::new(None),
             upgrade_offered: Cell::new(false),
+            broken_off: Cell::new(false),
         }
     }
 
@@ -69,6 +72,7 @@ impl Activity {
     /// `body_length`: in bytes, if the head says it.
     pub fn request_started(&self, body_length: Option<u64>) -> Duration {
         self.phase.set(Phase::Busy);
+        self.broken_off.set(false);
         self.body_length.set(body_length);
         self.head_begun.take().map_or(Duration::ZERO, |begun| begun.elapsed())
     }
@@ -108,8 +112,26 @@ impl Activity {
         self.cut_off.get() || self.phase.get() != Phase::Idle
     }
 
+    /// The answer was not handed over whole, unless it needs no body.
+    pub fn broke_off(&self) {
+        self.broken_off.set(true);
+    }
+
+    /// Whether a request has come, and its answer has not been handed over whole, nor will it be.
+    pub fn is_answering(&self) -> bool {
+        self.phase.get() == Phase::Busy || self.broken_off.get()
+    }
+
     /// The socket took bytes.
     pub fn written(&self) {
+        self.blocked.end();
+    }
+
+    /// Nothing that it has taken waits for its client. The client has its time for the next request from then on.
+    pub fn flushed(&self) {
+        if self.blocked.has_begun() && self.phase.get() == Phase::Idle {
+            self.since.set(CoarseInstant::now());
+        }
         self.blocked.end();
     }
 
@@ -121,6 +143,8 @@ impl Activity {
     /// Whether the connection must end now, or else how long to wait before looking again.
     pub fn check(&self, patience: &Patience, now: CoarseInstant) -> Result<Duration, Expired> {
         let (left, expired) = match self.phase.get() {
+            // The last bytes of an answer are on their way.
+            Phase::Idle if self.blocked.has_begun() => (Duration::MAX, Expired::Stalled),
             Phase::Idle => (now.left(self.since.get(), patience.idle), Expired::Idle),
             Phase::Head => (now.left(self.since.get(), patience.head), Expired::Stalled),
             Phase::Busy => (Duration::MAX, Expired::Stalled),
@@ -209,5 +233,20 @@ mod tests {
         assert_eq!(activity.check(&PATIENCE, after(61)), Err(Expired::Stalled));
         activity.written();
         assert!(activity.check(&PATIENCE, after(1000)).is_ok());
+    }
+
+    /// With TLS the last bytes of an answer may leave long after it was handed over.
+    #[test]
+    fn the_rest_of_an_answer_is_not_idleness() {
+        const BRIEF: Patience = Patience { idle: Duration::from_secs(5), ..PATIENCE };
+        let activity = Activity::new();
+        activity.request_started(Some(0));
+        activity.request_ended();
+        activity.write_blocked();
+        assert!(activity.check(&BRIEF, after(59)).is_ok());
+        assert_eq!(activity.check(&BRIEF, after(61)), Err(Expired::Stalled));
+        activity.flushed();
+        assert!(activity.check(&BRIEF, after(4)).is_ok());
+        assert_eq!(activity.check(&BRIEF, after(6)), Err(Expired::Idle));
     }
 }

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A socket whose reads and writes are noticed.
@@ -22,14 +22,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// and a reset can overtake the answer that the client has not read yet (RFC 9112 §9.6). So what comes is read and
 /// thrown away, for a while. Otherwise nothing is done, unless a [`Cork`] needs it: the socket is about to be closed,
 /// which ends the stream in the same way and is one system call less. (A socket to which closing says less, such as one
-/// with TLS, needs its shutdown in both cases.)
-pub(crate) struct WatchedSocket<S> {
+/// with TLS, needs its shutdown in both cases, also if the connection is dropped in the middle of a request: its client would
+/// take an end without a word for an attack. In the middle of a response it is to know that this is not all.)
+pub(crate) struct WatchedSocket<S: Stream> {
     socket: S,
     inbound: Inbound,
     activity: Rc<Activity>,
     interim: Rc<Interim>,
     cork: Rc<Cork>,
     linger: Option<Linger>,
+    is_shut_down: bool,
 }
 
 /// An answer that is on its way.
@@ -44,12 +46,14 @@ pub(crate) struct WatchedAnswer<R, B> {
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
-pub(crate) struct WatchedBody<B> {
+pub(crate) struct WatchedBody<B: Body> {
     pub body: B,
     pub activity: Rc<Activity>,
+    /// Its end was seen.
+    pub is_whole: bool,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
+impl<S: Stream> AsyncRead for WatchedSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -92,14 +96,20 @@ impl<S: Stream> AsyncWrite for WatchedSocket<S> {
     }
 
     /// hyper flushes the socket after each poll of the service, and only when all that it had to write is written: what
-    /// is sent here stands between two answers.
+    /// is sent here stands between two answers. A stream with TLS may have taken bytes that its socket has not: an answer
+    /// that seems to have been sent is still on its way then.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.interim.is_empty() {
             ready!(self.poll_interim(context))?;
             // A final answer may wait for that.
             context.waker().wake_by_ref();
         }
-        Pin::new(&mut self.socket).poll_flush(context)
+        let result = Pin::new(&mut self.socket).poll_flush(context);
+        match result {
+            Poll::Pending => self.activity.write_blocked(),
+            Poll::Ready(_) => self.activity.flushed(),
+        }
+        result
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -108,7 +118,9 @@ impl<S: Stream> AsyncWrite for WatchedSocket<S> {
             if !this.may_be_sent_to() && !this.cork.is_holding() && this.socket.close_says_all() {
                 return Poll::Ready(Ok(()));
             }
-            ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
+            let result = Pin::new(&mut this.socket).poll_shutdown(context);
+            ready!(this.noticed(result))?;
+            this.is_shut_down = true;
             if !this.may_be_sent_to() {
                 return Poll::Ready(Ok(()));
             }
@@ -118,9 +130,10 @@ impl<S: Stream> AsyncWrite for WatchedSocket<S> {
     }
 }
 
-impl<S> WatchedSocket<S> {
+impl<S: Stream> WatchedSocket<S> {
     pub fn new(socket: S, activity: Rc<Activity>, interim: Rc<Interim>, cork: Rc<Cork>) -> Self {
-        Self { socket, inbound: Inbound::default(), activity, interim, cork, linger: None }
+        let inbound = Inbound::default();
+        Self { socket, inbound, activity, interim, cork, linger: None, is_shut_down: false }
     }
 
     /// Whether the client may still be sending what nobody will read. hyper closes a connection of its own accord when
@@ -138,7 +151,7 @@ impl<S> WatchedSocket<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> WatchedSocket<S> {
+impl<S: Stream> WatchedSocket<S> {
     fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = self.interim.poll_write(&mut self.socket, context);
         self.noticed(result)
@@ -149,6 +162,15 @@ impl<S: AsyncWrite + Unpin> WatchedSocket<S> {
         match self.interim.has_begun() {
             true => self.poll_interim(context),
             false => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl<S: Stream> Drop for WatchedSocket<S> {
+    fn drop(&mut self) {
+        if !self.is_shut_down && !self.activity.is_answering() && !self.socket.close_says_all() {
+            // As far as the client takes it.
+            let _ = Pin::new(&mut self.socket).poll_shutdown(&mut Context::from_waker(Waker::noop()));
         }
     }
 }
@@ -189,7 +211,7 @@ impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<
             cork.arm();
         }
         let activity = Rc::clone(&self.activity);
-        Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity })))
+        Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity, is_whole: false })))
     }
 }
 
@@ -201,7 +223,9 @@ impl<B: Body<Data = Bytes> + Unpin> Body for WatchedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.is_whole |= matches!(polled, Poll::Ready(None));
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -213,8 +237,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for WatchedBody<B> {
     }
 }
 
-impl<B> Drop for WatchedBody<B> {
+impl<B: Body> Drop for WatchedBody<B> {
     fn drop(&mut self) {
+        if !self.is_whole && !self.body.is_end_stream() {
+            self.activity.broke_off();
+        }
         self.activity.request_ended();
     }
 }
@@ -223,6 +250,7 @@ impl<B> Drop for WatchedBody<B> {
 mod tests {
     use super::*;
     use crate::linger::LINGER;
+    use std::cell::Cell;
     use std::pin::pin;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -258,5 +286,65 @@ mod tests {
         client.write_all(&[0; 512]).await.unwrap();
         drop(client);
         tokio::time::timeout(LINGER / 2, shut_down).await.expect("the client has closed").unwrap();
+    }
+
+    /// One as of TLS: closing it says less than shutting it down.
+    struct Sealed {
+        stream: DuplexStream,
+        was_shut_down: Rc<Cell<bool>>,
+    }
+
+    impl Stream for Sealed {}
+
+    impl AsyncRead for Sealed {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Sealed {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.stream).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.was_shut_down.set(true);
+            Pin::new(&mut self.stream).poll_shutdown(context)
+        }
+    }
+
+    #[test]
+    fn a_connection_with_tls_that_is_dropped_says_that_it_ends_but_within_a_response() {
+        let is_told = |activity: Activity| {
+            let (_client, stream) = tokio::io::duplex(1024);
+            let was_shut_down = Rc::<Cell<bool>>::default();
+            let sealed = Sealed { stream, was_shut_down: Rc::clone(&was_shut_down) };
+            drop(WatchedSocket::new(sealed, Rc::new(activity), Rc::default(), Rc::default()));
+            was_shut_down.get()
+        };
+        let activity = Activity::new();
+        activity.received();
+        assert!(is_told(activity), "its client has stalled in the middle of a head");
+        let activity = Activity::new();
+        activity.received();
+        activity.request_started(Some(0));
+        assert!(!is_told(activity), "a body that ends with the stream would seem whole");
+        let activity = Rc::new(Activity::new());
+        activity.request_started(Some(0));
+        let body = http_body_util::Full::new(Bytes::from("half"));
+        drop(WatchedBody { body, activity: Rc::clone(&activity), is_whole: false });
+        assert!(!is_told(Rc::into_inner(activity).unwrap()), "so would one that has failed");
     }
 }

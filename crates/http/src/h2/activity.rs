@@ -42,6 +42,8 @@ pub(super) struct Activity {
     flushing: Stall,
     /// The client was told that the connection ends, and has no streams.
     goodbye: Stall,
+    /// The connection closes. Also what a client takes in small bites comes to an end.
+    closing: Stall,
     resets: Allowance,
     control_frames: Allowance,
     flood: Cell<Option<Flood>>,
@@ -90,6 +92,7 @@ impl Activity {
             idle: Stall::default(),
             flushing: Stall::default(),
             goodbye: Stall::default(),
+            closing: Stall::default(),
             resets: Allowance::new(resets.0, resets.1),
             control_frames: Allowance::new(control_frames.0, control_frames.1),
             flood: Cell::new(None),
@@ -168,6 +171,7 @@ impl Activity {
         turn(&self.idle, load == Load::Nothing);
         turn(&self.flushing, load == Load::Rests);
         turn(&self.goodbye, load == Load::Nothing && course == Course::Ends);
+        turn(&self.closing, course == Course::Closes);
     }
 
     /// Whether the connection must end now, or else how long to wait before looking again.
@@ -180,6 +184,7 @@ impl Activity {
         let limits = [
             (self.blocked.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
             (self.flushing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.closing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
             (self.preface.left(patience.head, now), Expired::Stalled(Stalled::Preface)),
             (self.head.left(patience.head, now), Expired::Stalled(Stalled::Head)),
             (self.goodbye.left(GOODBYE, now), Expired::Idle),
@@ -343,6 +348,16 @@ mod tests {
             activity.received(&block(CONTINUATION, 4, 1));
         }
         assert_eq!(activity.slow_heads.borrow().len(), MOST_SLOW_HEADS);
+    }
+
+    /// Whatever the client takes meanwhile.
+    #[test]
+    fn an_end_has_its_time() {
+        let activity = greeted();
+        activity.rests(Load::Nothing, Course::Closes);
+        activity.written();
+        assert!(after(&activity, 59).is_ok());
+        assert_eq!(after(&activity, 61), Err(Expired::Stalled(Stalled::Reading)));
     }
 
     #[test]

@@ -5,18 +5,19 @@ use crate::linger::Linger;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream whose reads and writes are noticed. Shut down, it lingers until the client closes its end: what it sends until
-/// then, if only acknowledgements, must not reset the connection before it has read the last frames.
-pub(super) struct ObservedStream<S> {
+/// then, if only acknowledgements, must not reset the connection before it has read the last frames. Dropped before that, it
+/// says that it ends, which a client of TLS would otherwise take for an attack, as far as the client takes that.
+pub(super) struct ObservedStream<S: AsyncWrite + Unpin> {
     stream: S,
     activity: Rc<Activity>,
     linger: Option<Linger>,
 }
 
-impl<S> ObservedStream<S> {
+impl<S: AsyncWrite + Unpin> ObservedStream<S> {
     pub fn new(stream: S, activity: Rc<Activity>) -> Self {
         Self { stream, activity, linger: None }
     }
@@ -30,7 +31,7 @@ impl<S> ObservedStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -79,8 +80,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            // With TLS there is something to send.
+            let result = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.noticed(result))?;
         }
         this.linger.get_or_insert_with(Linger::new).poll_drain(&mut this.stream, context).map(Ok)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Drop for ObservedStream<S> {
+    fn drop(&mut self) {
+        if self.linger.is_none() {
+            let _ = Pin::new(&mut self.stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+        }
     }
 }

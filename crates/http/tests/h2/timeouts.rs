@@ -4,7 +4,15 @@ use crate::raw::{END_STREAM, GOAWAY, HEADERS, NO_ERROR, PING, Raw, frame, get, g
 use crate::server::{SETTINGS, SHORT, connect, echo, hello, local, never, request, start, whole, with};
 use bytes::Bytes;
 use regent_http::Settings;
-use regent_http::h2::{Failure, Stalled};
+use regent_http::h2::{Failure, Stalled, serve};
+use regent_net::Drain;
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::spawn_local;
 
 const READ_HEADER: Settings = Settings { read_header: SHORT, ..SETTINGS };
 
@@ -91,6 +99,78 @@ async fn a_client_that_takes_nothing() {
         client.send(&frame(crate::raw::WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes())).await;
         client.send(&get(1)).await;
         assert!(stalled(server.end().await, Stalled::Reading));
+    })
+    .await;
+}
+
+/// A stream as TLS is one: what says the end has to be sent, and the client takes nothing.
+struct Stuck {
+    stream: tokio::io::DuplexStream,
+    was_shut_down: Rc<Cell<bool>>,
+}
+
+impl AsyncRead for Stuck {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stuck {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.was_shut_down.set(true);
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_even_take_the_end() {
+    local(async {
+        let (stream, socket) = tokio::io::duplex(64 * 1024);
+        let stuck = Stuck { stream: socket, was_shut_down: Rc::default() };
+        let settings = Settings { idle: SHORT, write: SHORT, ..SETTINGS };
+        let served = spawn_local(async move {
+            let service = |request, _, early| hello(request, early);
+            serve(stuck, &settings, &Drain::default(), service).await
+        });
+        let _client = Raw::greet(stream, &[]).await;
+        assert!(stalled(served.await.unwrap(), Stalled::Reading));
+    })
+    .await;
+}
+
+/// A client of TLS takes an end without a word for an attack.
+#[tokio::test]
+async fn a_client_that_has_not_begun_is_told_the_end() {
+    local(async {
+        for is_drain in [false, true] {
+            let (_stream, socket) = tokio::io::duplex(64 * 1024);
+            let was_shut_down = Rc::<Cell<bool>>::default();
+            let stuck = Stuck { stream: socket, was_shut_down: Rc::clone(&was_shut_down) };
+            let drain = Drain::default();
+            if is_drain {
+                drain.begin();
+            }
+            let service = |request, _, early| hello(request, early);
+            let ended = serve(stuck, &READ_HEADER, &drain, service).await;
+            assert!(if is_drain { ended.is_ok() } else { stalled(ended, Stalled::Preface) });
+            assert!(was_shut_down.get());
+        }
     })
     .await;
 }
