@@ -1,7 +1,7 @@
 //! `encode`: what clients that take compressed responses get.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Response, Server, Setup, until};
+use regent_tests::{Conn, Gate, Response, STOP_AT_GATE, Server, Setup, until};
 use std::io::{self, Read};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -385,4 +385,24 @@ posix_kill(posix_getpid(), SIGKILL);";
         assert!(coding.decode(&stream.encoded).is_err(), "{coding:?}: the encoded stream has an end");
         server.stop();
     }
+}
+
+/// It has all that the script has declared, whatever else that does.
+#[test]
+fn a_script_that_goes_on_working_keeps_no_client_waiting() {
+    let script = format!(
+        "<?php header('Content-Type: text/plain'); header('Content-Length: 6000'); \
+         echo str_repeat('page', 1500); ob_flush(); flush(); {STOP_AT_GATE}"
+    );
+    let setup = Setup::new().site("encode zstd br gzip\n\tphp_server").file("index.php", &script);
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    for coding in ALL {
+        let response = get(&server, "/", coding);
+        assert_eq!(response.header("content-encoding"), Some(coding.name()));
+        assert_eq!(coding.decode(&response.body).unwrap(), "page".repeat(1500).as_bytes(), "{coding:?}");
+        // It still runs.
+        drop(gate.next());
+    }
+    server.stop();
 }

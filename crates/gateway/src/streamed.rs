@@ -90,6 +90,11 @@ impl Body for Streamed {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.get_mut().poll_next(context)
     }
+
+    /// A script that has written all that it has declared may go on working; its client does not wait for that.
+    fn is_end_stream(&self) -> bool {
+        self.owed == Some(0) && self.error.is_none()
+    }
 }
 
 impl Trailed {

@@ -13,6 +13,7 @@ pub(crate) mod rewrite;
 pub(crate) mod vars;
 
 use crate::files::file_cache::FileCache;
+use crate::filters::encode::EncoderMemory;
 use crate::paths::script::Split;
 use php::WorkerScripts;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub(crate) struct Context<'a> {
     pub(crate) workers: &'a WorkerScripts,
     pub(crate) files: &'a Arc<FileCache>,
+    pub(crate) encoders: &'a Arc<EncoderMemory>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,
 }

@@ -63,7 +63,9 @@ impl Handler {
             config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
-            config::Handler::Encode(encode) => Self::Encode(Arc::new(Encode::compile(encode)?)),
+            config::Handler::Encode(encode) => {
+                Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
+            }
             config::Handler::FileServer(server) => Self::FileServer(FileServer::compile(server, context)?),
             config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
             config::Handler::PhpServer(server) => {

@@ -9,6 +9,7 @@ use crate::directives::Context;
 use crate::directives::php::WorkerScripts;
 use crate::error::BuildError;
 use crate::files::file_cache::FileCache;
+use crate::filters::encode::EncoderMemory;
 use crate::log::access_log::{AccessLog, LogOutputs};
 use crate::paths::host;
 use crate::paths::root::Root;
@@ -59,12 +60,14 @@ impl Sites {
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
         let mut hosts = Hosts::default();
-        let files = Arc::new(FileCache::default());
+        let (files, encoders) = (Arc::<FileCache>::default(), Arc::<EncoderMemory>::default());
         let mut sites = Vec::with_capacity(server.sites.len());
         for (index, site) in server.sites.iter().enumerate() {
             hosts.add(&site.hosts, index);
             let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
-            let context = Context { workers: &workers, files: &files, scripts: &Split::new(&endings) };
+            let scripts = Split::new(&endings);
+            let context =
+                Context { workers: &workers, files: &files, encoders: &encoders, scripts: &scripts };
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,

@@ -1,15 +1,16 @@
 //! A body that is encoded while it is sent.
 //!
-//! The first 64 KiB are encoded where the body is polled, as most responses are no longer. The rest is encoded piece by
-//! piece on the runtime's blocking threads, so that the other connections of the I/O thread go on: one piece of a body
+//! The first 64 KiB are encoded where the body is polled, as most responses are no longer (less or nothing with formats
+//! that take long, see [`inline_limit`]). The rest is encoded piece by piece on the runtime's blocking threads, so that the other connections of the I/O thread go on: one piece of a body
 //! at a time, and the next one when the client has taken what came of it. When the client leaves, the body is dropped:
 //! a piece that waits for a thread is given up, one that is being encoded is thrown away when it is done.
 
 use super::encoder::Encoder;
+use super::memory::Reserved;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use regent_config::EncodeFormat;
+use regent_config::{EncodeFormat, ZstdLevel};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -21,8 +22,15 @@ use tokio::task::JoinHandle;
 const PIECE: usize = 32 * 1024;
 /// The longest frame of encoded bytes; shorter ones are gathered unless they are flushed.
 const FRAME: usize = 32 * 1024;
-/// Bytes of a body that are encoded on the I/O thread.
-pub(crate) const INLINE: u64 = 64 * 1024;
+/// Bytes of a body that are encoded on the I/O thread. By format, so that its other connections wait for a few
+/// milliseconds at most: brotli makes less than 1 MB/s at its last two levels.
+const fn inline_limit(format: EncodeFormat) -> u64 {
+    match format {
+        EncodeFormat::Brotli { level: 10.. } => 0,
+        EncodeFormat::Brotli { level: 7.. } | EncodeFormat::Zstd { level: ZstdLevel::Best, .. } => 16 * 1024,
+        EncodeFormat::Brotli { .. } | EncodeFormat::Zstd { .. } | EncodeFormat::Gzip { .. } => 64 * 1024,
+    }
+}
 
 /// The encoded form of `B`. It has the trailers of `B`. An error of `B` is one of this body, and the encoded stream then
 /// has no end, so that no client takes it for complete.
@@ -44,6 +52,8 @@ pub(crate) struct EncodedBody<B> {
     is_urgent: bool,
     /// The client has had a chance to get what came before a failure.
     has_paused: bool,
+    #[expect(dead_code, reason = "given back when it is dropped")]
+    memory: Option<Reserved>,
 }
 
 #[derive(Clone, Copy)]
@@ -118,12 +128,18 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
             output: BytesMut::new(),
             is_urgent: false,
             has_paused: false,
+            memory: None,
         }
+    }
+
+    /// Gives this back when it is dropped.
+    pub(crate) fn holding(self, memory: Reserved) -> Self {
+        Self { memory: Some(memory), ..self }
     }
 
     /// Encodes a body at once that is short and all there; otherwise gives it back.
     pub(crate) fn whole(mut self: Box<Self>) -> Result<Bytes, Box<Self>> {
-        if self.settings.length.is_none_or(|length| length > INLINE) {
+        if self.settings.length.is_none_or(|length| length > inline_limit(self.settings.format)) {
             return Err(self);
         }
         let mut cx = Context::from_waker(Waker::noop());
@@ -145,6 +161,11 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
 
     /// Takes one frame into `rest`, or notes how the inner body ended.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.inner.is_end_stream() {
+            // Who makes it may go on working, and end it much later.
+            self.inner_state = InnerState::Ended(None);
+            return Poll::Ready(());
+        }
         self.inner_state = match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
             None => InnerState::Ended(None),
             Some(Err(error)) => InnerState::Failed(error),
@@ -192,7 +213,8 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
     fn start(&mut self, encoder: Option<Box<Encoder>>, operation: Operation) -> io::Result<()> {
         let (settings, piece) = (self.settings, std::mem::take(&mut self.piece));
         self.encoded += piece.len() as u64;
-        let is_long = self.encoded > INLINE || settings.length.is_some_and(|length| length > INLINE);
+        let most = inline_limit(settings.format);
+        let is_long = self.encoded > most || settings.length.is_some_and(|length| length > most);
         match Handle::try_current() {
             Ok(runtime) if is_long => {
                 let task = runtime.spawn_blocking(move || encode(settings, encoder, piece, operation));

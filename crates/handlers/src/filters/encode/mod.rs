@@ -7,6 +7,7 @@ mod body;
 mod encoder;
 mod entity_tag;
 mod matching;
+mod memory;
 mod negotiate;
 mod response;
 
@@ -16,6 +17,7 @@ use crate::error::BuildError;
 use entity_tag::Named;
 use http::{HeaderMap, Method, Response};
 use matching::ResponseMatcher;
+pub(crate) use memory::EncoderMemory;
 use regent_config::{self as config, EncodeFormat};
 use regent_exchange::ResponseBody;
 use response::{Encoding, MaybeEncoded};
@@ -26,14 +28,16 @@ pub(crate) struct Encode {
     formats: Vec<EncodeFormat>,
     minimum_length: u64,
     matcher: ResponseMatcher,
+    memory: Arc<EncoderMemory>,
 }
 
 impl Encode {
-    pub(crate) fn compile(encode: &config::Encode) -> Result<Self, BuildError> {
+    pub(crate) fn compile(encode: &config::Encode, memory: &Arc<EncoderMemory>) -> Result<Self, BuildError> {
         Ok(Self {
             formats: encode.formats.clone(),
             minimum_length: encode.minimum_length,
             matcher: ResponseMatcher::compile(encode.matcher.as_ref())?,
+            memory: Arc::clone(memory),
         })
     }
 

@@ -3,6 +3,7 @@
 use super::Encode;
 use super::body::{EncodedBody, Flushing};
 use super::entity_tag::{self, Named};
+use super::memory::Reserved;
 use super::negotiate::has_no_transform;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -63,7 +64,14 @@ impl Encoding {
                 self.mark_not_modified(response.headers_mut());
                 response.map(MaybeEncoded::Plain)
             }
-            Treatment::Encode(format) => self.encode(format, response),
+            Treatment::Encode(format) => match self.encode.memory.reserve(format) {
+                Some(memory) => self.encode(format, memory, response),
+                None => {
+                    tracing::debug!("a response is sent as it is: encoders hold as much memory as they may");
+                    add_vary(response.headers_mut());
+                    response.map(MaybeEncoded::Plain)
+                }
+            },
         }
     }
 
@@ -99,7 +107,12 @@ impl Encoding {
         if self.method == Method::HEAD { announced() } else { body.size_hint().exact().or_else(announced) }
     }
 
-    fn encode<B>(&self, format: EncodeFormat, response: Response<B>) -> Response<MaybeEncoded<B>>
+    fn encode<B>(
+        &self,
+        format: EncodeFormat,
+        memory: Reserved,
+        response: Response<B>,
+    ) -> Response<MaybeEncoded<B>>
     where
         B: Body<Data = Bytes, Error = io::Error> + Unpin,
     {
@@ -109,7 +122,7 @@ impl Encoding {
         let body = if self.method == Method::HEAD {
             MaybeEncoded::Plain(body)
         } else {
-            match Box::new(EncodedBody::new(body, format, flushing)).whole() {
+            match Box::new(EncodedBody::new(body, format, flushing).holding(memory)).whole() {
                 Ok(whole) => {
                     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
                     MaybeEncoded::Whole(whole)

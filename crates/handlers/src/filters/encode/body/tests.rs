@@ -17,6 +17,8 @@ enum Step {
 struct Script {
     steps: VecDeque<Step>,
     length: Option<u64>,
+    /// It says so once its steps are done, and never ends.
+    is_known_to_end: bool,
 }
 
 impl Body for Script {
@@ -25,6 +27,7 @@ impl Body for Script {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.steps.pop_front() {
+            None if self.is_known_to_end => Poll::Pending,
             None => Poll::Ready(None),
             Some(Step::Data(data)) => Poll::Ready(Some(Ok(Frame::data(data)))),
             Some(Step::Pause) => {
@@ -39,9 +42,17 @@ impl Body for Script {
         }
     }
 
+    fn is_end_stream(&self) -> bool {
+        self.is_known_to_end && self.steps.is_empty()
+    }
+
     fn size_hint(&self) -> http_body::SizeHint {
         self.length.map_or_else(http_body::SizeHint::default, http_body::SizeHint::with_exact)
     }
+}
+
+fn script(steps: impl IntoIterator<Item = Step>, length: Option<u64>) -> Script {
+    Script { steps: steps.into_iter().collect(), length, is_known_to_end: false }
 }
 
 const GZIP: EncodeFormat = EncodeFormat::Gzip { level: 5 };
@@ -51,7 +62,7 @@ fn body(
     format: EncodeFormat,
     flushing: Flushing,
 ) -> EncodedBody<Script> {
-    EncodedBody::new(Script { steps: steps.into_iter().collect(), length: None }, format, flushing)
+    EncodedBody::new(script(steps, None), format, flushing)
 }
 
 fn data(text: &str) -> Step {
@@ -171,12 +182,45 @@ async fn a_long_body_leaves_the_thread_and_a_short_one_stays() {
     while let Poll::Ready(None) | Poll::Pending = Pin::new(&mut short).poll_frame(&mut cx) {
         assert!(!is_away(&short));
     }
-    let script = Script { steps: [Step::Data(noise(70_000).into())].into(), length: Some(70_000) };
-    let mut long = EncodedBody::new(script, GZIP, Flushing::OnPause);
+    let mut long =
+        EncodedBody::new(script([Step::Data(noise(70_000).into())], Some(70_000)), GZIP, Flushing::OnPause);
     assert!(Pin::new(&mut long).poll_frame(&mut cx).is_pending());
     assert!(is_away(&long));
     // The client leaves: nothing waits for the piece.
     drop(long);
+}
+
+/// Brotli takes a tenth of a second for 64 KiB at its last levels.
+#[test]
+fn formats_that_take_long_leave_the_thread_sooner() {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    for (format, length) in [
+        (EncodeFormat::Brotli { level: 11 }, 100),
+        (EncodeFormat::Brotli { level: 9 }, 20_000),
+        (EncodeFormat::Zstd { level: ZstdLevel::Best, checksum: false }, 20_000),
+    ] {
+        runtime.block_on(async {
+            // Nothing is encoded elsewhere before the test has looked.
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            drop(tokio::task::spawn_blocking(move || wait.recv()));
+            let script = script([Step::Data(noise(length).into())], Some(length as u64));
+            let body = Box::new(EncodedBody::new(script, format, Flushing::OnPause));
+            let mut body = body.whole().expect_err("it would be encoded here");
+            assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(matches!(body.work, Work::Away(_)), "{format:?}");
+            drop(go);
+            let encoded = body.collect().await.unwrap().to_bytes();
+            assert_eq!(decode(format, &encoded, true).unwrap(), noise(length));
+        });
+    }
+}
+
+/// As of a script that has written all that it has declared, and goes on working.
+#[tokio::test(flavor = "current_thread")]
+async fn a_body_that_says_that_it_is_at_its_end_is_not_waited_for() {
+    let ending = Script { is_known_to_end: true, ..script([data("one "), data("two")], None) };
+    let collected = EncodedBody::new(ending, GZIP, Flushing::OnPause).collect().await.unwrap();
+    assert_eq!(decode(GZIP, &collected.to_bytes(), true).unwrap(), b"one two");
 }
 
 #[test]
@@ -198,8 +242,7 @@ fn whole(
     steps: impl IntoIterator<Item = Step>,
     length: Option<u64>,
 ) -> Result<Bytes, Box<EncodedBody<Script>>> {
-    let script = Script { steps: steps.into_iter().collect(), length };
-    Box::new(EncodedBody::new(script, GZIP, Flushing::OnPause)).whole()
+    Box::new(EncodedBody::new(script(steps, length), GZIP, Flushing::OnPause)).whole()
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -211,7 +254,7 @@ async fn only_what_is_short_and_there_is_encoded_at_once() {
     let paused = [data("one "), Step::Pause, data("two")];
     for (name, given_back) in [
         ("unknown length", whole(two(), None)),
-        ("long", whole(two(), Some(INLINE + 1))),
+        ("long", whole(two(), Some(inline_limit(GZIP) + 1))),
         ("not there", whole(paused, Some(7))),
         ("trailers", whole([data("one two"), Step::Trailers], Some(7))),
     ] {
@@ -247,7 +290,7 @@ proptest! {
             _ => Vec::new(),
         }).collect();
         let length = knows_length.then_some(given.len() as u64);
-        let body = Box::new(EncodedBody::new(Script { steps: steps.into(), length }, format, flushing));
+        let body = Box::new(EncodedBody::new(script(steps, length), format, flushing));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let encoded = match body.whole() {
             Ok(whole) => whole,
@@ -275,8 +318,7 @@ fn the_best_level_of_zstd_can_be_decoded_by_browsers() {
 #[test]
 fn a_failure_comes_after_what_came_before_it_and_after_a_pause() {
     for format in FORMATS {
-        let script = Script { steps: [data("one"), Step::Fail].into(), length: None };
-        let mut body = EncodedBody::new(script, format, Flushing::OnPause);
+        let mut body = EncodedBody::new(script([data("one"), Step::Fail], None), format, Flushing::OnPause);
         let mut cx = Context::from_waker(Waker::noop());
         let (mut given, mut has_paused) = (Vec::new(), false);
         loop {

@@ -8,7 +8,7 @@ type Plain = http_body_util::combinators::MapErr<Full<Bytes>, fn(std::convert::I
 fn encode() -> Arc<Encode> {
     let formats = vec![EncodeFormat::Brotli { level: 4 }, EncodeFormat::Gzip { level: 5 }];
     let encode = config::Encode { formats, minimum_length: 512, matcher: None };
-    Arc::new(Encode::compile(&encode).unwrap())
+    Arc::new(Encode::compile(&encode, &Arc::default()).unwrap())
 }
 
 fn encoding(method: Method, fields: &[(&'static str, &'static str)]) -> Encoding {
@@ -166,4 +166,21 @@ fn event_streams_are_known_by_their_type() {
     ] {
         assert_eq!(flushing(&headers(&[("content-type", kind)])), want, "{kind}");
     }
+}
+
+#[test]
+fn a_response_goes_out_as_it_is_when_encoders_hold_all_they_may() {
+    let encode = encode();
+    let format = EncodeFormat::Brotli { level: 9 };
+    let mut held: Vec<_> = std::iter::from_fn(|| encode.memory.reserve(format)).collect();
+    held.extend(std::iter::from_fn(|| encode.memory.reserve(EncodeFormat::Gzip { level: 5 })));
+    let encoding = encode.encoding(Method::GET, &mut headers(&[ACCEPTS]));
+    let long = || response(200, &[HTML], vec![b'a'; 100_000]);
+    let (lines, body) = treated(&encoding, long());
+    assert_eq!(
+        (&lines[..], body),
+        (&["content-type: text/html", "vary: Accept-Encoding"].map(str::to_owned)[..], "plain")
+    );
+    drop(held);
+    assert_eq!(treated(&encoding, long()).1, "streamed");
 }
