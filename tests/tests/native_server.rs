@@ -224,6 +224,27 @@ fn a_restart_under_load_loses_nothing_and_brings_the_new_code() {
 }
 
 #[test]
+fn a_cleanup_that_hangs_in_the_server_harms_nobody() {
+    let server = setup("threads 1\ninline").start();
+    let restart = |flags: &[&str], version: &str| {
+        replace_module(&server, &[&format!("-DVERSION=\"{version}\""), flags.concat().as_str()]);
+        server.admin().request("POST", "/regent/native/restart").send().expect(200);
+        assert_eq!(text(&server, "/m/here/version"), version);
+    };
+    let go = server.directory().join("go");
+    restart(&[&format!("-DWAIT_FOR=\"{}\"", go.display())], "2");
+    restart(&["-DPLAIN"], "3");
+    server.wait_for_log("the cleanup waits");
+    restart(&["-DPLAIN"], "4");
+    for _ in 0..20 {
+        assert_eq!(text(&server, "/m/here/version"), "4");
+    }
+    std::fs::write(go, "").unwrap();
+    server.wait_for_log("the cleanup has ended");
+    server.stop();
+}
+
+#[test]
 fn a_library_that_is_broken_at_a_restart_leaves_the_old_one_serving() {
     let server = setup("threads 2").start();
     assert_eq!(text(&server, "/m/version"), "1");

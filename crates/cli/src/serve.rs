@@ -11,10 +11,14 @@ use regent_config::Listen;
 use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Set to 1, it leaves the server open to debuggers, profilers and core dumps, and so to scripts.
 const DUMPABLE: &str = "REGENT_DUMPABLE";
+
+/// How long work in the background may go on after the last request, as that of a certificate that is being stored.
+const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// Whether a changed Caddyfile is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +55,9 @@ pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
         native: program(EngineKind::Native)?,
         source: Arc::new(origin.clone()),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let runtime = regent_server::runtime().build()?;
+    let served = runtime.block_on(async {
+        tokio::spawn(regent_server::keep_one_thread());
         let mut stops = Stops::new()?;
         let rotations = signal(SignalKind::user_defined1()).context("handling SIGUSR1")?;
         let hangups = signal(SignalKind::hangup()).context("handling SIGHUP")?;
@@ -80,7 +85,10 @@ pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
             () = stops.next() => tracing::warn!("stopped at once"),
         }
         Ok(())
-    })
+    });
+    // Programs of the system, and disks, may hang.
+    runtime.shutdown_timeout(LAST_WORK);
+    served
 }
 
 /// The signals that stop a server.
@@ -132,9 +140,16 @@ async fn follow_rotations(mut rotations: Signal, logs: Logs) {
 async fn follow_hangups(mut hangups: Signal, logs: Logs, reloader: Reloader) {
     while hangups.recv().await.is_some() {
         logs.reopen();
-        if let Err(error) = service_manager::reloading(reloader.reload(Force::No)).await {
-            tracing::error!("the configuration was not loaded, and the one before goes on: {error}");
-        }
+        let reloader = reloader.clone();
+        // A task of its own: its panic must not end this one, and with it all reloads to come.
+        let reload =
+            tokio::spawn(async move { service_manager::reloading(reloader.reload(Force::No)).await });
+        let error = match reload.await {
+            Ok(Ok(_)) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(bug) => bug.to_string(),
+        };
+        tracing::error!("the configuration was not loaded, and the one before goes on: {error}");
     }
 }
 

@@ -46,7 +46,7 @@ pub struct ServiceId(usize);
 pub struct Modules {
     services: Vec<Service>,
     /// Kept for what happens when it is dropped.
-    _instances: Instances,
+    instances: Instances,
     description: String,
     /// Threads that answer.
     threads: AtomicUsize,
@@ -130,6 +130,11 @@ impl Modules {
             }
         }
         Ok(loading.finish())
+    }
+
+    /// Whether none was loaded.
+    pub fn is_empty(&self) -> bool {
+        self.instances.0.is_empty()
     }
 
     /// The service of that name.
@@ -338,7 +343,7 @@ impl<'a> Loading<'a> {
             self.libraries.iter().map(|library| format!("{} {}", library.name, library.version)).collect();
         Modules {
             services: self.services,
-            _instances: self.instances,
+            instances: self.instances,
             description: names.join(", "),
             threads: AtomicUsize::new(0),
         }

@@ -24,6 +24,8 @@ const ROUND: usize = 64;
 pub struct Listeners {
     /// Places of sockets that were closed are taken by the next.
     sockets: Vec<Option<Listener>>,
+    /// Indices of those that no connection is to come from yet.
+    prepared: Vec<usize>,
     /// The epoll instance: the runtime's watches it as it does a socket.
     epoll: RegisteredSocket,
     /// Indices of the sockets that a connection waits at, in this round.
@@ -56,35 +58,64 @@ impl Listeners {
         // To epoll it means nothing; a debug build of the runtime takes no descriptor without it.
         fcntl_setfl(&epoll, OFlags::NONBLOCK)?;
         let epoll = RegisteredSocket::new(epoll)?;
-        Ok(Self { sockets: Vec::new(), epoll, round: VecDeque::with_capacity(ROUND) })
+        let round = VecDeque::with_capacity(ROUND);
+        Ok(Self { sockets: Vec::new(), prepared: Vec::new(), epoll, round })
     }
 
-    /// Connections come from these non-blocking sockets too, which listen on the address of this number, which no other
-    /// has.
+    /// Connections can come from these non-blocking sockets too, once [`Self::begin`] is called. They listen on the address
+    /// of this number, which no other has.
     ///
     /// # Errors
-    /// When the system watches no more sockets; those of the address before that one go on.
-    pub fn open(&mut self, number: usize, shared: Vec<OwnedFd>) -> io::Result<()> {
+    /// When the system watches no more sockets. [`Self::discard`] closes those that it does watch.
+    pub fn prepare(&mut self, number: usize, shared: Vec<OwnedFd>) -> io::Result<()> {
         for socket in shared {
             let free = self.sockets.iter().position(Option::is_none);
             let index = free.unwrap_or(self.sockets.len());
-            epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), EventFlags::IN)?;
+            epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), EventFlags::empty())?;
             let listener = Some(Listener::new(socket, number));
             match free {
                 Some(free) => self.sockets[free] = listener,
                 None => self.sockets.push(listener),
             }
+            self.prepared.push(index);
         }
         Ok(())
     }
 
+    /// From now on connections come from all that was prepared, which cannot fail any more.
+    pub fn begin(&mut self) {
+        for index in std::mem::take(&mut self.prepared) {
+            let Some(listener) = &self.sockets[index] else { continue };
+            // An error: it is not watched, which it is.
+            let _ = epoll::modify(
+                &self.epoll,
+                &listener.socket,
+                EventData::new_u64(index as u64),
+                EventFlags::IN,
+            );
+        }
+    }
+
+    /// Closes all that was prepared and has not begun.
+    pub fn discard(&mut self) {
+        for index in std::mem::take(&mut self.prepared) {
+            self.close_at(index);
+        }
+    }
+
     /// Closes the sockets of the address. Connections that wait there are refused.
     pub fn close(&mut self, number: usize) {
-        for place in &mut self.sockets {
-            if let Some(listener) = place.take_if(|listener| listener.number == number) {
-                // The socket of a Unix address has another descriptor, which its file keeps. An error: it is not watched.
-                let _ = epoll::delete(&self.epoll, &listener.socket);
+        for index in 0..self.sockets.len() {
+            if self.sockets[index].as_ref().is_some_and(|listener| listener.number == number) {
+                self.close_at(index);
             }
+        }
+    }
+
+    fn close_at(&mut self, index: usize) {
+        if let Some(listener) = self.sockets[index].take() {
+            // The socket of a Unix address has another descriptor, which its file keeps. An error: it is not watched.
+            let _ = epoll::delete(&self.epoll, &listener.socket);
         }
     }
 
@@ -170,8 +201,9 @@ mod tests {
     fn listeners(sockets: Vec<OwnedFd>) -> Listeners {
         let mut listeners = Listeners::new().unwrap();
         for (number, socket) in sockets.into_iter().enumerate() {
-            listeners.open(number, vec![socket]).unwrap();
+            listeners.prepare(number, vec![socket]).unwrap();
         }
+        listeners.begin();
         listeners
     }
 
@@ -272,11 +304,37 @@ mod tests {
         listeners.close(0);
         assert!(TcpStream::connect(at_first).is_err());
         let (next, at_next) = listen("127.0.0.1:0");
-        listeners.open(7, vec![next]).unwrap();
+        listeners.prepare(7, vec![next]).unwrap();
+        listeners.begin();
         for (address, number) in [(at_kept, 1), (at_next, 7)] {
             let _client = connect(address);
             assert_eq!(listeners.next().await.unwrap().1.listener, number);
         }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn nobody_comes_from_what_is_only_prepared() {
+        let mut listeners = listeners(Vec::new());
+        let ((socket, address), (discarded, at_discarded)) = (listen("127.0.0.1:0"), listen("127.0.0.1:0"));
+        listeners.prepare(0, vec![discarded]).unwrap();
+        listeners.discard();
+        assert!(TcpStream::connect(at_discarded).is_err());
+        listeners.prepare(1, vec![socket]).unwrap();
+        let client = connect(address);
+        assert!(begin_round(&listeners.epoll, &mut listeners.round).is_err());
+        listeners.begin();
+        assert_eq!(listeners.next().await.unwrap().1.remote, client.local_addr().ok());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_cannot_be_watched_is_an_error_that_can_be_undone() {
+        let (socket, address) = listen("127.0.0.1:0");
+        let mut listeners = listeners(Vec::new());
+        // epoll takes no regular file.
+        let file = tempfile::tempfile().unwrap().into();
+        assert!(listeners.prepare(0, vec![socket, file]).is_err());
+        listeners.discard();
+        assert!(TcpStream::connect(address).is_err());
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -1,6 +1,7 @@
 //! An I/O thread's loop: connections come in, are served, and drain.
 
 use crate::app::{App, AppStart, ThreadParts};
+use crate::blocking;
 use crate::engine_links::EngineLinks;
 use crate::front::Front;
 use crate::hooks;
@@ -40,7 +41,11 @@ pub(crate) enum Command {
 
 /// What becomes of listening addresses while the server runs.
 pub(crate) enum ListenerChange {
-    Open(Opened),
+    /// Connections are to come from these addresses with the next [`Self::Begin`].
+    Prepare(Vec<Opened>, oneshot::Sender<io::Result<()>>),
+    Begin,
+    /// Those that were prepared are not wanted.
+    Discard,
     /// The address of this number. The sender is told when no connection comes from it any more.
     Close(usize, oneshot::Sender<()>),
 }
@@ -76,17 +81,19 @@ pub(crate) struct Dealer {
 
 /// Runs an I/O thread until it is told to drain and has.
 pub(crate) fn run(start: IoStart) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+    let runtime = blocking::runtime()
         .on_thread_park(hooks::before_park)
         .on_thread_unpark(hooks::after_unpark)
         .build_local(tokio::runtime::LocalOptions::default())?;
     let result = runtime.block_on(serve(start));
     hooks::unhook();
+    // What still waits for a disk, it does for nobody.
+    runtime.shutdown_background();
     result
 }
 
 async fn serve(start: IoStart) -> io::Result<()> {
+    spawn_local(blocking::keep_one_thread());
     let links = Rc::<EngineLinks>::default();
     let parts = ThreadParts {
         links: Rc::clone(&links),
@@ -134,9 +141,8 @@ impl Front {
     /// Accepts until the server drains.
     fn accept(self: &Rc<Self>, dealer: Dealer, mut stage: watch::Receiver<Stage>) -> io::Result<()> {
         let mut listeners = Listeners::new()?;
-        for (number, sockets) in dealer.addresses {
-            listeners.open(number, sockets)?;
-        }
+        prepare(&mut listeners, dealer.addresses)?;
+        listeners.begin();
         let deal = Deal { threads: dealer.threads, next: Cell::new(0) };
         let front = Rc::clone(self);
         spawn_local(async move {
@@ -178,13 +184,22 @@ impl Front {
     }
 }
 
+/// All or none.
+fn prepare(listeners: &mut Listeners, addresses: Vec<Opened>) -> io::Result<()> {
+    let prepared = addresses.into_iter().try_for_each(|(number, sockets)| listeners.prepare(number, sockets));
+    prepared.inspect_err(|_| listeners.discard())
+}
+
 fn apply(change: ListenerChange, listeners: &mut Listeners) {
     match change {
-        ListenerChange::Open((number, sockets)) => {
-            if let Err(error) = listeners.open(number, sockets) {
-                tracing::error!(%error, "a listening socket could not be watched; raise fs.epoll.max_user_watches");
+        ListenerChange::Prepare(addresses, done) => {
+            // Who asked has given up otherwise.
+            if done.send(prepare(listeners, addresses)).is_err() {
+                listeners.discard();
             }
         }
+        ListenerChange::Begin => listeners.begin(),
+        ListenerChange::Discard => listeners.discard(),
         ListenerChange::Close(number, done) => {
             listeners.close(number);
             // Who asked has gone otherwise.

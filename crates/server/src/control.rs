@@ -61,11 +61,11 @@ impl ServerControl {
             Ok(restarted) => {
                 let before = self.server.io.switch_inlined(&inlined).await;
                 state.inlined = inlined;
-                before.into_iter().for_each(inline_reload::drop_elsewhere);
+                drop(before);
                 Ok(restarted)
             }
             Err(refusal) => {
-                inline_reload::drop_elsewhere(inlined);
+                drop(inlined);
                 Err(refusal)
             }
         }
@@ -195,7 +195,9 @@ impl Control for ServerControl {
 
 fn not_reloaded(error: ReloadError) -> Refusal {
     match error {
-        ReloadError::Stopping | ReloadError::IoThread(_) => Refusal::Unavailable(error.to_string()),
+        ReloadError::Stopping | ReloadError::IoThread(_) | ReloadError::Watch(_) => {
+            Refusal::Unavailable(error.to_string())
+        }
         ReloadError::Configuration(_) | ReloadError::Start(_) => Refusal::Configuration(error.to_string()),
     }
 }

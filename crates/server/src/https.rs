@@ -60,9 +60,6 @@ impl Https {
         if !errors.is_empty() {
             return Err(HttpsErrors(errors).into());
         }
-        if config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config) {
-            install_root(tls.clone());
-        }
         Ok(Self { tls: Some(tls), tables })
     }
 }
@@ -112,6 +109,20 @@ fn has_internal(config: &Config) -> bool {
     let sites = config.servers.iter().flat_map(|server| &server.sites);
     let mut sources = sites.filter_map(|site| Some(&site.tls.as_ref()?.source));
     sources.any(|source| matches!(source, config::CertificateSource::Internal { .. }))
+}
+
+/// Has this machine trust the root of the local CA if a configuration that is in use wants that, unless the one before it,
+/// with the same root, did too.
+pub(crate) fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls>) {
+    let wants =
+        |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
+    let has_done = |before: &Config| wants(before) && before.global.tls.storage == config.global.tls.storage;
+    if let Some(tls) = tls
+        && wants(config)
+        && !before.is_some_and(has_done)
+    {
+        install_root(tls.clone());
+    }
 }
 
 /// Nothing waits for it: it runs programs of the system, and clients can do without.

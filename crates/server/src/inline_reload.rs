@@ -1,4 +1,4 @@
-//! Loading the modules that run in the server, and giving them back.
+//! Loading the modules that run in the server. (Dropped, they end on a thread of their own.)
 
 use regent_config::NativeGlobal;
 use regent_gateway::Inlined;
@@ -9,9 +9,4 @@ use std::sync::Arc;
 pub(crate) async fn load(native: NativeGlobal) -> Result<Arc<Inlined>, LoadError> {
     let loading = tokio::task::spawn_blocking(move || Inlined::load(&native).map(Arc::new));
     loading.await.expect("invariant: loading does not panic")
-}
-
-/// The same goes for their cleanup.
-pub(crate) fn drop_elsewhere(inlined: Arc<Inlined>) {
-    tokio::task::spawn_blocking(move || drop(inlined));
 }

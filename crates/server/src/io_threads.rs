@@ -3,6 +3,7 @@
 use crate::StartError;
 use crate::acceptor::{self, Command, IoStart, ListenerChange};
 use crate::app::AppStart;
+use crate::listener::Opened;
 use regent_gateway::Inlined;
 use std::io;
 use std::sync::Arc;
@@ -52,6 +53,19 @@ impl IoThreads {
         for thread in &self.commands {
             let _ = thread.send(Command::Discard);
         }
+        let _ = self.listeners.send(ListenerChange::Discard);
+    }
+
+    /// Makes sure that connections can come from these. To be followed by [`Self::open`] or [`Self::discard`].
+    pub async fn prepare_to_open(&self, addresses: Vec<Opened>) -> io::Result<()> {
+        let answer = ask(&self.listeners, |done| ListenerChange::Prepare(addresses, done));
+        answer.await.map_err(|_| io::Error::other("the I/O thread that accepts has ended"))?
+    }
+
+    /// Connections come from what was prepared.
+    pub fn open(&self) {
+        // The thread has ended otherwise.
+        let _ = self.listeners.send(ListenerChange::Begin);
     }
 
     /// No connection comes from these addresses any more when this returns.

@@ -8,6 +8,7 @@ mod acceptor;
 mod acme_challenge;
 mod admin;
 mod app;
+mod blocking;
 mod control;
 mod engine_links;
 mod front;
@@ -35,7 +36,7 @@ use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_engines::StartUntil;
-use regent_gateway::Spools;
+use regent_gateway::{Inlined, Spools};
 use regent_handlers::{BuildError, LogOutputs};
 use regent_metrics::Registry;
 use reload::{Fixed, Server, State, Upkeep};
@@ -50,6 +51,7 @@ use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
 
 pub use admin::AdminError;
+pub use blocking::{keep_one_thread, runtime};
 pub use https::HttpsErrors;
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_gateway::SpoolError;
@@ -104,7 +106,7 @@ pub struct Running {
     stop_wanted: Arc<Notify>,
 }
 
-/// Starts a server; it serves when this returns. Must be called within a tokio runtime.
+/// Starts a server; it serves when this returns. Must be called within a [`runtime`].
 pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
     let facts = plan::facts();
     let plan = Plan::new(&config, facts)?;
@@ -152,6 +154,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     };
     let (php, native) = tokio::try_join!(php, native)?;
     tokio::spawn(tick(Arc::downgrade(&registry)));
+    https::trust_at_start(None, &config, parts.tls.as_ref());
     let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
     let listened_on = addresses.actual();
     let state = State {
@@ -233,7 +236,7 @@ impl Running {
         let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
-        let State { addresses, php, native, upkeep, watching, mut retiring, .. } = state;
+        let State { addresses, php, native, upkeep, watching, mut retiring, inlined, .. } = state;
         drop((addresses, upkeep, watching));
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
@@ -246,6 +249,12 @@ impl Running {
         // Those that still run have a deadline of their own, which may be later.
         let retired = async { while retiring.join_next().await.is_some() {} };
         let _ = tokio::time::timeout_at(deadline.into(), retired).await;
+        let unloading = tokio::task::spawn_blocking(move || Inlined::unload(inlined));
+        if tokio::time::timeout_at(deadline.into(), unloading).await.is_err() {
+            tracing::warn!(
+                "the cleanup of native modules was cut off: it had not ended within the grace period"
+            );
+        }
         if let Some(admin) = self.admin {
             admin.stop().await;
         }

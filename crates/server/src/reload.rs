@@ -4,7 +4,7 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::acceptor::ListenerChange;
+use crate::https::trust_at_start;
 use crate::inline_reload;
 use crate::io_threads::IoThreads;
 use crate::listener::{AddressChange, Addresses};
@@ -55,6 +55,8 @@ pub enum ReloadError {
     Start(#[from] StartError),
     #[error("an I/O thread could not take the configuration: {0}")]
     IoThread(std::io::Error),
+    #[error("a listening socket cannot be watched: {0}; raise fs.epoll.max_user_watches")]
+    Watch(std::io::Error),
     #[error("the server is stopping")]
     Stopping,
 }
@@ -219,7 +221,9 @@ impl Server {
 
     async fn prepare(&self, state: &State, config: Config, force: Force) -> Result<Next, ReloadError> {
         let plan = Plan::new(&config, self.facts).map_err(StartError::from)?;
-        let change = state.addresses.change_to(&config.servers)?;
+        let mut change = state.addresses.change_to(&config.servers)?;
+        let sockets = std::mem::take(&mut change.sockets);
+        self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
         let parts =
@@ -268,13 +272,10 @@ impl Server {
 
     /// Goes on to the end once it has begun.
     async fn change_to(&self, state: &mut State, next: Next) {
-        let Next { config, mut change, parts, php, native, inlined } = next;
+        let Next { config, change, parts, php, native, inlined } = next;
         self.io.close(&change.closed).await;
         self.io.change().await;
-        for opened in change.sockets.drain(..) {
-            // The thread has ended otherwise.
-            let _ = self.io.listeners.send(ListenerChange::Open(opened));
-        }
+        self.io.open();
         state.addresses.apply(change, &config.servers);
         let deadline = Instant::now() + plan::timeout(config.global.grace_period);
         let old_inlined = inlined.map(|inlined| std::mem::replace(&mut state.inlined, inlined));
@@ -299,6 +300,7 @@ impl Server {
             next.continue_from(before);
         }
         state.upkeep = Upkeep::of(parts.tls.as_ref());
+        trust_at_start(Some(&state.config), &config, parts.tls.as_ref());
         state.tls = parts.tls;
         state.config = config;
         let current = Arc::new(state.current());
@@ -332,7 +334,7 @@ impl State {
                 supervisor.retire(deadline).await;
                 tracing::info!(engine = %kind, "the engine of the configuration before has ended");
             }
-            inlined.into_iter().for_each(inline_reload::drop_elsewhere);
+            drop(inlined);
         });
     }
 }
@@ -342,7 +344,7 @@ fn let_go(inlined: Option<Arc<Inlined>>) {
     let Some(inlined) = inlined else { return };
     tokio::spawn(async move {
         tokio::time::sleep(INLINED_LINGER).await;
-        inline_reload::drop_elsewhere(inlined);
+        drop(inlined);
     });
 }
 

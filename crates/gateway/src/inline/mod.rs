@@ -10,11 +10,14 @@ use regent_module_loader::{
     Completion, Fields, Gone, Head, Level, LoadError, LogSink, ModulePlan, Modules, Plan, Scratch, ServiceId,
 };
 use regent_wire::{self as wire, End, LogLine};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// The modules of services that allow it. None of them when no service does.
+/// The modules of services that allow it. None of them when no service does. Who drops it last may be an I/O thread, or any
+/// other that must not wait for what modules do at their end: that is done by a thread of its own, see [`Self::unload`].
 pub struct Inlined {
-    modules: Modules,
+    /// `None` at the end.
+    modules: Option<Modules>,
     /// By [`NativeId`]; `None`: the service's handlers all run in the engine.
     services: Vec<Option<ServiceId>>,
 }
@@ -44,15 +47,38 @@ impl Inlined {
         });
         let modules = Modules::load(plan(native), log)?;
         let services = native.services.iter().map(|service| modules.service(&service.name)).collect();
-        Ok(Self { modules, services })
+        Ok(Self { modules: Some(modules), services })
     }
 
     /// Whether the handler for this request runs here.
     pub fn answers(&self, service: NativeId, exchange: &Exchange) -> bool {
         let id = self.services.get(usize::from(service.0)).copied().flatten();
         id.is_some_and(|id| {
-            self.modules.inline_route(id, exchange.method.as_str().as_bytes(), exchange.path())
+            self.modules().inline_route(id, exchange.method.as_str().as_bytes(), exchange.path())
         })
+    }
+
+    /// Has the modules clean up and unloads them, unless somebody else still has them. Blocks as long as they take.
+    pub fn unload(inlined: Arc<Self>) {
+        if let Some(mut own) = Arc::into_inner(inlined) {
+            drop(own.modules.take());
+        }
+    }
+
+    fn modules(&self) -> &Modules {
+        self.modules.as_ref().expect("invariant: they are there until the end")
+    }
+}
+
+impl Drop for Inlined {
+    fn drop(&mut self) {
+        let Some(modules) = self.modules.take().filter(|modules| !modules.is_empty()) else { return };
+        // Without such a thread they stay loaded: what hangs here would harm all that is served.
+        let modules = ManuallyDrop::new(modules);
+        let unload = move || drop(ManuallyDrop::into_inner(modules));
+        if let Err(error) = std::thread::Builder::new().name("unload".into()).spawn(unload) {
+            tracing::warn!(%error, "native modules that are not used any more stay loaded in the server");
+        }
     }
 }
 
@@ -77,7 +103,7 @@ fn plan(native: &NativeGlobal) -> Plan {
 
 impl InlinedCaller {
     pub fn new(inlined: Arc<Inlined>) -> Self {
-        Self { scratch: inlined.modules.scratch(), inlined }
+        Self { scratch: inlined.modules().scratch(), inlined }
     }
 
     pub fn modules(&self) -> &Arc<Inlined> {
@@ -98,7 +124,7 @@ impl InlinedCaller {
         let CallHere { service, name, exchange, head, body } = call;
         let mut in_memory = InMemory { name, exchange, body, collected: Collected::default() };
         if let Some(id) = self.inlined.services[usize::from(service.0)] {
-            self.inlined.modules.answer(id, &Variables(head), &mut in_memory, &mut self.scratch);
+            self.inlined.modules().answer(id, &Variables(head), &mut in_memory, &mut self.scratch);
         }
         in_memory.collected
     }
