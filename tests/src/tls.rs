@@ -49,16 +49,33 @@ impl TlsClient {
     /// # Errors
     /// When the handshake fails.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsConn> {
-        let mut socket = TcpStream::connect(address)?;
+        let mut conn = self.greet(address, name)?;
+        while conn.conn.is_handshaking() {
+            conn.conn.complete_io(&mut conn.sock)?;
+        }
+        Ok(Conn::over(conn))
+    }
+
+    /// One whose handshake the client ends with what it sends first; the server has not seen the end of it before.
+    #[track_caller]
+    pub fn half_connect(&self, address: SocketAddr, name: &str) -> TlsConn {
+        let mut conn = self.greet(address, name).expect("the server listens");
+        conn.conn.write_tls(&mut conn.sock).expect("the server listens");
+        while conn.conn.is_handshaking() {
+            assert!(conn.conn.read_tls(&mut conn.sock).expect("the server responds") > 0);
+            conn.conn.process_new_packets().expect("the server shakes hands");
+        }
+        Conn::over(conn)
+    }
+
+    fn greet(&self, address: SocketAddr, name: &str) -> io::Result<Secured> {
+        let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(DEADLINE))?;
         socket.set_write_timeout(Some(DEADLINE))?;
         let name = ServerName::try_from(name.to_owned()).expect("a name");
-        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)?;
-        while connection.is_handshaking() {
-            connection.complete_io(&mut socket)?;
-        }
-        Ok(Conn::over(StreamOwned::new(connection, socket)))
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)?;
+        Ok(StreamOwned::new(connection, socket))
     }
 
     #[track_caller]

@@ -213,6 +213,36 @@ fn stalled_handshakes_hold_up_nobody_and_no_stop() {
     drop(stalled);
 }
 
+/// It ends with its first request, under the terms that it began with.
+#[test]
+fn a_handshake_is_not_cut_by_a_configuration_with_other_terms() {
+    let caddyfile = |options: &str, word: &str| {
+        format!(
+            "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{options}\n}}\n\
+             localhost {{\n\trespond {word}\n}}\n"
+        )
+    };
+    let setup = Setup::new().caddyfile(&caddyfile("", "old")).env("XDG_DATA_HOME", "DIRECTORY/data");
+    let server = setup.start();
+    until("the site is served", || is_served(&server, &TlsClient::credulous()).then_some(()));
+    let mut conn = client(&server).half_connect(server.tls_address(), "localhost");
+    let mut silent = client(&server).half_connect(server.tls_address(), "localhost");
+    server.write_caddyfile(&caddyfile("servers {\n\t\tprotocols h1\n\t}", "new"));
+    server.signal(Signal::HUP);
+    server.wait_for_log("the new configuration is in use");
+    conn.send(get("/"));
+    let response = conn.response();
+    assert_eq!((response.text().as_str(), response.header("connection")), ("old", Some("close")));
+    assert_eq!(end(&mut conn).expect("close_notify"), 0);
+    // One that does not ask for anything is not waited for.
+    silent.send("");
+    assert_eq!(end(&mut silent).expect("close_notify"), 0);
+    let mut next = connect(&server);
+    next.send(get("/"));
+    assert_eq!(next.response().text(), "new");
+    server.stop();
+}
+
 #[test]
 fn garbage_harms_nobody() {
     let server = localhost().start();

@@ -27,6 +27,10 @@ impl Drain {
         self.news.notify_waiters();
     }
 
+    pub fn has_begun(&self) -> bool {
+        self.begun.get()
+    }
+
     /// Ends when it has begun.
     pub async fn begun(&self) {
         let news = self.news.notified();

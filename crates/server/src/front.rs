@@ -6,22 +6,28 @@ use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
 use regent_gateway::Ends;
-use regent_http::Interim;
 use regent_http::h2::{self, Sniffed};
+use regent_http::{Interim, Settings};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
 use regent_tls::Acceptor;
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
+
+/// How long a client may take to its request after a handshake in which the terms have changed; most send both at once.
+const LATE: Duration = Duration::from_secs(2);
 
 /// What all connections of a thread share.
 pub(crate) struct Front {
     app: RefCell<Rc<App>>,
     /// By the number of the listening address.
     ports: RefCell<Vec<(usize, Rc<Port>)>>,
+    /// That of all of them.
+    drain: Drain,
     pub sockets: Rc<Sockets>,
     pub vigil: Rc<Vigil>,
     open: Cell<usize>,
@@ -40,6 +46,7 @@ impl Front {
         Self {
             ports: RefCell::new(ports(&app, &[])),
             app: RefCell::new(app),
+            drain: Drain::default(),
             sockets: Rc::default(),
             vigil: Rc::new(vigil),
             open: Cell::new(0),
@@ -64,6 +71,7 @@ impl Front {
 
     /// All connections end with the request that they are at.
     pub fn drain(&self) {
+        self.drain.begin();
         self.ports.borrow().iter().for_each(|(_, port)| port.drain.begin());
     }
 
@@ -89,14 +97,15 @@ impl Front {
         let (socket, cork) = Socket::new(socket, transport, &front.sockets);
         // Boxed: the runtime would move it about, when it starts and when it ends.
         spawn_local(Box::pin(async move {
-            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions };
+            let stop = &front.drain;
+            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions, stop };
             // All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
             match &conditions.tls {
                 Some(acceptor) => Box::pin(speaker.converse_by_tls(acceptor, socket, cork, connection)).await,
                 None if conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
                     Box::pin(speaker.converse_by_preface(socket, cork, connection)).await;
                 }
-                None => speaker.converse(socket, cork, plain(connection)).await,
+                None => speaker.converse(socket, cork, plain(connection), speaker.conduct()).await,
             }
             drop(open);
         }));
@@ -160,6 +169,33 @@ struct Speaker<'a> {
     vigil: &'a Vigil,
     port: &'a Port,
     conditions: &'a Conditions,
+    /// The server's.
+    stop: &'a Drain,
+}
+
+/// How long a connection goes on.
+#[derive(Clone, Copy)]
+struct Conduct<'a> {
+    settings: &'a Settings,
+    drain: &'a Drain,
+    requests: Requests,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Requests {
+    Many,
+    /// Its terms have changed while it shook hands.
+    One,
+}
+
+impl Conduct<'_> {
+    /// `client`: who has sent it.
+    fn request_came(&self, client: &dyn Informational) {
+        if self.requests == Requests::One {
+            client.close_connection();
+            self.drain.begin();
+        }
+    }
 }
 
 impl Speaker<'_> {
@@ -173,8 +209,9 @@ impl Speaker<'_> {
         let local = connection.local.map(|local| local.ip());
         let accepted = tokio::select! {
             accepted = acceptor.accept(socket, local) => accepted,
-            // A client whose handshake is not through has asked for nothing yet.
-            () = self.port.drain.begun() => return,
+            // A client whose handshake is not through has asked for nothing yet. (Other terms for those to come are no
+            // reason to cut it: it would not know that it may try again.)
+            () = self.stop.begun() => return,
         };
         let stream = match accepted {
             Ok(stream) => stream,
@@ -191,43 +228,59 @@ impl Speaker<'_> {
         };
         let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
         let accepted = Accepted { ends, client_auth: Some(facts.client_auth) };
+        let of_one = Settings { idle: self.conditions.settings.idle.min(LATE), ..self.conditions.settings };
+        let until_then = Drain::default();
+        let conduct = match self.port.drain.has_begun() {
+            false => self.conduct(),
+            true => Conduct { settings: &of_one, drain: &until_then, requests: Requests::One },
+        };
         match facts.alpn.as_deref() {
-            Some(b"h2") => self.converse_by_h2(stream, accepted).await,
-            _ => self.converse(stream, cork, accepted).await,
+            Some(b"h2") => self.converse_by_h2(stream, accepted, conduct).await,
+            _ => self.converse(stream, cork, accepted, conduct).await,
         }
+    }
+
+    fn conduct(&self) -> Conduct<'_> {
+        Conduct { settings: &self.conditions.settings, drain: &self.port.drain, requests: Requests::Many }
     }
 
     /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
     async fn converse_by_preface(&self, socket: Socket, cork: Rc<Cork>, connection: Connection) {
         match h2::sniff(socket, &self.conditions.settings, &self.port.drain).await {
-            Ok(Sniffed::Http1(stream)) => self.converse(stream, cork, plain(connection)).await,
-            Ok(Sniffed::Http2(stream)) => self.converse_by_h2(stream, plain(connection)).await,
+            Ok(Sniffed::Http1(stream)) => {
+                self.converse(stream, cork, plain(connection), self.conduct()).await
+            }
+            Ok(Sniffed::Http2(stream)) => {
+                self.converse_by_h2(stream, plain(connection), self.conduct()).await
+            }
             Ok(Sniffed::Nothing) => {}
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
     }
 
-    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted) {
+    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted, conduct: Conduct<'_>) {
         let accepted = Rc::new(accepted);
-        let answer = |request, head_time, client| {
+        let answer = |request, head_time, client: Rc<dyn Informational>| {
             self.vigil.event();
+            conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
-        let served = h2::serve(stream, &self.conditions.settings, &self.port.drain, answer);
+        let served = h2::serve(stream, conduct.settings, conduct.drain, answer);
         if let Err(failure) = served.await {
             tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
         }
     }
 
-    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted) {
+    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted, conduct: Conduct<'_>) {
         let interim = Rc::new(Interim::default());
         let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
         let accepted = Rc::new(accepted);
         let answer = |request, head_time| {
             self.vigil.event();
+            conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, Rc::clone(&client))
         };
-        let (settings, drain) = (&self.conditions.settings, &self.port.drain);
+        let Conduct { settings, drain, .. } = conduct;
         let served = regent_http::serve(stream, cork, settings, drain, interim, answer);
         if let Err(error) = served.await {
             tracing::debug!(%error, "a connection ended with an error");
