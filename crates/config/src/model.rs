@@ -269,6 +269,8 @@ pub struct Delivery {
     pub request_buffering: RequestBuffering,
     /// Soft real-time limit, longer than 0. `None`: that of a `deadline` directive before, or of the whole server.
     pub deadline: Option<Duration>,
+    /// Of PHP only: longest time on a thread; 0: no limit. `None`: that of the worker, or of the whole server.
+    pub request_timeout: Option<Duration>,
     /// `None`: that of a `lane` directive before, or the server's choice.
     pub lane: Option<LaneChoice>,
 }

@@ -76,6 +76,11 @@ pub(crate) fn positive_duration(token: &Token) -> Result<Duration, Error> {
     Ok(duration)
 }
 
+/// How long a request may run: a duration, or `off`, which is 0 as well.
+pub(crate) fn request_timeout(token: &Token) -> Result<Duration, Error> {
+    if token.text == "off" { Ok(Duration::ZERO) } else { duration(token) }
+}
+
 /// A number of bytes: `500`, `64KiB`, `10MB`, `1.5GB`.
 pub(crate) fn size(token: &Token) -> Result<u64, Error> {
     bytes(&token.text).ok_or_else(|| {

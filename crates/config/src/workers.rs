@@ -7,6 +7,7 @@
 //! | `max_threads N` | what the `max_threads` of all threads leaves | threads that scaling may reach |
 //! | `name TEXT` | the file as written | in lists and metrics |
 //! | `env NAME VALUE`, or a block | | environment of the script, at boot and in its requests |
+//! | `request_timeout DURATION` \| `off` | that of `frankenphp` | longest time that a request may run in it; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
 //! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
 //! | `watch [PATTERN…]` | `./**/*.{env,php,twig,yaml,yml}` | starts all workers anew when such a file changes; see [development](worker.md#development) |
@@ -19,10 +20,21 @@ use crate::problems::{error, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const SYNTAX: &str = "worker FILE [NUM|watch], or worker { file FILE … }";
-const OPTIONS: &[&str] =
-    &["env", "file", "match", "max_consecutive_failures", "max_threads", "name", "num", "warmup", "watch"];
+const OPTIONS: &[&str] = &[
+    "env",
+    "file",
+    "match",
+    "max_consecutive_failures",
+    "max_threads",
+    "name",
+    "num",
+    "request_timeout",
+    "warmup",
+    "watch",
+];
 /// What `watch` alone watches, as in FrankenPHP.
 const USUALLY_WATCHED: &str = "./**/*.{env,php,twig,yaml,yml}";
 /// Bytes of a path to warm up with, far more than any needs.
@@ -130,6 +142,7 @@ struct Options<'a> {
     /// With its place.
     max_threads: Option<(&'a Token, u16)>,
     env: Vec<(String, String)>,
+    request_timeout: Option<Duration>,
     matches: Vec<Template>,
     max_consecutive_failures: Option<u32>,
     warmup: Vec<String>,
@@ -175,6 +188,7 @@ impl<'a> Options<'a> {
             num: None,
             max_threads: None,
             env: Vec::new(),
+            request_timeout: None,
             matches: Vec::new(),
             max_consecutive_failures,
             warmup: Vec::new(),
@@ -189,6 +203,10 @@ impl<'a> Options<'a> {
             "max_threads" => {
                 let token = option.one("max_threads N")?;
                 self.max_threads = Some((token, values::integer(token, 1..=u16::MAX, "max_threads")?));
+            }
+            "request_timeout" => {
+                self.request_timeout =
+                    Some(values::request_timeout(option.one("request_timeout DURATION | off")?)?);
             }
             "match" => {
                 self.matches
@@ -295,6 +313,7 @@ fn add(
         num: options.num,
         max_threads: options.max_threads.map(|(_, most)| most),
         env,
+        request_timeout: options.request_timeout,
         max_consecutive_failures: options.max_consecutive_failures,
         warmup: options.warmup,
         watch: options.watch,

@@ -70,8 +70,19 @@ typedef struct regent_time_limit {
     int64_t signalled_for; /* the deadline that the thread was last told of */
     pthread_t thread;
     pid_t process;
+    struct regent_context *context;
     struct regent_time_limit *next;
 } regent_time_limit;
+
+/* How long a thread's request may run (request_limit.c). All but the deadline is the watch's, under its lock. */
+typedef struct regent_request_limit {
+    _Atomic int64_t deadline;       /* as above; negative: it has passed, and the request is being ended */
+    zend_atomic_bool *vm_interrupt; /* the thread's */
+    int64_t next;                   /* when the watch tries again */
+    int attempts;                   /* since PHP last came to an opcode */
+    int end;                        /* REGENT_END_..., so far */
+    bool has_last_words;            /* the script was ended; its shutdown functions have some time */
+} regent_request_limit;
 
 /* The directory that a thread's last script lay in (request.c). */
 typedef struct regent_directory {
@@ -147,6 +158,7 @@ typedef struct regent_context {
     bool server_filtered;              /* $_SERVER was given to the input filter (server_vars.c) */
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
     regent_time_limit time_limit;
+    regent_request_limit request_limit;
     regent_directory directory;
     regent_former of_script, of_request; /* undo.c */
     struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */
@@ -184,6 +196,8 @@ void regent_host_release(regent_context *context);
 void regent_host_log(regent_context *context, int level, regent_str message, regent_str json);
 void regent_host_log_line(int level, const char *message);
 void regent_host_restart_wanted(const char *reason);
+/* Tells how the running request was ended, whose time was over: end is a REGENT_END_... */
+void regent_host_overdue(const regent_context *context, int end);
 
 /* ---- module.c ------------------------------------------------------------------------------------------------ */
 
@@ -234,6 +248,27 @@ void regent_time_limit_begin(regent_context *context, zend_long seconds);
 void regent_time_limit_end(regent_context *context);
 /* In the handler of the reserved signal: whether the thread's time is over; PHP is told then. */
 bool regent_time_limit_reached(regent_context *context);
+
+/* The watch: its lock, and its signal to a thread; it looks at all limits by then. */
+int64_t regent_now(void);
+void regent_watch_lock(void);
+void regent_watch_unlock(void);
+void regent_watch_signal(const regent_context *context);
+void regent_watch_look_by(int64_t deadline);
+
+/* ---- request_limit.c ----------------------------------------------------------------------------------------- */
+
+void regent_request_limit_enter_thread(regent_context *context);
+/* When the host has given the request, and before its memory goes. */
+void regent_request_limit_begin(regent_context *context);
+void regent_request_limit_end(regent_context *context);
+/* The client has its response; a request that is overdue already stays so. */
+void regent_request_limit_lift(regent_context *context);
+bool regent_request_limit_is_over(const regent_context *context);
+/* Between two opcodes: ends the script of a request whose time is over. */
+void regent_request_limit_at_opcode(regent_context *context);
+/* In the watch: returns when to look again. */
+int64_t regent_request_limit_look(regent_context *context, int64_t now);
 
 /* ---- server_vars.c ------------------------------------------------------------------------------------------- */
 

@@ -29,6 +29,7 @@ static ZEND_FUNCTION(frankenphp_finish_request)
         RETURN_THROWS(); /* an output handler threw */
     }
     regent_response_end(context);
+    regent_request_limit_lift(context);
     context->phase = REGENT_FINISHED;
     RETURN_TRUE;
 }

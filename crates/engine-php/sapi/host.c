@@ -54,6 +54,21 @@ void regent_host_log_line(int level, const char *message)
     regent_host_log(regent_current(), level, text, none);
 }
 
+void regent_host_overdue(const regent_context *context, int end)
+{
+    const regent_request *request = &context->request;
+    regent_overdue overdue = {
+        .thread = context->options->number,
+        .script = regent_is_worker(context) ? (regent_str){context->options->worker_script, strlen(context->options->worker_script)}
+                                            : request->script_filename,
+        .uri = request->uri,
+        .limit = request->time_limit,
+        .ran = regent_now() - request->started,
+        .end = end,
+    };
+    host.overdue(&overdue);
+}
+
 void regent_host_restart_wanted(const char *reason)
 {
     if (!regent_in_forked_child()) {

@@ -67,6 +67,9 @@ static void on_interrupt_signal(int number)
 static void at_opcode_boundary(zend_execute_data *execute_data)
 {
     regent_context *context = regent_current();
+    if (context != NULL) {
+        regent_request_limit_at_opcode(context);
+    }
     if (context != NULL && context->interrupted) {
         context->interrupted = 0;
         if (regent_host_client_gone(context)) {

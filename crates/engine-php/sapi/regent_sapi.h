@@ -45,6 +45,8 @@ typedef struct regent_request {
     size_t n_vars;
     const regent_var *env;      /* the site's `env`: seen by getenv() and $_ENV also; part of vars already */
     size_t n_env;
+    int64_t started;            /* when it was taken, in ns of CLOCK_MONOTONIC */
+    int64_t time_limit;         /* ns that it may run from then on; 0: without end */
 } regent_request;
 
 /* A part of a response. One call can carry the head, bytes and the end together; the host sends them as one. */
@@ -58,9 +60,26 @@ typedef struct regent_emit {
     size_t body_len;
     int informational;             /* 1: the head is a 1xx response; the real head follows */
     int end;                       /* 1: nothing follows; the response is complete */
+    int overdue;                   /* with end: it has run for longer than its time_limit; there is neither head nor body */
     int truncated;                 /* with end: the response broke off (PHP could not end it) */
     uint64_t memory;               /* with end: bytes that PHP's memory manager has given out on this thread */
 } regent_emit;
+
+/* A request that has run for longer than its time_limit. */
+typedef struct regent_overdue {
+    uint32_t thread;   /* the host's number of it */
+    regent_str script;
+    regent_str uri;
+    int64_t limit;     /* ns */
+    int64_t ran;       /* ns, until now */
+    int end;           /* REGENT_END_... */
+} regent_overdue;
+
+/* What it took to end it; each means that those before it did not help. */
+enum {
+    REGENT_END_OPCODE = 0,      /* PHP ended the script between two opcodes */
+    REGENT_END_SIGNAL = 1,      /* a signal broke a system call off */
+};
 
 /* What a callback that touches the client returns. */
 enum {
@@ -87,6 +106,8 @@ typedef struct regent_callbacks {
     void (*log)(void *thread, int level, regent_str message, regent_str context);
     /* opcache asked for a restart (opcache_reset(), memory full): wants a new engine generation. */
     void (*restart_wanted)(regent_str reason);
+    /* A request whose time was over has ended; before its release(). */
+    void (*overdue)(const regent_overdue *request);
 } regent_callbacks;
 
 /* How PHP is started. */
@@ -117,6 +138,7 @@ typedef struct regent_thread_options {
     const char *worker_script;   /* NULL: classic */
     const regent_var *worker_env; /* $_SERVER entries at boot, FRANKENPHP_WORKER=1 among them */
     size_t n_worker_env;
+    uint32_t number;              /* the host's, of the thread */
     uint64_t max_requests;       /* 0: no limit; otherwise the function returns REGENT_THREAD_RECYCLE after so many */
 } regent_thread_options;
 

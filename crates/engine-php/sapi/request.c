@@ -40,12 +40,14 @@ void regent_request_attach(regent_context *context)
     context->interrupted = 0;
     regent_response_begin(&context->response);
     context->phase = REGENT_STARTING;
+    regent_request_limit_begin(context);
 }
 
 void regent_request_detach(regent_context *context)
 {
     sapi_request_info *info = &SG(request_info);
 
+    regent_request_limit_end(context);
     info->request_method = NULL;
     info->request_uri = NULL;
     info->query_string = NULL;

@@ -173,9 +173,14 @@ int regent_send_informational(regent_context *context, int status)
 static bool send_part(regent_context *context, const char *body, size_t size, bool end)
 {
     regent_response *response = &context->response;
-    regent_emit part = {.body = body, .body_len = size, .end = end, .truncated = end && response->truncated,
+    bool is_overdue = regent_request_limit_is_over(context);
+    if (is_overdue && !end) {
+        return true; /* the host answers for the script: what it goes on to say is for nobody */
+    }
+    regent_emit part = {.body = body, .body_len = is_overdue ? 0 : size, .end = end, .truncated = end && response->truncated,
+                        .overdue = is_overdue,
                         .memory = response->memory != 0 ? response->memory : zend_memory_usage(false)};
-    if (response->head_pending) {
+    if (response->head_pending && !is_overdue) {
         part.has_head = 1;
         part.status = response->status;
         part.headers = response->lines;

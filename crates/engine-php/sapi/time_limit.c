@@ -1,5 +1,5 @@
 /*
- * max_execution_time. PHP arms and disarms a timer of the kernel for each request (zend_set_timeout(),
+ * max_execution_time, and the watch, which looks after request_timeout too (request_limit.c). PHP arms and disarms a timer of the kernel for each request (zend_set_timeout(),
  * zend_unset_timeout()). Here a thread only notes when its time will be over, and one thread for all of them, the
  * watch, sleeps until the earliest of these deadlines. When one has passed it sends the thread the reserved signal,
  * and the thread looks at its deadline itself: only there is it certain that the request is still the same.
@@ -33,6 +33,26 @@ static int64_t time_of(clockid_t clock)
 
 /* ---- The watch ------------------------------------------------------------------------------------------------- */
 
+int64_t regent_now(void)
+{
+    return time_of(CLOCK_MONOTONIC);
+}
+
+void regent_watch_lock(void)
+{
+    pthread_mutex_lock(&watch.lock);
+}
+
+void regent_watch_unlock(void)
+{
+    pthread_mutex_unlock(&watch.lock);
+}
+
+void regent_watch_signal(const regent_context *context)
+{
+    pthread_kill(context->time_limit.thread, watch.signal);
+}
+
 int regent_time_limits_start(int interrupt_signal)
 {
     pthread_condattr_t monotonic;
@@ -62,18 +82,24 @@ void regent_time_limits_stop(void)
     watch.running = watch.stopping = false;
 }
 
-/* Sends the signal once for each deadline that has passed, and returns the earliest of the others. */
-static int64_t signal_those_over(int64_t now)
+/* Sends the signal once for each deadline that has passed; returns when to look at the limit again. */
+static int64_t look_at(regent_time_limit *limit, int64_t now)
+{
+    int64_t deadline = limit->deadline;
+    if (deadline <= now && limit->signalled_for != deadline) {
+        limit->signalled_for = deadline;
+        pthread_kill(limit->thread, watch.signal);
+    }
+    return deadline > now ? deadline : REGENT_NO_DEADLINE;
+}
+
+static int64_t look_at_all(int64_t now)
 {
     int64_t earliest = REGENT_NO_DEADLINE;
     for (regent_time_limit *limit = watch.limits; limit != NULL; limit = limit->next) {
-        int64_t deadline = limit->deadline;
-        if (deadline > now) {
-            earliest = deadline < earliest ? deadline : earliest;
-        } else if (limit->signalled_for != deadline) {
-            limit->signalled_for = deadline;
-            pthread_kill(limit->thread, watch.signal);
-        }
+        int64_t script = look_at(limit, now), request = regent_request_limit_look(limit->context, now);
+        int64_t first = script < request ? script : request;
+        earliest = first < earliest ? first : earliest;
     }
     return earliest;
 }
@@ -89,7 +115,7 @@ static void *run_watch(void *unused)
     pthread_mutex_lock(&watch.lock);
     while (!watch.stopping) {
         watch.wakes_at = REGENT_NO_DEADLINE;
-        int64_t next = signal_those_over(time_of(CLOCK_MONOTONIC));
+        int64_t next = look_at_all(regent_now());
         watch.wakes_at = next;
         if (next == REGENT_NO_DEADLINE) {
             pthread_cond_wait(&watch.changed, &watch.lock);
@@ -110,6 +136,8 @@ void regent_time_limit_enter_thread(regent_context *context)
     limit->signalled_for = REGENT_NO_DEADLINE;
     limit->thread = pthread_self();
     limit->process = getpid();
+    limit->context = context;
+    regent_request_limit_enter_thread(context);
     pthread_mutex_lock(&watch.lock);
     limit->next = watch.limits;
     watch.limits = limit;
@@ -137,9 +165,8 @@ void regent_time_limit_leave_thread(regent_context *context)
     pthread_mutex_unlock(&watch.lock);
 }
 
-static void note_deadline(regent_context *context, int64_t deadline)
+void regent_watch_look_by(int64_t deadline)
 {
-    context->time_limit.deadline = deadline;
     if (watch.wakes_at <= deadline) {
         return;
     }
@@ -158,7 +185,9 @@ static void note_deadline(regent_context *context, int64_t deadline)
 void regent_time_limit_begin(regent_context *context, zend_long seconds)
 {
     if (seconds > 0 && seconds <= 999999999 && !regent_in_forked_child()) {
-        note_deadline(context, time_of(CLOCK_MONOTONIC) + seconds * SECOND);
+        int64_t deadline = regent_now() + seconds * SECOND;
+        context->time_limit.deadline = deadline;
+        regent_watch_look_by(deadline);
     }
 }
 
@@ -171,7 +200,7 @@ void regent_time_limit_end(regent_context *context)
 
 bool regent_time_limit_reached(regent_context *context)
 {
-    if (time_of(CLOCK_MONOTONIC) < context->time_limit.deadline) {
+    if (regent_now() < context->time_limit.deadline) {
         return false;
     }
     context->time_limit.deadline = REGENT_NO_DEADLINE;

@@ -33,6 +33,8 @@ pub struct Request {
     pub n_vars: usize,
     pub env: *const Var,
     pub n_env: usize,
+    pub started: i64,
+    pub time_limit: i64,
 }
 
 #[repr(C)]
@@ -46,8 +48,19 @@ pub struct Emit {
     pub body_len: usize,
     pub informational: c_int,
     pub end: c_int,
+    pub overdue: c_int,
     pub truncated: c_int,
     pub memory: u64,
+}
+
+#[repr(C)]
+pub struct Overdue {
+    pub thread: u32,
+    pub script: Str,
+    pub uri: Str,
+    pub limit: i64,
+    pub ran: i64,
+    pub end: c_int,
 }
 
 pub const OK: c_int = 0;
@@ -62,6 +75,7 @@ pub struct Callbacks {
     pub release: extern "C" fn(*mut c_void),
     pub log: extern "C" fn(*mut c_void, c_int, Str, Str),
     pub restart_wanted: extern "C" fn(Str),
+    pub overdue: extern "C" fn(*const Overdue),
 }
 
 #[repr(C)]
@@ -79,6 +93,7 @@ pub struct ThreadOptions {
     pub worker_script: *const c_char,
     pub worker_env: *const Var,
     pub n_worker_env: usize,
+    pub number: u32,
     pub max_requests: u64,
 }
 

@@ -4,11 +4,15 @@
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
-use regent_wire::control::Event;
+use regent_wire::control::{Event, Overdue, OverdueEnd};
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Bytes of a script's name or a URI in an event.
+const LONGEST_TEXT: usize = 500;
 
 /// Variables that PHP also wants in its `request_info`.
 mod keys {
@@ -28,7 +32,7 @@ mod keys {
 
 /// The table that PHP's side is started with.
 pub static CALLBACKS: Callbacks =
-    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted };
+    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted, overdue };
 
 /// Log lines come before and outside of any thread of ours (start-up, preloading), with nothing but this to go by:
 /// PHP is one to a process, and so is its way to the server.
@@ -88,6 +92,11 @@ impl PhpThread {
         ThreadEnd::from_code(code)
     }
 
+    /// Its number within the engine.
+    pub fn index(&self) -> u32 {
+        self.wire.index() as u32
+    }
+
     pub fn must_stop(&self) -> bool {
         self.wire.must_stop()
     }
@@ -118,6 +127,8 @@ impl PhpThread {
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
         fill(out, head, &mut self.variables, &self.number);
+        out.started = nanoseconds(self.wire.started());
+        out.time_limit = self.wire.time_limit().map_or(0, nanoseconds);
         self.sched_policy.begin(waiting_behind, self.wire.started());
         self.serving = Serving::Client;
         true
@@ -151,7 +162,7 @@ impl PhpThread {
         }
         if part.end != 0 {
             self.wire.set_memory(part.memory);
-            self.wire.end(if part.truncated != 0 { Completion::Truncated } else { Completion::Complete })?;
+            self.wire.end(completion(part))?;
         }
         self.wire.publish();
         if self.wire.client_gone() { Err(ClientGone) } else { Ok(()) }
@@ -191,6 +202,19 @@ impl PhpThread {
     }
 }
 
+fn completion(part: &Emit) -> Completion {
+    match (part.overdue, part.truncated) {
+        (0, 0) => Completion::Complete,
+        (0, _) => Completion::Truncated,
+        _ => Completion::Overdue,
+    }
+}
+
+/// As C has it: 292 years are enough.
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX / 2)
+}
+
 /// "Name: value", where the space may be missing and the value empty.
 fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|byte| *byte == b':')?;
@@ -214,6 +238,8 @@ fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &st
         n_vars: 0,
         env: std::ptr::null(),
         n_env: head.environment,
+        started: 0,
+        time_limit: 0,
     };
     variables.clear();
     for variable in head {
@@ -317,6 +343,33 @@ extern "C" fn restart_wanted(reason: Str) {
     if let Some(reporter) = REPORTER.get() {
         reporter.send(&Event::RestartWanted { reason });
     }
+}
+
+/// Not of one thread: it may be told of another one.
+extern "C" fn overdue(request: *const ffi::Overdue) {
+    // SAFETY: law 5: the C side's struct and its strings, for the time of the call.
+    let tell = || unsafe {
+        let request = &*request;
+        let milliseconds = |time: i64| u64::try_from(time / 1_000_000).unwrap_or(0);
+        Overdue {
+            index: request.thread as u16,
+            script: shortened(request.script.bytes()),
+            uri: shortened(request.uri.bytes()),
+            limit_ms: milliseconds(request.limit),
+            ran_ms: milliseconds(request.ran),
+            end: match request.end {
+                0 => OverdueEnd::Opcode,
+                _ => OverdueEnd::Signal,
+            },
+        }
+    };
+    if let (Ok(event), Some(reporter)) = (catch_unwind(tell), REPORTER.get()) {
+        reporter.send(&Event::Overdue(event));
+    }
+}
+
+fn shortened(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]).into_owned()
 }
 
 #[cfg(test)]

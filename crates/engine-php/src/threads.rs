@@ -64,6 +64,7 @@ impl Runner<'_> {
             worker_script: script.as_ref().map_or(std::ptr::null(), |script| script.as_ptr()),
             worker_env: variables.as_ptr(),
             n_worker_env: variables.len(),
+            number: php.index(),
             max_requests: self.pool.max_requests,
         };
         let mut failures = 0;

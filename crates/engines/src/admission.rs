@@ -147,6 +147,7 @@ mod tests {
             worker: None,
             least: 4,
             most: 4,
+            request_timeout: None,
             max_connections: None,
         };
         let pools = Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &rules);

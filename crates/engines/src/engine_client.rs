@@ -2,6 +2,7 @@
 //! them.
 
 mod clients;
+mod overdue;
 mod submitted;
 mod waiting;
 mod watch;
@@ -10,6 +11,7 @@ use crate::kind::EngineKind;
 use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
 use crate::rules::AdmissionBounds;
+use overdue::OverdueRequests;
 use regent_dispatch::lanes::Place;
 use regent_wire::{EngineMemory, HeadBuilder, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
@@ -75,6 +77,7 @@ pub struct EngineClient {
     backends: RefCell<Vec<Arc<EngineMemory>>>,
     head: RefCell<HeadBuilder>,
     waiting: RefCell<Waiting>,
+    overdue: OverdueRequests,
     /// Whether engines have been told that this thread sleeps.
     parked: Cell<bool>,
     queue_signal: Arc<QueueSignal>,
@@ -115,6 +118,7 @@ impl EngineClient {
             backends: RefCell::new(vec![start.memory]),
             head: RefCell::new(HeadBuilder::new()),
             waiting: RefCell::default(),
+            overdue: OverdueRequests::default(),
             parked: Cell::new(false),
             queue_signal: start.queue_signal,
             submitted: Rc::default(),
@@ -353,6 +357,7 @@ impl EngineClient {
 impl EngineClient {
     fn forget(&self, token: Token) {
         self.waiting.borrow_mut().forget(token);
+        self.overdue.forget(token);
         self.wakers.borrow_mut()[token.slot as usize] = None;
     }
 }

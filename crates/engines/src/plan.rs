@@ -63,6 +63,8 @@ pub struct PoolPlan {
     pub least: u16,
     /// Threads that scaling may reach.
     pub most: u16,
+    /// How long each of its requests may run, unless its route says something else.
+    pub request_timeout: Option<Duration>,
     /// Requests that it may have at once, from their head to the last byte of their answer.
     pub max_connections: Option<u32>,
 }

@@ -29,6 +29,8 @@ pub struct Pool {
     threads: AtomicU32,
     /// Its script does not boot, and is not tried again: nothing can answer.
     given_up: AtomicBool,
+    /// How long each of its requests may run, unless its route says something else.
+    request_timeout: Option<Duration>,
     max_connections: Option<u32>,
     /// Requests that are there, if they are bounded.
     connections: Arc<AtomicU32>,
@@ -58,6 +60,7 @@ impl Pools {
                 lanes,
                 threads: AtomicU32::new(u32::from(plan.least)),
                 given_up: AtomicBool::new(false),
+                request_timeout: plan.request_timeout,
                 max_connections: plan.max_connections,
                 connections: Arc::default(),
             }
@@ -98,6 +101,11 @@ impl Pool {
         self.given_up.swap(given_up, Ordering::Relaxed) != given_up
     }
 
+    /// How long a request may run whose route says so much of it; 0: without end.
+    pub fn time_limit(&self, of_route: Option<Duration>) -> Option<Duration> {
+        of_route.or(self.request_timeout).filter(|limit| !limit.is_zero())
+    }
+
     /// Asks whether there may be one more request.
     pub fn permit(&self) -> Permit {
         let Some(most) = self.max_connections else { return Permit::Unbounded };
@@ -132,8 +140,15 @@ mod tests {
 
     fn pool(max_connections: Option<u32>) -> Arc<Pools> {
         let name = "hello".into();
-        let plan =
-            PoolPlan { name, kind: EngineKind::Native, worker: None, least: 1, most: 1, max_connections };
+        let plan = PoolPlan {
+            name,
+            kind: EngineKind::Native,
+            worker: None,
+            least: 1,
+            most: 1,
+            request_timeout: None,
+            max_connections,
+        };
         Pools::new(&[plan], Arc::new(Registry::new(Instant::now())), &QueueRules::default())
     }
 

@@ -7,6 +7,7 @@ mod generation;
 mod generations;
 mod hung;
 mod last_requests;
+mod overdue;
 mod replacement;
 mod reports;
 mod shutdown;
@@ -293,6 +294,7 @@ impl State {
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
+            Event::Overdue(request) => self.overdue(id, &request),
             message => {
                 log_event(self.setup.plan.kind, &message);
                 if role == Role::Replacement {

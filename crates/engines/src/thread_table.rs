@@ -78,6 +78,14 @@ impl ThreadTable {
         self.count(pool, ThreadStage::Failed)
     }
 
+    /// The pool of a thread.
+    pub fn pool(&self, index: u16) -> Option<u16> {
+        match self.numbers.get(usize::from(index))? {
+            Number::Free => None,
+            Number::Taken { pool, .. } => Some(*pool),
+        }
+    }
+
     /// The threads of a pool, by number.
     pub fn entries(&self, pool: u16) -> impl Iterator<Item = ThreadEntry> {
         self.numbers.iter().enumerate().filter_map(move |(index, number)| match *number {

@@ -20,7 +20,9 @@ use regent_engines::{
 };
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure};
-use regent_wire::{BodyState, Completion, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock};
+use regent_wire::{
+    BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,
+};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -149,6 +151,7 @@ impl Gateway {
         let pool = passage.pool();
         passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Trouble::Shed)?;
         let submitted = self.link.acquire(length, head)?;
+        passage.time_limit(delivery.request_timeout).into_iter().for_each(|limit| submitted.limit(limit));
         queue(&submitted, prefix, place, passage)?;
         let mut collected = Collected::default();
         let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, passage);
@@ -167,6 +170,11 @@ impl Gateway {
         target: &impl Target,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let Collected { head, body, trailers, end } = collected;
+        if let Some(End { completion: Completion::Overdue, timing }) = end {
+            submitted.finish();
+            timing.into_iter().for_each(|timing| passage.executed(timing));
+            return Err(Trouble::Overdue);
+        }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
@@ -189,7 +197,9 @@ impl Gateway {
         match completion {
             Completion::Complete => head.into_whole(body, trailers, Asked::by(exchange)),
             // A head alone, and then the end of the script: nothing is known to be missing.
-            Completion::Truncated => head.into_response(Streamed::broken(&self.spools, body)),
+            Completion::Truncated | Completion::Overdue => {
+                head.into_response(Streamed::broken(&self.spools, body))
+            }
         }
     }
 
@@ -289,6 +299,10 @@ impl Gateway {
                 self.note_unanswered(refused);
                 refusal(*refused, passage)
             }
+            Trouble::Overdue => {
+                passage.overdue();
+                Failure::new(StatusCode::GATEWAY_TIMEOUT)
+            }
             Trouble::Engine(error) => {
                 passage.lost();
                 self.note_unanswered(error);
@@ -338,6 +352,7 @@ async fn within(
     mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
 ) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
+        Poll::Pending if submitted.is_overdue() => Poll::Ready(Err(Trouble::Overdue)),
         Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
         polled => polled,
     }));
@@ -378,6 +393,8 @@ enum Trouble {
     Shed(Shed),
     GivenUp,
     Refused(Refused),
+    /// It has run for longer than it may.
+    Overdue,
     Engine(ReadError),
 }
 

@@ -177,9 +177,17 @@ async fn pump(writer: SpoolWriter, script: Script) {
         let frame = poll_fn(|context| {
             // A client that breaks off its upload has left, or will see that it was not read to its end.
             let _ = upload.as_mut().map(|upload| upload.poll_pump(context, &submitted));
-            submitted.poll_frame(context)
+            match submitted.poll_frame(context) {
+                Poll::Pending if submitted.is_overdue() => Poll::Ready(None),
+                frame => frame.map(Some),
+            }
         });
-        match frame.await {
+        let Some(frame) = frame.await else {
+            passage.overdue();
+            writer.end(Err(overdue()));
+            return;
+        };
+        match frame {
             Ok(wire::Frame::Body(bytes)) => {
                 pause(&mut upload);
                 if let Err(error) = writer.write(apart(bytes)).await {
@@ -196,7 +204,14 @@ async fn pump(writer: SpoolWriter, script: Script) {
             }
             Ok(wire::Frame::End(end)) => {
                 end.timing.into_iter().for_each(|timing| passage.executed(timing));
-                break if end.completion == Completion::Complete { Ok(()) } else { Err(broken()) };
+                break match end.completion {
+                    Completion::Complete => Ok(()),
+                    Completion::Truncated => Err(broken()),
+                    Completion::Overdue => {
+                        passage.overdue();
+                        Err(overdue())
+                    }
+                };
             }
             Ok(wire::Frame::Trailers(frame)) => {
                 slot.iter().for_each(|slot| slot.set(Some(trailers(frame.fields()))));
@@ -225,6 +240,10 @@ fn apart(part: Bytes) -> Bytes {
 
 fn broken() -> io::Error {
     io::Error::other("the script ended in the middle of its answer")
+}
+
+fn overdue() -> io::Error {
+    io::Error::other("the script exceeded its request_timeout in the middle of its answer")
 }
 
 fn too_short() -> io::Error {

@@ -45,6 +45,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         request_body_timeout: Some(Duration::from_secs(3)),
         request_buffering: RequestBuffering::Streaming,
         deadline: Some(Duration::from_secs(1)),
+        request_timeout: None,
         lane: None,
     };
     let before = |delivery: Delivery| {
@@ -59,6 +60,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         request_body_timeout: Some(Duration::from_secs(3)),
         request_buffering: RequestBuffering::Streaming,
         deadline: Some(Duration::from_secs(1)),
+        request_timeout: None,
         lane: slow.clone(),
     };
     assert_eq!(before(block), expected);

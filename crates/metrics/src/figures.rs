@@ -66,6 +66,7 @@ pub(crate) struct RouteFigures {
     pub answers: StatusCounters,
     pub shed: ReasonCounters,
     pub lost: Counter,
+    pub overdue: Counter,
     /// Answered requests that had a deadline, and those of them that missed it.
     pub promised: Counter,
     pub missed: Counter,
@@ -120,6 +121,7 @@ impl RouteFigures {
             answers: array::from_fn(|class| self.answers.0[class].get()),
             shed: array::from_fn(|reason| self.shed.0[reason].get()),
             lost: self.lost.get(),
+            overdue: self.overdue.get(),
             promised: self.promised.get(),
             missed: self.missed.get(),
         }
@@ -146,6 +148,8 @@ pub(crate) struct Counts {
     /// By [`Reason`].
     pub shed: [u64; Reason::ALL.len()],
     pub lost: u64,
+    /// Ran for longer than they may.
+    pub overdue: u64,
     pub promised: u64,
     pub missed: u64,
 }
@@ -164,6 +168,7 @@ impl Counts {
             answers: array::from_fn(|class| self.answers[class] - earlier.answers[class]),
             shed: array::from_fn(|reason| self.shed[reason] - earlier.shed[reason]),
             lost: self.lost - earlier.lost,
+            overdue: self.overdue - earlier.overdue,
             promised: self.promised - earlier.promised,
             missed: self.missed - earlier.missed,
         }
@@ -179,6 +184,7 @@ impl AddAssign for Counts {
             *count += more;
         }
         self.lost += other.lost;
+        self.overdue += other.overdue;
         self.promised += other.promised;
         self.missed += other.missed;
     }

@@ -71,6 +71,11 @@ impl Recorder {
         self.figures.route(route).lost.add(1);
     }
 
+    /// A request that ran for longer than it may. It counts as what its client got, besides.
+    pub fn overdue(&self, route: RouteId) {
+        self.figures.route(route).overdue.add(1);
+    }
+
     /// Returns the total.
     fn measure(&self, request: &Request, route: &RouteFigures) -> Sample {
         let pool = self.figures.pool(request.route.pool());

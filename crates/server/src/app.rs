@@ -161,6 +161,7 @@ async fn watch_running(watch: ClientWatch, gate: Rc<AdmissionControl>) {
         // An engine can say anything; nothing starts later than now.
         link.running(|place, since| place.started(since.min(now)));
         gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
+        link.wake_overdue(now);
         gate.tick();
         if look + 1 == INSPECTION {
             link.inspect();

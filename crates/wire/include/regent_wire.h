@@ -18,6 +18,8 @@
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
+ *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
+ *     "end":"opcode"|"signal"|"socket"|"written_off"}}
  *   {"worker_ended":{"worker":"…","end":"orderly"|"crash"}}
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
  * When the socket closes the engine ends at once. A line of it has at most REGENT_WIRE_MAX_EVENT bytes.
@@ -74,6 +76,10 @@
  * i % 64 of dirty[w] (fetch_or, release); set bit w % 64 of io.summary[w / 64] (fetch_or, release); fence(seq_cst); if
  * io.parked (relaxed) is not 0 and exchanging it for 0 (seq_cst) gave not 0: write 1 to its eventfd.
  *
+ * END WHAT IS OVERDUE: a request that has run for slot.time_limit ns since its claim, if that is not 0, is to be ended, its
+ * end frame OVERDUE, unless its response has ended before. When it has ended, or when its thread is written off because it
+ * does not come back, the engine sends the event overdue, once. A thread that is written off is told to retire.
+ *
  * RELEASE: slot.response_tail = written (release); slot.state from regent_wire_state(generation, RUNNING, thread) to
  * regent_wire_state(generation, DONE, 0) by compare_exchange (acq_rel); MARK. If the end frame was published before,
  * the eventfd (and the fence) may be left out, unless the request was a long one. The slot is the server's after that.
@@ -90,8 +96,8 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 #define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW3": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3357544E45474552)
+/* "REGENTW4": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3457544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
@@ -176,7 +182,8 @@ struct regent_wire_slot {
     _Atomic uint64_t request_tail;   /* bytes written; server */
     _Atomic uint64_t response_head;  /* bytes read; server */
     _Atomic uint64_t submitted;      /* when it began to wait, in ns of CLOCK_MONOTONIC */
-    uint64_t pad0[2];
+    _Atomic uint64_t time_limit;     /* ns that the request may run from its claim on; 0: without end */
+    uint64_t pad0;
     _Atomic uint64_t request_head;  /* bytes read; engine */
     _Atomic uint64_t response_tail; /* bytes written; engine */
     uint64_t pad1[6];
@@ -266,7 +273,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
  *     u16 status 100–999, u16 reason length, u32 number of fields, reason,
  *     for each field: u16 name length, u16 0, u32 value length, name, value
  *   BODY: bytes
- *   END: flag TRUNCATED: the response broke off. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
+ *   END: flag TRUNCATED: the response broke off; OVERDUE: the request ran for longer than its time_limit. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
  *     ns of CPU time since then (all bits set: not measured)
  *   LOG: u8 level (syslog's, 0–7), 3 bytes 0, u32 message length, message, context (a JSON object, or nothing)
  *   TRAILERS: u32 number of fields, fields as in HEAD; at most once, between the last BODY and END
@@ -279,6 +286,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
 #define REGENT_WIRE_FRAME_LOG 5
 #define REGENT_WIRE_FRAME_TRAILERS 6
 #define REGENT_WIRE_FLAG_TRUNCATED 1
+#define REGENT_WIRE_FLAG_OVERDUE 2
 
 /* Names that have a key: X(key, name). */
 #define REGENT_WIRE_NAMES(X) \

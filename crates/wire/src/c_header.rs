@@ -60,7 +60,7 @@ fn structures(mut out: String) -> String {
         request_tail
     );
     offsets!(out, SlotControl, "regent_wire_slot", response_head, request_head, response_tail, engine_waits);
-    offsets!(out, SlotControl, "regent_wire_slot", signal, server_waits, submitted);
+    offsets!(out, SlotControl, "regent_wire_slot", signal, server_waits, submitted, time_limit);
     out
 }
 
@@ -98,6 +98,7 @@ fn constants(mut out: String) -> String {
         ("FRAME_LOG", u64::from(frame::LOG)),
         ("FRAME_TRAILERS", u64::from(frame::TRAILERS)),
         ("FLAG_TRUNCATED", u64::from(frame::TRUNCATED)),
+        ("FLAG_OVERDUE", u64::from(frame::OVERDUE)),
     ];
     for (name, value) in values {
         assertion(&mut out, &format!("REGENT_WIRE_{name}"), value);

@@ -105,12 +105,42 @@ pub enum Event {
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
     RestartWanted { reason: String },
+    /// A request ran for longer than it may: its thread is done with it, or is written off. Sent once for each.
+    Overdue(Overdue),
     /// A worker script has ended, and is about to be started again.
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
     WorkerFailed { worker: String, failures: u32 },
     /// PHP cannot start, or a module cannot be loaded; the engine ends.
     Failed { message: String },
+}
+
+/// A request that ran for longer than it may.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overdue {
+    /// The thread.
+    pub index: u16,
+    /// `SCRIPT_FILENAME` and `REQUEST_URI`, which may be cut.
+    pub script: String,
+    pub uri: String,
+    pub limit_ms: u64,
+    /// From its start until now.
+    pub ran_ms: u64,
+    pub end: OverdueEnd,
+}
+
+/// What it took to end a request: each means that those before it did not help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverdueEnd {
+    /// PHP ended the script between two opcodes.
+    Opcode,
+    /// A signal broke a system call off.
+    Signal,
+    /// The socket that the thread waited for was shut down.
+    Socket,
+    /// Nothing: the thread does not come back.
+    WrittenOff,
 }
 
 /// How a worker script ended.

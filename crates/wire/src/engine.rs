@@ -174,6 +174,12 @@ impl EngineThread {
         Some(Head::parse(self.engine.region.head(index, length)).unwrap_or(EMPTY_HEAD))
     }
 
+    /// How long the request that was claimed may run from its [start](Self::started) on.
+    pub fn time_limit(&self) -> Option<Duration> {
+        let limit = self.slot().1.time_limit.load(Ordering::Relaxed);
+        (limit != 0).then(|| Duration::from_nanos(limit))
+    }
+
     /// Fills the buffer from the request body unless the body ends: bytes read, 0 at the end. Sleeps while the
     /// client is slow.
     pub fn read_body(&self, buffer: &mut [u8]) -> Result<usize, BodyBroken> {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 1 head, 2 informational head | u16 status, u16 reason length, u32 number of fields, reason, then for each field: u16 name length, u16 zero, u32 value length, name, value |
 //! | 3 body | bytes |
-//! | 4 end | flag 1: the response broke off; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured) |
+//! | 4 end | flag 1: the response broke off, flag 2: the request ran for longer than it may; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured) |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
 //! | 6 trailers | u32 number of fields, fields as of a head; at most one such frame, between body and end |
 
@@ -28,6 +28,7 @@ pub(crate) const LOG: u8 = 5;
 pub(crate) const TRAILERS: u8 = 6;
 
 pub(crate) const TRUNCATED: u8 = 1;
+pub(crate) const OVERDUE: u8 = 2;
 
 /// Bytes before the first field of a trailers frame's payload.
 const TRAILERS_PREFIX: usize = 4;
@@ -74,6 +75,8 @@ pub enum Completion {
     Complete,
     /// The engine could not end what it had begun: the client must not take what it has for the whole.
     Truncated,
+    /// The request ran for longer than it may, and the engine has ended it.
+    Overdue,
 }
 
 /// Status line and fields of a response.
@@ -144,9 +147,10 @@ impl Frame {
             BODY => Self::Body(payload),
             TRAILERS => Self::Trailers(parse_trailers(payload)?),
             END => Self::End(End {
-                completion: match flags & TRUNCATED {
-                    0 => Completion::Complete,
-                    _ => Completion::Truncated,
+                completion: match (flags & OVERDUE, flags & TRUNCATED) {
+                    (0, 0) => Completion::Complete,
+                    (0, _) => Completion::Truncated,
+                    _ => Completion::Overdue,
                 },
                 timing: Timing::parse(&payload),
             }),
@@ -286,7 +290,11 @@ pub(crate) fn body_header(length: usize) -> [u8; HEADER] {
 
 /// Engine: the whole end frame.
 pub(crate) fn end_frame(completion: Completion, timing: &Timing) -> [u8; HEADER + TIMING] {
-    let flags = if completion == Completion::Truncated { TRUNCATED } else { 0 };
+    let flags = match completion {
+        Completion::Complete => 0,
+        Completion::Truncated => TRUNCATED,
+        Completion::Overdue => TRUNCATED | OVERDUE,
+    };
     let mut frame = [0; HEADER + TIMING];
     frame[..HEADER].copy_from_slice(&header(TIMING as u32, END, flags));
     frame[HEADER..].copy_from_slice(&timing.encode());
@@ -359,6 +367,15 @@ mod tests {
         assert_eq!(Frame::take(&mut bytes), Some(Frame::Body(Bytes::from_static(b"hi"))));
         assert_eq!(Frame::take(&mut bytes), Some(Frame::End(end)));
         assert!(bytes.is_empty());
+    }
+
+    #[test]
+    fn the_way_in_which_a_response_ended_is_read_back() {
+        let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None };
+        for completion in [Completion::Complete, Completion::Truncated, Completion::Overdue] {
+            let end = End { completion, timing: Some(timing) };
+            assert_eq!(reparse(&end_frame(completion, &timing)), Some(Frame::End(end)));
+        }
     }
 
     #[test]

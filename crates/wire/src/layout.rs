@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW3");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW4");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -194,7 +194,9 @@ pub(crate) struct SlotControl {
     pub response_head: AtomicU64,
     /// When the request began to wait, in ns of the monotonic clock. Server.
     pub submitted: AtomicU64,
-    pad0: [u64; 2],
+    /// How long the request may run from its claim on, in ns; 0: without end. Server.
+    pub time_limit: AtomicU64,
+    pad0: u64,
     /// Request ring, bytes read. Engine.
     pub request_head: AtomicU64,
     /// Response ring, bytes written. Engine.

@@ -5,6 +5,7 @@
 
 mod giving_back;
 mod inspection;
+mod limits;
 mod outcome;
 mod record;
 mod rescue;
@@ -82,6 +83,7 @@ impl<G> SlotTable<G> {
         record.body.set(BodyState::Open);
         record.written.set(0);
         record.read.set(0);
+        record.time_limit = 0;
         reset(backend.region().slot(index));
         Ok(Some(Token { slot, generation: record.generation }))
     }
@@ -204,6 +206,7 @@ impl<G> SlotTable<G> {
         let slot = backend.region().slot(self.index(token.slot));
         slot.pool.store(pool as u32, Ordering::Relaxed);
         slot.submitted.store(self.record(token).submitted, Ordering::Relaxed);
+        slot.time_limit.store(self.record(token).time_limit, Ordering::Relaxed);
         StateWord(&slot.state).submit(token.generation);
         let pushed = self.push(&backend, token, pool);
         if pushed.is_err() {

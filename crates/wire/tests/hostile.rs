@@ -9,7 +9,7 @@ use common::{Io, Random, SMALL, answered_name, backend, echo, engine, head, star
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use regent_wire::{BodyState, EngineMemory, SlotTable, Token};
+use regent_wire::{BodyState, EngineMemory, SlotTable, Token, clock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -140,6 +140,8 @@ impl Server {
                 region.waiting(0);
                 region.thread_state(3);
                 region.thread_view(3);
+                self.port.overdue(&backend, clock::now(), |_| {});
+                self.port.write_off(region.thread_view(3).token);
                 self.tokens.iter().for_each(|token| {
                     self.port.is_queued(*token);
                 });

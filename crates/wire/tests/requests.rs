@@ -437,6 +437,36 @@ fn a_guard_lives_until_the_engine_has_let_go_of_the_request() {
 }
 
 #[test]
+fn a_request_is_overdue_from_its_limit_on_as_long_as_somebody_waits() {
+    let mut io = Io::new(SMALL);
+    let mut thread = regent_wire::EngineThread::new(io.engine(), 0, 0);
+    let second = std::time::Duration::from_secs(1);
+    let free = io.submit(&head("free", None), 0);
+    thread.next_request().unwrap();
+    assert_eq!(thread.time_limit(), None);
+    let overdue = |io: &Io, now| {
+        let mut tokens = Vec::new();
+        io.port.overdue(&io.backend, now, |token| tokens.push(token));
+        tokens
+    };
+    assert_eq!(overdue(&io, thread.started() + 1000 * second), []);
+    thread.end(Completion::Complete).unwrap();
+    thread.release();
+    io.port.release(free);
+
+    let limited = io.port.acquire(&io.backend, &head("limited", None)).unwrap().unwrap();
+    io.port.limit(limited, second);
+    io.port.submit(limited, 0, clock::now()).unwrap();
+    assert_eq!(overdue(&io, clock::now() + 5 * second), [], "nobody runs it");
+    thread.next_request().unwrap();
+    assert_eq!(thread.time_limit(), Some(second));
+    assert_eq!(overdue(&io, thread.started() + second / 2), []);
+    assert_eq!(overdue(&io, thread.started() + second), [limited]);
+    assert_eq!(io.port.cancel(limited), Cancelled::WhileRunning);
+    assert_eq!(overdue(&io, thread.started() + second), [], "it was given up");
+}
+
+#[test]
 fn withdrawn_requests_do_not_count_as_waiting() {
     let mut io = Io::new(SMALL);
     let engine = io.engine();

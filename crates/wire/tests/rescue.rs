@@ -53,6 +53,19 @@ fn what_waited_goes_on_waiting_in_the_same_order() {
 }
 
 #[test]
+fn a_request_that_moves_keeps_its_limit() {
+    let mut io = Io::new(SMALL);
+    let token = io.port.acquire(&io.backend, &head("x", Some(0))).unwrap().unwrap();
+    let limit = std::time::Duration::from_millis(1500);
+    io.port.limit(token, limit);
+    io.port.submit(token, 0, regent_wire::clock::now()).unwrap();
+    assert_eq!(replace(&mut io, SMALL), []);
+    let mut thread = EngineThread::new(io.engine(), 0, 0);
+    thread.next_request().unwrap();
+    assert_eq!(thread.time_limit(), Some(limit));
+}
+
+#[test]
 fn a_half_sent_body_goes_on_where_it_was() {
     let mut io = Io::new(SMALL);
     let body = bytes(7, 10_000);

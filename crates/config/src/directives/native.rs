@@ -227,6 +227,7 @@ mod tests {
             request_body_timeout: Some(Duration::from_secs(3)),
             request_buffering: RequestBuffering::Streaming,
             deadline: Some(Duration::from_secs(2)),
+            request_timeout: None,
             lane: Some(LaneChoice::Named("slow".into())),
         };
         assert_eq!(route.handler, Handler::Native(Native { service: NativeId(0), delivery }));

@@ -10,6 +10,7 @@
 //! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
+//! | `request_timeout DURATION` \| `off` | that of the worker, or of `frankenphp` | longest time that a request may run in PHP; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
 //!
 //! ```caddyfile
@@ -40,6 +41,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "lane",
     "request_body_timeout",
     "request_buffering",
+    "request_timeout",
     "resolve_root_symlink",
     "root",
     "split_path",
@@ -81,6 +83,10 @@ impl<'a> Block<'a> {
             "split_path" | "split" => option.some("split_path TEXT…").map(|texts| {
                 self.php.split_path = texts.iter().map(|token| token.text.clone()).collect();
             }),
+            "request_timeout" => option
+                .one("request_timeout DURATION | off")
+                .and_then(values::request_timeout)
+                .map(|limit| self.php.delivery.request_timeout = Some(limit)),
             "resolve_root_symlink" => symlink(option).map(|value| self.php.resolve_root_symlink = value),
             _ => return false,
         };
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn options() {
         let text = "php {\nroot /srv\nsplit .php .phtml\nresolve_root_symlink false\nenv A 1\nenv {\nB {host}\n}\n\
-                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nlane slow\n}";
+                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nrequest_timeout 30s\nlane slow\n}";
         let expected = Php {
             root: Some(Template::text("/srv")),
             split_path: vec![".php".into(), ".phtml".into()],
@@ -132,6 +138,7 @@ mod tests {
                 request_body_timeout: Some(Duration::from_secs(30)),
                 request_buffering: RequestBuffering::Streaming,
                 deadline: Some(Duration::from_secs(2)),
+                request_timeout: Some(Duration::from_secs(30)),
                 lane: Some(LaneChoice::Named("slow".into())),
             },
         };
@@ -142,10 +149,10 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = errors(
-            "php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\nrequest_buffering some\ndeadline 0\nlane\n}\nphp x",
+            "php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\nrequest_buffering some\ndeadline 0\nrequest_timeout 5\nlane\n}\nphp x",
         );
         assert!(found[0].contains("unknown option `index` of `php`"), "{found:?}");
         assert_eq!(found[1], "`php name` is not built yet in Regent");
-        assert_eq!(found.len(), 9, "{found:?}");
+        assert_eq!(found.len(), 10, "{found:?}");
     }
 }

@@ -8,6 +8,7 @@
 //! | `max_wait_time DURATION` \| `off` | 3s | longest time in the queue, then 503; `off`: no bound |
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
+//! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
@@ -47,11 +48,12 @@ const OPTIONS: &[&str] = &[
     "module",
     "num_threads",
     "php_ini",
+    "request_timeout",
     "scheduling",
     "spool",
     "worker",
 ];
-const UNBUILT: &[&str] = &["engines", "request_timeout", "slow_log", "watch"];
+const UNBUILT: &[&str] = &["engines", "slow_log", "watch"];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     call.no_arguments("frankenphp { OPTION… }")?;
@@ -141,6 +143,10 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
             php.max_queue = Some(values::integer(option.one("max_queue N")?, 0..=u32::MAX, "max_queue")?);
         }
         "deadline" => php.deadline = Some(values::positive_duration(option.one("deadline DURATION")?)?),
+        "request_timeout" => {
+            let limit = values::request_timeout(option.one("request_timeout DURATION | off")?)?;
+            php.request_timeout = (!limit.is_zero()).then_some(limit);
+        }
         "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
         "lane" => lanes::declare(option, &mut php.lanes)?,
         "max_requests" => {
@@ -223,7 +229,7 @@ mod tests {
     fn options() {
         let found = php(
             "num_threads 4\nmax_threads 40\nmax_idle_time 1m\nmax_wait_time 5s\nmax_queue 100\ndeadline 300ms\n\
-             scheduling pack\nmax_requests 500\nphp_ini a 1\nphp_ini {\nb 2\n}",
+             request_timeout 30s\nscheduling pack\nmax_requests 500\nphp_ini a 1\nphp_ini {\nb 2\n}",
         );
         let expected = PhpGlobal {
             num_threads: Some(4),
@@ -232,6 +238,7 @@ mod tests {
             max_wait_time: Some(Duration::from_secs(5)),
             max_queue: Some(100),
             deadline: Some(Duration::from_millis(300)),
+            request_timeout: Some(Duration::from_secs(30)),
             scheduling: Scheduling::Pack,
             max_requests: 500,
             php_ini: vec![("a".into(), "1".into()), ("b".into(), "2".into())],
@@ -248,6 +255,18 @@ mod tests {
         assert_eq!(wait("max_wait_time 100ms"), Some(Duration::from_millis(100)));
         assert_eq!((wait("max_wait_time off"), wait("max_wait_time 0")), (None, None));
         assert!(!option_errors("max_wait_time soon").is_empty());
+    }
+
+    #[test]
+    fn a_request_may_run_without_end_unless_it_is_limited() {
+        let limit = |options| php(options).request_timeout;
+        assert_eq!(limit("request_timeout 1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!((limit(""), limit("request_timeout off"), limit("request_timeout 0")), (None, None, None));
+        assert_eq!(option_errors("request_timeout 30\nrequest_timeout").len(), 2);
+        let of_worker =
+            |limit: &str| php(&format!("worker a.php {{\n{limit}\n}}")).workers[0].request_timeout;
+        assert_eq!(of_worker("request_timeout 5s"), Some(Duration::from_secs(5)));
+        assert_eq!((of_worker(""), of_worker("request_timeout off")), (None, Some(Duration::ZERO)));
     }
 
     #[test]
@@ -296,11 +315,11 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = option_errors(
-            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nrequest_timeout 1s\nmax_thread 3",
+            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nslow_log 1s\nmax_thread 3",
         );
         assert_eq!(found[2], "`0` is too short: it must be longer than 0");
         assert_eq!(found[3], "unknown scheduling `pak`; did you mean `pack`?");
-        assert_eq!(found[5], "`regent request_timeout` is not built yet in Regent");
+        assert_eq!(found[5], "`regent slow_log` is not built yet in Regent");
         assert!(found[6].contains("did you mean `max_threads`?"), "{found:?}");
         assert_eq!(found.len(), 7, "{found:?}");
     }

@@ -96,6 +96,9 @@ pub struct PhpGlobal {
     /// Soft real-time limit of requests whose route has none of its own, from the first byte of the head to the
     /// last byte of the answer. `None`: no limit.
     pub deadline: Option<Duration>,
+    /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
+    /// 504. `None`: no limit.
+    pub request_timeout: Option<Duration>,
     pub scheduling: Scheduling,
     /// Bounds of the lanes that are declared; other lanes have automatic ones. No name occurs twice.
     pub lanes: Vec<Lane>,
@@ -170,6 +173,8 @@ pub struct Worker {
     /// Threads that scaling may reach, at least `num`. `None`: as many as [`PhpGlobal::max_threads`] leaves.
     pub max_threads: Option<u16>,
     pub env: Vec<(String, String)>,
+    /// Longest time that a request may be on one of its threads; 0: no limit. `None`: that of the whole server.
+    pub request_timeout: Option<Duration>,
     /// Boots in a row that end before the loop is reached, after which the engine gives up; `None`: never.
     pub max_consecutive_failures: Option<u32>,
     /// Paths of GET requests, with a query or without, that each thread runs between its boot and the first request of
@@ -229,6 +234,7 @@ impl Default for PhpGlobal {
             max_wait_time: Some(Duration::from_secs(3)),
             max_queue: None,
             deadline: None,
+            request_timeout: None,
             scheduling: Scheduling::default(),
             lanes: Vec::new(),
             spool: Spool::default(),
@@ -253,6 +259,7 @@ impl Default for Worker {
             num: None,
             max_threads: None,
             env: Vec::new(),
+            request_timeout: None,
             // As in FrankenPHP.
             max_consecutive_failures: Some(6),
             warmup: Vec::new(),

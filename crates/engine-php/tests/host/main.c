@@ -192,7 +192,7 @@ static void print_part(long number, const regent_emit *part)
         print_line("body ", part->body, part->body_len);
     }
     if (part->end) {
-        printf("%ld end%s\n", number, part->truncated ? " truncated" : "");
+        printf("%ld end%s\n", number, part->overdue ? " overdue" : part->truncated ? " truncated" : "");
     }
 }
 
@@ -250,6 +250,14 @@ static void restart_wanted(regent_str reason)
     pthread_mutex_unlock(&lock);
 }
 
+static void overdue(const regent_overdue *request)
+{
+    pthread_mutex_lock(&lock);
+    printf("overdue %d ", request->end);
+    print_line("", request->uri.ptr, request->uri.len);
+    pthread_mutex_unlock(&lock);
+}
+
 static const regent_callbacks callbacks = {
     .next_request = next_request,
     .read_body = read_body,
@@ -258,6 +266,7 @@ static const regent_callbacks callbacks = {
     .release = release,
     .log = log_line,
     .restart_wanted = restart_wanted,
+    .overdue = overdue,
 };
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------------- */

@@ -168,6 +168,16 @@ impl InFlight {
         if is_late { ready } else { self.arrival }
     }
 
+    /// How long it may run. `of_route`: what its route says of that, if anything; 0: without end.
+    pub fn time_limit(&self, of_route: Option<Duration>) -> Option<Duration> {
+        self.of_pool().time_limit(of_route)
+    }
+
+    /// It has run for longer than it may.
+    pub fn overdue(&self) {
+        self.control.recorder.overdue(self.id);
+    }
+
     /// The engine has ended the response.
     pub fn executed(&self, timing: Timing) {
         self.route.record(timing.execution);

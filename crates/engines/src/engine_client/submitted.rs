@@ -63,6 +63,17 @@ impl Submitted {
         self.client.waiting.borrow().is_late(self.token()) && self.is_queued()
     }
 
+    /// Limits how long it may run. To be called before it is submitted.
+    pub fn limit(&self, time: Duration) {
+        self.client.overdue.expect();
+        self.client.port.borrow_mut().limit(self.token(), time);
+    }
+
+    /// Whether it has run for longer than it may, and still does.
+    pub fn is_overdue(&self) -> bool {
+        self.client.overdue.has(self.token())
+    }
+
     /// Whether no thread has taken it yet.
     pub fn is_queued(&self) -> bool {
         self.client.port.borrow().is_queued(self.token())

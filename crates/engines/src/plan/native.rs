@@ -21,6 +21,7 @@ pub(super) fn pools(services: &[NativeService], cores: usize) -> Vec<PoolPlan> {
             worker: None,
             least,
             most: wanted.min(u16::try_from(room).unwrap_or(u16::MAX)).max(least),
+            request_timeout: None,
             max_connections: service.max_connections,
         }
     };

@@ -23,6 +23,7 @@ pub(super) fn pools(php: &PhpGlobal, cores: usize) -> Result<Vec<PoolPlan>, Engi
         worker: None,
         least: classic,
         most: total.saturating_sub(in_workers).max(classic),
+        request_timeout: php.request_timeout,
         max_connections: None,
     };
     let workers = php.workers.iter().map(|worker| {
@@ -35,6 +36,9 @@ pub(super) fn pools(php: &PhpGlobal, cores: usize) -> Result<Vec<PoolPlan>, Engi
             worker: Some(worker.file.clone()),
             least,
             most,
+            request_timeout: worker
+                .request_timeout
+                .map_or(php.request_timeout, |limit| (!limit.is_zero()).then_some(limit)),
             max_connections: None,
         }
     });
@@ -93,6 +97,7 @@ pub(super) fn pool_starts(
 mod tests {
     use super::*;
     use regent_config::Worker;
+    use std::time::Duration;
 
     fn worker(num: Option<u16>) -> Worker {
         Worker {
@@ -101,6 +106,7 @@ mod tests {
             num,
             max_threads: None,
             env: Vec::new(),
+            request_timeout: None,
             max_consecutive_failures: None,
             warmup: Vec::new(),
         }
@@ -114,6 +120,20 @@ mod tests {
     /// Least and most threads of each pool, on 4 cores.
     fn threads(php: &PhpGlobal) -> Vec<(u16, u16)> {
         pools(php, 4).unwrap().iter().map(|pool| (pool.least, pool.most)).collect()
+    }
+
+    #[test]
+    fn a_worker_may_have_a_limit_of_its_own_or_none() {
+        let second = Duration::from_secs(1);
+        let limits = |all: Option<Duration>, own: Option<Duration>| {
+            let mut php = PhpGlobal { request_timeout: all, ..php(None, &[Some(1)]) };
+            php.workers[0].request_timeout = own;
+            pools(&php, 4).unwrap().iter().map(|pool| pool.request_timeout).collect::<Vec<_>>()
+        };
+        assert_eq!(limits(None, None), [None, None]);
+        assert_eq!(limits(Some(second), None), [Some(second), Some(second)]);
+        assert_eq!(limits(Some(second), Some(2 * second)), [Some(second), Some(2 * second)]);
+        assert_eq!(limits(Some(second), Some(Duration::ZERO)), [Some(second), None]);
     }
 
     #[test]

@@ -22,7 +22,10 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         Event::Ready => tracing::debug!(engine = %kind, "all threads are ready"),
         Event::Log { level, message } => engine_log::log_line(kind, *level, message),
         // These are acted upon.
-        Event::RestartWanted { .. } | Event::ThreadEnded { .. } | Event::WorkerEnded { .. } => {}
+        Event::RestartWanted { .. }
+        | Event::ThreadEnded { .. }
+        | Event::Overdue(_)
+        | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(
                 worker,

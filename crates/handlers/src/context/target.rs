@@ -58,6 +58,8 @@ pub struct Delivery {
     pub request_buffering: RequestBuffering,
     /// Soft real-time limit of the route, if it has one.
     pub deadline: Option<Duration>,
+    /// Longest time that a thread may have it, if the route has a limit of its own; 0: no limit.
+    pub request_timeout: Option<Duration>,
     /// What the configuration says of the lane, if anything.
     pub lane: Option<Arc<LaneChoice>>,
 }

@@ -13,6 +13,7 @@ pub(crate) struct DeliveryRules {
     request_body_timeout: Option<Duration>,
     request_buffering: RequestBuffering,
     deadline: Option<Duration>,
+    request_timeout: Option<Duration>,
     lane: Option<Arc<LaneChoice>>,
 }
 
@@ -23,6 +24,7 @@ impl DeliveryRules {
             request_body_timeout: delivery.request_body_timeout,
             request_buffering: delivery.request_buffering,
             deadline: delivery.deadline,
+            request_timeout: delivery.request_timeout,
             lane: delivery.lane.clone().map(Arc::new),
         }
     }
@@ -36,6 +38,7 @@ impl DeliveryRules {
             request_body_timeout: self.request_body_timeout,
             request_buffering: self.request_buffering,
             deadline: self.deadline.or(exchange.deadline()),
+            request_timeout: self.request_timeout,
             lane: self.lane.as_ref().or(exchange.lane()).cloned(),
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Record<G> {
     pub stranded: u8,
     /// When it began to wait, in ns of the monotonic clock.
     pub submitted: u64,
+    /// How long it may run, in ns; 0: without end.
+    pub time_limit: u64,
     /// Dropped when the slot is free again.
     pub guard: Option<G>,
 }
@@ -60,6 +62,7 @@ impl<G> Record<G> {
             unparsed: Cell::default(),
             stranded: 0,
             submitted: 0,
+            time_limit: 0,
             guard: None,
         }
     }

@@ -1,0 +1,111 @@
+/*
+ * request_timeout: how long a request may run, from when its thread took it, whatever it does. The host has said so with
+ * the request; the watch (time_limit.c) looks after it. When the time is over PHP ends the script between two opcodes, as
+ * at max_execution_time. A thread that has not come so far soon gets the reserved signal, again and again, which breaks a
+ * blocking system call off.
+ *
+ * The deadline is turned into its negative by the watch alone, and ended by the thread alone, both in one exchange: the
+ * watch never takes a request for the one before. From then on until the end of the request all is done under the
+ * watch's lock.
+ */
+#include "engine.h"
+
+#define MILLISECOND INT64_C(1000000)
+/* Between two attempts. */
+#define STEP (100 * MILLISECOND)
+/* What shutdown functions and destructors have after the script was ended: PHP has hard_timeout for that. */
+#define LAST_WORDS (1000 * MILLISECOND)
+
+void regent_request_limit_enter_thread(regent_context *context)
+{
+    context->request_limit.vm_interrupt = &EG(vm_interrupt);
+}
+
+/* ---- In the thread ---------------------------------------------------------------------------------------------- */
+
+void regent_request_limit_begin(regent_context *context)
+{
+    const regent_request *request = &context->request;
+    if (request->time_limit > 0 && !regent_in_forked_child()) {
+        int64_t deadline = request->started + request->time_limit;
+        context->request_limit.deadline = deadline;
+        regent_watch_look_by(deadline);
+    }
+}
+
+bool regent_request_limit_is_over(const regent_context *context)
+{
+    return context->request_limit.deadline < 0;
+}
+
+/* Not while the watch looks at the request: its memory goes now. */
+void regent_request_limit_end(regent_context *context)
+{
+    regent_request_limit *limit = &context->request_limit;
+    if (atomic_exchange(&limit->deadline, REGENT_NO_DEADLINE) >= 0 || regent_in_forked_child()) {
+        return;
+    }
+    regent_watch_lock();
+    regent_watch_unlock();
+    regent_host_overdue(context, limit->end);
+}
+
+/* The request is answered. What its script does now is no longer for anybody who waits, as in php-fpm. */
+void regent_request_limit_lift(regent_context *context)
+{
+    int64_t deadline = context->request_limit.deadline;
+    if (deadline >= 0) {
+        atomic_compare_exchange_strong(&context->request_limit.deadline, &deadline, REGENT_NO_DEADLINE);
+    }
+}
+
+void regent_request_limit_at_opcode(regent_context *context)
+{
+    regent_request_limit *limit = &context->request_limit;
+    if (!regent_request_limit_is_over(context) || regent_in_forked_child()) {
+        return;
+    }
+    regent_watch_lock();
+    if (!limit->has_last_words) {
+        limit->has_last_words = true;
+        limit->attempts = 0;
+        limit->next = regent_now() + LAST_WORDS;
+    }
+    regent_watch_unlock();
+    zend_error_noreturn(E_ERROR, "The request exceeded its request_timeout of %g s",
+                        (double)context->request.time_limit / 1e9);
+}
+
+/* ---- In the watch, under its lock ---------------------------------------------------------------------------------- */
+
+static int64_t end_script(regent_request_limit *limit, int64_t now)
+{
+    limit->attempts = 0;
+    limit->has_last_words = false;
+    limit->end = REGENT_END_OPCODE;
+    limit->next = now + STEP;
+    zend_atomic_bool_store_ex(limit->vm_interrupt, true);
+    return limit->next;
+}
+
+static int64_t insist(regent_context *context, int64_t now)
+{
+    regent_request_limit *limit = &context->request_limit;
+    limit->attempts++;
+    limit->end = limit->end < REGENT_END_SIGNAL ? REGENT_END_SIGNAL : limit->end;
+    limit->next = now + STEP;
+    zend_atomic_bool_store_ex(limit->vm_interrupt, true);
+    regent_watch_signal(context);
+    return limit->next;
+}
+
+int64_t regent_request_limit_look(regent_context *context, int64_t now)
+{
+    regent_request_limit *limit = &context->request_limit;
+    int64_t deadline = limit->deadline;
+    if (deadline >= 0) {
+        bool is_over = deadline <= now && atomic_compare_exchange_strong(&limit->deadline, &deadline, -deadline);
+        return is_over ? end_script(limit, now) : deadline;
+    }
+    return limit->next <= now ? insist(context, now) : limit->next;
+}

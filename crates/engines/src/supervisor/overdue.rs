@@ -1,0 +1,42 @@
+//! Requests that ran for longer than they may, as their engine tells of them: it has ended them by then.
+
+use super::State;
+use regent_wire::control::{Overdue, OverdueEnd};
+use std::time::Duration;
+
+/// Characters of each text in the log.
+const LONGEST_TEXT: usize = 500;
+
+impl State {
+    /// Names the request in the log, and what it took to end it.
+    pub fn overdue(&self, id: u64, request: &Overdue) {
+        let pool = self.generations.get(id).and_then(|generation| generation.threads.pool(request.index));
+        let Some(plan) = pool.and_then(|pool| self.setup.plan.pools.get(usize::from(pool))) else { return };
+        let Overdue { index: thread, script, uri, limit_ms, ran_ms, end } = request;
+        let (limit, ran) = (Duration::from_millis(*limit_ms), Duration::from_millis(*ran_ms));
+        let (pool, script, uri, how) = (&plan.name, text(script), text(uri), describe(*end));
+        tracing::warn!(
+            pool,
+            thread,
+            script,
+            uri,
+            ?limit,
+            ?ran,
+            how,
+            "a request exceeded its request_timeout and was ended"
+        );
+    }
+}
+
+fn describe(end: OverdueEnd) -> &'static str {
+    match end {
+        OverdueEnd::Opcode => "PHP ended the script",
+        OverdueEnd::Signal => "a signal broke off what it waited for, and PHP ended the script",
+        OverdueEnd::Socket => "the socket that it waited for was shut down, and PHP ended the script",
+        OverdueEnd::WrittenOff => "nothing helped; its thread is written off",
+    }
+}
+
+fn text(text: &str) -> String {
+    text.chars().take(LONGEST_TEXT).collect()
+}

@@ -1,0 +1,147 @@
+//! `request_timeout`: a request that runs for too long gets 504, its script is ended whatever it does, and its thread serves
+//! the next one.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Server, Setup, until};
+
+/// A site with a thread for classic requests, which may run for 300 ms each.
+fn site() -> Setup {
+    Setup::new()
+        .php_options(
+            "num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time off\n\t\trequest_timeout 300ms\n\t\tphp_ini max_execution_time 0",
+        )
+        .admin("ADMIN")
+        .file("index.php", "<?php echo 'ok';")
+}
+
+/// The same with a worker, whose handler runs the file that the query names; its boots are counted in a file.
+fn worker_site() -> Setup {
+    const WORKER: &str = "<?php file_put_contents(__DIR__ . '/boots', 'x', FILE_APPEND); \
+        do { $more = frankenphp_handle_request(function () { include __DIR__ . '/' . $_GET['run']; }); } while ($more);";
+    Setup::new()
+        .php_options(
+            "num_threads 2\n\t\tmax_threads 2\n\t\tmax_wait_time off\n\t\tphp_ini max_execution_time 0\n\t\tworker {\n\t\t\t\
+             file ROOT/worker.php\n\t\t\tnum 1\n\t\t\tmax_threads 1\n\t\t\trequest_timeout 300ms\n\t\t\t\
+             max_consecutive_failures 1\n\t\t}",
+        )
+        .site("php_server {\n\t\tindex off\n\t\ttry_files {path} worker.php\n\t}")
+        .admin("ADMIN")
+        .file("worker.php", WORKER)
+        .file("ok.php", "<?php echo 'ok';")
+}
+
+/// The request is ended in classic and in worker mode, by these means, and the only thread serves the next one.
+fn assert_ended(script: &str, how: &str) {
+    let classic = site().file("long.php", script).start();
+    classic.get("/long.php").expect(504);
+    assert_eq!(classic.get("/").expect(200).text(), "ok");
+    assert_told(&classic, "/long.php", how);
+    classic.stop();
+
+    let worker = worker_site().file("long.php", script).start();
+    worker.get("/worker.php?run=long.php").expect(504);
+    assert_eq!(worker.get("/worker.php?run=ok.php").expect(200).text(), "ok");
+    assert_told(&worker, "/worker.php?run=long.php", how);
+    until("the worker has booted anew", || (worker.wait_for_file("boots") == "xx").then_some(()));
+    worker.stop();
+}
+
+fn assert_told(server: &Server, uri: &str, how: &str) {
+    server.wait_for_log("a request exceeded its request_timeout");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("a request exceeded its request_timeout"));
+    assert!(line.is_some_and(|line| line.contains(uri) && line.contains(how)), "{log}");
+    assert_eq!(server.admin().metric("regent_request_timeouts_total", &[]), 1.0);
+}
+
+#[test]
+fn a_loop_is_ended_by_php() {
+    assert_ended("<?php while (true) { }", "PHP ended the script");
+}
+
+#[test]
+fn the_script_learns_of_it_as_of_a_fatal_error() {
+    const SCRIPT: &str = "<?php register_shutdown_function(function () { \
+        file_put_contents(__DIR__ . '/last', error_get_last()['message']); }); while (true) { }";
+    let server = site().file("long.php", SCRIPT).start();
+    server.get("/long.php").expect(504);
+    assert_eq!(server.wait_for_file("last"), "The request exceeded its request_timeout of 0.3 s");
+    server.stop();
+}
+
+#[test]
+fn shutdown_functions_do_not_go_on_for_ever() {
+    const SCRIPT: &str =
+        "<?php register_shutdown_function(function () { while (true) { } }); while (true) { }";
+    assert_ended(SCRIPT, "a signal");
+}
+
+#[test]
+fn an_answer_that_had_begun_is_visibly_cut_short() {
+    let server = site()
+        .file("long.php", "<?php echo 'begun'; flush(); while (true) { echo '.'; usleep(1000); }")
+        .start();
+    let mut conn = server.ask("/long.php");
+    let head = conn.head().unwrap().expect("a head");
+    assert_eq!(head.status, 200);
+    conn.rest_of(head).expect_err("the body has no end");
+    server.get("/").expect(200);
+    assert_told(&server, "/long.php", "PHP ended the script");
+    server.stop();
+}
+
+#[test]
+fn time_in_the_queue_does_not_count() {
+    let server = site().file("half.php", "<?php usleep(200_000); echo 'done';").start();
+    let conns: Vec<_> = (0..4).map(|_| server.ask("/half.php")).collect();
+    for mut conn in conns {
+        assert_eq!(conn.response().expect(200).text(), "done");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_route_may_have_a_limit_of_its_own_or_none() {
+    let server = site()
+        .site("route /free.php {\n\t\tphp {\n\t\t\trequest_timeout off\n\t\t}\n\t}\n\tphp_server {\n\t\trequest_timeout 20s\n\t}")
+        .file("free.php", "<?php usleep(600_000); echo 'free';")
+        .file("own.php", "<?php usleep(600_000); echo 'own';")
+        .start();
+    assert_eq!(server.get("/free.php").expect(200).text(), "free");
+    assert_eq!(server.get("/own.php").expect(200).text(), "own");
+    server.stop();
+}
+
+#[test]
+fn what_a_script_does_after_its_answer_is_not_limited() {
+    const SCRIPT: &str = "<?php echo 'early'; fastcgi_finish_request(); usleep(700_000); \
+        file_put_contents(__DIR__ . '/done', 'all of it');";
+    let server = site().file("after.php", SCRIPT).start();
+    assert_eq!(server.get("/after.php").expect(200).text(), "early");
+    assert_eq!(server.wait_for_file("done"), "all of it");
+    server.stop();
+}
+
+#[test]
+fn a_site_may_have_a_page_of_its_own_for_it() {
+    let server = site()
+        .site("php_server\n\thandle_errors 504 {\n\t\trespond \"it took too long\"\n\t}")
+        .file("long.php", "<?php while (true) { }")
+        .start();
+    assert_eq!(server.get("/long.php").expect(504).text(), "it took too long");
+    server.stop();
+}
+
+#[test]
+fn the_limit_of_php_keeps_its_meaning() {
+    let server = site().file("long.php", "<?php set_time_limit(1); while (true) { }").start();
+    server.get("/long.php").expect(504);
+    let server_of_php = Setup::new()
+        .php_options("num_threads 1\n\t\tmax_threads 1\n\t\trequest_timeout 20s")
+        .file("long.php", "<?php set_time_limit(1); while (true) { }")
+        .start();
+    server_of_php.get("/long.php").expect(500);
+    server_of_php.wait_for_log("Maximum execution time of 1 second exceeded");
+    server_of_php.stop();
+    server.stop();
+}
