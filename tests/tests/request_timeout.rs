@@ -145,3 +145,51 @@ fn the_limit_of_php_keeps_its_meaning() {
     server_of_php.stop();
     server.stop();
 }
+
+/* ---- Waiting in the kernel ----------------------------------------------------------------------------------------- */
+
+#[test]
+fn a_sleep_is_broken_off() {
+    assert_ended("<?php sleep(600); sleep(600);", "a signal broke off");
+}
+
+#[test]
+fn a_wait_for_a_pipe_is_broken_off() {
+    const SCRIPT: &str =
+        "<?php $path = __DIR__ . '/fifo'; posix_mkfifo($path, 0600); fgets(fopen($path, 'r+'));";
+    assert_ended(SCRIPT, "a signal broke off");
+}
+
+#[test]
+fn a_wait_for_a_lock_is_broken_off() {
+    const SCRIPT: &str = "<?php $mine = fopen(__FILE__, 'r'); flock($mine, LOCK_EX); \
+        $other = fopen(__FILE__, 'r'); flock($other, LOCK_EX);";
+    assert_ended(SCRIPT, "a signal broke off");
+}
+
+#[test]
+fn a_wait_for_a_session_is_broken_off() {
+    const SCRIPT: &str = "<?php $path = ini_get('session.save_path') . '/sess_abc'; touch($path); \
+        $mine = fopen($path, 'r'); flock($mine, LOCK_EX); session_id('abc'); session_start();";
+    assert_ended(SCRIPT, "a signal broke off");
+}
+
+/// PHP's streams wait again after a signal.
+#[test]
+fn a_server_that_does_not_answer_is_hung_up_on() {
+    const SCRIPT: &str = "<?php $server = stream_socket_server('tcp://127.0.0.1:0'); \
+        $client = stream_socket_client('tcp://' . stream_socket_get_name($server, false)); \
+        stream_set_timeout($client, 600); while (true) { fgets($client); }";
+    assert_ended(SCRIPT, "was shut down");
+}
+
+#[test]
+fn a_wait_for_connections_is_broken_off() {
+    const SCRIPT: &str = "<?php $server = stream_socket_server('tcp://127.0.0.1:0', $_, $_, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN); \
+        file_put_contents(__DIR__ . '/port', stream_socket_get_name($server, false)); \
+        while (true) { stream_socket_accept($server, 600); }";
+    let server = site().file("long.php", SCRIPT).start();
+    server.get("/long.php").expect(504);
+    server.get("/").expect(200);
+    server.stop();
+}

@@ -69,6 +69,7 @@ typedef struct regent_time_limit {
     _Atomic int64_t deadline;
     int64_t signalled_for; /* the deadline that the thread was last told of */
     pthread_t thread;
+    pid_t tid;
     pid_t process;
     struct regent_context *context;
     struct regent_time_limit *next;
@@ -269,6 +270,13 @@ bool regent_request_limit_is_over(const regent_context *context);
 void regent_request_limit_at_opcode(regent_context *context);
 /* In the watch: returns when to look again. */
 int64_t regent_request_limit_look(regent_context *context, int64_t now);
+
+/* ---- waiting_socket.c ---------------------------------------------------------------------------------------- */
+
+/* The host's socket, which is left alone; -1: none. */
+void regent_waiting_socket_start(int socket);
+/* Shuts down what a thread of this process waits for, if that is a connection; says whether it was. */
+bool regent_waiting_socket_shut_down(pid_t thread);
 
 /* ---- server_vars.c ------------------------------------------------------------------------------------------- */
 

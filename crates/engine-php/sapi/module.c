@@ -44,6 +44,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
         regent_host_log_line(LOG_CRIT, "the signals and time limits of the PHP engine could not be set up");
         return -1;
     }
+    regent_waiting_socket_start(options->socket);
     regent_tsrm_startup(options->threads);
     (void)ts_resource(0);
     ZEND_TSRMLS_CACHE_UPDATE();

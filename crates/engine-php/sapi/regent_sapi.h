@@ -79,6 +79,7 @@ typedef struct regent_overdue {
 enum {
     REGENT_END_OPCODE = 0,      /* PHP ended the script between two opcodes */
     REGENT_END_SIGNAL = 1,      /* a signal broke a system call off */
+    REGENT_END_SOCKET = 2,      /* the connection that the thread waited for was shut down */
 };
 
 /* What a callback that touches the client returns. */
@@ -120,6 +121,7 @@ typedef struct regent_options {
     /* The reserved real-time signal (installed by the C side, no SA_RESTART). Sent to a PHP thread, it ends the request
      * that runs there with a fatal error, if client_gone() says by then that the server has given it up. */
     int interrupt_signal;
+    int socket;                         /* the host's own, which is never shut down; -1: none */
 } regent_options;
 
 /* Starts PHP in this process, once. Signals are PHP's from then on: all are blocked in the calling thread and those that

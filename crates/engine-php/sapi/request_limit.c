@@ -2,13 +2,16 @@
  * request_timeout: how long a request may run, from when its thread took it, whatever it does. The host has said so with
  * the request; the watch (time_limit.c) looks after it. When the time is over PHP ends the script between two opcodes, as
  * at max_execution_time. A thread that has not come so far soon gets the reserved signal, again and again, which breaks a
- * blocking system call off.
+ * blocking system call off; then the socket that it waits for is shut down, since libraries wait again after a signal.
  *
  * The deadline is turned into its negative by the watch alone, and ended by the thread alone, both in one exchange: the
  * watch never takes a request for the one before. From then on until the end of the request all is done under the
  * watch's lock.
  */
 #include "engine.h"
+
+#include <errno.h>
+#include <sys/file.h>
 
 #define MILLISECOND INT64_C(1000000)
 /* Between two attempts. */
@@ -88,14 +91,23 @@ static int64_t end_script(regent_request_limit *limit, int64_t now)
     return limit->next;
 }
 
+static void came_to(regent_request_limit *limit, int end)
+{
+    limit->end = limit->end < end ? end : limit->end;
+}
+
 static int64_t insist(regent_context *context, int64_t now)
 {
     regent_request_limit *limit = &context->request_limit;
     limit->attempts++;
-    limit->end = limit->end < REGENT_END_SIGNAL ? REGENT_END_SIGNAL : limit->end;
     limit->next = now + STEP;
     zend_atomic_bool_store_ex(limit->vm_interrupt, true);
-    regent_watch_signal(context);
+    if (limit->attempts > 1 && regent_waiting_socket_shut_down(context->time_limit.tid)) {
+        came_to(limit, REGENT_END_SOCKET);
+    } else {
+        came_to(limit, REGENT_END_SIGNAL);
+        regent_watch_signal(context);
+    }
     return limit->next;
 }
 
@@ -108,4 +120,17 @@ int64_t regent_request_limit_look(regent_context *context, int64_t now)
         return is_over ? end_script(limit, now) : deadline;
     }
     return limit->next <= now ? insist(context, now) : limit->next;
+}
+
+/* ---- Locks ---------------------------------------------------------------------------------------------------------- */
+
+/* ext/session asks again when a signal has ended its wait for the session's file (mod_files.c). */
+REGENT_INTERPOSED int flock(int descriptor, int operation)
+{
+    int result = REGENT_NEXT(flock)(descriptor, operation);
+    const regent_context *context = regent_current();
+    if (result != 0 && errno == EINTR && context != NULL && regent_request_limit_is_over(context)) {
+        errno = ETIMEDOUT;
+    }
+    return result;
 }

@@ -7,6 +7,7 @@
 #include "engine.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,6 +136,7 @@ void regent_time_limit_enter_thread(regent_context *context)
     regent_time_limit *limit = &context->time_limit;
     limit->signalled_for = REGENT_NO_DEADLINE;
     limit->thread = pthread_self();
+    limit->tid = (pid_t)syscall(SYS_gettid);
     limit->process = getpid();
     limit->context = context;
     regent_request_limit_enter_thread(context);

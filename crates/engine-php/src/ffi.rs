@@ -86,6 +86,7 @@ pub struct Options {
     pub well_known: *const Str,
     pub n_well_known: usize,
     pub interrupt_signal: c_int,
+    pub socket: c_int,
 }
 
 #[repr(C)]

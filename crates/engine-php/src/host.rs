@@ -359,7 +359,8 @@ extern "C" fn overdue(request: *const ffi::Overdue) {
             ran_ms: milliseconds(request.ran),
             end: match request.end {
                 0 => OverdueEnd::Opcode,
-                _ => OverdueEnd::Signal,
+                1 => OverdueEnd::Signal,
+                _ => OverdueEnd::Socket,
             },
         }
     };

@@ -5,7 +5,7 @@ use crate::host;
 use crate::ini;
 use anyhow::{Result, bail};
 use regent_engine_host::Reporter;
-use regent_wire::control::{Opcache, Start};
+use regent_wire::control::{Opcache, Start, descriptors};
 use regent_wire::names::WELL_KNOWN;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         well_known: names.as_ptr(),
         n_well_known: names.len(),
         interrupt_signal: libc::SIGRTMAX() - INTERRUPT_SIGNAL_BELOW_MAX,
+        socket: descriptors::CONTROL,
     };
     // SAFETY: laws 3 and 5: the table and the strings outlive the call (the C side copies what it keeps); this is
     // the only start in this process.

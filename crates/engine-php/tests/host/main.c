@@ -303,6 +303,7 @@ int main(int argc, char **argv)
         .well_known = well_known_names,
         .n_well_known = n_well_known_names,
         .interrupt_signal = interrupt_signal,
+        .socket = -1,
     };
     if (regent_php_start(&options, &callbacks) != 0) {
         return 1;
