@@ -2,6 +2,7 @@
 //! the next one.
 #![forbid(unsafe_code)]
 
+use regent_tests::process::is_alive;
 use regent_tests::{Server, Setup, until};
 
 /// A site with a thread for classic requests, which may run for 300 ms each.
@@ -191,5 +192,77 @@ fn a_wait_for_connections_is_broken_off() {
     let server = site().file("long.php", SCRIPT).start();
     server.get("/long.php").expect(504);
     server.get("/").expect(200);
+    server.stop();
+}
+
+/* ---- Threads that do not come back ----------------------------------------------------------------------------------- */
+
+/// Minutes within one call of C.
+const ENDLESS: &str = "<?php hash_pbkdf2('sha512', 'password', 'salt', 2_000_000_000);";
+
+#[test]
+fn a_thread_that_does_not_come_back_is_replaced_at_once() {
+    let server = site().file("long.php", ENDLESS).start();
+    let old = server.engine();
+    server.get("/long.php").expect(504);
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    assert_told(&server, "/long.php", "nothing helped");
+    assert_eq!(server.admin().metric("regent_threads_written_off_total", &[("pool", "classic")]), 1.0);
+    until("the old engine has ended", || (!is_alive(old)).then_some(()));
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    assert_eq!(server.admin().metric("regent_engine_deaths_total", &[]), 0.0);
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_does_not_come_back_is_replaced_at_once() {
+    let server = worker_site().file("long.php", ENDLESS).start();
+    let old = server.engine();
+    server.get("/worker.php?run=long.php").expect(504);
+    assert_eq!(server.get("/worker.php?run=ok.php").expect(200).text(), "ok");
+    assert_told(&server, "/worker.php?run=long.php", "nothing helped");
+    until("the old engine has ended", || (!is_alive(old)).then_some(()));
+    assert_eq!(server.get("/worker.php?run=ok.php").expect(200).text(), "ok");
+    server.stop();
+}
+
+#[test]
+fn an_engine_with_such_a_thread_ends_when_its_other_requests_have() {
+    const BESIDE: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); \
+        while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } echo 'all of it';";
+    let server = Setup::new()
+        .php_options("num_threads 2\n\t\tmax_threads 2\n\t\tphp_ini max_execution_time 0")
+        .site("route /long.php {\n\t\tphp {\n\t\t\trequest_timeout 300ms\n\t\t}\n\t}\n\tphp_server")
+        .admin("ADMIN")
+        .file("index.php", "<?php echo 'ok';")
+        .file("long.php", ENDLESS)
+        .file("beside.php", BESIDE)
+        .start();
+    let old = server.engine();
+    let mut beside = server.ask("/beside.php");
+    server.wait_for_file("started");
+    server.get("/long.php").expect(504);
+    server.wait_for_log("the new generation has taken over");
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    assert!(is_alive(old), "it has a request");
+    server.write("go", "now");
+    assert_eq!(beside.response().expect(200).text(), "all of it");
+    until("the old engine has ended", || (!is_alive(old)).then_some(()));
+    server.stop();
+}
+
+/// One after the other, more than an engine has numbers for.
+#[test]
+fn a_pool_that_is_lost_as_a_whole_comes_back() {
+    let server = site()
+        .php_options("num_threads 4\n\t\tmax_threads 4\n\t\tmax_wait_time off\n\t\trequest_timeout 300ms")
+        .file("long.php", ENDLESS)
+        .start();
+    let conns: Vec<_> = (0..24).map(|_| server.ask("/long.php")).collect();
+    for mut conn in conns {
+        conn.response().expect(504);
+    }
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    until("one engine is left", || (server.engines().len() == 1).then_some(()));
     server.stop();
 }

@@ -79,6 +79,8 @@ typedef struct regent_time_limit {
 typedef struct regent_request_limit {
     _Atomic int64_t deadline;       /* as above; negative: it has passed, and the request is being ended */
     zend_atomic_bool *vm_interrupt; /* the thread's */
+    clockid_t cpu_clock;            /* the thread's */
+    int64_t cpu;                    /* what it said when the time was over */
     int64_t next;                   /* when the watch tries again */
     int attempts;                   /* since PHP last came to an opcode */
     int end;                        /* REGENT_END_..., so far */
@@ -275,6 +277,8 @@ int64_t regent_request_limit_look(regent_context *context, int64_t now);
 
 /* The host's socket, which is left alone; -1: none. */
 void regent_waiting_socket_start(int socket);
+/* Whether a thread of this process is in a system call, as far as the kernel says. */
+bool regent_waits_in_kernel(pid_t thread);
 /* Shuts down what a thread of this process waits for, if that is a connection; says whether it was. */
 bool regent_waiting_socket_shut_down(pid_t thread);
 

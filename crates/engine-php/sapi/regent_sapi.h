@@ -80,6 +80,7 @@ enum {
     REGENT_END_OPCODE = 0,      /* PHP ended the script between two opcodes */
     REGENT_END_SIGNAL = 1,      /* a signal broke a system call off */
     REGENT_END_SOCKET = 2,      /* the connection that the thread waited for was shut down */
+    REGENT_END_WRITTEN_OFF = 3, /* nothing so far: the host is not to count on the thread */
 };
 
 /* What a callback that touches the client returns. */
@@ -107,7 +108,8 @@ typedef struct regent_callbacks {
     void (*log)(void *thread, int level, regent_str message, regent_str context);
     /* opcache asked for a restart (opcache_reset(), memory full): wants a new engine generation. */
     void (*restart_wanted)(regent_str reason);
-    /* A request whose time was over has ended; before its release(). */
+    /* A request whose time was over has ended; before its release(). Or its thread is written off: from another thread,
+     * and once; the request may still end. */
     void (*overdue)(const regent_overdue *request);
 } regent_callbacks;
 

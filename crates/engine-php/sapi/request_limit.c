@@ -3,6 +3,7 @@
  * the request; the watch (time_limit.c) looks after it. When the time is over PHP ends the script between two opcodes, as
  * at max_execution_time. A thread that has not come so far soon gets the reserved signal, again and again, which breaks a
  * blocking system call off; then the socket that it waits for is shut down, since libraries wait again after a signal.
+ * One that does not come back from all that is written off: the host gives its work to another.
  *
  * The deadline is turned into its negative by the watch alone, and ended by the thread alone, both in one exchange: the
  * watch never takes a request for the one before. From then on until the end of the request all is done under the
@@ -18,10 +19,18 @@
 #define STEP (100 * MILLISECOND)
 /* What shutdown functions and destructors have after the script was ended: PHP has hard_timeout for that. */
 #define LAST_WORDS (1000 * MILLISECOND)
+/* So many attempts in vain, and a thread is written off. It must have had so much of the CPU by then, unless it sleeps: where
+ * all CPUs are busy a thread may need long to come to an opcode; but no longer than so many. */
+#define WRITE_OFF_AFTER 5
+#define ENOUGH_CPU (200 * MILLISECOND)
+#define WRITE_OFF_AT_LATEST 100
+/* Between two attempts from then on. */
+#define SLOW_STEP (1000 * MILLISECOND)
 
 void regent_request_limit_enter_thread(regent_context *context)
 {
     context->request_limit.vm_interrupt = &EG(vm_interrupt);
+    pthread_getcpuclockid(pthread_self(), &context->request_limit.cpu_clock);
 }
 
 /* ---- In the thread ---------------------------------------------------------------------------------------------- */
@@ -50,7 +59,9 @@ void regent_request_limit_end(regent_context *context)
     }
     regent_watch_lock();
     regent_watch_unlock();
-    regent_host_overdue(context, limit->end);
+    if (limit->end != REGENT_END_WRITTEN_OFF) {
+        regent_host_overdue(context, limit->end);
+    }
 }
 
 /* The request is answered. What its script does now is no longer for anybody who waits, as in php-fpm. */
@@ -69,7 +80,7 @@ void regent_request_limit_at_opcode(regent_context *context)
         return;
     }
     regent_watch_lock();
-    if (!limit->has_last_words) {
+    if (!limit->has_last_words && limit->end != REGENT_END_WRITTEN_OFF) {
         limit->has_last_words = true;
         limit->attempts = 0;
         limit->next = regent_now() + LAST_WORDS;
@@ -81,10 +92,18 @@ void regent_request_limit_at_opcode(regent_context *context)
 
 /* ---- In the watch, under its lock ---------------------------------------------------------------------------------- */
 
+static int64_t cpu_time(const regent_request_limit *limit)
+{
+    struct timespec used = {0};
+    clock_gettime(limit->cpu_clock, &used);
+    return used.tv_sec * 1000 * MILLISECOND + used.tv_nsec;
+}
+
 static int64_t end_script(regent_request_limit *limit, int64_t now)
 {
     limit->attempts = 0;
     limit->has_last_words = false;
+    limit->cpu = cpu_time(limit);
     limit->end = REGENT_END_OPCODE;
     limit->next = now + STEP;
     zend_atomic_bool_store_ex(limit->vm_interrupt, true);
@@ -96,17 +115,29 @@ static void came_to(regent_request_limit *limit, int end)
     limit->end = limit->end < end ? end : limit->end;
 }
 
+static bool does_not_come_back(const regent_context *context)
+{
+    const regent_request_limit *limit = &context->request_limit;
+    bool has_had_its_chance =
+        cpu_time(limit) - limit->cpu >= ENOUGH_CPU || regent_waits_in_kernel(context->time_limit.tid);
+    return limit->attempts >= WRITE_OFF_AT_LATEST || (limit->attempts >= WRITE_OFF_AFTER && has_had_its_chance);
+}
+
 static int64_t insist(regent_context *context, int64_t now)
 {
     regent_request_limit *limit = &context->request_limit;
     limit->attempts++;
-    limit->next = now + STEP;
+    limit->next = now + (limit->end == REGENT_END_WRITTEN_OFF ? SLOW_STEP : STEP);
     zend_atomic_bool_store_ex(limit->vm_interrupt, true);
     if (limit->attempts > 1 && regent_waiting_socket_shut_down(context->time_limit.tid)) {
         came_to(limit, REGENT_END_SOCKET);
     } else {
         came_to(limit, REGENT_END_SIGNAL);
         regent_watch_signal(context);
+    }
+    if (limit->end != REGENT_END_WRITTEN_OFF && does_not_come_back(context)) {
+        came_to(limit, REGENT_END_WRITTEN_OFF);
+        regent_host_overdue(context, limit->end);
     }
     return limit->next;
 }

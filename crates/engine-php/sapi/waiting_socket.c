@@ -47,6 +47,12 @@ static bool read_call(pid_t thread, char text[CALL_TEXT])
     return length > 0 && text[0] >= '0' && text[0] <= '9';
 }
 
+bool regent_waits_in_kernel(pid_t thread)
+{
+    char text[CALL_TEXT];
+    return read_call(thread, text);
+}
+
 /* Copies what may be gone by now: the thread's stack is its own. */
 static size_t read_polled(uint64_t address, uint64_t count, struct pollfd *polled)
 {

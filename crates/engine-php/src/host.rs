@@ -360,7 +360,8 @@ extern "C" fn overdue(request: *const ffi::Overdue) {
             end: match request.end {
                 0 => OverdueEnd::Opcode,
                 1 => OverdueEnd::Signal,
-                _ => OverdueEnd::Socket,
+                2 => OverdueEnd::Socket,
+                _ => OverdueEnd::WrittenOff,
             },
         }
     };

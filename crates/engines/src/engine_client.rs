@@ -62,6 +62,8 @@ pub(crate) enum ClientCommand {
     Lose,
     /// A pool has been given up: who waits looks whether it waits for that.
     Look,
+    /// The thread of this request does not come back: nobody waits for its place any longer.
+    WriteOff(Arc<EngineMemory>, Token),
     /// What are these requests of the engine? Those of other I/O threads are passed over.
     Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
@@ -162,6 +164,7 @@ impl EngineClient {
             ClientCommand::Look => {
                 self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
             }
+            ClientCommand::WriteOff(backend, token) => self.write_off(&backend, token),
             ClientCommand::Describe(backend, tokens, answer) => {
                 drop(answer.send(self.describe(&backend, &tokens)))
             }
@@ -246,6 +249,12 @@ impl EngineClient {
         let port = self.port.borrow();
         let line = |token: &Token| Some((*token, port.request_line(*token)?));
         tokens.iter().filter(|_| is_known).filter_map(line).collect()
+    }
+
+    fn write_off(&self, backend: &Arc<EngineMemory>, token: Token) {
+        if self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend)) {
+            self.port.borrow_mut().write_off(token);
+        }
     }
 
     /// Bytes of a request body that a slot holds.

@@ -19,6 +19,9 @@ const RING: u32 = 64 * 1024;
 /// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
 const HEAD_EXTRA: usize = 64 * 1024;
 
+/// Numbers for threads that take the places of others that do not come back, until the next generation serves.
+const SPARE_THREADS: usize = 16;
+
 /// Stands for a time-out that the configuration switches off with 0: long, and far from any overflow of a clock.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -42,6 +45,8 @@ pub struct ServerFacts {
 pub struct EnginePlan {
     pub(crate) kind: EngineKind,
     pub(crate) geometry: Geometry,
+    /// Threads that there may be, of all pools together.
+    pub(crate) most_threads: usize,
     /// What a process is told, but for its threads.
     pub(crate) start: Start,
     /// As many as in `start`, in the same order.
@@ -125,7 +130,13 @@ impl EnginePlan {
         }
         Ok(Self {
             kind,
-            geometry: geometry(global, facts.io_threads, pools.len(), most),
+            geometry: geometry(
+                global,
+                facts.io_threads,
+                pools.len(),
+                (most + SPARE_THREADS).min(MAX_THREADS),
+            ),
+            most_threads: most,
             start: Start {
                 ini: global.php.php_ini.clone(),
                 software: facts.software.to_owned(),

@@ -205,6 +205,7 @@ impl State {
     fn look_for_trouble(&mut self) {
         let engine = self.setup.plan.kind;
         for generation in self.generations.iter_mut() {
+            generation.end_if_spent();
             generation.backend.inspect();
             // A crash may leave damage, and the core dump tells why.
             if let Some(damage) = generation.backend.damage().filter(|_| !hung::dumps_core(generation)) {
@@ -256,7 +257,8 @@ impl State {
                 self.on_end(event.id).await;
             }
             EventKind::Ended(status) => {
-                if !(role == Role::Draining && status.success()) {
+                let is_spent = self.generations.get(event.id).is_some_and(Generation::is_spent);
+                if !(role == Role::Draining && (status.success() || is_spent)) {
                     self.report_death(event.id, status);
                 }
                 self.on_end(event.id).await;

@@ -8,6 +8,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ThreadTable {
     numbers: Vec<Number>,
+    /// Threads that there may be, but for those that are written off.
+    most: usize,
 }
 
 /// A thread of the table.
@@ -26,6 +28,8 @@ pub enum ThreadStage {
     Retiring,
     /// It ended by itself, as a worker does whose script fails too often, and is not started again.
     Failed,
+    /// It does not come back from its request; another one has taken its place.
+    WrittenOff,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,15 +39,16 @@ enum Number {
 }
 
 impl ThreadTable {
-    /// With room for so many threads.
-    pub fn new(most: usize) -> Self {
-        Self { numbers: vec![Number::Free; most] }
+    /// With room for so many threads, and numbers for more, which take the places of those that are written off.
+    pub fn new(most: usize, numbers: usize) -> Self {
+        Self { numbers: vec![Number::Free; numbers.max(most)], most }
     }
 
     /// Takes free numbers for so many threads of a pool, or as many as there are.
     pub fn order(&mut self, pool: u16, count: u16, now: Duration) -> Vec<ThreadStart> {
+        let count = usize::from(count).min(self.free());
         let free = self.numbers.iter_mut().enumerate().filter(|(_, number)| **number == Number::Free);
-        free.take(usize::from(count))
+        free.take(count)
             .map(|(index, number)| {
                 *number = Number::Taken { pool, stage: ThreadStage::Ordered, ordered: now };
                 ThreadStart { index: index as u16, pool }
@@ -51,14 +56,34 @@ impl ThreadTable {
             .collect()
     }
 
-    /// Numbers that no thread has.
+    /// Threads that there may be beside those that are there.
     pub fn free(&self) -> usize {
-        self.numbers.iter().filter(|number| **number == Number::Free).count()
+        let free = self.numbers.len() - self.in_use();
+        free.min(self.most.saturating_sub(self.in_use() - self.written_off()))
     }
 
     /// Numbers that threads have.
     pub fn in_use(&self) -> usize {
-        self.numbers.len() - self.free()
+        self.numbers.iter().filter(|number| **number != Number::Free).count()
+    }
+
+    /// Threads of all pools that do not come back.
+    pub fn written_off(&self) -> usize {
+        self.stages().filter(|stage| *stage == ThreadStage::WrittenOff).count()
+    }
+
+    /// Whether none is left but some that do not come back.
+    pub fn are_all_written_off(&self) -> bool {
+        let has_others =
+            self.stages().any(|stage| matches!(stage, ThreadStage::Ordered | ThreadStage::Retiring));
+        self.written_off() > 0 && !has_others
+    }
+
+    fn stages(&self) -> impl Iterator<Item = ThreadStage> {
+        self.numbers.iter().filter_map(|number| match number {
+            Number::Free => None,
+            Number::Taken { stage, .. } => Some(*stage),
+        })
     }
 
     /// Threads of all pools that were ordered at this moment or later.
@@ -106,6 +131,17 @@ impl ThreadTable {
             if let Some(Number::Taken { stage, .. }) = self.numbers.get_mut(usize::from(index)) {
                 *stage = ThreadStage::Retiring;
             }
+        }
+    }
+
+    /// Notes that a thread does not come back. Its pool, if it was there to stay.
+    pub fn write_off(&mut self, index: u16) -> Option<u16> {
+        let Number::Taken { pool, stage, .. } = self.numbers.get_mut(usize::from(index))? else {
+            return None;
+        };
+        match std::mem::replace(stage, ThreadStage::WrittenOff) {
+            ThreadStage::Ordered => Some(*pool),
+            ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::WrittenOff => None,
         }
     }
 
@@ -170,7 +206,7 @@ mod tests {
 
     #[test]
     fn young_threads_are_those_of_all_pools_that_were_ordered_lately() {
-        let mut table = ThreadTable::new(8);
+        let mut table = ThreadTable::new(8, 8);
         table.order(0, 2, Duration::from_secs(1));
         table.order(0, 1, Duration::from_secs(2));
         table.order(1, 3, Duration::from_secs(3));
@@ -179,7 +215,7 @@ mod tests {
 
     #[test]
     fn no_number_is_given_twice_and_no_more_than_there_are() {
-        let mut table = ThreadTable::new(4);
+        let mut table = ThreadTable::new(4, 4);
         assert_eq!(order(&mut table, 0, 3), [0, 1, 2]);
         assert_eq!(order(&mut table, 1, 3), [3]);
         assert_eq!((table.size(0), table.size(1), table.free()), (3, 1, 0));
@@ -187,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_retired_thread_leaves_the_pool_at_once_and_its_number_when_it_has_ended() {
-        let (mut table, region) = (ThreadTable::new(2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2), region());
         order(&mut table, 0, 2);
         region.retire(0);
         table.retire(&[0]);
@@ -199,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_by_itself_is_not_replaced_until_it_is_tried_again() {
-        let (mut table, region) = (ThreadTable::new(2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2), region());
         order(&mut table, 1, 2);
         assert_eq!(table.ended(1, &region), Some(1));
         assert_eq!((table.size(1), table.failed(1), table.free()), (1, 1, 0));
@@ -209,15 +245,32 @@ mod tests {
 
     #[test]
     fn a_thread_that_could_not_be_started_leaves_its_number() {
-        let mut table = ThreadTable::new(2);
+        let mut table = ThreadTable::new(2, 2);
         order(&mut table, 1, 2);
         assert_eq!(table.not_started(1), Some(1));
         assert_eq!((table.size(1), table.free(), table.not_started(1)), (1, 1, None));
     }
 
     #[test]
+    fn a_thread_that_is_written_off_takes_no_room() {
+        let (mut table, region) = (ThreadTable::new(2, 3), region());
+        assert_eq!(order(&mut table, 1, 3), [0, 1], "there may be two");
+        assert_eq!(table.write_off(0), Some(1));
+        assert_eq!((table.size(1), table.free(), table.write_off(0)), (1, 1, None));
+        assert_eq!(order(&mut table, 1, 3), [2]);
+        table.write_off(1);
+        assert_eq!((table.size(1), table.free()), (1, 0), "there are no more numbers");
+        assert!(!table.are_all_written_off());
+        table.retire(&[2]);
+        table.ended(2, &region);
+        assert!(table.are_all_written_off());
+        assert_eq!(table.ended(0, &region), None, "it came back after all, and was told to end");
+        assert_eq!((table.in_use(), table.written_off()), (1, 1));
+    }
+
+    #[test]
     fn an_engine_can_say_anything() {
-        let (mut table, region) = (ThreadTable::new(2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2), region());
         table.ended(7, &region);
         table.ended(1, &region);
         assert_eq!(table.free(), 2);

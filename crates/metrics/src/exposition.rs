@@ -262,6 +262,11 @@ fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
             "How long the first request in the queue has waited.",
             by_pool(|(_, gauges)| seconds(gauges.oldest_wait)),
         ),
+        counter(
+            "regent_threads_written_off_total",
+            "Threads that did not come back from a request whose time was over.",
+            by_pool(|(pool, _)| pool.events.written_off as f64),
+        ),
         counter("regent_scale_events_total", "Changes of the number of threads, however many each.", scaled),
     ]
 }

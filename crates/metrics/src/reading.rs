@@ -36,6 +36,8 @@ pub(crate) struct RouteReading {
 /// What happened to the threads of a pool.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PoolEvents {
+    /// Threads that did not come back.
+    pub written_off: u64,
     pub scaled_up: u64,
     pub scaled_down: u64,
     pub crashes: u64,

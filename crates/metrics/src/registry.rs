@@ -80,6 +80,11 @@ impl Registry {
         self.pool_event(pool, |events| events.restarts += 1);
     }
 
+    /// A thread of the pool does not come back from its request.
+    pub fn thread_written_off(&self, pool: PoolId) {
+        self.pool_event(pool, |events| events.written_off += 1);
+    }
+
     /// An engine was started: the first, or one in the place of another.
     pub fn generation_started(&self) {
         hold(&self.events).generations += 1;

@@ -53,6 +53,13 @@ impl EngineClients {
         }
     }
 
+    /// The thread that runs this request does not come back.
+    pub(crate) fn write_off(&self, backend: &Arc<EngineMemory>, token: Token) {
+        for client in &self.clients {
+            let _ = client.send(ClientCommand::WriteOff(Arc::clone(backend), token));
+        }
+    }
+
     /// What these requests of the engine are. They are asked about by the call, before anything that is said after it;
     /// the answers are awaited.
     pub fn describe(

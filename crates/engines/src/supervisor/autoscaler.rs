@@ -160,6 +160,11 @@ impl Autoscaler {
         self.pools[pool].paused_until = clock::now() + PAUSE;
     }
 
+    /// Starts a thread in the place of one that is written off.
+    pub fn make_up(&mut self, generation: &mut Generation, pool: usize) {
+        self.start(generation, pool, 1, clock::now());
+    }
+
     /// The time between two looks while nobody waits.
     pub fn idle(&mut self) -> Duration {
         self.look_after = SHORTEST_LOOK;

@@ -23,6 +23,9 @@ pub(super) const EVENTS: usize = 64;
 /// How long a replaced engine may take for what it has begun.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
+/// The same where threads do not come back, and the others are to end what they do: longer than most requests take.
+const PATIENT_DRAIN_DEADLINE: Duration = Duration::from_secs(600);
+
 /// What the supervisor hears of an engine.
 pub(super) struct EngineEvent {
     pub id: u64,
@@ -87,7 +90,7 @@ pub struct GenerationView {
 impl Generation {
     pub fn launch(setup: &Setup, launch: Launch, events: mpsc::Sender<EngineEvent>) -> Self {
         let Launch { id, backend, sizes, reason, wait } = launch;
-        let mut threads = ThreadTable::new(setup.plan.geometry.threads as usize);
+        let mut threads = ThreadTable::new(setup.plan.most_threads, setup.plan.geometry.threads as usize);
         let mut start = setup.plan.start.clone();
         for (pool, size) in sizes.into_iter().enumerate() {
             start.threads.extend(threads.order(pool as u16, size, clock::now()));
@@ -159,12 +162,25 @@ impl Generation {
     /// Takes no more requests than it has, and ends; it is killed if that takes too long.
     pub fn drain(&self) {
         self.region().drain();
+        let deadline = if self.threads.written_off() > 0 { PATIENT_DRAIN_DEADLINE } else { DRAIN_DEADLINE };
         let kill = self.kill.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(DRAIN_DEADLINE).await;
+            tokio::time::sleep(deadline).await;
             // It has ended otherwise.
             let _ = kill.send("it had not drained by the deadline".into());
         });
+    }
+
+    /// Whether it drains, and has no threads left but some that do not come back.
+    pub fn is_spent(&self) -> bool {
+        self.region().is_draining() && self.threads.are_all_written_off()
+    }
+
+    /// Kills the process if nothing is left that could end.
+    pub fn end_if_spent(&mut self) {
+        if self.is_spent() && !std::mem::replace(&mut self.is_condemned, true) {
+            self.kill("all that is left of it are threads that do not come back");
+        }
     }
 
     /// Notes [`EventKind::Late`] after so long.

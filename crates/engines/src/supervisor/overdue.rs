@@ -1,15 +1,19 @@
 //! Requests that ran for longer than they may, as their engine tells of them: it has ended them by then.
 
 use super::State;
+use super::generations::Role;
+use regent_wire::ThreadState;
 use regent_wire::control::{Overdue, OverdueEnd};
 use std::time::Duration;
 
+/// Why a generation is replaced.
+const HUNG: &str = "a thread does not come back from its request";
 /// Characters of each text in the log.
 const LONGEST_TEXT: usize = 500;
 
 impl State {
     /// Names the request in the log, and what it took to end it.
-    pub fn overdue(&self, id: u64, request: &Overdue) {
+    pub fn overdue(&mut self, id: u64, request: &Overdue) {
         let pool = self.generations.get(id).and_then(|generation| generation.threads.pool(request.index));
         let Some(plan) = pool.and_then(|pool| self.setup.plan.pools.get(usize::from(pool))) else { return };
         let Overdue { index: thread, script, uri, limit_ms, ran_ms, end } = request;
@@ -25,6 +29,28 @@ impl State {
             how,
             "a request exceeded its request_timeout and was ended"
         );
+        if *end == OverdueEnd::WrittenOff {
+            self.write_off(id, *thread);
+        }
+    }
+
+    /// Another thread takes the place of one that does not come back, at once; and another generation that of this one, which
+    /// ends with its other requests.
+    fn write_off(&mut self, id: u64, thread: u16) {
+        let role = self.generations.role(id);
+        let Some(generation) = self.generations.get_mut(id) else { return };
+        let view = generation.region().thread_view(usize::from(thread));
+        if view.state == ThreadState::Busy {
+            self.setup.clients.write_off(&generation.backend, view.token);
+        }
+        // If it comes back after all it is to end.
+        generation.region().retire(usize::from(thread));
+        let Some(pool) = generation.threads.write_off(thread) else { return };
+        self.setup.pools.registry.thread_written_off(self.setup.pools.get(usize::from(pool)).id);
+        if role == Role::Current {
+            self.autoscaler.make_up(generation, usize::from(pool));
+            self.replace(HUNG);
+        }
     }
 }
 

@@ -99,6 +99,7 @@ fn ours_say_what_was_recorded() {
     server.recorder.lost(server.classic.other());
     server.recorder.overdue(server.classic.other());
     server.registry.scaled(server.worker, Direction::Up);
+    server.registry.thread_written_off(server.worker);
     server.registry.generation_started();
     server.registry.engine_died();
     server.registry.tick(server.began + Duration::from_secs(1));
@@ -124,6 +125,7 @@ fn ours_say_what_was_recorded() {
         r#"regent_threads_stuck{pool="/app/worker.php"} 4"#.into(),
         r#"regent_queue_length{pool="/app/worker.php"} 5"#.into(),
         r#"regent_queue_oldest_wait_seconds{pool="/app/worker.php"} 1.5"#.into(),
+        r#"regent_threads_written_off_total{pool="/app/worker.php"} 1"#.into(),
         r#"regent_scale_events_total{pool="/app/worker.php",direction="up"} 1"#.into(),
         r#"regent_scale_events_total{pool="classic",direction="down"} 0"#.into(),
         "regent_generations_total 1".into(),

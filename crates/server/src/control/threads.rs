@@ -52,8 +52,10 @@ fn activity(listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Act
         ..lines.get(&listing.view.token).map_or_else(unknown, known)
     };
     match (listing.stage, listing.view.state) {
-        (ThreadStage::Retiring, ThreadState::Busy) => Activity::Leaving(Some(current())),
-        (ThreadStage::Retiring | ThreadStage::Failed, _) => Activity::Leaving(None),
+        (ThreadStage::Retiring | ThreadStage::WrittenOff, ThreadState::Busy) => {
+            Activity::Leaving(Some(current()))
+        }
+        (ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::WrittenOff, _) => Activity::Leaving(None),
         (ThreadStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
         (ThreadStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
         (ThreadStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),

@@ -33,7 +33,7 @@ impl ThreadSample {
                 ThreadStage::Ordered => {
                     sample.add(&entry, generation.region().thread_view(usize::from(entry.index)));
                 }
-                ThreadStage::Retiring => {}
+                ThreadStage::Retiring | ThreadStage::WrittenOff => {}
                 ThreadStage::Failed => sample.has_failed = true,
             }
         }
