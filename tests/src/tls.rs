@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, StreamOwned,
 };
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,15 @@ impl TlsClient {
     /// # Errors
     /// When the handshake fails.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsConn> {
-        let mut conn = self.greet(address, name)?;
+        self.try_connect_behind(b"", address, name)
+    }
+
+    /// The same, and sends these bytes before the handshake.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    pub fn try_connect_behind(&self, first: &[u8], address: SocketAddr, name: &str) -> io::Result<TlsConn> {
+        let mut conn = self.greet(first, address, name)?;
         while conn.conn.is_handshaking() {
             conn.conn.complete_io(&mut conn.sock)?;
         }
@@ -59,7 +67,7 @@ impl TlsClient {
     /// One whose handshake the client ends with what it sends first; the server has not seen the end of it before.
     #[track_caller]
     pub fn half_connect(&self, address: SocketAddr, name: &str) -> TlsConn {
-        let mut conn = self.greet(address, name).expect("the server listens");
+        let mut conn = self.greet(b"", address, name).expect("the server listens");
         conn.conn.write_tls(&mut conn.sock).expect("the server listens");
         while conn.conn.is_handshaking() {
             assert!(conn.conn.read_tls(&mut conn.sock).expect("the server responds") > 0);
@@ -68,8 +76,9 @@ impl TlsClient {
         Conn::over(conn)
     }
 
-    fn greet(&self, address: SocketAddr, name: &str) -> io::Result<Secured> {
-        let socket = TcpStream::connect(address)?;
+    fn greet(&self, first: &[u8], address: SocketAddr, name: &str) -> io::Result<Secured> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.write_all(first)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(DEADLINE))?;
         socket.set_write_timeout(Some(DEADLINE))?;

@@ -9,7 +9,8 @@
 //! | `header FIELD [VALUE]`, `header !FIELD` | `*` at the ends of the value; no value: the field is there; `!`: it is not |
 //! | `header_regexp [NAME] FIELD PATTERN` | as `path_regexp` |
 //! | `query KEY=VALUE…` | `*`: any value |
-//! | `remote_ip RANGE…` (or `client_ip`) | `private_ranges` stands for all private and loopback ranges |
+//! | `remote_ip RANGE…` | the connection's address; `private_ranges` stands for all private and loopback ranges |
+//! | `client_ip RANGE…` | the client's address, as a trusted proxy may tell it |
 //! | `protocol NAME` | `http`, `https`, `http/1.1`, `http/2+` |
 //! | `file [FILE…]`, or a block of `root`, `try_files`, `split_path` | one of the files exists |
 //! | `not CONDITION`, or a block | |
@@ -19,11 +20,11 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{FileMatcher, Matcher, MatcherSet, Template};
+use crate::ip_ranges;
+use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use regent_caddyfile::{Error, Token};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 const KINDS: &[&str] = &[
     "client_ip",
@@ -41,10 +42,6 @@ const KINDS: &[&str] = &[
 ];
 
 const UNBUILT: &[&str] = &["expression", "tls", "vars", "vars_regexp"];
-
-/// What `private_ranges` stands for in Caddy.
-const PRIVATE_RANGES: &[&str] =
-    &["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8", "fd00::/8", "::1"];
 
 /// The condition that follows in the arguments, or all those of the block.
 ///
@@ -75,7 +72,8 @@ struct Set {
     paths: Vec<Template>,
     hosts: Vec<Template>,
     methods: Vec<String>,
-    remote: Vec<(IpAddr, u8)>,
+    remote: Vec<IpRange>,
+    client: Vec<IpRange>,
     headers: BTreeMap<String, Vec<Matcher>>,
     queries: BTreeMap<String, Vec<(String, Template)>>,
     others: MatcherSet,
@@ -92,7 +90,8 @@ impl Set {
                 self.methods
                     .extend(call.some("method VERB…")?.iter().map(|token| token.text.to_ascii_uppercase()));
             }
-            "remote_ip" | "client_ip" => self.remote.extend(ranges(call.some("remote_ip RANGE…")?)?),
+            "remote_ip" => self.remote.extend(ip_ranges::parse(call.some("remote_ip RANGE…")?)?),
+            "client_ip" => self.client.extend(ip_ranges::parse(call.some("client_ip RANGE…")?)?),
             "header" => self.header(call)?,
             "query" => self.query(call)?,
             "path_regexp" => self.others.push(path_regexp(call, name)?),
@@ -149,6 +148,9 @@ impl Set {
         }
         if !self.remote.is_empty() {
             set.push(Matcher::RemoteIp(self.remote));
+        }
+        if !self.client.is_empty() {
+            set.push(Matcher::ClientIp(self.client));
         }
         set.extend(self.headers.into_values().map(any_of));
         set.extend(self.queries.into_values().map(Matcher::Query));
@@ -276,31 +278,6 @@ pub(crate) fn first_exist(token: &Token) -> Result<(), Error> {
     }
 }
 
-/// `private_ranges`, addresses and CIDR ranges.
-fn ranges(tokens: &[Token]) -> Result<Vec<(IpAddr, u8)>, Error> {
-    let mut ranges = Vec::new();
-    for token in tokens {
-        match token.text.as_str() {
-            "private_ranges" => ranges.extend(PRIVATE_RANGES.iter().filter_map(|text| range(text))),
-            "forwarded" => return Err(not_built_as(token, "remote_ip forwarded")),
-            text => ranges.push(range(text).ok_or_else(|| {
-                error(token, format!("`{text}` is no IP address or range; write `10.0.0.1`, `10.0.0.0/8` or `private_ranges`"))
-            })?),
-        }
-    }
-    Ok(ranges)
-}
-
-fn range(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse().ok()?)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    Some((address, length.unwrap_or(most))).filter(|(_, length)| *length <= most)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,7 +348,7 @@ mod tests {
             one("remote_ip 10.0.0.1 ::/8"),
             Matcher::RemoteIp(vec![range("10.0.0.1", 32), range("::", 8)])
         );
-        assert!(matches!(one("client_ip private_ranges"), Matcher::RemoteIp(ranges) if ranges.len() == 6));
+        assert!(matches!(one("client_ip private_ranges"), Matcher::ClientIp(ranges) if ranges.len() == 6));
         assert_eq!(
             errors("@m remote_ip 10.0.0.1/33\n@n remote_ip x\n@o remote_ip forwarded 10.0.0.1").len(),
             3

@@ -16,6 +16,8 @@ pub(crate) struct Context<'a> {
     pub order: Order,
     pub workers: Workers,
     pub native: Natives,
+    /// A `trust_client_address`, if there is one.
+    pub trusting: Option<Token>,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -29,6 +31,7 @@ impl<'a> Context<'a> {
             order: Order::default(),
             workers: Workers::default(),
             native: Natives::default(),
+            trusting: None,
             hidden,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Delivery, RequestBuffering, Template};
+use crate::model::{ClientAddress, Delivery, RequestBuffering, Template};
 use crate::problems::error;
 use crate::{values, workers};
 use regent_caddyfile::{Error, Token};
@@ -28,6 +28,10 @@ pub(crate) fn option(cx: &mut Context<'_>, option: &Call<'_>, delivery: &mut Del
             .and_then(values::positive_duration)
             .map(|deadline| delivery.deadline = Some(deadline)),
         "lane" => option.one("lane NAME | off").and_then(values::lane).map(|lane| delivery.lane = Some(lane)),
+        "trust_client_address" => option.exactly::<0>("trust_client_address").map(|_| {
+            cx.trusting.get_or_insert_with(|| option.name.clone());
+            delivery.client_address = ClientAddress::Forwarded;
+        }),
         _ => return false,
     };
     cx.check(result);

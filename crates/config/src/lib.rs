@@ -13,6 +13,7 @@ mod delivery;
 mod directives;
 mod environment;
 mod global;
+mod ip_ranges;
 mod load;
 mod matchers;
 mod model;

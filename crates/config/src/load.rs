@@ -48,6 +48,13 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     cx.errors = parsed.errors;
     let mut options = global::parse(&mut cx, &parsed.file.global);
     let servers = sites::parse(&mut cx, &options, &parsed.file.sites);
+    let heads = servers.iter().map(|server| server.options.limits.max_header_size);
+    options.global.max_header_size = heads.max().unwrap_or(options.global.max_header_size);
+    if let Some(token) =
+        cx.trusting.take().filter(|_| servers.iter().all(|server| server.options.trusted_proxies.is_none()))
+    {
+        cx.warn(&token, "`trust_client_address` has no effect: no proxy is trusted; name them in `servers { trusted_proxies static … }`");
+    }
     finish_threads(&mut cx, &mut options);
     native::finish_names(&mut cx);
     if !cx.errors.is_empty() {

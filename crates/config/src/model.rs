@@ -6,12 +6,14 @@ mod encode;
 mod global;
 mod log_filter;
 mod native;
+mod server;
 mod tls;
 
 pub use encode::*;
 pub use global::*;
 pub use log_filter::*;
 pub use native::*;
+pub use server::*;
 pub use tls::*;
 
 use serde::Serialize;
@@ -60,8 +62,8 @@ pub struct Server {
     pub listen: Listen,
     /// `None`: plain HTTP. Otherwise every site has a [`Site::tls`].
     pub tls: Option<ServerTls>,
-    /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2.
-    pub protocols: Vec<HttpProtocol>,
+    #[serde(flatten)]
+    pub options: ServerOptions,
     /// Tried in order: most specific host first, as Caddy sorts them.
     pub sites: Vec<Site>,
 }
@@ -120,8 +122,10 @@ pub enum Matcher {
     },
     /// Key and value; `*` as the value: the key is there.
     Query(Vec<(String, Template)>),
-    /// Addresses and CIDR ranges (`private_ranges` is expanded by the parser).
-    RemoteIp(Vec<(std::net::IpAddr, u8)>),
+    /// Of the connection (`private_ranges` is expanded by the parser).
+    RemoteIp(Vec<IpRange>),
+    /// Of the client, as a trusted proxy may tell it.
+    ClientIp(Vec<IpRange>),
     /// `http` or `https`, or a version such as `http/1.1`.
     Protocol(String),
     File(FileMatcher),
@@ -273,6 +277,17 @@ pub struct Delivery {
     pub request_timeout: Option<Duration>,
     /// `None`: that of a `lane` directive before, or the server's choice.
     pub lane: Option<LaneChoice>,
+    pub client_address: ClientAddress,
+}
+
+/// Whose address and scheme the variables of a request are about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum ClientAddress {
+    /// The connection's.
+    #[default]
+    Connection,
+    /// What a trusted proxy says of its client (`trust_client_address`).
+    Forwarded,
 }
 
 /// When a thread gets a request that has a body.

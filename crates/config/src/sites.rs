@@ -116,8 +116,8 @@ fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
         match servers.iter_mut().find(|server| server.listen == listen) {
             Some(server) => server.sites.push(site),
             None => {
-                let protocols = options.protocols.clone();
-                servers.push(Server { listen, tls: None, protocols, sites: vec![site] });
+                let options = options.server.clone();
+                servers.push(Server { listen, tls: None, options, sites: vec![site] });
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::model::{Part, Template};
 
 /// Shorthands that are one word.
 const WORDS: &[(&str, &str)] = &[
-    ("client_ip", "http.request.remote.host"),
+    ("client_ip", "vars.client_ip"),
     ("dir", "http.request.uri.path.dir"),
     ("file", "http.request.uri.path.file"),
     ("host", "http.request.host"),
@@ -54,7 +54,7 @@ const PREFIXES: &[(&str, &str)] = &[
     ("file_match.", "http.matchers.file."),
     ("header.", "http.request.header."),
     ("http.regexp.", "re."),
-    ("http.request.client_ip", "http.request.remote.host"),
+    ("http.request.client_ip", "vars.client_ip"),
     ("http.vars.", "vars."),
     ("labels.", "http.request.host.labels."),
     ("path.", "http.request.uri.path."),

@@ -174,7 +174,7 @@ fn rules(php: &PhpGlobal) -> QueueRules {
 }
 
 fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) -> Geometry {
-    let head = (global.limits.max_header_size * 2 + HEAD_EXTRA).next_multiple_of(4096);
+    let head = (global.max_header_size * 2 + HEAD_EXTRA).next_multiple_of(4096);
     Geometry {
         io_threads: io_threads as u32,
         slots_per_io: MAX_SLOTS_PER_IO as u32,

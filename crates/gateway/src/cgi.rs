@@ -3,8 +3,9 @@
 use crate::keys;
 use crate::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use regent_exchange::Connection;
-use regent_handlers::Exchange;
+use regent_config::ClientAddress;
+use regent_exchange::{Connection, Tls};
+use regent_handlers::{Exchange, Forwarded, Scheme};
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
 use regent_wire::{HeadBlock, HeadBuilder};
 use rustc_hash::FxHashMap;
@@ -37,13 +38,39 @@ pub struct Peer {
 impl Peer {
     pub fn new(connection: &Connection) -> Self {
         let Connection { remote, local, ref tls } = *connection;
-        let address = |socket: Option<SocketAddr>| socket.map(|s| address_text(s.ip())).unwrap_or_default();
-        let port = |socket: Option<SocketAddr>| socket.map(|s| decimal(s.port())).unwrap_or_default();
-        let (remote_address, local_address) = (address(remote), address(local));
-        let remote_port = port(remote);
+        Self::seen(&Seen {
+            remote: remote.map(|remote| remote.ip()),
+            remote_port: remote.map(|remote| remote.port()),
+            local,
+            is_https: tls.is_some(),
+            local_port: local.map(|local| local.port()),
+            tls: tls.as_deref(),
+        })
+    }
+
+    /// As the client of a trusted proxy has it.
+    fn forwarded(connection: &Connection, forwarded: &Forwarded) -> Self {
+        let is_https = forwarded.is_https(connection);
+        let by_scheme = forwarded.scheme.map(|scheme| if scheme == Scheme::Https { 443 } else { 80 });
+        let local_port = connection.local.map(|local| local.port());
+        Self::seen(&Seen {
+            remote: forwarded.address,
+            remote_port: forwarded.port,
+            local: connection.local,
+            is_https,
+            local_port: forwarded.server_port.or(by_scheme).or(local_port),
+            tls: connection.tls.as_deref().filter(|_| is_https),
+        })
+    }
+
+    fn seen(seen: &Seen<'_>) -> Self {
+        let address = |address: Option<IpAddr>| address.map(address_text).unwrap_or_default();
+        let remote_address = address(seen.remote);
+        let local_address = address(seen.local.map(|local| local.ip()));
+        let remote_port = seen.remote_port.map(decimal).unwrap_or_default();
         let mut block = HeadBuilder::new();
         for (key, value) in [
-            (keys::REQUEST_SCHEME, connection.scheme()),
+            (keys::REQUEST_SCHEME, if seen.is_https { "https" } else { "http" }),
             (keys::GATEWAY_INTERFACE, "CGI/1.1"),
             (keys::SERVER_SOFTWARE, SOFTWARE),
             (keys::SERVER_ADDR, &local_address),
@@ -54,8 +81,8 @@ impl Peer {
         ] {
             block.known(key, value.as_bytes());
         }
-        let (protocol, cipher) = tls.as_ref().map_or(("", ""), |tls| (tls.protocol, tls.cipher));
-        if tls.is_some() {
+        let (protocol, cipher) = seen.tls.map_or(("", ""), |tls| (tls.protocol, tls.cipher));
+        if seen.is_https {
             // Without TLS it is not there: `isset` alone must not make a site take itself for encrypted.
             block.known(keys::HTTPS, b"on");
         }
@@ -64,8 +91,21 @@ impl Peer {
         {
             block.known(key, value.as_bytes());
         }
-        Self { block: block.into_block(), local_address, local_port: port(local) }
+        let local_port = seen.local_port.map(decimal).unwrap_or_default();
+        Self { block: block.into_block(), local_address, local_port }
     }
+}
+
+/// The two ends of a connection, as a script is told of them.
+struct Seen<'a> {
+    remote: Option<IpAddr>,
+    remote_port: Option<u16>,
+    local: Option<SocketAddr>,
+    /// Of a request whose `Host` names none.
+    local_port: Option<u16>,
+    is_https: bool,
+    /// The server's own.
+    tls: Option<&'a Tls>,
 }
 
 impl Variables {
@@ -92,7 +132,16 @@ impl Variables {
         head.end_environment();
         request_line(head, exchange);
         target.write(head, exchange);
-        connection(head, exchange, peer);
+        let forwarded =
+            exchange.forwarded().filter(|_| target.delivery().client_address == ClientAddress::Forwarded);
+        match forwarded {
+            Some(forwarded) => {
+                let peer = Peer::forwarded(&exchange.connection, forwarded);
+                let port = forwarded.server_port.map(decimal);
+                connection(head, exchange, &peer, port.as_deref());
+            }
+            None => connection(head, exchange, peer, None),
+        }
         for (name, value) in &target.delivery().env {
             if let Some((_, key)) = LEFT_TO_SITES.iter().find(|(own, _)| own == name) {
                 head.known(*key, value.as_bytes());
@@ -163,10 +212,11 @@ fn request_line(head: &mut HeadBuilder, exchange: &Exchange) {
     head.known(keys::SERVER_PROTOCOL, protocol);
 }
 
-fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer) {
+/// `port`: where it is known better than from `Host`.
+fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer, port: Option<&str>) {
     let name = if exchange.host.is_empty() { &peer.local_address } else { &exchange.host };
     head.known(keys::SERVER_NAME, name.as_bytes());
-    head.known(keys::SERVER_PORT, port(exchange, peer));
+    head.known(keys::SERVER_PORT, port.map_or_else(|| self::port(exchange, peer), str::as_bytes));
     head.block(&peer.block);
 }
 

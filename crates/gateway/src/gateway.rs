@@ -44,8 +44,6 @@ pub struct Gateway {
     link: Rc<EngineClient>,
     gate: Rc<AdmissionControl>,
     variables: Variables,
-    /// Of requests whose route has none of its own.
-    limits: BodyLimits,
     spools: Arc<Spools>,
     /// Requests that no engine answered.
     unanswered: Cell<u64>,
@@ -58,19 +56,16 @@ pub struct Arrived<'a> {
     pub client: &'a Rc<dyn Informational>,
     /// How long its head took to come.
     pub head_time: Duration,
+    /// Of requests whose route has none of its own.
+    pub limits: BodyLimits,
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
 pub type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
-    pub fn new(
-        link: Rc<EngineClient>,
-        gate: Rc<AdmissionControl>,
-        limits: BodyLimits,
-        spools: Arc<Spools>,
-    ) -> Self {
-        Self { link, gate, variables: Variables::new(), limits, spools, unanswered: Cell::new(0) }
+    pub fn new(link: Rc<EngineClient>, gate: Rc<AdmissionControl>, spools: Arc<Spools>) -> Self {
+        Self { link, gate, variables: Variables::new(), spools, unanswered: Cell::new(0) }
     }
 
     pub fn link(&self) -> &Rc<EngineClient> {
@@ -112,14 +107,14 @@ impl Gateway {
     ) -> Result<Response<ResponseBody>, Trouble> {
         passage.is_permitted().map_err(Trouble::Shed)?;
         is_served(passage)?;
-        let Arrived { exchange, ends, client, .. } = *arrived;
+        let Arrived { exchange, ends, client, limits, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
             patience: Patience {
-                silence: delivery.request_body_timeout.map_or(self.limits.patience.silence, timeout),
-                ..self.limits.patience
+                silence: delivery.request_body_timeout.map_or(limits.patience.silence, timeout),
+                ..limits.patience
             },
-            size: exchange.max_body_size.or(self.limits.size),
+            size: exchange.max_body_size.or(limits.size),
         };
         let mut upload = Upload::of(body, limits, received, client).map_err(Trouble::Upload)?;
         if let Some(upload) = &mut upload {

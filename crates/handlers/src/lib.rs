@@ -18,10 +18,12 @@ mod paths;
 mod routing;
 mod templates;
 
+pub use context::client::{Forwarded, Scheme};
 pub use context::exchange::Exchange;
 pub use context::failure::Failure;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, Target};
 pub use error::BuildError;
 pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::visible;
+pub use paths::networks::Networks;
 pub use routing::sites::Sites;

@@ -47,6 +47,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         deadline: Some(Duration::from_secs(1)),
         request_timeout: None,
         lane: None,
+        client_address: ClientAddress::Forwarded,
     };
     let before = |delivery: Delivery| {
         let handler = Handler::Native(Native { service: NativeId(0), delivery });
@@ -62,6 +63,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         deadline: Some(Duration::from_secs(1)),
         request_timeout: None,
         lane: slow.clone(),
+        client_address: ClientAddress::Forwarded,
     };
     assert_eq!(before(block), expected);
     let silent = Delivered { deadline: Some(Duration::from_secs(2)), lane: slow, ..Delivered::default() };

@@ -21,4 +21,4 @@ mod stream;
 
 pub use connection::serve;
 pub use failure::{Blame, Failure, Flood, Stalled};
-pub use sniff::{Prefixed, Sniffed, sniff};
+pub use sniff::{Sniffed, sniff};

@@ -7,9 +7,10 @@
 use crate::engine_links::EngineLinks;
 use crate::hooks;
 use crate::listener::{Listener, Terms};
+use crate::proxy_headers::ProxyHeaders;
 use crate::service::Service;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
-use regent_gateway::{BodyLimits, Gateway, Inlined, NativeGateway, Spools};
+use regent_gateway::{Gateway, Inlined, NativeGateway, Spools};
 use regent_http::Settings;
 use regent_metrics::Recorder;
 use regent_tls::{Acceptor, Handshakes};
@@ -28,8 +29,6 @@ const INSPECTION: u32 = 13;
 /// What an I/O thread makes its [`App`] of.
 pub(crate) struct AppStart {
     pub listeners: Vec<Listener>,
-    pub settings: Settings,
-    pub limits: BodyLimits,
     pub spools: Arc<Spools>,
     pub php: EngineSource,
     /// `None`: there are no native services.
@@ -77,6 +76,8 @@ pub(crate) struct Conditions {
     /// Connections of equal terms can go on under the next configuration.
     pub terms: Arc<Terms>,
     pub settings: Settings,
+    /// `None`: connections begin with TLS or HTTP.
+    pub proxy_protocol: Option<Arc<ProxyHeaders>>,
     /// `None`: plain HTTP.
     pub tls: Option<Acceptor>,
 }
@@ -91,9 +92,8 @@ struct Entrance {
 impl App {
     /// `before`: the App that is current now.
     pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
-        let (limits, spools) = (start.limits, &start.spools);
         let gateway = |entrance: &Entrance| {
-            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), limits, Arc::clone(spools))
+            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), Arc::clone(&start.spools))
         };
         let php = match start.php {
             EngineSource::New(client) => Entrance::open(client, parts)?,
@@ -115,7 +115,8 @@ impl App {
         let to_php = Rc::new(gateway(&php));
         let door = |listener: Listener| {
             let service = Service {
-                max_header_size: start.settings.max_header_size,
+                max_header_size: listener.settings.max_header_size,
+                limits: listener.limits,
                 sites: listener.sites,
                 sni_host: listener.sni_host,
                 tls: listener.tls.clone(),
@@ -124,7 +125,12 @@ impl App {
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
-            let conditions = Conditions { terms: listener.terms, settings: start.settings, tls };
+            let conditions = Conditions {
+                terms: listener.terms,
+                settings: listener.settings,
+                proxy_protocol: listener.proxy_protocol,
+                tls,
+            };
             (listener.number, Rc::new(Door { service: Rc::new(service), conditions: Rc::new(conditions) }))
         };
         let doors = start.listeners.into_iter().map(door).collect();

@@ -1,6 +1,7 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
 use crate::app::{App, Conditions, Door};
+use crate::proxy_headers::ProxyHeaders;
 use crate::service::{Accepted, Service};
 use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
@@ -99,13 +100,11 @@ impl Front {
         spawn_local(Box::pin(async move {
             let stop = &front.drain;
             let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions, stop };
-            // All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
-            match &conditions.tls {
-                Some(acceptor) => Box::pin(speaker.converse_by_tls(acceptor, socket, cork, connection)).await,
-                None if conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
-                    Box::pin(speaker.converse_by_preface(socket, cork, connection)).await;
+            match &conditions.proxy_protocol {
+                None => speaker.begin(socket, cork, connection).await,
+                Some(headers) => {
+                    Box::pin(speaker.converse_behind_header(headers, socket, cork, connection)).await;
                 }
-                None => speaker.converse(socket, cork, plain(connection), speaker.conduct()).await,
             }
             drop(open);
         }));
@@ -199,10 +198,37 @@ impl Conduct<'_> {
 }
 
 impl Speaker<'_> {
+    /// All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
+    async fn begin(&self, stream: impl Stream, cork: Rc<Cork>, connection: Connection) {
+        match &self.conditions.tls {
+            Some(acceptor) => Box::pin(self.converse_by_tls(acceptor, stream, cork, connection)).await,
+            None if self.conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
+                Box::pin(self.converse_by_preface(stream, cork, connection)).await;
+            }
+            None => self.converse(stream, cork, plain(connection), self.conduct()).await,
+        }
+    }
+
+    /// A balancer may have said who the client is.
+    async fn converse_behind_header(
+        &self,
+        headers: &ProxyHeaders,
+        socket: Socket,
+        cork: Rc<Cork>,
+        mut connection: Connection,
+    ) {
+        let remote = connection.remote;
+        match headers.take(socket, &mut connection, &self.port.drain).await {
+            Ok(Some(stream)) => self.begin(stream, cork, connection).await,
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, ?remote, "a connection ended with its PROXY header"),
+        }
+    }
+
     async fn converse_by_tls(
         &self,
         acceptor: &Acceptor,
-        socket: Socket,
+        socket: impl Stream,
         cork: Rc<Cork>,
         connection: Connection,
     ) {
@@ -245,7 +271,7 @@ impl Speaker<'_> {
     }
 
     /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
-    async fn converse_by_preface(&self, socket: Socket, cork: Rc<Cork>, connection: Connection) {
+    async fn converse_by_preface(&self, socket: impl Stream, cork: Rc<Cork>, connection: Connection) {
         match h2::sniff(socket, &self.conditions.settings, &self.port.drain).await {
             Ok(Sniffed::Http1(stream)) => {
                 self.converse(stream, cork, plain(connection), self.conduct()).await

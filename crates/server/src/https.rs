@@ -236,8 +236,8 @@ fn curve_name(curve: config::Curve) -> &'static str {
 /// What is offered: what the site or else its server says, as far as it is spoken.
 fn alpn(tls: &config::SiteTls, server: &Server) -> Vec<String> {
     let is_spoken = |name: &&str| match *name {
-        "h2" => server.protocols.contains(&config::HttpProtocol::H2),
-        _ => server.protocols.contains(&config::HttpProtocol::H1),
+        "h2" => server.options.protocols.contains(&config::HttpProtocol::H2),
+        _ => server.options.protocols.contains(&config::HttpProtocol::H1),
     };
     let spoken = SPOKEN.into_iter().filter(is_spoken);
     match tls.alpn.as_slice() {

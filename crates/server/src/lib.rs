@@ -20,6 +20,7 @@ mod io_threads;
 mod listener;
 mod parts;
 mod plan;
+mod proxy_headers;
 mod reload;
 mod service;
 mod source;
@@ -125,7 +126,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();
     let inlined = inline_reload::load(config.global.native.clone()).await?;
-    let apps = parts.app_starts(&config, &plan, facts.io_threads, (to_php, to_native), Some(&inlined));
+    let apps = parts.app_starts(&config, facts.io_threads, (to_php, to_native), Some(&inlined));
 
     let (commands, receivers): (Vec<_>, Vec<_>) =
         (0..facts.io_threads).map(|_| mpsc::unbounded_channel()).unzip();

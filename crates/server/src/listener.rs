@@ -2,10 +2,15 @@
 
 use crate::StartError;
 use crate::https::Https;
+use crate::plan;
+use crate::proxy_headers::ProxyHeaders;
 use regent_config::{
-    ClientAuth, Config, HttpProtocol, Listen, Server, ServerTls, Site, SniHost, Timeouts, UnixSocket,
+    ClientAuth, Config, HttpProtocol, Listen, ProxyProtocol, Server, ServerTls, Site, SniHost, Timeouts,
+    UnixSocket,
 };
+use regent_gateway::BodyLimits;
 use regent_handlers::{LogOutputs, Sites};
+use regent_http::Settings;
 use regent_net::{Neighbours, SocketFile};
 use regent_tls::{SiteTable, Tls};
 use rustix::fd::OwnedFd;
@@ -24,6 +29,10 @@ pub(crate) struct Listener {
     /// Has the challenges of public CAs that may be looked for here; `None`: there are never any.
     pub challenges: Option<Tls>,
     pub sni_host: SniHost,
+    pub settings: Settings,
+    pub limits: BodyLimits,
+    /// `None`: connections begin with TLS or HTTP.
+    pub proxy_protocol: Option<Arc<ProxyHeaders>>,
     pub terms: Arc<Terms>,
 }
 
@@ -34,6 +43,7 @@ pub(crate) struct Terms {
     pub protocols: Vec<HttpProtocol>,
     timeouts: Timeouts,
     max_header_size: usize,
+    proxy_protocol: Option<ProxyProtocol>,
     tls: Option<TlsTerms>,
 }
 
@@ -92,23 +102,37 @@ impl Listener {
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };
-            let terms = Arc::new(Terms::of(config, server));
-            Ok(Self { number: *number, sites, tls, challenges, sni_host, terms })
+            Ok(Self {
+                number: *number,
+                sites,
+                tls,
+                challenges,
+                sni_host,
+                settings: plan::settings(&server.options),
+                limits: plan::body_limits(&server.options),
+                proxy_protocol: server
+                    .options
+                    .proxy_protocol
+                    .as_ref()
+                    .map(|proxies| Arc::new(ProxyHeaders::new(proxies))),
+                terms: Arc::new(Terms::of(server)),
+            })
         };
         config.servers.iter().zip(tables).zip(numbers).map(listener).collect()
     }
 }
 
 impl Terms {
-    fn of(config: &Config, server: &Server) -> Self {
+    fn of(server: &Server) -> Self {
         let client_auth = |site: &Site| {
             let auth = site.tls.as_ref()?.client_auth.clone()?;
             Some((site.hosts.clone(), auth))
         };
         Self {
-            protocols: server.protocols.clone(),
-            timeouts: config.global.timeouts.clone(),
-            max_header_size: config.global.limits.max_header_size,
+            protocols: server.options.protocols.clone(),
+            timeouts: server.options.timeouts.clone(),
+            max_header_size: server.options.limits.max_header_size,
+            proxy_protocol: server.options.proxy_protocol.clone(),
             tls: server.tls.clone().map(|tls| TlsTerms {
                 server: tls,
                 client_auth: server.sites.iter().filter_map(client_auth).collect(),

@@ -5,7 +5,6 @@ use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
 use crate::https::Https;
 use crate::listener::Listener;
-use crate::plan::Plan;
 use regent_config::Config;
 use regent_engines::{ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor};
 use regent_gateway::{Inlined, Spools};
@@ -67,15 +66,12 @@ impl Parts {
     pub fn app_starts(
         &self,
         config: &Config,
-        plan: &Plan,
         io_threads: usize,
         (mut php, mut native): (Clients, Option<Clients>),
         inlined: Option<&Arc<Inlined>>,
     ) -> Vec<AppStart> {
         let start = |_| AppStart {
             listeners: self.listeners.clone(),
-            settings: plan.settings,
-            limits: plan.bodies,
             spools: Arc::clone(&self.spools),
             php: php.next(),
             native: native.as_mut().map(|native| NativeStart {

@@ -1,6 +1,6 @@
 //! From a configuration to numbers, before anything is started.
 
-use regent_config::{Config, Global};
+use regent_config::{Config, ServerOptions};
 use regent_engines::{EngineError, EnginePlan, ServerFacts};
 use regent_gateway::{BodyLimits, Patience, SOFTWARE, warmup};
 use regent_http::Settings;
@@ -13,8 +13,6 @@ pub(crate) struct Plan {
     pub php: EnginePlan,
     /// `None`: there are no native services.
     pub native: Option<EnginePlan>,
-    pub settings: Settings,
-    pub bodies: BodyLimits,
 }
 
 impl Plan {
@@ -23,13 +21,6 @@ impl Plan {
         Ok(Self {
             php: EnginePlan::php(global, facts, warmup::requests)?,
             native: EnginePlan::native(global, facts)?,
-            settings: Settings {
-                read_header: timeout(global.timeouts.read_header),
-                idle: timeout(global.timeouts.idle),
-                write: timeout(global.timeouts.write),
-                max_header_size: global.limits.max_header_size,
-            },
-            bodies: body_limits(global),
         })
     }
 }
@@ -40,10 +31,21 @@ pub(crate) fn facts() -> ServerFacts {
     ServerFacts { io_threads: io_threads(cores), cores, software: SOFTWARE }
 }
 
-fn body_limits(global: &Global) -> BodyLimits {
+/// Of the connections of a listening address.
+pub(crate) fn settings(options: &ServerOptions) -> Settings {
+    Settings {
+        read_header: timeout(options.timeouts.read_header),
+        idle: timeout(options.timeouts.idle),
+        write: timeout(options.timeouts.write),
+        max_header_size: options.limits.max_header_size,
+    }
+}
+
+/// Of its requests.
+pub(crate) fn body_limits(options: &ServerOptions) -> BodyLimits {
     let patience =
-        Patience { silence: timeout(global.timeouts.read_body), rate: global.limits.min_body_rate };
-    BodyLimits { patience, size: global.limits.max_body_size }
+        Patience { silence: timeout(options.timeouts.read_body), rate: options.limits.min_body_rate };
+    BodyLimits { patience, size: options.limits.max_body_size }
 }
 
 /// One I/O thread is enough for four cores; PHP needs the others.

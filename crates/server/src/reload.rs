@@ -249,7 +249,7 @@ impl Server {
         let ((php, to_php), native) = tokio::try_join!(php, native)?;
         let (native, to_native) = native.unzip();
         let clients = (to_php, to_native);
-        let starts = parts.app_starts(&config, &plan, self.facts.io_threads, clients, inlined.as_ref());
+        let starts = parts.app_starts(&config, self.facts.io_threads, clients, inlined.as_ref());
         self.io.prepare(starts).await.map_err(ReloadError::IoThread)?;
         Ok(Next { config, change, parts, php, native, inlined })
     }

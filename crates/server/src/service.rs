@@ -6,7 +6,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::SniHost;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
-use regent_gateway::{Arrived, Ends, Gateway, Logged, NativeGateway};
+use regent_gateway::{Arrived, BodyLimits, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
 use regent_tls::{ClientAuthClass, SiteTable, Tls};
 use std::cell::Cell;
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
+    pub limits: BodyLimits,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
     /// `None`: plain HTTP.
@@ -129,7 +130,7 @@ impl Service {
         let Asked { mut exchange, mut body, mut head_time, started } = asked;
         let received = Rc::new(Cell::new(0));
         loop {
-            let arrived = Arrived { exchange: &exchange, ends, client, head_time };
+            let arrived = Arrived { exchange: &exchange, ends, client, head_time, limits: self.limits };
             let (result, passage) = match &target {
                 Target::Php(php) => self.php.run(arrived, php, body, &received).await,
                 Target::Native(native) => self.native().run(arrived, native, body, &received).await,

@@ -17,6 +17,7 @@
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
+//! | `trust_client_address` | off | REMOTE_ADDR, HTTPS and others say what a trusted proxy says of its client; see `servers.rs` |
 //!
 //! The library's path is relative to the file that names it. A single argument is always the library, so that
 //! `native /srv/libhello.so` takes all requests.
@@ -59,6 +60,7 @@ const OPTIONS: &[&str] = &[
     "request_body_timeout",
     "request_buffering",
     "threads",
+    "trust_client_address",
 ];
 
 /// A block as written.
@@ -158,7 +160,9 @@ fn given_name(token: &Token) -> Result<&Token, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{LaneChoice, NativeGlobal, NativeId, NativeModule, RequestBuffering, Template};
+    use crate::model::{
+        ClientAddress, LaneChoice, NativeGlobal, NativeId, NativeModule, RequestBuffering, Template,
+    };
     use crate::{Config, Environment, Errors, Loaded};
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -229,6 +233,7 @@ mod tests {
             deadline: Some(Duration::from_secs(2)),
             request_timeout: None,
             lane: Some(LaneChoice::Named("slow".into())),
+            client_address: ClientAddress::default(),
         };
         assert_eq!(route.handler, Handler::Native(Native { service: NativeId(0), delivery }));
     }

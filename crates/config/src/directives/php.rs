@@ -12,6 +12,7 @@
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
 //! | `request_timeout DURATION` \| `off` | that of the worker, or of `frankenphp` | longest time that a request may run in PHP; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
+//! | `trust_client_address` | off | REMOTE_ADDR, HTTPS and others say what a trusted proxy says of its client; see `servers.rs` |
 //!
 //! ```caddyfile
 //! @scripts path *.php
@@ -45,6 +46,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "resolve_root_symlink",
     "root",
     "split_path",
+    "trust_client_address",
     "worker",
 ];
 pub(super) const UNBUILT: &[&str] = &["hot_reload", "name"];
@@ -121,13 +123,14 @@ fn symlink(option: &Call<'_>) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler};
-    use crate::model::{Delivery, Handler, LaneChoice, Php, RequestBuffering, Template};
+    use crate::model::{ClientAddress, Delivery, Handler, LaneChoice, Php, RequestBuffering, Template};
     use std::time::Duration;
 
     #[test]
     fn options() {
         let text = "php {\nroot /srv\nsplit .php .phtml\nresolve_root_symlink false\nenv A 1\nenv {\nB {host}\n}\n\
-                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nrequest_timeout 30s\nlane slow\n}";
+                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nrequest_timeout 30s\nlane slow\n\
+                    trust_client_address\n}";
         let expected = Php {
             root: Some(Template::text("/srv")),
             split_path: vec![".php".into(), ".phtml".into()],
@@ -140,6 +143,7 @@ mod tests {
                 deadline: Some(Duration::from_secs(2)),
                 request_timeout: Some(Duration::from_secs(30)),
                 lane: Some(LaneChoice::Named("slow".into())),
+                client_address: ClientAddress::Forwarded,
             },
         };
         assert_eq!(handler(text), Handler::Php(expected));

@@ -29,7 +29,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
-use crate::model::{Acme, Global, HttpProtocol, KeyType, LogLevel, SniHost};
+use crate::model::{Acme, Global, KeyType, LogLevel, ServerOptions, SniHost};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
@@ -70,6 +70,7 @@ const UNBUILT: &[&str] = &[
 ];
 
 /// The options that become part of the configuration, and those that only say how to read the rest of the file.
+#[derive(Default)]
 pub(crate) struct GlobalOptions {
     pub global: Global,
     pub auto_https: AutoHttps,
@@ -77,7 +78,8 @@ pub(crate) struct GlobalOptions {
     pub issuer: Option<Issuer>,
     pub acme: Acme,
     pub key_type: KeyType,
-    pub protocols: Vec<HttpProtocol>,
+    /// Of all listening addresses.
+    pub server: ServerOptions,
     /// `None`: strict where a site asks for certificates of clients.
     pub sni_host: Option<SniHost>,
     /// `num_threads`, and where it was written.
@@ -99,22 +101,6 @@ pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
         options.global.log.level = LogLevel::Debug;
     }
     options
-}
-
-impl Default for GlobalOptions {
-    fn default() -> Self {
-        Self {
-            global: Global::default(),
-            auto_https: AutoHttps::default(),
-            issuer: None,
-            acme: Acme::default(),
-            key_type: KeyType::default(),
-            protocols: vec![HttpProtocol::H1, HttpProtocol::H2],
-            sni_host: None,
-            num_threads: None,
-            max_threads: None,
-        }
-    }
 }
 
 impl GlobalOptions {

@@ -10,6 +10,11 @@
 //! | `min_body_rate SIZE` \| `off` | 240 |
 //! | `protocols h1 [h2] [h2c]` | h1 h2 |
 //! | `strict_sni_host [on` \| `insecure_off]` | on where a site asks for client certificates |
+//! | `trusted_proxies static RANGE…` | none |
+//! | `trusted_proxies_strict` | off |
+//! | `trusted_proxies_unix` | off |
+//! | `client_ip_headers FIELD…` | X-Forwarded-For |
+//! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
 //!
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
@@ -19,7 +24,41 @@
 //!
 //! `strict_sni_host`: the `Host` of a request over TLS has to be the name of the handshake, or else it is answered with 421.
 //!
+//! `trusted_proxies`: who is believed about the client: addresses and ranges, and `private_ranges` for all private and loopback
+//! ones. With `trusted_proxies_unix` it is also whoever connects to a Unix socket. Behind such a proxy the client's address is
+//! the first in the fields of `client_ip_headers`; with `trusted_proxies_strict`, for proxies that append to what a client sends,
+//! it is the last that is not a trusted proxy's. The client's address is in `{client_ip}`, in the condition `client_ip` and in the
+//! `client_ip` of access logs. PHP is told of it by the option `trust_client_address` of [php_server](#php_server), [php](#php)
+//! and [native](#native), behind a trusted proxy alone: REMOTE_ADDR and REMOTE_HOST are the client's address, REMOTE_PORT is empty
+//! unless the field has it, HTTPS and REQUEST_SCHEME are as `X-Forwarded-Proto` says, and SERVER_PORT is that of
+//! `X-Forwarded-Port`, of `Host`, or of the scheme. Without it `$_SERVER` is about the connection, as in FrankenPHP, and frameworks
+//! find the fields themselves.
+//!
+//! `proxy_protocol`: a balancer that passes connections on tells the client's address before anything else, in version 1 or 2 of the
+//! PROXY protocol. Everything takes it for the connection's, PHP too.
+//!
+//! | option of `proxy_protocol` | default | meaning |
+//! |---|---|---|
+//! | `timeout DURATION` | 5s | how long a header may take to come |
+//! | `allow RANGE…` | | whose header is believed, if there is one |
+//! | `deny RANGE…` | | who may send no header |
+//! | `fallback_policy POLICY` | ignore | for everybody else: `ignore` the header, `use` it, `reject` who sends one, `require` it, or `skip`: do not look for it |
+//!
+//! On a Unix socket a header is always believed. `tls` stands behind it, or can be left out.
+//!
+//! ```caddyfile
+//! {
+//!     servers {
+//!         trusted_proxies static 10.0.0.0/8
+//!         client_ip_headers CF-Connecting-IP X-Forwarded-For
+//!     }
+//! }
+//! ```
+//!
 //! A time-out of 0 is none: whoever holds a connection open then can hold it for ever.
+
+mod listener_wrappers;
+mod trusted_proxies;
 
 use super::GlobalOptions;
 use crate::call::Call;
@@ -28,23 +67,32 @@ use crate::model::{HttpProtocol, SniHost, Timeouts};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
+use trusted_proxies::Proxies;
+
+const OPTIONS: &[&str] = &[
+    "client_ip_headers",
+    "listener_wrappers",
+    "max_header_size",
+    "min_body_rate",
+    "protocols",
+    "strict_sni_host",
+    "timeouts",
+    "trusted_proxies",
+    "trusted_proxies_strict",
+    "trusted_proxies_unix",
+];
 
 const UNBUILT: &[&str] = &[
     "0rtt",
-    "client_ip_headers",
     "enable_full_duplex",
     "keepalive_count",
     "keepalive_idle",
     "keepalive_interval",
-    "listener_wrappers",
     "log_credentials",
     "metrics",
     "name",
     "packet_conn_wrappers",
     "trace",
-    "trusted_proxies",
-    "trusted_proxies_strict",
-    "trusted_proxies_unix",
 ];
 
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
@@ -54,21 +102,25 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
     if let Some(address) = call.args.first() {
         return Err(not_built_as(address, "servers ADDRESS"));
     }
+    let server = &mut options.server;
+    let mut proxies = Proxies::default();
     for option in call.options() {
         let result = match option.name() {
-            "timeouts" => timeouts(cx, &option, &mut options.global.timeouts),
-            "max_header_size" => {
-                max_header_size(&option).map(|size| options.global.limits.max_header_size = size)
-            }
-            "min_body_rate" => min_body_rate(&option).map(|rate| options.global.limits.min_body_rate = rate),
-            "protocols" => protocols(cx, &option).map(|protocols| options.protocols = protocols),
+            "timeouts" => timeouts(cx, &option, &mut server.timeouts),
+            "max_header_size" => max_header_size(&option).map(|size| server.limits.max_header_size = size),
+            "min_body_rate" => min_body_rate(&option).map(|rate| server.limits.min_body_rate = rate),
+            "protocols" => protocols(cx, &option).map(|protocols| server.protocols = protocols),
             "strict_sni_host" => sni_host(&option).map(|checked| options.sni_host = Some(checked)),
-            _ => {
-                let known = ["max_header_size", "min_body_rate", "protocols", "strict_sni_host", "timeouts"];
-                Err(unknown_option(option.name, "servers", &known, UNBUILT))
+            "listener_wrappers" => {
+                listener_wrappers::parse(cx, &option).map(|found| server.proxy_protocol = found)
             }
+            _ if proxies.takes(&option) => proxies.apply(&option),
+            _ => Err(unknown_option(option.name, "servers", OPTIONS, UNBUILT)),
         };
         cx.check(result);
+    }
+    if let Some(found) = proxies.finish(cx) {
+        server.trusted_proxies = Some(found);
     }
     Ok(())
 }
@@ -155,26 +207,26 @@ fn sni_host(option: &Call<'_>) -> Result<SniHost, Error> {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{config, file_errors};
+    use crate::model::Timeouts;
     use std::time::Duration;
 
     #[test]
     fn options() {
         let text = "{\nservers {\ntimeouts {\nread_header 1s\nread_body 2s\nwrite 3s\nidle 4s\n}\nmax_header_size 8KiB\n}\n}";
-        let global = config(text).global;
-        let timeouts = [
-            global.timeouts.read_header,
-            global.timeouts.read_body,
-            global.timeouts.write,
-            global.timeouts.idle,
-        ];
-        assert_eq!(timeouts, [1, 2, 3, 4].map(Duration::from_secs));
-        assert_eq!(global.limits.max_header_size, 8192);
+        let config = config(&format!("{text}\n:80 {{\n}}"));
+        let Timeouts { read_header, read_body, write, idle } = config.servers[0].options.timeouts;
+        assert_eq!([read_header, read_body, write, idle], [1, 2, 3, 4].map(Duration::from_secs));
+        assert_eq!(config.servers[0].options.limits.max_header_size, 8192);
     }
 
     #[test]
     fn the_rate_of_a_body() {
-        let rate =
-            |option: &str| config(&format!("{{\nservers {{\n{option}\n}}\n}}")).global.limits.min_body_rate;
+        let rate = |option: &str| {
+            config(&format!("{{\nservers {{\n{option}\n}}\n}}\n:80 {{\n}}")).servers[0]
+                .options
+                .limits
+                .min_body_rate
+        };
         assert_eq!(rate("min_body_rate 1KiB"), 1024);
         assert_eq!((rate("min_body_rate off"), rate("min_body_rate 0")), (0, 0));
         assert_eq!(rate("max_header_size 8KiB"), 240);

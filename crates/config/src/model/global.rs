@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{GlobalTls, LogConfig, NativeGlobal, as_text};
+use super::{GlobalTls, Limits, LogConfig, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,8 +17,9 @@ pub struct Global {
     pub log: LogConfig,
     /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
     pub admin: Option<Admin>,
-    pub timeouts: Timeouts,
-    pub limits: Limits,
+    /// Bytes of the largest head that any server takes: engines keep room for it.
+    #[serde(skip)]
+    pub max_header_size: usize,
     pub php: PhpGlobal,
     pub native: NativeGlobal,
 }
@@ -51,30 +52,6 @@ pub enum OriginCheck {
     Browsers,
     /// All of them (`enforce_origin`).
     Everyone,
-}
-
-/// Time-outs of a client's connection; 0: none, as in Caddy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Timeouts {
-    /// From the first byte of a request's head to its end. Default: 10 s.
-    pub read_header: Duration,
-    /// Longest silence within a request body. Default: 60 s.
-    pub read_body: Duration,
-    /// Longest time that a client may take nothing of an answer that waits for it. Default: 60 s.
-    pub write: Duration,
-    /// Longest silence between two requests of a connection. Default: 5 min.
-    pub idle: Duration,
-}
-
-/// Limits on what a client may send.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Limits {
-    /// Bytes of a request's head; above it: 431. Default: 64 KiB.
-    pub max_header_size: usize,
-    /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
-    pub max_body_size: Option<u64>,
-    /// Bytes a second that a request body brings on average, after its first 30 s; below it: 408. 0: no bound. Default: 240.
-    pub min_body_rate: u64,
 }
 
 /// The `frankenphp { … }` / `regent { … }` block.
@@ -193,8 +170,7 @@ impl Default for Global {
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),
             admin: Some(Admin::default()),
-            timeouts: Timeouts::default(),
-            limits: Limits::default(),
+            max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),
         }
@@ -205,23 +181,6 @@ impl Default for Admin {
     fn default() -> Self {
         let listen = AdminListen::Tcp { host: "localhost".into(), port: 2019 };
         Self { listen, origins: Vec::new(), origin_check: OriginCheck::Browsers }
-    }
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            read_header: Duration::from_secs(10),
-            read_body: Duration::from_secs(60),
-            write: Duration::from_secs(60),
-            idle: Duration::from_secs(300),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_header_size: 64 * 1024, max_body_size: None, min_body_rate: 240 }
     }
 }
 

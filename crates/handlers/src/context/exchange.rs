@@ -1,5 +1,6 @@
 //! A request on its way through the routes.
 
+use crate::context::client::Forwarded;
 use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
@@ -13,6 +14,7 @@ use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::LaneChoice;
 use regent_exchange::{Connection, ResponseBody};
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub struct Exchange {
     pub connection: Connection,
     /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
     pub host: String,
+    /// `None`: the connection is not one of a trusted proxy.
+    pub(crate) forwarded: Option<Box<Forwarded>>,
     /// ResponseBody limit of this route in bytes (`request_body max_size`).
     pub max_body_size: Option<u64>,
     /// Whether the access logs of its site have it (`log_skip`).
@@ -73,6 +77,7 @@ impl Exchange {
             headers,
             connection,
             host: host.unwrap_or_default(),
+            forwarded: None,
             max_body_size: None,
             deadline: None,
             lane: None,
@@ -101,6 +106,19 @@ impl Exchange {
             failure.mark(self.origin, &mut response);
         }
         filter::finish(self, response)
+    }
+
+    /// What a trusted proxy says of the client; `None`: the connection is not one of such a proxy.
+    pub fn forwarded(&self) -> Option<&Forwarded> {
+        self.forwarded.as_deref()
+    }
+
+    /// The client's address, as a trusted proxy may tell it; `None` on a Unix socket.
+    pub(crate) fn client_ip(&self) -> Option<IpAddr> {
+        match &self.forwarded {
+            Some(forwarded) => forwarded.address,
+            None => self.connection.remote.map(|remote| remote.ip()),
+        }
     }
 
     /// As the client sent it.
@@ -190,13 +208,16 @@ impl Exchange {
     }
 
     pub(crate) fn write_var(&self, name: &str, out: &mut Vec<u8>) {
+        if let Some((_, value)) = self.vars.iter().find(|(known, _)| known == name) {
+            return out.extend_from_slice(value.as_bytes());
+        }
         match (name, &self.root) {
             ("root", Some(root)) => out.extend_from_slice(root.path().as_os_str().as_bytes()),
-            _ => {
-                if let Some((_, value)) = self.vars.iter().find(|(known, _)| known == name) {
-                    out.extend_from_slice(value.as_bytes());
-                }
+            ("client_ip", _) => {
+                out.extend(self.client_ip().into_iter().flat_map(|ip| ip.to_string().into_bytes()))
             }
+            ("trusted_proxy", _) => out.extend_from_slice(self.forwarded.is_some().to_string().as_bytes()),
+            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::paths::root;
 use http::Response;
-use regent_config::{LaneChoice, NativeId, RequestBuffering, WorkerId};
+use regent_config::{ClientAddress, LaneChoice, NativeId, RequestBuffering, WorkerId};
 use regent_exchange::ResponseBody;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -62,6 +62,7 @@ pub struct Delivery {
     pub request_timeout: Option<Duration>,
     /// What the configuration says of the lane, if anything.
     pub lane: Option<Arc<LaneChoice>>,
+    pub client_address: ClientAddress,
 }
 
 impl Target {

@@ -3,7 +3,7 @@
 use crate::context::exchange::Exchange;
 use crate::context::target::Delivery;
 use crate::templates::text::Text;
-use regent_config::{self as config, LaneChoice, RequestBuffering};
+use regent_config::{self as config, ClientAddress, LaneChoice, RequestBuffering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ pub(crate) struct DeliveryRules {
     deadline: Option<Duration>,
     request_timeout: Option<Duration>,
     lane: Option<Arc<LaneChoice>>,
+    client_address: ClientAddress,
 }
 
 impl DeliveryRules {
@@ -26,6 +27,7 @@ impl DeliveryRules {
             deadline: delivery.deadline,
             request_timeout: delivery.request_timeout,
             lane: delivery.lane.clone().map(Arc::new),
+            client_address: delivery.client_address,
         }
     }
 
@@ -40,6 +42,7 @@ impl DeliveryRules {
             deadline: self.deadline.or(exchange.deadline()),
             request_timeout: self.request_timeout,
             lane: self.lane.as_ref().or(exchange.lane()).cloned(),
+            client_address: self.client_address,
         }
     }
 }

@@ -173,10 +173,11 @@ impl Fields<'_> {
     fn push_request(&mut self, exchange: &Exchange) {
         let ip = exchange.connection.remote.map(|remote| remote.ip().to_string()).unwrap_or_default();
         let port = exchange.connection.remote.map(|remote| remote.port().to_string()).unwrap_or_default();
+        let client = exchange.client_ip().map(|client| client.to_string()).unwrap_or_default();
         let uri = exchange.original_uri.path_and_query().map_or("", |target| target.as_str());
         self.text("remote_ip", &LogField::RemoteIp, ip.as_bytes());
         self.text("remote_port", &LogField::RemotePort, port.as_bytes());
-        self.text("client_ip", &LogField::ClientIp, ip.as_bytes());
+        self.text("client_ip", &LogField::ClientIp, client.as_bytes());
         self.text("proto", &LogField::Proto, proto(exchange.version).as_bytes());
         self.text("method", &LogField::Method, exchange.original_method().as_str().as_bytes());
         self.text("host", &LogField::Host, exchange.host_port());

@@ -6,12 +6,12 @@ use crate::error::BuildError;
 use crate::matchers::path_pattern::PathPattern;
 use crate::matchers::try_files::TryFiles;
 use crate::paths::host;
+use crate::paths::networks::Networks;
 use crate::templates::placeholder::query_pairs;
 use crate::templates::text::Text;
 use http::{HeaderName, Method, StatusCode, Version, header};
 use regent_config as config;
 use regex::bytes::Regex;
-use std::net::IpAddr;
 
 /// A compiled condition.
 pub(crate) enum Matcher {
@@ -29,7 +29,8 @@ pub(crate) enum Matcher {
     },
     /// By key; each key must have one of its values.
     Query(Vec<(String, Vec<Text>)>),
-    RemoteIp(Vec<Network>),
+    RemoteIp(Networks),
+    ClientIp(Networks),
     Protocol(Protocol),
     File(TryFiles),
     Not(Vec<Vec<Matcher>>),
@@ -46,12 +47,6 @@ pub(crate) enum HeaderTest {
 pub(crate) struct NamedRegex {
     name: Option<String>,
     regex: Regex,
-}
-
-/// An address range.
-pub(crate) struct Network {
-    address: IpAddr,
-    bits: u8,
 }
 
 pub(crate) enum Protocol {
@@ -113,9 +108,8 @@ impl Matcher {
                 Self::HeaderRegexp { field: header_name(field)?, regex: NamedRegex::compile(name, pattern)? }
             }
             config::Matcher::Query(pairs) => Self::Query(group_by_key(pairs)),
-            config::Matcher::RemoteIp(ranges) => {
-                Self::RemoteIp(ranges.iter().map(|(address, bits)| Network::new(*address, *bits)).collect())
-            }
+            config::Matcher::RemoteIp(ranges) => Self::RemoteIp(Networks::new(ranges)),
+            config::Matcher::ClientIp(ranges) => Self::ClientIp(Networks::new(ranges)),
             config::Matcher::Protocol(name) => Self::Protocol(Protocol::parse(name)),
             config::Matcher::File(matcher) => Self::File(TryFiles::compile(matcher)?),
             config::Matcher::Not(sets) => Self::Not(compile_sets(sets)?),
@@ -141,10 +135,10 @@ impl Matcher {
                 keep_captures(captures, exchange)
             }
             Self::Query(wanted) => query_fits(exchange, wanted),
-            Self::RemoteIp(networks) => match exchange.connection.remote {
-                Some(remote) => networks.iter().any(|network| network.contains(remote.ip())),
-                None => false,
-            },
+            Self::RemoteIp(networks) => {
+                exchange.connection.remote.is_some_and(|remote| networks.contain(remote.ip()))
+            }
+            Self::ClientIp(networks) => exchange.client_ip().is_some_and(|client| networks.contain(client)),
             Self::Protocol(protocol) => protocol.fits(exchange),
             Self::File(list) => match list.select(exchange)? {
                 Some(found) => {
@@ -182,32 +176,6 @@ impl NamedRegex {
             (name.map(str::to_owned), group.map_or_else(Vec::new, |group| group.as_bytes().to_vec()))
         });
         Some(Captures { name: self.name.clone(), groups: groups.collect() })
-    }
-}
-
-impl Network {
-    /// An IPv4-mapped IPv6 range is the IPv4 range.
-    fn new(address: IpAddr, bits: u8) -> Self {
-        match (address, address.to_canonical()) {
-            (IpAddr::V6(_), mapped @ IpAddr::V4(_)) => {
-                Self { address: mapped, bits: bits.saturating_sub(96) }
-            }
-            (address, _) => Self { address, bits },
-        }
-    }
-
-    fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let shift = 32 - u32::from(self.bits.min(32));
-                (u32::from(network) ^ u32::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let shift = 128 - u32::from(self.bits.min(128));
-                (u128::from(network) ^ u128::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
     }
 }
 

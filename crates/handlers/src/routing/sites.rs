@@ -1,5 +1,6 @@
 //! The sites of one listening address.
 
+use crate::context::client::TrustedProxies;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::flow::Flow;
@@ -35,6 +36,8 @@ pub struct Sites {
     /// The working directory: the root of a site that names none.
     default_root: Arc<Root>,
     keep_access_logs: bool,
+    /// `None`: the address of a client is that of its connection.
+    proxies: Option<TrustedProxies>,
 }
 
 struct Site {
@@ -83,6 +86,7 @@ impl Sites {
             sites,
             hosts,
             default_root: Arc::new(Root::new(Path::new("."))?),
+            proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
         })
     }
 
@@ -122,6 +126,11 @@ impl Sites {
     }
 
     fn answer(&self, exchange: &mut Exchange) -> Action {
+        if let Some(proxies) = &self.proxies {
+            // Before any route changes the fields.
+            let forwarded = proxies.forwarded(&exchange.connection, &exchange.headers);
+            exchange.forwarded = forwarded.map(Box::new);
+        }
         let site = self.hosts.find(&exchange.host);
         if let Some(site) = site {
             exchange.enter_site(site, &self.default_root);

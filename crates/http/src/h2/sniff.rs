@@ -2,13 +2,11 @@
 
 use crate::h1::Settings;
 use crate::h2::frames::PREFACE;
-use bytes::{Buf, Bytes, BytesMut};
-use regent_net::{Drain, Stream};
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use bytes::BytesMut;
+use regent_net::{Drain, Prefixed};
+use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes that are read at first, as many as hyper reads: an HTTP/1.1 request comes with the same system calls as without this.
 const FIRST_READ: usize = 8 * 1024;
@@ -19,12 +17,6 @@ pub enum Sniffed<S> {
     Http2(Prefixed<S>),
     /// Nothing: it has said too little, and then closed, or was silent for too long, or the server drains.
     Nothing,
-}
-
-/// A stream of which something was read before.
-pub struct Prefixed<S> {
-    prefix: Bytes,
-    stream: S,
 }
 
 /// What some bytes are the beginning of.
@@ -52,7 +44,7 @@ where
             return Ok(Sniffed::Nothing);
         }
         let beginning = Beginning::of(&read);
-        let prefixed = |stream, read: BytesMut| Prefixed { prefix: read.freeze(), stream };
+        let prefixed = |stream, read: BytesMut| Prefixed::new(read.freeze(), stream);
         match beginning {
             Beginning::Http1 => return Ok(Sniffed::Http1(prefixed(stream, read))),
             Beginning::Http2 => return Ok(Sniffed::Http2(prefixed(stream, read))),
@@ -86,62 +78,6 @@ impl Beginning {
             length if length < PREFACE.len() => Self::Unknown,
             _ => Self::Http2,
         }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.prefix.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let given = self.prefix.len().min(buffer.remaining());
-        buffer.put_slice(&self.prefix[..given]);
-        match given == self.prefix.len() {
-            // Its memory is not kept for the rest of the connection.
-            true => self.prefix = Bytes::new(),
-            false => self.prefix.advance(given),
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-impl<S: Stream> Stream for Prefixed<S> {
-    fn close_says_all(&self) -> bool {
-        self.stream.close_says_all()
     }
 }
 
@@ -202,21 +138,5 @@ mod tests {
     async fn a_client_that_says_nothing_or_too_little_is_not_waited_for_for_ever() {
         assert_eq!(sniffed(&[]).await.0, "nothing");
         assert_eq!(sniffed(&[b"PRI"]).await.0, "nothing");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_prefix_is_given_in_parts_of_any_size() {
-        let (client, server) = tokio::io::duplex(64);
-        drop(client);
-        let mut prefixed = Prefixed { prefix: Bytes::from_static(b"prefix"), stream: server };
-        let mut parts = Vec::new();
-        loop {
-            let mut part = [0; 4];
-            match prefixed.read(&mut part).await.unwrap() {
-                0 => break,
-                count => parts.push(part[..count].to_vec()),
-            }
-        }
-        assert_eq!(parts, [b"pref".to_vec(), b"ix".to_vec()]);
     }
 }

@@ -64,12 +64,12 @@ fn what_is_about_a_public_ca_goes_for_all_sites() {
 #[test]
 fn protocols() {
     let protocols = |option: &str| {
-        config(&format!("{{\nservers {{\n{option}\n}}\n}}\n:80 {{\n}}")).servers[0].protocols.clone()
+        config(&format!("{{\nservers {{\n{option}\n}}\n}}\n:80 {{\n}}")).servers[0].options.protocols.clone()
     };
     assert_eq!(protocols(""), [HttpProtocol::H1, HttpProtocol::H2]);
     assert_eq!(protocols("protocols h1 h2c"), [HttpProtocol::H1, HttpProtocol::H2c]);
     let loaded = load("{\nservers {\nprotocols h1 h2 h3\n}\n}\n:80 {\n}").unwrap();
-    assert_eq!(loaded.config.servers[0].protocols.len(), 3);
+    assert_eq!(loaded.config.servers[0].options.protocols.len(), 3);
     assert_eq!(
         loaded.warnings[0].to_string(),
         "Caddyfile:3:17: `h3` has no effect: HTTP/3 is not built yet in Regent"

@@ -1,0 +1,135 @@
+//! What `servers { … }` says of a listening address.
+
+use super::HttpProtocol;
+use serde::Serialize;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// An address, and how many of its leading bits are those of the whole range.
+pub type IpRange = (IpAddr, u8);
+
+/// What `servers { … }` says of a listening address.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerOptions {
+    /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2.
+    pub protocols: Vec<HttpProtocol>,
+    pub timeouts: Timeouts,
+    pub limits: Limits,
+    /// `None`: the address of a client is that of its connection.
+    pub trusted_proxies: Option<TrustedProxies>,
+    /// `None`: connections begin with TLS or HTTP.
+    pub proxy_protocol: Option<ProxyProtocol>,
+}
+
+/// Time-outs of a client's connection; 0: none, as in Caddy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeouts {
+    /// From the first byte of a request's head to its end. Default: 10 s.
+    pub read_header: Duration,
+    /// Longest silence within a request body. Default: 60 s.
+    pub read_body: Duration,
+    /// Longest time that a client may take nothing of an answer that waits for it. Default: 60 s.
+    pub write: Duration,
+    /// Longest silence between two requests of a connection. Default: 5 min.
+    pub idle: Duration,
+}
+
+/// Limits on what a client may send.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limits {
+    /// Bytes of a request's head; above it: 431. Default: 64 KiB.
+    pub max_header_size: usize,
+    /// Bytes of a request body; above it: 413. `None`: no limit but PHP's own.
+    pub max_body_size: Option<u64>,
+    /// Bytes a second that a request body brings on average, after its first 30 s; below it: 408. 0: no bound. Default: 240.
+    pub min_body_rate: u64,
+}
+
+/// The proxies that are believed when they say who the client is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrustedProxies {
+    pub ranges: Vec<IpRange>,
+    /// Whoever connects to a Unix socket is such a proxy.
+    pub unix: bool,
+    pub reading: ClientIpReading,
+    /// Request fields with a list of addresses, in lower case; the first that has one counts. Default: x-forwarded-for.
+    pub headers: Vec<String>,
+}
+
+/// Which address of a list is the client's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum ClientIpReading {
+    /// The first one: the proxy replaces what a client sends.
+    LeftMost,
+    /// The last one that is no trusted proxy's (`trusted_proxies_strict`): proxies append to what a client sends.
+    RightMostUntrusted,
+}
+
+/// `listener_wrappers { proxy_protocol { … } }`: what comes before TLS and HTTP.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProxyProtocol {
+    /// How long a header may take to come; 0: no limit. Default: 5 s.
+    pub timeout: Duration,
+    /// Whose header is believed, if there is one.
+    pub allow: Vec<IpRange>,
+    /// Who may send no header.
+    pub deny: Vec<IpRange>,
+    /// For everybody else.
+    pub fallback: ProxyPolicy,
+}
+
+/// What a header of the PROXY protocol means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum ProxyPolicy {
+    /// Nothing; it is read past.
+    #[default]
+    Ignore,
+    /// Its address is the client's.
+    Use,
+    /// The end of the connection.
+    Reject,
+    /// Its address is the client's, and a connection without one ends.
+    Require,
+    /// It is not looked for.
+    Skip,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            protocols: vec![HttpProtocol::H1, HttpProtocol::H2],
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            trusted_proxies: None,
+            proxy_protocol: None,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            read_header: Duration::from_secs(10),
+            read_body: Duration::from_secs(60),
+            write: Duration::from_secs(60),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_header_size: 64 * 1024, max_body_size: None, min_body_rate: 240 }
+    }
+}
+
+impl Default for ProxyProtocol {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            fallback: ProxyPolicy::default(),
+        }
+    }
+}
