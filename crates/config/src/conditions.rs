@@ -14,20 +14,29 @@
 //! | `protocol NAME` | `http`, `https`, `http/1.1`, `http/2+` |
 //! | `file [FILE…]`, or a block of `root`, `try_files`, `split_path` | one of the files exists |
 //! | `not CONDITION`, or a block | |
+//! | `vars VARIABLE VALUE…` | the variable, or the text with placeholders, is one of the values |
+//! | `vars_regexp [NAME] VARIABLE PATTERN` | as `path_regexp` |
+//! | `expression CONDITION`, or the condition alone in backticks | see `matchers.rs` |
 //!
 //! Several values of a condition are alternatives, as are several lines of `path`, `host`, `method` and `remote_ip`, of
 //! one `header` field and of one `query` key.
 
+mod regexps;
+
+pub(crate) use regexps::{check_pattern, regexp};
+
 use crate::call::Call;
 use crate::context::Context;
+use crate::expression;
 use crate::ip_ranges;
 use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
-use regent_caddyfile::{Error, Token};
+use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
 
 const KINDS: &[&str] = &[
     "client_ip",
+    "expression",
     "file",
     "header",
     "header_regexp",
@@ -39,9 +48,11 @@ const KINDS: &[&str] = &[
     "protocol",
     "query",
     "remote_ip",
+    "vars",
+    "vars_regexp",
 ];
 
-const UNBUILT: &[&str] = &["expression", "tls", "vars", "vars_regexp"];
+const UNBUILT: &[&str] = &["tls"];
 
 /// The condition that follows in the arguments, or all those of the block.
 ///
@@ -57,13 +68,20 @@ pub(crate) fn parse(cx: &mut Context<'_>, call: &Call<'_>, owner: &str) -> Resul
             ));
         }
         ([], Some(_)) => {
-            for option in call.options() {
-                let result = set.add(cx, &option, owner);
-                cx.check(result);
-            }
+            return Ok(of_lines(cx, call.block.unwrap_or_default(), owner));
         }
     }
     Ok(set.finish())
+}
+
+/// The conditions of these lines, which all must hold. Mistakes are noted in `cx`.
+pub(crate) fn of_lines(cx: &mut Context<'_>, lines: &[Line], owner: &str) -> MatcherSet {
+    let mut set = Set::default();
+    for line in lines {
+        let result = set.add(cx, &Call::new(line), owner);
+        cx.check(result);
+    }
+    set.finish()
 }
 
 /// Conditions on the way to a [`MatcherSet`]: those whose lines add up are gathered.
@@ -76,6 +94,7 @@ struct Set {
     client: Vec<IpRange>,
     headers: BTreeMap<String, Vec<Matcher>>,
     queries: BTreeMap<String, Vec<(String, Template)>>,
+    vars: Vec<(Template, Vec<Template>)>,
     others: MatcherSet,
 }
 
@@ -94,8 +113,11 @@ impl Set {
             "client_ip" => self.client.extend(ip_ranges::parse(call.some("client_ip RANGE…")?)?),
             "header" => self.header(call)?,
             "query" => self.query(call)?,
-            "path_regexp" => self.others.push(path_regexp(call, name)?),
-            "header_regexp" => self.others.push(header_regexp(call, name)?),
+            "path_regexp" => self.others.push(regexps::path_regexp(call, name)?),
+            "header_regexp" => self.others.push(regexps::header_regexp(call, name)?),
+            "vars" => self.vars(call)?,
+            "vars_regexp" => self.others.push(regexps::vars_regexp(call, name)?),
+            "expression" => self.others.push(expression::parse(cx, call, owner)?),
             "protocol" => self.others.push(protocol(call)?),
             "file" => self.others.push(file(cx, call)?),
             "not" => self.others.push(Matcher::Not(vec![parse(cx, call, owner)?])),
@@ -135,6 +157,17 @@ impl Set {
         Ok(())
     }
 
+    fn vars(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        let syntax = "vars VARIABLE VALUE…";
+        call.without_block(syntax)?;
+        let [variable, values @ ..] = call.args else { return Err(call.wrong_arguments(2, syntax)) };
+        if values.is_empty() {
+            return Err(call.wrong_arguments(2, syntax));
+        }
+        self.vars.push((Template::variable(&variable.text), templates(values).collect()));
+        Ok(())
+    }
+
     fn finish(self) -> MatcherSet {
         let mut set = Vec::new();
         if !self.methods.is_empty() {
@@ -154,6 +187,9 @@ impl Set {
         }
         set.extend(self.headers.into_values().map(any_of));
         set.extend(self.queries.into_values().map(Matcher::Query));
+        if !self.vars.is_empty() {
+            set.push(Matcher::Vars(self.vars));
+        }
         set.extend(self.others);
         set
     }
@@ -170,44 +206,6 @@ fn any_of(mut matchers: Vec<Matcher>) -> Matcher {
 
 fn templates(tokens: &[Token]) -> impl Iterator<Item = Template> + '_ {
     tokens.iter().map(|token| Template::parse(&token.text))
-}
-
-fn path_regexp(call: &Call<'_>, owner: &str) -> Result<Matcher, Error> {
-    let syntax = "path_regexp [NAME] PATTERN";
-    call.without_block(syntax)?;
-    let (name, pattern) = match call.args {
-        [pattern] => (owner, pattern),
-        [name, pattern] => (name.text.as_str(), pattern),
-        args => return Err(call.wrong_arguments(if args.is_empty() { 1 } else { 2 }, syntax)),
-    };
-    Ok(Matcher::PathRegexp { name: Some(name.to_owned()), pattern: regexp(pattern)? })
-}
-
-fn header_regexp(call: &Call<'_>, owner: &str) -> Result<Matcher, Error> {
-    let syntax = "header_regexp [NAME] FIELD PATTERN";
-    call.without_block(syntax)?;
-    let (name, field, pattern) = match call.args {
-        [field, pattern] => (owner, field, pattern),
-        [name, field, pattern] => (name.text.as_str(), field, pattern),
-        args => return Err(call.wrong_arguments(if args.len() < 2 { 2 } else { 3 }, syntax)),
-    };
-    Ok(Matcher::HeaderRegexp {
-        name: Some(name.to_owned()),
-        field: field.text.clone(),
-        pattern: regexp(pattern)?,
-    })
-}
-
-/// The pattern, if it is one.
-pub(crate) fn regexp(token: &Token) -> Result<String, Error> {
-    match regex::bytes::Regex::new(&token.text) {
-        Ok(_) => Ok(token.text.clone()),
-        Err(cause) => {
-            let cause = cause.to_string();
-            let reason = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Err(error(token, format!("`{}` is no regular expression: {reason}", token.text)))
-        }
-    }
 }
 
 fn protocol(call: &Call<'_>) -> Result<Matcher, Error> {
@@ -379,8 +377,23 @@ mod tests {
     }
 
     #[test]
+    fn variables() {
+        let expected = Matcher::Vars(vec![
+            (Template::parse("{vars.a}"), vec![Template::text("1"), Template::text("2")]),
+            (Template::parse("{header.X}"), vec![Template::text("y")]),
+        ]);
+        assert_eq!(one("vars a 1 2\nvars {header.X} y"), expected);
+        let expected = Matcher::VarsRegexp {
+            name: Some("m".into()),
+            value: Template::parse("{vars.a}"),
+            pattern: "^x".into(),
+        };
+        assert_eq!(one("vars_regexp a ^x"), expected);
+    }
+
+    #[test]
     fn protocols() {
         assert_eq!(one("protocol HTTP/1.1"), Matcher::Protocol("http/1.1".into()));
-        assert_eq!(errors("@m protocol grpc\n@n protocol htp\n@o vars x y").len(), 3);
+        assert_eq!(errors("@m protocol grpc\n@n protocol htp\n@o vars x").len(), 3);
     }
 }

@@ -12,6 +12,7 @@ mod context;
 mod delivery;
 mod directives;
 mod environment;
+mod expression;
 mod global;
 mod ip_ranges;
 mod load;

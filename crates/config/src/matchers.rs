@@ -1,11 +1,31 @@
 //! Matchers: `*`, `/path`, and `@name`, which is one condition, `@name path /a /b`, or a block of them, of which all
 //! must match.
+//!
+//! `expression CONDITION`, or `` @name `CONDITION` ``, is a condition in the language CEL, as far as Caddyfiles use it:
+//!
+//! | part | meaning |
+//! |---|---|
+//! | `path('/a/*', …)`, `path_regexp(['NAME',] 'PATTERN')`, `host(…)`, `method(…)`, `protocol(…)`, `remote_ip(…)`, `client_ip(…)`, `header_regexp(…)`, `vars_regexp(…)`, `file('FILE', …)` | the conditions of these names |
+//! | `header({'FIELD': 'VALUE'})`, `query({'KEY': ['VALUE', …]})`, `vars({…})`, `file({'try_files': […], 'root': '…'})` | the same |
+//! | `{placeholder}`, `'text'`, `r'raw text'`, `12` | values |
+//! | `==`, `!=`, `<`, `<=`, `>`, `>=`, `in ['a', 'b']` | compare values; with a number, as numbers |
+//! | `VALUE.startsWith('…')`, `.endsWith('…')`, `.contains('…')`, `.matches('PATTERN')` | conditions on texts |
+//! | `VALUE.size()`, `.lowerAscii()`, `.upperAscii()`, `.trim()` | values |
+//! | `&&`, `\|\|`, `!`, `( )`, `true`, `false` | |
+//!
+//! ```caddyfile
+//! @pwa expression `header({'Accept': '*text/html*'}) && !path('/api*', '/docs*')`
+//! @write expression {method} in ["POST", "PUT"] && {path}.startsWith("/admin")
+//! respond @pwa 200
+//! respond @write 403
+//! ```
 
 use crate::call::Call;
 use crate::conditions;
 use crate::context::Context;
+use crate::expression;
 use crate::model::{Matcher, MatcherSet, Template};
-use crate::problems::{error, not_built_as, unknown};
+use crate::problems::{error, unknown};
 use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
 
@@ -67,7 +87,9 @@ pub(crate) fn is_definition(line: &Line) -> bool {
 fn definition(cx: &mut Context<'_>, call: &Call<'_>) -> Option<MatcherSet> {
     let before = cx.errors.len();
     let set = match call.args {
-        [only] if only.quoted && call.block.is_none() => Err(not_built_as(only, "expression")),
+        [only] if only.quoted && call.block.is_none() => {
+            expression::parse_quoted(cx, only, call.name()).map(|matcher| vec![matcher])
+        }
         _ => conditions::parse(cx, call, call.name()),
     };
     let set = cx.check(set);
@@ -94,12 +116,11 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors(
-            "@api path /a\n@api path /b\n@c\n@d `path('/x')`\n@e pth /x\nrespond @apj 1\nrespond @e 2",
-        );
+        let found =
+            errors("@api path /a\n@api path /b\n@c\n@d `pth('/x')`\n@e pth /x\nrespond @apj 1\nrespond @e 2");
         assert_eq!(found[0], "the matcher `@api` is defined twice");
         assert!(found[1].contains("too few arguments for `@c`"), "{found:?}");
-        assert_eq!(found[2], "`expression` is not built yet in Regent");
+        assert!(found[2].starts_with("`pth` is no function"), "{found:?}");
         assert_eq!(found[3], "unknown condition `pth`; did you mean `path`?");
         assert_eq!(found[4], "unknown matcher `@apj`; did you mean `@api`?");
         assert_eq!(found.len(), 5);

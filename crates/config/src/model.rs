@@ -3,6 +3,7 @@
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
 mod encode;
+mod expression;
 mod global;
 mod log_filter;
 mod native;
@@ -10,6 +11,7 @@ mod server;
 mod tls;
 
 pub use encode::*;
+pub use expression::*;
 pub use global::*;
 pub use log_filter::*;
 pub use native::*;
@@ -130,6 +132,14 @@ pub enum Matcher {
     Protocol(String),
     File(FileMatcher),
     Not(Vec<MatcherSet>),
+    /// Values, each of which may be any of several; one of them must be.
+    Vars(Vec<(Template, Vec<Template>)>),
+    VarsRegexp {
+        name: Option<String>,
+        value: Template,
+        pattern: String,
+    },
+    Expression(Box<Expression>),
     /// The status of the error that is being handled: ranges with both ends in them.
     ErrorStatus(Vec<(u16, u16)>),
 }

@@ -95,6 +95,14 @@ const UNBUILT_SPACES: &[&str] = &[
 ];
 
 impl Template {
+    /// A variable by its name alone, or a text with placeholders.
+    pub(crate) fn variable(text: &str) -> Self {
+        match text.contains('{') {
+            true => Self::parse(text),
+            false => Self(vec![Part::Placeholder(format!("vars.{text}"))]),
+        }
+    }
+
     /// Cuts a text into its parts.
     pub(crate) fn parse(text: &str) -> Self {
         let mut parts = Vec::new();

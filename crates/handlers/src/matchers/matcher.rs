@@ -3,6 +3,7 @@
 use crate::context::exchange::Exchange;
 use crate::context::found::Captures;
 use crate::error::BuildError;
+use crate::matchers::expression::Expression;
 use crate::matchers::path_pattern::PathPattern;
 use crate::matchers::try_files::TryFiles;
 use crate::paths::host;
@@ -34,6 +35,12 @@ pub(crate) enum Matcher {
     Protocol(Protocol),
     File(TryFiles),
     Not(Vec<Vec<Matcher>>),
+    Vars(Vec<(Text, Vec<Text>)>),
+    VarsRegexp {
+        value: Text,
+        regex: NamedRegex,
+    },
+    Expression(Expression),
     /// Ranges with both ends in them.
     ErrorStatus(Vec<(u16, u16)>),
 }
@@ -72,10 +79,15 @@ pub(crate) fn any_set(sets: &[Vec<Matcher>], exchange: &mut Exchange) -> Result<
 }
 
 pub(crate) fn compile_sets(sets: &[config::MatcherSet]) -> Result<Vec<Vec<Matcher>>, BuildError> {
-    sets.iter().map(|set| set.iter().map(Matcher::compile).collect()).collect()
+    sets.iter().map(compile_set).collect()
 }
 
-fn all(set: &[Matcher], exchange: &mut Exchange) -> Result<bool, StatusCode> {
+pub(crate) fn compile_set(set: &config::MatcherSet) -> Result<Vec<Matcher>, BuildError> {
+    set.iter().map(Matcher::compile).collect()
+}
+
+/// Whether all of them fit.
+pub(crate) fn all(set: &[Matcher], exchange: &mut Exchange) -> Result<bool, StatusCode> {
     for matcher in set {
         if !matcher.matches(exchange)? {
             return Ok(false);
@@ -113,6 +125,15 @@ impl Matcher {
             config::Matcher::Protocol(name) => Self::Protocol(Protocol::parse(name)),
             config::Matcher::File(matcher) => Self::File(TryFiles::compile(matcher)?),
             config::Matcher::Not(sets) => Self::Not(compile_sets(sets)?),
+            config::Matcher::Vars(vars) => {
+                let compile =
+                    |(value, wanted): &(_, Vec<_>)| (Text::compile(value), Text::compile_all(wanted));
+                Self::Vars(vars.iter().map(compile).collect())
+            }
+            config::Matcher::VarsRegexp { name, value, pattern } => {
+                Self::VarsRegexp { value: Text::compile(value), regex: NamedRegex::compile(name, pattern)? }
+            }
+            config::Matcher::Expression(expression) => Self::Expression(Expression::compile(expression)?),
             config::Matcher::ErrorStatus(ranges) => Self::ErrorStatus(ranges.clone()),
         })
     }
@@ -155,6 +176,15 @@ impl Matcher {
                 }
                 true
             }
+            Self::Vars(vars) => vars.iter().any(|(value, wanted)| {
+                let value = value.render(exchange);
+                wanted.iter().any(|wanted| wanted.render(exchange) == value)
+            }),
+            Self::VarsRegexp { value, regex } => {
+                let captures = regex.captures(&value.render(exchange));
+                keep_captures(captures, exchange)
+            }
+            Self::Expression(expression) => expression.holds(exchange)?,
             Self::ErrorStatus(ranges) => exchange.failure().is_some_and(|failure| {
                 let status = failure.status.as_u16();
                 ranges.iter().any(|(least, most)| (*least..=*most).contains(&status))
