@@ -40,6 +40,7 @@ impl Origin {
             Self::PhpServer(options) => php_server(options),
             Self::FileServer(options) => file_server(options),
         }
+        .and_then(complete)
     }
 }
 
@@ -50,15 +51,20 @@ impl ConfigSource for Origin {
     }
 
     fn read_file(&self, path: &Path) -> Result<Config, String> {
-        read(Some(path)).map(with_logged_warnings).map_err(|error| text(&error))
+        read(Some(path)).and_then(complete).map(with_logged_warnings).map_err(|error| text(&error))
     }
 
     fn parse(&self, text_of_it: &str) -> Result<Config, String> {
         let environment = environment().map_err(|error| text(&error))?;
         let base = environment.current_dir.clone();
-        let loaded = regent_config::parse(BODY, text_of_it, &base, &environment);
+        let loaded = regent_config::parse(BODY, text_of_it, &base, &environment).and_then(Loaded::complete);
         loaded.map(with_logged_warnings).map_err(|errors| errors.to_string())
     }
+}
+
+/// With all files that a server cannot start without.
+fn complete(loaded: Loaded) -> Result<Loaded> {
+    loaded.complete().map_err(|errors| anyhow!("\n{errors}"))
 }
 
 fn text(error: &anyhow::Error) -> String {

@@ -1,7 +1,7 @@
 //! Site addresses: `:8080`, `host`, `host:port`, `http://host`, `https://host`, `*.example.com:8080`.
 //!
-//! They mean what they mean to Caddy (caddyconfig/httpcaddyfile/addresses.go and httptype.go), but for a path, which an
-//! address cannot have here.
+//! They mean what they mean to Caddy (caddyconfig/httpcaddyfile/addresses.go and httptype.go). A path behind them is a condition
+//! on requests.
 
 use crate::global::GlobalOptions;
 use crate::problems::error;
@@ -16,6 +16,8 @@ pub(crate) struct Address {
     /// In lower case, and an IPv6 address without its brackets; `None`: any.
     pub host: Option<String>,
     pub port: Option<u16>,
+    /// With its `/`; `None`: any.
+    pub path: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(crate) struct Place {
     pub port: u16,
     pub host: Option<String>,
     pub security: Security,
+    /// Only requests for such a path are for the site.
+    pub path: Option<String>,
 }
 
 /// Parses an address and says what the global options make of it.
@@ -57,7 +61,7 @@ pub(crate) fn parse(options: &GlobalOptions, token: &Token) -> Result<Place, Err
         }
     };
     check_convention(options, token, &address, port)?;
-    Ok(Place { port, host: address.host, security })
+    Ok(Place { port, host: address.host, security, path: address.path })
 }
 
 /// As in Caddy: neither scheme on the port of the other.
@@ -89,13 +93,10 @@ impl Address {
             Some((scheme, rest)) => (Some(self::scheme(scheme)?), rest),
             None => (None, text),
         };
-        if let Some((authority, path)) = rest.split_once('/') {
-            return Err(format!(
-                "a site address has no path; use `{authority}` with `handle /{path}` in the block"
-            ));
-        }
-        let (host, port) = split_port(rest)?;
-        Ok(Self { scheme, host: host_name(host)?, port })
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = split_port(authority)?;
+        let path = Some(path).filter(|path| !matches!(*path, "" | "/")).map(str::to_owned);
+        Ok(Self { scheme, host: host_name(host)?, port, path })
     }
 }
 
@@ -112,7 +113,8 @@ impl fmt::Display for Address {
             None if self.port.is_none() && self.scheme.is_none() => f.write_str("*")?,
             None => {}
         }
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))?;
+        f.write_str(self.path.as_deref().unwrap_or_default())
     }
 }
 
@@ -226,6 +228,26 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_a_condition() {
+        let loaded =
+            load("http://a.com/x/*, http://b.com/y {\nrespond x\n}\nhttp://c.com/ {\nrespond y\n}").unwrap();
+        let sites = &loaded.config.servers[0].sites;
+        let site = sites.iter().find(|site| site.hosts.contains(&"a.com".to_owned())).unwrap();
+        let paths = ["/x/*", "/y"].map(crate::Template::text).to_vec();
+        assert_eq!(site.routes[0].matchers, [[crate::Matcher::Path(paths)]]);
+        assert!(sites.iter().any(|site| site.hosts == ["c.com"] && site.routes[0].matchers.is_empty()));
+        assert!(
+            loaded.warnings[0].to_string().contains("1:1: a path in a site's address"),
+            "{:?}",
+            loaded.warnings
+        );
+        let found = file_errors("http://a.com/x {\n}\nhttp://a.com {\n}");
+        assert!(found[0].contains("address of another site already"), "{found:?}");
+        let found = file_errors("http://a.com/x, http://b.com {\n}");
+        assert!(found[0].contains("put the path into a `handle` block"), "{found:?}");
+    }
+
+    #[test]
     fn neither_scheme_is_on_the_port_of_the_other() {
         assert!(file_errors("http://localhost:443 {\n}")[0].contains("which is that of HTTPS"));
         assert!(file_errors("https://localhost:80 {\n}")[0].contains("which is that of plain HTTP"));
@@ -235,7 +257,6 @@ mod tests {
     #[test]
     fn mistakes() {
         for address in [
-            "http://a/b",
             ":0",
             ":x",
             ":+80",

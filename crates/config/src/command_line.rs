@@ -129,7 +129,7 @@ fn place(site: &SiteArguments, environment: &Environment) -> Result<Place, Strin
 
 fn domain_address(domain: &str) -> Result<Address, String> {
     match Address::parse(domain) {
-        Ok(address @ Address { scheme: None, host: Some(_), port: None }) => Ok(address),
+        Ok(address @ Address { scheme: None, host: Some(_), port: None, path: None }) => Ok(address),
         _ => Err(format!(
             "`{domain}` is no domain; write one such as `localhost` or `example.com`, and a port as `--listen :8443`"
         )),

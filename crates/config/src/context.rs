@@ -13,6 +13,8 @@ pub(crate) struct Context<'a> {
     pub environment: &'a Environment,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
+    /// What has to be there when the server starts; each has a warning too.
+    pub missing: Vec<Error>,
     pub order: Order,
     pub workers: Workers,
     pub native: Natives,
@@ -28,6 +30,7 @@ impl<'a> Context<'a> {
             environment,
             errors: Vec::new(),
             warnings: Vec::new(),
+            missing: Vec::new(),
             order: Order::default(),
             workers: Workers::default(),
             native: Natives::default(),

@@ -16,6 +16,18 @@ use std::sync::Arc;
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Warning>,
+    /// Files that have to be there when the server starts, and are not; each has a warning too.
+    missing: Vec<Error>,
+}
+
+impl Loaded {
+    /// To be asked before a server starts with it.
+    ///
+    /// # Errors
+    /// If a file is not there that it could not do without.
+    pub fn complete(self) -> Result<Self, Errors> {
+        if self.missing.is_empty() { Ok(self) } else { Err(Errors(self.missing)) }
+    }
 }
 
 /// Reads a Caddyfile. Fails with every mistake in it, or because it cannot be read.
@@ -58,6 +70,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     finish_threads(&mut cx, &mut options);
     native::finish_names(&mut cx);
     if !cx.errors.is_empty() {
+        cx.errors.append(&mut cx.missing);
         return Err(in_order(cx.errors, &parsed.sources));
     }
     options.global.php.workers = cx.workers.into_vec();
@@ -66,7 +79,11 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
         cx.warnings
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });
     }
-    Ok(Loaded { config: Config { global: options.global, servers }, warnings: cx.warnings })
+    Ok(Loaded {
+        config: Config { global: options.global, servers },
+        warnings: cx.warnings,
+        missing: cx.missing,
+    })
 }
 
 /// The errors as a reader goes through the files.

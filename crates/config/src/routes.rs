@@ -57,6 +57,10 @@ fn entry(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Entry, 
     };
     let (matchers, call) = split_matcher(scope, directive, line)?;
     let routes = match directive.parse {
+        Parse::Ignored(why) => {
+            cx.warn(&line.name, format!("`{}` has no effect: {why}", directive.name));
+            Vec::new()
+        }
         Parse::NotBuilt => return Err(not_built(&line.name)),
         Parse::Handler(parse) => vec![Route { group: None, matchers, handler: parse(cx, scope, &call)? }],
         Parse::Routes(parse) => parse(cx, scope, &call)?,

@@ -10,10 +10,11 @@ use crate::context::Context;
 use crate::directives::bind::{self, Interface};
 use crate::directives::tls::{self, Tls};
 use crate::directives::{self, handle_errors, log};
-use crate::global::GlobalOptions;
+use crate::global::{GlobalOptions, ServerBlock};
 use crate::matchers::Scope;
 use crate::model::{
-    CertificateSource, Listen, LogConfig, Server, ServerTls, Site, SiteTls, SniHost, UnixSocket,
+    CertificateSource, Handler, Listen, LogConfig, Matcher, Route, Server, ServerTls, Site, SiteTls, SniHost,
+    Template, UnixSocket,
 };
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
@@ -68,14 +69,22 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, &lines.binds, &mut taken);
         let ways = ways(cx, options, block, &interfaces, &mut taken);
+        let paths = paths(cx, options, block);
         let tls = tls::parse(cx, options, &lines.tls);
-        opened.push(Opened { site: site(cx, &lines), tls, ways, is_bound: !lines.binds.is_empty() });
+        opened.push(Opened {
+            site: within(paths, site(cx, &lines)),
+            tls,
+            ways,
+            is_bound: !lines.binds.is_empty(),
+        });
     }
     narrow(&mut opened);
     transport::settle(cx, &mut opened);
     opened.extend(redirects::blocks(options, &opened));
     narrow(&mut opened);
-    servers(options, sites(cx, options, &opened))
+    let servers = servers(options, sites(cx, options, &opened));
+    options.servers.check(cx, &servers.iter().map(|server| &server.listen).collect::<Vec<_>>());
+    servers
 }
 
 /// The sites of all blocks with their listeners, in the order of the file.
@@ -116,23 +125,23 @@ fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
         match servers.iter_mut().find(|server| server.listen == listen) {
             Some(server) => server.sites.push(site),
             None => {
-                let options = options.server.clone();
+                let options = options.servers.of(&listen).options.clone();
                 servers.push(Server { listen, tls: None, options, sites: vec![site] });
             }
         }
     }
     for server in &mut servers {
-        server.tls = server_tls(options, &server.sites);
+        server.tls = server_tls(options.servers.of(&server.listen), &server.sites);
     }
     servers.into_iter().map(sorted).collect()
 }
 
 /// `None` for plain HTTP, which all sites of a server have or none.
-fn server_tls(options: &GlobalOptions, sites: &[Site]) -> Option<ServerTls> {
+fn server_tls(block: &ServerBlock, sites: &[Site]) -> Option<ServerTls> {
     let mut secured = sites.iter().filter_map(|site| site.tls.as_ref()).peekable();
     secured.peek()?;
     let default = if secured.any(|tls| tls.client_auth.is_some()) { SniHost::Strict } else { SniHost::Free };
-    Some(ServerTls { sni_host: options.sni_host.unwrap_or(default) })
+    Some(ServerTls { sni_host: block.sni_host.unwrap_or(default) })
 }
 
 impl<'a> Lines<'a> {
@@ -186,6 +195,30 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
     }
 }
 
+/// The paths of its addresses; none if it is for all.
+fn paths(cx: &mut Context<'_>, options: &GlobalOptions, block: &SiteBlock) -> Vec<Template> {
+    let places =
+        block.addresses.iter().filter_map(|token| Some((token, address::parse(options, token).ok()?)));
+    let (with, without): (Vec<_>, Vec<_>) = places.partition(|(_, place)| place.path.is_some());
+    let Some((first, _)) = with.first() else { return Vec::new() };
+    if !without.is_empty() {
+        let message =
+            "one address of this site has a path and another has none; put the path into a `handle` block";
+        cx.errors.push(error(first, message));
+    }
+    cx.warn(first, "a path in a site's address is better put into the block, as `handle /PATH`: one site only can have this host");
+    with.into_iter().filter_map(|(_, place)| place.path).map(|path| Template::parse(&path)).collect()
+}
+
+/// The site for these paths alone.
+fn within(paths: Vec<Template>, site: Site) -> Site {
+    if paths.is_empty() {
+        return site;
+    }
+    let handler = Handler::Subroute(site.routes);
+    Site { routes: vec![Route { group: None, matchers: vec![vec![Matcher::Path(paths)]], handler }], ..site }
+}
+
 /// The ways to the site of a block, each of which no other has.
 fn ways<'a>(
     cx: &mut Context<'_>,
@@ -197,7 +230,7 @@ fn ways<'a>(
     let mut ways: Vec<Way<'a>> = Vec::new();
     for token in &block.addresses {
         let place = address::parse(options, token);
-        let Some(Place { port, host, security }) = cx.check(place) else { continue };
+        let Some(Place { port, host, security, .. }) = cx.check(place) else { continue };
         let door = |interface: &Interface| Door { listen: interface.with_port(port), host: host.clone() };
         // Addresses that differ in the port only are the same on a Unix socket.
         let is_new =

@@ -283,7 +283,9 @@ fn add(
     };
     let file = cx.environment.absolute(&root.unwrap_or(Path::new("")).join(&written));
     if !file.is_file() {
-        return Err(error(token, format!("the worker's file does not exist: {}", file.display())));
+        let message = format!("the worker's file does not exist: {}", file.display());
+        cx.warn(token, message.clone());
+        cx.missing.push(error(token, message));
     }
     let same = |sibling: &&WorkerRef| {
         sibling.matches.is_empty() && cx.workers.workers[usize::from(sibling.id.0)].file == file

@@ -130,7 +130,14 @@ fn mistakes() {
     assert!(error(&php("a{$HOME}")).contains("cannot stand in a configuration"));
     let workers = vec![WorkerArgument { file: "none.php".into(), num: None }];
     let missing = SiteArguments { content: Content::Php { workers, watch: Vec::new() }, ..php("/srv") };
-    assert_eq!(error(&missing), "the worker's file does not exist: /srv/none.php");
+    let loaded = site_config(&missing, &environment(Path::new("/srv"))).unwrap();
+    assert!(
+        loaded
+            .complete()
+            .unwrap_err()
+            .to_string()
+            .contains("the worker's file does not exist: /srv/none.php")
+    );
     for domain in ["https://localhost", "localhost:8443", "", ":80", "*", "a b", "a{$HOME}", "a/b", "a, b"] {
         assert!(error(&with_domain(domain, None)).contains("is no domain"), "{domain}");
     }

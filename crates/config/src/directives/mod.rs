@@ -9,6 +9,7 @@ mod handle;
 pub(crate) mod handle_errors;
 mod handle_path;
 mod header;
+mod ignored;
 mod lane;
 pub(crate) mod log;
 mod log_skip;
@@ -59,13 +60,15 @@ pub(crate) enum Parse {
     Handler(fn(&mut Context<'_>, &Scope<'_>, &Call<'_>) -> Result<Handler, Error>),
     /// It becomes routes with conditions of their own.
     Routes(fn(&mut Context<'_>, &Scope<'_>, &Call<'_>) -> Result<Vec<Route>, Error>),
+    /// It has no effect, for this reason.
+    Ignored(&'static str),
     /// Caddy or FrankenPHP has it, Regent not yet.
     NotBuilt,
 }
 
 /// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP and Regent add to it.
 const TABLE: &[Directive] = &[
-    not_built("tracing"),
+    ignored::TRACING,
     not_built("map"),
     vars::DIRECTIVE,
     not_built("fs"),
@@ -90,8 +93,8 @@ const TABLE: &[Directive] = &[
     request_header::DIRECTIVE,
     encode::DIRECTIVE,
     not_built("mercure"),
-    not_built("vulcain"),
-    not_built("push"),
+    ignored::VULCAIN,
+    ignored::PUSH,
     not_built("intercept"),
     not_built("templates"),
     not_built("invoke"),

@@ -40,7 +40,10 @@ struct Options<'a> {
 }
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
-    call.no_arguments("php_server [MATCHER] { OPTION… }")?;
+    if let Some(argument) = call.args.first() {
+        // As FrankenPHP does (caddy/module.go, parsePhpServer).
+        cx.warn(argument, "arguments of `php_server` have no effect; options stand in its block");
+    }
     let mut block = php::Block::default();
     let mut options = Options::default();
     for option in call.options() {
@@ -144,6 +147,14 @@ mod tests {
         assert_eq!((found.index, found.try_files), (None, Vec::new()));
         let warnings = load(":80 {\nphp_server {\nindex off\ntry_files x\n}\n}").unwrap().warnings;
         assert_eq!(warnings[0].to_string(), "Caddyfile:4:11: `try_files` does nothing with `index off`");
+    }
+
+    #[test]
+    fn arguments_are_ignored() {
+        let loaded = load(":80 {\nphp_server frankenphp {\nindex x.php\n}\n}").unwrap();
+        assert_eq!(loaded.warnings.len(), 1);
+        assert!(loaded.warnings[0].to_string().starts_with("Caddyfile:2:12: arguments of `php_server`"));
+        assert_eq!(server("php_server x y").index.as_deref(), Some("index.php"));
     }
 
     #[test]

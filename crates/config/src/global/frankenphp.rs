@@ -396,7 +396,12 @@ mod tests {
 
     #[test]
     fn workers_need_a_file_that_exists() {
-        assert!(option_errors("worker none.php")[0].starts_with("the worker's file does not exist: "));
+        let loaded =
+            crate::directives::testing::load("{\nfrankenphp {\nworker none.php\n}\n}\n:80 {\n}").unwrap();
+        assert!(
+            loaded.warnings[0].to_string().contains("3:8: the worker's file does not exist: /srv/none.php")
+        );
+        assert!(loaded.complete().unwrap_err().to_string().contains("the worker's file does not exist"));
         assert!(option_errors("worker {\nnum 1\n}")[0].starts_with("a worker needs a file"));
         assert_eq!(
             option_errors(

@@ -24,12 +24,13 @@ mod spool;
 
 pub(crate) use frankenphp::finish_threads;
 pub(crate) use https::AutoHttps;
+pub(crate) use servers::{ServerBlock, Servers};
 
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
-use crate::model::{Acme, Global, KeyType, LogLevel, ServerOptions, SniHost};
+use crate::model::{Acme, Global, KeyType, LogLevel};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
@@ -78,10 +79,7 @@ pub(crate) struct GlobalOptions {
     pub issuer: Option<Issuer>,
     pub acme: Acme,
     pub key_type: KeyType,
-    /// Of all listening addresses.
-    pub server: ServerOptions,
-    /// `None`: strict where a site asks for certificates of clients.
-    pub sni_host: Option<SniHost>,
+    pub servers: Servers,
     /// `num_threads`, and where it was written.
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
@@ -107,7 +105,7 @@ impl GlobalOptions {
     fn apply(&mut self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
         match call.name() {
             "frankenphp" | "regent" => frankenphp::parse(cx, call, self)?,
-            "servers" => servers::parse(cx, call, self)?,
+            "servers" => self.servers.parse(cx, call)?,
             "order" => cx.order.change(call)?,
             "log" => {
                 self.global.log = log::config(cx, call, self.global.log.clone());
@@ -145,8 +143,17 @@ fn persist_config(token: &Token) -> Result<(), Error> {
 fn metrics(cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
     call.no_arguments("metrics")?;
     for option in call.options() {
-        let unbuilt = ["observe_catchall_hosts", "otlp", "per_host"];
-        cx.errors.push(unknown_option(option.name, "metrics", &[], &unbuilt));
+        match option.name() {
+            "per_host" | "observe_catchall_hosts" => {
+                let message =
+                    format!("`{}` has no effect: Regent's metrics are by pool and route", option.name());
+                cx.warn(option.name, message);
+            }
+            _ => {
+                let known = ["observe_catchall_hosts", "per_host"];
+                cx.errors.push(unknown_option(option.name, "metrics", &known, &["otlp"]));
+            }
+        }
     }
     Ok(())
 }
@@ -166,7 +173,7 @@ pub(crate) fn listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, file_errors, load};
     use std::time::Duration;
 
     fn global(options: &str) -> Global {
@@ -190,7 +197,9 @@ mod tests {
     #[test]
     fn metrics_are_there_in_any_case() {
         assert_eq!(global("metrics"), global(""));
-        assert_eq!(errors("metrics {\nper_host\n}"), ["`metrics per_host` is not built yet in Regent"]);
+        let loaded = load("{\nmetrics {\nper_host\n}\n}\n:80 {\n}").unwrap();
+        assert!(loaded.warnings[0].to_string().starts_with("Caddyfile:3:1: `per_host` has no effect"));
+        assert_eq!(errors("metrics {\notlp\n}"), ["`metrics otlp` is not built yet in Regent"]);
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! `servers { … }`: protocols, time-outs and limits of client connections.
+//! `servers [ADDRESS] { … }`: protocols, time-outs and limits of client connections.
+//!
+//! With an address such as `:443`, `127.0.0.1:80` or `unix//run/site.sock`, the block is for the sites that listen there, and what
+//! stands in a block without an address is not for them. A port alone stands for all addresses that have no block of their own.
 //!
 //! | option | default |
 //! |---|---|
@@ -15,6 +18,8 @@
 //! | `trusted_proxies_unix` | off |
 //! | `client_ip_headers FIELD…` | X-Forwarded-For |
 //! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
+//! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
+//! | `name TEXT` | accepted; neither logs nor metrics are by server |
 //!
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
@@ -60,20 +65,22 @@
 mod listener_wrappers;
 mod trusted_proxies;
 
-use super::GlobalOptions;
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{HttpProtocol, SniHost, Timeouts};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::model::{HttpProtocol, Listen, ServerOptions, SniHost, Timeouts};
+use crate::problems::{error, unknown, unknown_option};
+use crate::unix_socket;
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use trusted_proxies::Proxies;
 
 const OPTIONS: &[&str] = &[
     "client_ip_headers",
+    "enable_full_duplex",
     "listener_wrappers",
     "max_header_size",
     "min_body_rate",
+    "name",
     "protocols",
     "strict_sni_host",
     "timeouts",
@@ -84,13 +91,11 @@ const OPTIONS: &[&str] = &[
 
 const UNBUILT: &[&str] = &[
     "0rtt",
-    "enable_full_duplex",
     "keepalive_count",
     "keepalive_idle",
     "keepalive_interval",
     "log_credentials",
     "metrics",
-    "name",
     "packet_conn_wrappers",
     "trace",
 ];
@@ -98,11 +103,92 @@ const UNBUILT: &[&str] = &[
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
-pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
-    if let Some(address) = call.args.first() {
-        return Err(not_built_as(address, "servers ADDRESS"));
+/// All `servers` options.
+#[derive(Default)]
+pub(crate) struct Servers {
+    /// Without an address.
+    others: ServerBlock,
+    /// By address.
+    own: Vec<(Token, Listen, ServerBlock)>,
+}
+
+/// What one of them says.
+#[derive(Clone, Default)]
+pub(crate) struct ServerBlock {
+    pub options: ServerOptions,
+    /// `None`: strict where a site asks for certificates of clients.
+    pub sni_host: Option<SniHost>,
+}
+
+impl Servers {
+    pub(super) fn parse(&mut self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
+        match call.args {
+            [] => block(cx, call, &mut self.others),
+            [token] => {
+                let listen = address(cx, token)?;
+                if let Some((first, ..)) = self.own.iter().find(|(_, own, _)| *own == listen) {
+                    let message = format!("`servers` for this address is there already ({})", first.span);
+                    return Err(error(token, message));
+                }
+                let mut own = ServerBlock::default();
+                block(cx, call, &mut own)?;
+                self.own.push((token.clone(), listen, own));
+                Ok(())
+            }
+            _ => Err(call.wrong_arguments(1, "servers [ADDRESS] { OPTION… }")),
+        }
     }
-    let server = &mut options.server;
+
+    /// What counts at this address: the block for it, the one for its port on all addresses, or the one for all others.
+    pub fn of(&self, listen: &Listen) -> &ServerBlock {
+        let exact = self.own.iter().find(|(_, own, _)| is_same(own, listen));
+        let found = exact.or_else(|| self.own.iter().find(|(_, own, _)| is_port_of(own, listen)));
+        found.map_or(&self.others, |(_, _, block)| block)
+    }
+
+    /// Warns of blocks for addresses at which nothing listens.
+    pub fn check(&self, cx: &mut Context<'_>, listeners: &[&Listen]) {
+        for (token, own, _) in &self.own {
+            if !listeners.iter().any(|listen| is_same(own, listen) || is_port_of(own, listen)) {
+                cx.warn(token, format!("no site listens at `{}`: this block has no effect", token.text));
+            }
+        }
+    }
+}
+
+fn is_same(one: &Listen, other: &Listen) -> bool {
+    match (one, other) {
+        (Listen::Unix(one), Listen::Unix(other)) => one.path == other.path,
+        _ => one == other,
+    }
+}
+
+/// Whether `own` is the port of `listen` on all addresses.
+fn is_port_of(own: &Listen, listen: &Listen) -> bool {
+    match (own, listen) {
+        (Listen::Tcp(own), Listen::Tcp(listen)) => own.ip().is_unspecified() && own.port() == listen.port(),
+        _ => false,
+    }
+}
+
+fn address(cx: &Context<'_>, token: &Token) -> Result<Listen, Error> {
+    if let Some(socket) = token.text.strip_prefix(unix_socket::PREFIX) {
+        let socket = unix_socket::parse(socket, cx.environment).map_err(|message| error(token, message))?;
+        return Ok(Listen::Unix(socket));
+    }
+    super::listen(&token.text).map(Listen::Tcp).ok_or_else(|| {
+        error(
+            token,
+            format!(
+                "`{}` is no address to listen on; write `:443`, `127.0.0.1:80` or `unix//run/site.sock`",
+                token.text
+            ),
+        )
+    })
+}
+
+fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Result<(), Error> {
+    let server = &mut block.options;
     let mut proxies = Proxies::default();
     for option in call.options() {
         let result = match option.name() {
@@ -110,10 +196,17 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             "max_header_size" => max_header_size(&option).map(|size| server.limits.max_header_size = size),
             "min_body_rate" => min_body_rate(&option).map(|rate| server.limits.min_body_rate = rate),
             "protocols" => protocols(cx, &option).map(|protocols| server.protocols = protocols),
-            "strict_sni_host" => sni_host(&option).map(|checked| options.sni_host = Some(checked)),
+            "strict_sni_host" => sni_host(&option).map(|checked| block.sni_host = Some(checked)),
             "listener_wrappers" => {
                 listener_wrappers::parse(cx, &option).map(|found| server.proxy_protocol = found)
             }
+            "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
+            "name" => option.one("name TEXT").map(|_| {
+                cx.warn(
+                    option.name,
+                    "`name` has no effect: neither logs nor metrics of Regent are by server",
+                );
+            }),
             _ if proxies.takes(&option) => proxies.apply(&option),
             _ => Err(unknown_option(option.name, "servers", OPTIONS, UNBUILT)),
         };
@@ -206,7 +299,7 @@ fn sni_host(option: &Call<'_>) -> Result<SniHost, Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, file_errors, load};
     use crate::model::Timeouts;
     use std::time::Duration;
 
@@ -233,11 +326,30 @@ mod tests {
     }
 
     #[test]
+    fn an_address_can_have_a_block_of_its_own() {
+        let text = "{\nservers :81 {\nmax_header_size 8KiB\n}\nservers {\nmax_header_size 9KiB\n}\nservers 127.0.0.1:82 {\n\
+                    name x\nenable_full_duplex\n}\nservers unix//a {\n}\n}\n\
+                    :81 {\n}\n:83 {\n}\n:82 {\nbind 127.0.0.1 ::1\n}\nhttp://127.0.0.1:81 {\nbind ::1\n}";
+        let loaded = load(text).unwrap();
+        let size = |listen: &str| {
+            let listen = crate::Listen::Tcp(listen.parse().unwrap());
+            let server = loaded.config.servers.iter().find(|server| server.listen == listen);
+            server.unwrap().options.limits.max_header_size / 1024
+        };
+        assert_eq!([size("[::]:81"), size("[::1]:81"), size("[::]:83")], [8, 8, 9]);
+        assert_eq!([size("127.0.0.1:82"), size("[::1]:82")], [64, 9]);
+        let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+        assert!(warnings[0].contains("`name` has no effect"), "{warnings:?}");
+        assert!(warnings[1].contains("no site listens at `unix//a`"), "{warnings:?}");
+        assert_eq!(file_errors("{\nservers :80 {\n}\nservers :80 {\n}\nservers :81 :82 {\n}\n}").len(), 2);
+    }
+
+    #[test]
     fn mistakes() {
         let found = file_errors(
-            "{\nservers :80 {\n}\nservers {\ntimeouts {\nread_hedder 1s\nidle x\n}\nmax_header_size 1\nprotocols h2\n}\n}",
+            "{\nservers x {\n}\nservers {\ntimeouts {\nread_hedder 1s\nidle x\n}\nmax_header_size 1\nprotocols h2\n}\n}",
         );
-        assert_eq!(found[0], "`servers ADDRESS` is not built yet in Regent");
+        assert!(found[0].contains("`x` is no address to listen on"), "{found:?}");
         assert_eq!(found.len(), 5, "{found:?}");
     }
 }
