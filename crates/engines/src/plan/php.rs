@@ -109,6 +109,7 @@ mod tests {
             request_timeout: None,
             max_consecutive_failures: None,
             warmup: Vec::new(),
+            watch: Vec::new(),
         }
     }
 
