@@ -1,0 +1,139 @@
+//! A hub, as the server sees it.
+
+use crate::cors::Cors;
+use crate::dispatcher::{self, Command, Commands};
+use crate::history::Past;
+use crate::mailbox::Mailbox;
+use crate::options::HubOptions;
+use crate::registry::{Interest, Subscriber};
+use crate::stream::{EventStream, Membership, Start};
+use crate::subscriptions::Listing;
+use crate::token::{KeyError, Verifier};
+use crate::update::{Publication, Update, UpdateError};
+use crate::uuid;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A hub. It ends when it is dropped and its last connection has ended.
+pub struct Hub {
+    pub(crate) options: HubOptions,
+    pub(crate) publishers: Verifier,
+    pub(crate) subscribers: Verifier,
+    pub(crate) cors: Cors,
+    commands: Commands,
+    next_number: AtomicU64,
+}
+
+/// Why a hub cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    #[error("`publisher_jwt`: {0}")]
+    Publisher(KeyError),
+    #[error("`subscriber_jwt`: {0}")]
+    Subscriber(KeyError),
+    #[error("the hub's thread cannot be started: {0}")]
+    Thread(io::Error),
+}
+
+/// Why an update is not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    Update(#[from] UpdateError),
+    #[error("too many updates wait to be dispatched")]
+    Overload,
+}
+
+impl Hub {
+    /// Starts a hub with a thread of its own.
+    ///
+    /// # Errors
+    /// When a key is none, or there can be no thread.
+    pub fn open(options: HubOptions) -> Result<Self, HubError> {
+        let publishers = Verifier::new(options.publisher.as_ref()).map_err(HubError::Publisher)?;
+        let subscribers = Verifier::new(options.subscriber.as_ref()).map_err(HubError::Subscriber)?;
+        Ok(Self {
+            publishers,
+            subscribers,
+            cors: Cors::new(&options.cors_origins),
+            commands: dispatcher::start(&options).map_err(HubError::Thread)?,
+            options,
+            next_number: AtomicU64::new(0),
+        })
+    }
+
+    pub fn options(&self) -> &HubOptions {
+        &self.options
+    }
+
+    /// Ends the connections of all subscribers, who are told to come again; nobody can subscribe any more.
+    pub fn close(&self) {
+        self.commands.send(Command::Close);
+    }
+
+    /// Publishes an update, whoever may. Returns its id; the update is in the history, and on its way, when the receiver
+    /// says so.
+    ///
+    /// # Errors
+    /// When a part of it cannot be in an event stream, or too many updates wait.
+    pub fn publish(&self, publication: Publication) -> Result<(String, oneshot::Receiver<()>), Refused> {
+        let update = Update::new(publication)?;
+        let id = update.id().to_owned();
+        let done = self.commands.publish(update).ok_or(Refused::Overload)?;
+        Ok((id, done))
+    }
+
+    /// `None`: the hub has closed.
+    pub(crate) async fn subscribe(
+        &self,
+        interest: Interest,
+        subscription: Subscription,
+        since: Option<String>,
+    ) -> Option<(EventStream, String)> {
+        let (interest, mailbox) = (Arc::new(interest), Arc::<Mailbox>::default());
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let subscriber = Subscriber {
+            id: uuid::urn(),
+            interest: Arc::clone(&interest),
+            payload: subscription.payload,
+            mailbox: Arc::clone(&mailbox),
+        };
+        let (joined, past) = oneshot::channel();
+        self.commands.send(Command::Subscribe { number, subscriber, since, joined });
+        // The subscriber leaves too if its client goes while this waits.
+        let membership = Membership { number, commands: self.commands.clone() };
+        let Past { updates, after } = past.await.ok()?;
+        let start = Start {
+            membership,
+            interest,
+            mailbox,
+            past: updates,
+            heartbeat: self.options.heartbeat,
+            lifetime: lifetime(self.options.write_timeout, subscription.valid_for),
+        };
+        Some((EventStream::new(start), after))
+    }
+
+    /// The document, if there is one, and the id of the latest update. `None`: the hub has ended.
+    pub(crate) async fn list(&self, listing: Listing) -> Option<(Option<Vec<u8>>, String)> {
+        let (listed, document) = oneshot::channel();
+        self.commands.send(Command::List { listing, listed });
+        document.await.ok()
+    }
+}
+
+/// What a token says of its owner's subscriptions.
+#[derive(Default)]
+pub(crate) struct Subscription {
+    pub payload: Option<serde_json::Value>,
+    pub valid_for: Option<Duration>,
+}
+
+/// A connection lasts no longer than the token that it was opened with.
+fn lifetime(write_timeout: Duration, valid_for: Option<Duration>) -> Option<Duration> {
+    let timeout = (!write_timeout.is_zero()).then_some(write_timeout);
+    timeout.into_iter().chain(valid_for).min()
+}
