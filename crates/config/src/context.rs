@@ -1,7 +1,7 @@
 //! What the parsing of a whole file shares.
 
 use crate::environment::Environment;
-use crate::model::Template;
+use crate::model::{MercureHub, Template};
 use crate::native::Natives;
 use crate::order::Order;
 use crate::problems::{Warning, error};
@@ -20,6 +20,7 @@ pub(crate) struct Context<'a> {
     pub native: Natives,
     /// A `trust_client_address`, if there is one.
     pub trusting: Option<Token>,
+    pub hubs: Vec<MercureHub>,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -35,6 +36,7 @@ impl<'a> Context<'a> {
             workers: Workers::default(),
             native: Natives::default(),
             trusting: None,
+            hubs: Vec::new(),
             hidden,
         }
     }

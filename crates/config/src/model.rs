@@ -6,6 +6,7 @@ mod encode;
 mod expression;
 mod global;
 mod log_filter;
+mod mercure;
 mod native;
 mod server;
 mod tls;
@@ -14,6 +15,7 @@ pub use encode::*;
 pub use expression::*;
 pub use global::*;
 pub use log_filter::*;
+pub use mercure::*;
 pub use native::*;
 pub use server::*;
 pub use tls::*;
@@ -193,6 +195,7 @@ pub enum Handler {
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
     Encode(Encode),
+    Mercure(HubId),
     FileServer(FileServer),
     Php(Php),
     PhpServer(PhpServer),

@@ -75,7 +75,7 @@ fn assert_harmless(sites: &Sites, root_dir: &Path, uri: &str) {
             );
             assert_eq!(target.document_root(), root_dir);
         }
-        Action::Forward(Target::Native(target)) => panic!("{uri} went to a module: {target:?}"),
+        Action::Forward(target) => panic!("{uri} went elsewhere than to PHP: {target:?}"),
         Action::Respond(response) => {
             let answer = finish(exchange, response);
             let body = String::from_utf8_lossy(&answer.body);

@@ -6,12 +6,14 @@
 
 use crate::engine_links::EngineLinks;
 use crate::hooks;
+use crate::hub_gateway::HubGateway;
 use crate::listener::{Listener, Terms};
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::Service;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
 use regent_gateway::{Gateway, Inlined, NativeGateway, Spools};
 use regent_http::Settings;
+use regent_mercure::Hub;
 use regent_metrics::Recorder;
 use regent_tls::{Acceptor, Handshakes};
 use regent_wire::clock;
@@ -30,6 +32,8 @@ const INSPECTION: u32 = 13;
 pub(crate) struct AppStart {
     pub listeners: Vec<Listener>,
     pub spools: Arc<Spools>,
+    /// By their ids.
+    pub hubs: Arc<[Arc<Hub>]>,
     pub php: EngineSource,
     /// `None`: there are no native services.
     pub native: Option<NativeStart>,
@@ -123,6 +127,7 @@ impl App {
                 challenges: listener.challenges,
                 php: Rc::clone(&to_php),
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
+                hubs: HubGateway { hubs: Arc::clone(&start.hubs), limits: listener.limits },
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
             let conditions = Conditions {

@@ -15,6 +15,8 @@ mod front;
 mod head_check;
 mod hooks;
 mod https;
+mod hub_gateway;
+mod hubs;
 mod inline_reload;
 mod io_threads;
 mod listener;
@@ -31,6 +33,7 @@ use acceptor::{Dealer, IoStart, Stage};
 use admin::{AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
+use hubs::Hubs;
 use io_threads::IoThreads;
 use listener::Addresses;
 use parts::{Parts, RunningEngine};
@@ -88,6 +91,8 @@ pub enum StartError {
     Engine(#[from] EngineError),
     #[error("native modules could not be loaded into the server (`inline`): {0}")]
     Inline(#[from] regent_module_loader::LoadError),
+    #[error("mercure: {0}")]
+    Hub(#[from] regent_mercure::HubError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
@@ -115,9 +120,15 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let mut addresses = Addresses::default();
     let mut change = addresses.change_to(&config.servers)?;
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
-    let outputs = Arc::<LogOutputs>::default();
-    let parts =
-        Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&outputs), Some(spools)).await?;
+    let (outputs, hubs) = (Arc::<LogOutputs>::default(), Arc::<Hubs>::default());
+    let making = Parts::make(
+        config.clone(),
+        change.numbers.clone(),
+        Arc::clone(&outputs),
+        Arc::clone(&hubs),
+        Some(spools),
+    );
+    let parts = making.await?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
     let engine =
@@ -176,6 +187,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         registry,
         io: IoThreads { commands, listeners },
         outputs,
+        hubs,
         fixed,
         current: RwLock::new(Arc::new(state.current())),
         state: Mutex::new(Some(state)),
@@ -235,6 +247,8 @@ impl Running {
         let state = self.server.state.lock().await.take();
         let Some(state) = state else { return };
         let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
+        // Subscribers would stay for longer than anybody waits.
+        self.server.hubs.keep_only(&[]);
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
         let State { addresses, php, native, upkeep, watching, mut retiring, inlined, .. } = state;

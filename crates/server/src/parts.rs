@@ -4,11 +4,13 @@
 use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
 use crate::https::Https;
+use crate::hubs::Hubs;
 use crate::listener::Listener;
 use regent_config::Config;
 use regent_engines::{ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor};
 use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
+use regent_mercure::Hub;
 use regent_metrics::Registry;
 use regent_tls::Tls;
 use std::path::PathBuf;
@@ -19,6 +21,8 @@ pub(crate) struct Parts {
     pub listeners: Vec<Listener>,
     pub tls: Option<Tls>,
     pub spools: Arc<Spools>,
+    /// By their ids.
+    pub hubs: Arc<[Arc<Hub>]>,
 }
 
 /// An engine that runs, and what it was planned as.
@@ -47,6 +51,7 @@ impl Parts {
         config: Config,
         numbers: Vec<usize>,
         outputs: Arc<LogOutputs>,
+        hubs: Arc<Hubs>,
         spools: Option<Arc<Spools>>,
     ) -> Result<Self, StartError> {
         let making = tokio::task::spawn_blocking(move || {
@@ -57,7 +62,8 @@ impl Parts {
             let https = Https::open(&config)?;
             let tls = https.tls.clone();
             let listeners = Listener::all(&config, https, &numbers, &outputs)?;
-            Ok(Self { listeners, tls, spools })
+            let hubs = hubs.open(&config.global.hubs)?.into();
+            Ok(Self { listeners, tls, spools, hubs })
         });
         making.await.expect("invariant: making the parts of a configuration does not panic")
     }
@@ -73,6 +79,7 @@ impl Parts {
         let start = |_| AppStart {
             listeners: self.listeners.clone(),
             spools: Arc::clone(&self.spools),
+            hubs: Arc::clone(&self.hubs),
             php: php.next(),
             native: native.as_mut().map(|native| NativeStart {
                 engine: native.next(),

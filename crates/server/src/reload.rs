@@ -5,6 +5,7 @@
 //! the new App, each in one step, and what is old ends with its last request.
 
 use crate::https::trust_at_start;
+use crate::hubs::Hubs;
 use crate::inline_reload;
 use crate::io_threads::IoThreads;
 use crate::listener::{AddressChange, Addresses};
@@ -68,6 +69,7 @@ pub(crate) struct Server {
     pub registry: Arc<Registry>,
     pub io: IoThreads,
     pub outputs: Arc<LogOutputs>,
+    pub hubs: Arc<Hubs>,
     pub fixed: Fixed,
     pub current: RwLock<Arc<Current>>,
     /// Locked by whoever changes something. `None`: it has stopped.
@@ -154,11 +156,15 @@ impl Server {
             // The sender is this one's own.
             _ = stopping.wait_for(|stopping| *stopping) => Err(ReloadError::Stopping),
         };
-        let next = next.inspect_err(|_| self.io.discard())?;
+        let next = next.inspect_err(|_| {
+            self.io.discard();
+            self.hubs.keep_only(&state.config.global.hubs);
+        })?;
         self.change_to(&mut state, next).await;
         if Watching::wanted(&state.config) != Watching::patterns(state.watching.as_ref()) {
             state.watching = self.watch(&state.config);
         }
+        self.hubs.keep_only(&state.config.global.hubs);
         drop(state);
         self.close_unused_logs();
         reloaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -226,8 +232,9 @@ impl Server {
         self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
-        let parts =
-            Parts::make(config.clone(), change.numbers.clone(), Arc::clone(&self.outputs), spools).await?;
+        let (numbers, outputs, hubs) =
+            (change.numbers.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
+        let parts = Parts::make(config.clone(), numbers, outputs, hubs, spools).await?;
         let keeps_modules = force == Force::No && config.global.native == state.config.global.native;
         let inlined = match keeps_modules {
             true => None,

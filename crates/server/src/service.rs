@@ -2,6 +2,7 @@
 
 use crate::acme_challenge;
 use crate::head_check::check;
+use crate::hub_gateway::HubGateway;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::SniHost;
@@ -30,6 +31,7 @@ pub(crate) struct Service {
     pub php: Rc<Gateway>,
     /// `None`: no route of the sites leads to a native service.
     pub native: Option<Rc<NativeGateway>>,
+    pub hubs: HubGateway,
 }
 
 /// An accepted connection.
@@ -134,6 +136,14 @@ impl Service {
             let (result, passage) = match &target {
                 Target::Php(php) => self.php.run(arrived, php, body, &received).await,
                 Target::Native(native) => self.native().run(arrived, native, body, &received).await,
+                Target::Mercure(hub) => {
+                    // As in [`Self::respond`].
+                    if body.size_hint().exact().is_none() {
+                        client.close_connection();
+                    }
+                    let response = self.hubs.answer(&exchange, *hub, body).await;
+                    return self.finish(response, exchange, started, None);
+                }
             };
             let response = match result {
                 Ok(response) => response,

@@ -13,6 +13,7 @@ mod ignored;
 mod lane;
 pub(crate) mod log;
 mod log_skip;
+mod mercure;
 mod method;
 mod native;
 mod php;
@@ -92,7 +93,7 @@ const TABLE: &[Directive] = &[
     not_built("forward_auth"),
     request_header::DIRECTIVE,
     encode::DIRECTIVE,
-    not_built("mercure"),
+    mercure::DIRECTIVE,
     ignored::VULCAIN,
     ignored::PUSH,
     not_built("intercept"),

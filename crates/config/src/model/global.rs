@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{GlobalTls, Limits, LogConfig, NativeGlobal, as_text};
+use super::{GlobalTls, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +22,9 @@ pub struct Global {
     pub max_header_size: usize,
     pub php: PhpGlobal,
     pub native: NativeGlobal,
+    /// All Mercure hubs; a [`HubId`](super::HubId) is an index into it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hubs: Vec<MercureHub>,
 }
 
 /// The `admin` global option.
@@ -173,6 +176,7 @@ impl Default for Global {
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),
+            hubs: Vec::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::paths::root;
 use http::Response;
-use regent_config::{ClientAddress, LaneChoice, NativeId, RequestBuffering, WorkerId};
+use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, RequestBuffering, WorkerId};
 use regent_exchange::ResponseBody;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,6 +24,8 @@ pub enum Target {
     Php(PhpTarget),
     /// A native module's handler.
     Native(NativeTarget),
+    /// A Mercure hub, which is no engine: the server has it.
+    Mercure(HubId),
 }
 
 /// Where a request goes in PHP.
@@ -66,10 +68,12 @@ pub struct Delivery {
 }
 
 impl Target {
-    pub(crate) fn delivery_mut(&mut self) -> &mut Delivery {
+    /// `None`: it is handed to no engine.
+    pub(crate) fn delivery_mut(&mut self) -> Option<&mut Delivery> {
         match self {
-            Self::Php(php) => &mut php.delivery,
-            Self::Native(native) => &mut native.delivery,
+            Self::Php(php) => Some(&mut php.delivery),
+            Self::Native(native) => Some(&mut native.delivery),
+            Self::Mercure(_) => None,
         }
     }
 }

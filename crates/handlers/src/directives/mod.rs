@@ -4,6 +4,7 @@
 pub(crate) mod delivery;
 pub(crate) mod error;
 pub(crate) mod file_server;
+pub(crate) mod mercure;
 pub(crate) mod native;
 pub(crate) mod php;
 pub(crate) mod php_server;

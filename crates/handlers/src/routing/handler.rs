@@ -7,6 +7,7 @@ use crate::context::target::Action;
 use crate::directives::Context;
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
+use crate::directives::mercure::Mercure;
 use crate::directives::native::Native;
 use crate::directives::php::Php;
 use crate::directives::php_server::PhpServer;
@@ -39,6 +40,7 @@ pub(super) enum Handler {
     Deadline(Duration),
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
+    Mercure(Mercure),
     FileServer(FileServer),
     Php(Php),
     PhpServer(Box<PhpServer>),
@@ -66,6 +68,7 @@ impl Handler {
             config::Handler::Encode(encode) => {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
             }
+            config::Handler::Mercure(hub) => Self::Mercure(Mercure::new(*hub)),
             config::Handler::FileServer(server) => Self::FileServer(FileServer::compile(server, context)?),
             config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
             config::Handler::PhpServer(server) => {
@@ -101,6 +104,7 @@ impl Handler {
                 let encoding = encode.prepare(exchange);
                 exchange.add_filter(Arc::new(encoding));
             }
+            Self::Mercure(mercure) => return mercure.handle(exchange),
             Self::FileServer(server) => return server.handle(exchange),
             Self::Php(php) => return to_engine(php.handle(exchange), exchange),
             Self::PhpServer(server) => return to_engine(server.handle(exchange), exchange),

@@ -107,8 +107,9 @@ impl Sites {
         let site = exchange.site().and_then(|site| self.sites.get(site));
         let page = site.and_then(|site| site.error_page(exchange, failure));
         let mut action = without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)));
-        if let (Action::Forward(target), true) = (&mut action, is_overload) {
-            let delivery = target.delivery_mut();
+        if let (Action::Forward(target), true) = (&mut action, is_overload)
+            && let Some(delivery) = target.delivery_mut()
+        {
             delivery.deadline = Some(delivery.deadline.map_or(PAGE_WAIT, |deadline| deadline.min(PAGE_WAIT)));
         }
         action

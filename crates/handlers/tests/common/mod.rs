@@ -128,7 +128,7 @@ pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) ->
 pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
     match sites.route(&mut exchange("GET", uri, &[])) {
         Action::Forward(Target::Php(target)) => target,
-        Action::Forward(Target::Native(target)) => panic!("GET {uri} went to a module: {target:?}"),
+        Action::Forward(target) => panic!("GET {uri} went elsewhere than to PHP: {target:?}"),
         Action::Respond(response) => panic!("GET {uri} was answered with {}", response.status()),
     }
 }

@@ -1,0 +1,33 @@
+//! A request's way to a Mercure hub.
+
+use http::Response;
+use regent_config::HubId;
+use regent_exchange::{RequestBody, ResponseBody};
+use regent_gateway::BodyLimits;
+use regent_handlers::Exchange;
+use regent_mercure::{Asked, Bounds, Hub};
+use std::sync::Arc;
+
+/// Bytes of an update, where nothing else is configured.
+const UPDATE: u64 = 1 << 20;
+
+/// The hubs of a configuration, and what a publisher may send.
+pub(crate) struct HubGateway {
+    pub hubs: Arc<[Arc<Hub>]>,
+    /// Of requests whose route has none of its own.
+    pub limits: BodyLimits,
+}
+
+impl HubGateway {
+    pub async fn answer(&self, exchange: &Exchange, hub: HubId, body: RequestBody) -> Response<ResponseBody> {
+        let asked = Asked {
+            method: &exchange.method,
+            path: exchange.uri.path(),
+            query: exchange.uri.query().unwrap_or_default(),
+            headers: &exchange.headers,
+        };
+        let bytes = exchange.max_body_size.or(self.limits.size).unwrap_or(UPDATE);
+        let bounds = Bounds { bytes, silence: self.limits.patience.silence };
+        self.hubs[usize::from(hub.0)].answer(asked, body, bounds).await
+    }
+}
