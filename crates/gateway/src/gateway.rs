@@ -7,7 +7,7 @@ use crate::response_head::{self, Asked, Collected, ResponseHeader};
 use crate::spool::Spools;
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
-use crate::upload::{BodyLimits, Patience, Prefix, Upload};
+use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
@@ -18,7 +18,7 @@ use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
     Submitted,
 };
-use regent_exchange::{Informational, RequestBody, ResponseBody};
+use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure};
 use regent_wire::{
     BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,

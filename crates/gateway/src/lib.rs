@@ -26,4 +26,3 @@ pub use inline::Inlined;
 pub use logged::Logged;
 pub use native::NativeGateway;
 pub use spool::{SpoolError, Spools};
-pub use upload::{BodyLimits, Patience};

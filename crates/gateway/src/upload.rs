@@ -1,19 +1,15 @@
 //! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
 mod block;
-mod pace;
-
-pub use pace::Patience;
 
 use crate::spool::{Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
 use block::Block;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
-use pace::Pace;
 use regent_config::RequestBuffering;
 use regent_engines::Submitted;
-use regent_exchange::{Informational, RequestBody};
+use regent_exchange::{BodyLimits, Informational, Pace, RequestBody};
 use regent_wire::BodyState;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -27,14 +23,6 @@ use std::task::{Context, Poll, ready};
 /// Bytes of a body that go into the spool at a time: what arrives in small pieces is put together, so that its memory is
 /// what the bounds say and its file is written in large ones.
 const BLOCK: usize = 64 * 1024;
-
-/// Bounds on a body.
-#[derive(Debug, Clone, Copy)]
-pub struct BodyLimits {
-    pub patience: Patience,
-    /// Bytes in all.
-    pub size: Option<u64>,
-}
 
 /// What of a body goes into the ring before the request is queued.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use http::Response;
 use regent_config::HubId;
+use regent_exchange::BodyLimits;
 use regent_exchange::{RequestBody, ResponseBody};
-use regent_gateway::BodyLimits;
 use regent_handlers::Exchange;
 use regent_mercure::{Asked, Bounds, Hub};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use regent_config::{
     ClientAuth, Config, HttpProtocol, Listen, ProxyProtocol, Server, ServerTls, Site, SniHost, Timeouts,
     UnixSocket,
 };
-use regent_gateway::BodyLimits;
+use regent_exchange::BodyLimits;
 use regent_handlers::{LogOutputs, Sites};
 use regent_http::Settings;
 use regent_net::{Neighbours, SocketFile};

@@ -2,7 +2,8 @@
 
 use regent_config::{Config, ServerOptions};
 use regent_engines::{EngineError, EnginePlan, ServerFacts};
-use regent_gateway::{BodyLimits, Patience, SOFTWARE, warmup};
+use regent_exchange::{BodyLimits, Patience};
+use regent_gateway::{SOFTWARE, warmup};
 use regent_http::Settings;
 use std::thread::available_parallelism;
 

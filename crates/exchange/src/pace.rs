@@ -1,4 +1,4 @@
-//! How long a client may be awaited for the bytes of a request body.
+//! Bounds on request bodies, and how long a client may be awaited for their bytes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,6 +8,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// A body may be slow for so long before its rate counts, or as long as it may be silent if that is less.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// Bounds on a body.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimits {
+    pub patience: Patience,
+    /// Bytes in all.
+    pub size: Option<u64>,
+}
 
 /// Bounds on the time that a body takes.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +30,7 @@ pub struct Patience {
 /// The time that a body has taken. Only what the client was awaited for counts: a body that waits for a full spool, or
 /// for a script, is not its client's fault.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub struct Pace {
     awaited: Duration,
     /// What of that has passed since the last byte.
     silent: Duration,
