@@ -1,5 +1,6 @@
-//! Responses that come before the final one.
+//! Responses that come before the final one, and what else a service asks of a connection.
 
+use crate::Tunnel;
 use http::{HeaderMap, StatusCode, Version};
 
 /// A request's way to its client, before the final response.
@@ -14,4 +15,8 @@ pub trait Informational {
     /// Serves no other request on the connection, where what follows the running one may not be what it seems: in
     /// HTTP/1.1. In HTTP/2 frames say where a request ends.
     fn close_connection(&self);
+
+    /// Hands the connection over once the final response has been sent, which has to be a 101: for HTTP/1.1 only. In
+    /// HTTP/2 there is no 101 (RFC 9113 §8.6), and nothing happens.
+    fn hand_over(&self, tunnel: Tunnel);
 }

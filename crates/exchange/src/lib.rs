@@ -7,9 +7,11 @@ mod informational;
 mod pace;
 mod request_body;
 mod response_body;
+mod tunnel;
 
 pub use connection::{Connection, Tls};
 pub use informational::Informational;
 pub use pace::{BodyLimits, Pace, Patience};
 pub use request_body::{BodyError, RequestBody};
 pub use response_body::{ResponseBody, Segment, read_at_once};
+pub use tunnel::{Duplex, Tunnel};

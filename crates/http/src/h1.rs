@@ -4,6 +4,7 @@ mod activity;
 mod connection;
 mod inbound;
 mod interim;
+mod tunnel;
 mod watched;
 
 pub use connection::{Settings, serve};

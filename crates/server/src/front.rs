@@ -199,7 +199,7 @@ impl Conduct<'_> {
 
 impl Speaker<'_> {
     /// All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
-    async fn begin(&self, stream: impl Stream, cork: Rc<Cork>, connection: Connection) {
+    async fn begin(&self, stream: impl Stream + 'static, cork: Rc<Cork>, connection: Connection) {
         match &self.conditions.tls {
             Some(acceptor) => Box::pin(self.converse_by_tls(acceptor, stream, cork, connection)).await,
             None if self.conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
@@ -228,7 +228,7 @@ impl Speaker<'_> {
     async fn converse_by_tls(
         &self,
         acceptor: &Acceptor,
-        socket: impl Stream,
+        socket: impl Stream + 'static,
         cork: Rc<Cork>,
         connection: Connection,
     ) {
@@ -271,7 +271,12 @@ impl Speaker<'_> {
     }
 
     /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
-    async fn converse_by_preface(&self, socket: impl Stream, cork: Rc<Cork>, connection: Connection) {
+    async fn converse_by_preface(
+        &self,
+        socket: impl Stream + 'static,
+        cork: Rc<Cork>,
+        connection: Connection,
+    ) {
         match h2::sniff(socket, &self.conditions.settings, &self.port.drain).await {
             Ok(Sniffed::Http1(stream)) => {
                 self.converse(stream, cork, plain(connection), self.conduct()).await
@@ -297,7 +302,13 @@ impl Speaker<'_> {
         }
     }
 
-    async fn converse(&self, stream: impl Stream, cork: Rc<Cork>, accepted: Accepted, conduct: Conduct<'_>) {
+    async fn converse(
+        &self,
+        stream: impl Stream + 'static,
+        cork: Rc<Cork>,
+        accepted: Accepted,
+        conduct: Conduct<'_>,
+    ) {
         let interim = Rc::new(Interim::default());
         let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
         let accepted = Rc::new(accepted);

@@ -92,7 +92,7 @@ impl Activity {
         self.enter(Phase::Idle);
     }
 
-    /// A request had an `Upgrade` field, which nobody here follows.
+    /// A request had an `Upgrade` field, which a service may follow.
     pub fn upgrade_offered(&self) {
         self.upgrade_offered.set(true);
     }
@@ -133,6 +133,11 @@ impl Activity {
             self.since.set(CoarseInstant::now());
         }
         self.blocked.end();
+    }
+
+    /// Whether there is something to send that the client does not take.
+    pub fn is_write_blocked(&self) -> bool {
+        self.blocked.has_begun()
     }
 
     /// The socket took none.

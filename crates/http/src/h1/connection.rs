@@ -2,6 +2,7 @@
 
 use crate::h1::activity::Activity;
 use crate::h1::interim::Interim;
+use crate::h1::tunnel;
 use crate::h1::watched::{WatchedAnswer, WatchedSocket};
 use crate::patience::{Expired, Patience};
 use bytes::Bytes;
@@ -55,7 +56,7 @@ pub async fn serve<S, F, R, B>(
     service: F,
 ) -> Result<(), hyper::Error>
 where
-    S: Stream,
+    S: Stream + 'static,
     F: Fn(Request<RequestBody>, Duration) -> R,
     R: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -76,23 +77,27 @@ where
         let answer = service(request.map(RequestBody::new), head_time);
         WatchedAnswer { answer, held: None, activity, interim, cork }
     });
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(socket), service);
-    let mut connection = pin!(connection);
-    let mut drain = drain.watch();
+    let mut watch = drain.watch();
     let mut expiry = pin!(expiry(&activity, settings));
     let mut draining = false;
-    std::future::poll_fn(|context| {
-        if !draining && (ends.is_closing() || drain.poll_begun(context)) {
+    let mut handed_over = None;
+    let served = std::future::poll_fn(|context| {
+        if !draining && (ends.is_closing() || watch.poll_begun(context)) {
             draining = true;
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
         }
-        let mut served = connection.as_mut().poll(context);
-        // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. Polled
-        // again, it ends the connection like any other.
+        let mut served = Pin::new(&mut connection).poll(context);
+        // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. If nobody
+        // does, and it is polled again, it ends the connection like any other.
         if matches!(served, Poll::Ready(Ok(()))) && activity.take_upgrade_offered() {
-            served = connection.as_mut().poll(context);
+            // What hyper could not send of the 101 is lost to whoever takes over.
+            handed_over = ends.take_tunnel().filter(|_| !activity.is_write_blocked());
+            if handed_over.is_none() {
+                served = Pin::new(&mut connection).poll(context);
+            }
         }
         // Said behind the head of an answer.
         if !draining && ends.is_closing() {
@@ -106,8 +111,8 @@ where
         match Pin::new(&mut expiry).poll(context) {
             // Nothing is under way: the stream is shut down, which a client of TLS needs to see, as far as it takes that.
             Poll::Ready(Expired::Idle) => {
-                connection.as_mut().graceful_shutdown();
-                match connection.as_mut().poll(context) {
+                Pin::new(&mut connection).graceful_shutdown();
+                match Pin::new(&mut connection).poll(context) {
                     Poll::Ready(ended) => Poll::Ready(ended),
                     Poll::Pending => Poll::Ready(Ok(())),
                 }
@@ -117,7 +122,12 @@ where
             Poll::Pending => Poll::Pending,
         }
     })
-    .await
+    .await;
+    if let Some(tunnel) = handed_over {
+        let parts = connection.into_parts();
+        Box::pin(tunnel::dig(parts.io.into_inner(), &parts.read_buf, tunnel, drain)).await;
+    }
+    served
 }
 
 /// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).

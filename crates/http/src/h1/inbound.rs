@@ -89,6 +89,13 @@ impl Inbound {
         }
     }
 
+    /// What came and was not handed on.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        let mut rest = std::mem::take(&mut self.ready);
+        rest.extend_from_slice(&self.raw.split());
+        rest
+    }
+
     /// hyper asks for more: it has understood the head that it was given.
     fn pass_head_end(&mut self, activity: &Activity) {
         if self.place == Place::HeadEnd {

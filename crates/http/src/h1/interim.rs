@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
-use regent_exchange::Informational;
+use regent_exchange::{Informational, Tunnel};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -17,12 +17,14 @@ const MOST_UNSENT: usize = 64 * 1024;
 const OF_THE_FINAL: [HeaderName; 3] = [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
 
 /// The interim answers of one connection, and whether it goes on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Interim {
     unsent: RefCell<BytesMut>,
     /// A part of the first was sent: the rest of it has to follow before anything else.
     begun: Cell<bool>,
     closing: Cell<bool>,
+    /// Takes the connection over behind a 101.
+    tunnel: RefCell<Option<Tunnel>>,
 }
 
 impl Informational for Interim {
@@ -38,11 +40,19 @@ impl Informational for Interim {
     fn close_connection(&self) {
         self.closing.set(true);
     }
+
+    fn hand_over(&self, tunnel: Tunnel) {
+        self.tunnel.replace(Some(tunnel));
+    }
 }
 
 impl Interim {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.get()
+    }
+
+    pub(crate) fn take_tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.take()
     }
 
     pub(crate) fn has_begun(&self) -> bool {

@@ -136,6 +136,16 @@ impl<S: Stream> WatchedSocket<S> {
         Self { socket, inbound, activity, interim, cork, linger: None, is_shut_down: false }
     }
 
+    /// The socket itself, for bytes that are no HTTP.
+    pub fn raw(&mut self) -> Pin<&mut S> {
+        Pin::new(&mut self.socket)
+    }
+
+    /// What was read of it that hyper has not had.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        self.inbound.take_rest()
+    }
+
     /// Whether the client may still be sending what nobody will read. hyper closes a connection of its own accord when
     /// a service has dropped a body unread, so the answer need not say it.
     fn may_be_sent_to(&self) -> bool {

@@ -3,7 +3,7 @@
 use ::h2::server::SendResponse;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header};
-use regent_exchange::Informational;
+use regent_exchange::{Informational, Tunnel};
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll};
 
@@ -70,4 +70,6 @@ impl Informational for Early {
     }
 
     fn close_connection(&self) {}
+
+    fn hand_over(&self, _: Tunnel) {}
 }

@@ -10,7 +10,7 @@ use h2::SendStream;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use regent_exchange::{Informational, RequestBody};
+use regent_exchange::{Informational, RequestBody, Tunnel};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -144,6 +144,8 @@ impl Informational for NoHints {
     fn send(&self, _: http::Version, _: http::StatusCode, _: &HeaderMap) {}
 
     fn close_connection(&self) {}
+
+    fn hand_over(&self, _: Tunnel) {}
 }
 
 #[tokio::test]
