@@ -50,6 +50,10 @@ pub enum Error {
         "client certificates are to be verified, but neither a trusted CA nor a trusted certificate is given"
     )]
     NothingTrusted,
+    #[error(
+        "no root certificate to verify servers with: install the system's CA certificates (package ca-certificates) {0}"
+    )]
+    NoRoots(String),
     #[error("there is no certificate: {} {} no .pem file", directories(.0), if .0.len() == 1 { "holds" } else { "hold" })]
     NoFiles(Vec<PathBuf>),
 }

@@ -36,8 +36,6 @@ pub(super) enum OrderError {
     Account(String),
     #[error("the order was not done within {} s", .0.as_secs())]
     TimedOut(Duration),
-    #[error("no root certificate to verify the CA's server with: {0}")]
-    NoRoots(String),
     #[error("a task of the order died: {0}")]
     Task(#[from] tokio::task::JoinError),
 }

@@ -3,17 +3,16 @@
 
 use super::error::{OrderError, io_error};
 use super::options::Acme;
-use crate::{Error, crypto};
+use crate::{crypto, roots};
 use bytes::Bytes;
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, HttpClient};
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +35,10 @@ pub(super) struct HttpsClient(TlsConnector);
 impl HttpsClient {
     /// Blocks: it reads the roots.
     pub fn new(acme: &Acme) -> Result<Self, OrderError> {
-        let roots = if acme.trusted_roots.is_empty() { system_roots()? } else { roots(&acme.trusted_roots)? };
+        let roots = match acme.trusted_roots.as_slice() {
+            [] => roots::system()?,
+            files => roots::of_files(files)?,
+        };
         let mut config = ClientConfig::builder_with_provider(crypto::provider())
             .with_safe_default_protocol_versions()
             .expect("invariant: the provider has ciphers for TLS 1.2 and 1.3")
@@ -45,33 +47,6 @@ impl HttpsClient {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
-}
-
-fn system_roots() -> Result<RootCertStore, OrderError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
-        let hint = "install the system's CA certificates (package ca-certificates)";
-        return Err(OrderError::NoRoots(format!("{hint}{}", errors.join(", "))));
-    }
-    Ok(roots)
-}
-
-fn roots(files: &[PathBuf]) -> Result<RootCertStore, OrderError> {
-    let mut roots = RootCertStore::empty();
-    for path in files {
-        let pem = std::fs::read(path).map_err(|error| Error::read(path, error))?;
-        for certificate in crate::certificate::parse_chain(path, &pem)? {
-            let bad = |error: rustls::Error| Error::BadCertificate {
-                path: path.clone(),
-                reason: error.to_string(),
-            };
-            roots.add(certificate).map_err(bad)?;
-        }
-    }
-    Ok(roots)
 }
 
 type Received = Result<BytesResponse, instant_acme::Error>;
