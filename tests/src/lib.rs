@@ -24,6 +24,7 @@ mod pebble;
 pub mod process;
 mod server;
 mod tls;
+pub mod upstream;
 mod wait;
 
 pub use admin::{Admin, Thread};
@@ -34,4 +35,5 @@ pub use mariadb::MariaDb;
 pub use pebble::Pebble;
 pub use server::{Server, Setup, free_address, regent_command};
 pub use tls::{Secured, TlsClient, TlsConn};
+pub use upstream::Upstream;
 pub use wait::{DEADLINE, until};

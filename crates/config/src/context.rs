@@ -1,7 +1,7 @@
 //! What the parsing of a whole file shares.
 
 use crate::environment::Environment;
-use crate::model::{MercureHub, Template};
+use crate::model::{MercureHub, ReverseProxy, Template};
 use crate::native::Natives;
 use crate::order::Order;
 use crate::problems::{Warning, error};
@@ -21,6 +21,8 @@ pub(crate) struct Context<'a> {
     /// A `trust_client_address`, if there is one.
     pub trusting: Option<Token>,
     pub hubs: Vec<MercureHub>,
+    /// All of the file so far.
+    pub proxies: Vec<ReverseProxy>,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -37,6 +39,7 @@ impl<'a> Context<'a> {
             native: Natives::default(),
             trusting: None,
             hubs: Vec::new(),
+            proxies: Vec::new(),
             hidden,
         }
     }

@@ -81,7 +81,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });
     }
     Ok(Loaded {
-        config: Config { global: options.global, servers },
+        config: Config { global: options.global, servers, proxies: cx.proxies },
         warnings: cx.warnings,
         missing: cx.missing,
     })

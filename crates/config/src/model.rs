@@ -8,7 +8,9 @@ mod global;
 mod log_filter;
 mod mercure;
 mod native;
+mod reverse_proxy;
 mod server;
+mod template;
 mod tls;
 
 pub use encode::*;
@@ -17,7 +19,9 @@ pub use global::*;
 pub use log_filter::*;
 pub use mercure::*;
 pub use native::*;
+pub use reverse_proxy::*;
 pub use server::*;
+pub use template::*;
 pub use tls::*;
 
 use serde::Serialize;
@@ -31,6 +35,9 @@ pub struct Config {
     pub global: Global,
     /// One per listening address, in the order of the file.
     pub servers: Vec<Server>,
+    /// One for each `reverse_proxy`; a [`ProxyId`] is an index into it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<ReverseProxy>,
 }
 
 /// The lane of a route that does not leave the choice to the server.
@@ -200,6 +207,7 @@ pub enum Handler {
     Php(Php),
     PhpServer(PhpServer),
     Native(Native),
+    ReverseProxy(ProxyId),
     /// `handle`, `handle_path`, `route`: a list of its own.
     Subroute(Vec<Route>),
 }
@@ -334,18 +342,6 @@ pub struct PhpServer {
     pub file_server: Option<FileServer>,
 }
 
-/// A text with placeholders, cut at parse time. A text without any is one [`Part::Text`] (or empty).
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Template(pub Vec<Part>);
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub enum Part {
-    Text(String),
-    /// The long form of the name, without braces: `http.request.uri.path`, `env.HOME`, `vars.x`, `re.name.1`.
-    /// Shorthands (`{path}`) are expanded by the parser. Unknown names become empty, as in Caddy.
-    Placeholder(String),
-}
-
 /// Where a log goes and how it looks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogConfig {
@@ -379,23 +375,6 @@ pub enum LogLevel {
     Info,
     Warn,
     Error,
-}
-
-impl Template {
-    /// A template without placeholders.
-    pub fn text(text: impl Into<String>) -> Self {
-        let text = text.into();
-        if text.is_empty() { Self(Vec::new()) } else { Self(vec![Part::Text(text)]) }
-    }
-
-    /// The text, if there is no placeholder in it.
-    pub fn as_text(&self) -> Option<&str> {
-        match self.0.as_slice() {
-            [] => Some(""),
-            [Part::Text(text)] => Some(text),
-            _ => None,
-        }
-    }
 }
 
 impl Default for LogConfig {

@@ -94,6 +94,20 @@ const UNBUILT_SPACES: &[&str] = &[
     "http.reverse_proxy.",
 ];
 
+/// Of those, what is filled in.
+const BUILT: &[&str] = &[
+    "http.reverse_proxy.retries",
+    "http.reverse_proxy.status_code",
+    "http.reverse_proxy.status_text",
+    "http.reverse_proxy.upstream.address",
+    "http.reverse_proxy.upstream.host",
+    "http.reverse_proxy.upstream.hostport",
+    "http.reverse_proxy.upstream.latency",
+    "http.reverse_proxy.upstream.latency_ms",
+    "http.reverse_proxy.upstream.port",
+];
+const BUILT_SPACE: &str = "http.reverse_proxy.header.";
+
 impl Template {
     /// A variable by its name alone, or a text with placeholders.
     pub(crate) fn variable(text: &str) -> Self {
@@ -150,7 +164,8 @@ pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
         let name = &written[1..written.len() - 1];
         let long = long_name(name);
         let name = long.as_deref().unwrap_or(name);
-        UNBUILT.contains(&name) || UNBUILT_SPACES.iter().any(|space| name.starts_with(space))
+        let is_built = BUILT.contains(&name) || name.starts_with(BUILT_SPACE);
+        !is_built && (UNBUILT.contains(&name) || UNBUILT_SPACES.iter().any(|space| name.starts_with(space)))
     })
 }
 
@@ -249,9 +264,8 @@ mod tests {
         let found = |text| unbuilt(text).collect::<Vec<_>>();
         for text in [
             "{resp.status_code}",
-            "{rp.header.X}",
-            "{upstream_hostport}",
-            "{http.reverse_proxy.upstream.address}",
+            "{rp.upstream.fails}",
+            "{http.reverse_proxy.duration}",
             "{http.auth.user.id}",
             "{err.trace}",
             "{http.request.body}",
@@ -268,6 +282,7 @@ mod tests {
             "{nonsense}",
             "{resp",
             "{tls_version}",
+            "{rp.header.X}{upstream_hostport}{http.reverse_proxy.upstream.address}",
             "{vars.a}{err.status_code}{file.base}{http.error.message}",
         ] {
             assert_eq!(found(text), [""; 0], "{text}");

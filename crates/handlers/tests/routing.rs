@@ -182,6 +182,6 @@ fn a_site_that_cannot_be_built_says_why() {
     let site = Site { routes: vec![always(Handler::Php(php))], ..Site::default() };
     let listen = Listen::Unix(UnixSocket { path: "/x".into(), mode: 0o200 });
     let server = Server { listen, tls: None, options: ServerOptions::default(), sites: vec![site] };
-    let error = Sites::build(&server, &[], &LogOutputs::default()).err().unwrap();
+    let error = Sites::build(&server, &[], &[], &LogOutputs::default()).err().unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");
 }

@@ -15,6 +15,7 @@ use regent_gateway::{Gateway, Inlined, NativeGateway, Spools};
 use regent_http::Settings;
 use regent_mercure::Hub;
 use regent_metrics::Recorder;
+use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_tls::{Acceptor, Handshakes};
 use regent_wire::clock;
 use std::io;
@@ -34,6 +35,8 @@ pub(crate) struct AppStart {
     pub spools: Arc<Spools>,
     /// By their ids.
     pub hubs: Arc<[Arc<Hub>]>,
+    pub proxies: Arc<Transports>,
+    pub health_checks: HealthChecks,
     pub php: EngineSource,
     /// `None`: there are no native services.
     pub native: Option<NativeStart>,
@@ -117,6 +120,7 @@ impl App {
             None => None,
         };
         let to_php = Rc::new(gateway(&php));
+        let proxy = Rc::new(Proxy::new(&start.proxies, start.health_checks));
         let door = |listener: Listener| {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,
@@ -128,6 +132,7 @@ impl App {
                 php: Rc::clone(&to_php),
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
                 hubs: HubGateway { hubs: Arc::clone(&start.hubs), limits: listener.limits },
+                proxy: Rc::clone(&proxy),
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
             let conditions = Conditions {

@@ -94,6 +94,8 @@ pub enum StartError {
     #[error("mercure: {0}")]
     Hub(#[from] regent_mercure::HubError),
     #[error(transparent)]
+    Proxy(#[from] regent_proxy::OpenError),
+    #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Admin(#[from] AdminError),

@@ -98,7 +98,7 @@ impl Listener {
         let Https { tls, tables } = https;
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), number): ((&Server, Option<Arc<SiteTable>>), &usize)| {
-            let sites = Arc::new(Sites::build(server, &config.global.php.workers, outputs)?);
+            let sites = Arc::new(Sites::build(server, &config.global.php.workers, &config.proxies, outputs)?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };

@@ -12,6 +12,7 @@ use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
 use regent_mercure::Hub;
 use regent_metrics::Registry;
+use regent_proxy::{HealthChecks, Transports};
 use regent_tls::Tls;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) struct Parts {
     pub spools: Arc<Spools>,
     /// By their ids.
     pub hubs: Arc<[Arc<Hub>]>,
+    pub proxies: Arc<Transports>,
 }
 
 /// An engine that runs, and what it was planned as.
@@ -63,7 +65,8 @@ impl Parts {
             let tls = https.tls.clone();
             let listeners = Listener::all(&config, https, &numbers, &outputs)?;
             let hubs = hubs.open(&config.global.hubs)?.into();
-            Ok(Self { listeners, tls, spools, hubs })
+            let proxies = Transports::open(&config)?;
+            Ok(Self { listeners, tls, spools, hubs, proxies })
         });
         making.await.expect("invariant: making the parts of a configuration does not panic")
     }
@@ -76,10 +79,12 @@ impl Parts {
         (mut php, mut native): (Clients, Option<Clients>),
         inlined: Option<&Arc<Inlined>>,
     ) -> Vec<AppStart> {
-        let start = |_| AppStart {
+        let start = |thread| AppStart {
             listeners: self.listeners.clone(),
             spools: Arc::clone(&self.spools),
             hubs: Arc::clone(&self.hubs),
+            proxies: Arc::clone(&self.proxies),
+            health_checks: if thread == 0 { HealthChecks::Here } else { HealthChecks::Elsewhere },
             php: php.next(),
             native: native.as_mut().map(|native| NativeStart {
                 engine: native.next(),

@@ -6,10 +6,12 @@ use crate::hub_gateway::HubGateway;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::SniHost;
+use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
-use regent_gateway::{Arrived, Ends, Gateway, Logged, NativeGateway};
+use regent_gateway::{Answered, Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
+use regent_proxy::Proxy;
 use regent_tls::{ClientAuthClass, SiteTable, Tls};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -33,6 +35,7 @@ pub(crate) struct Service {
     /// `None`: no route of the sites leads to a native service.
     pub native: Option<Rc<NativeGateway>>,
     pub hubs: HubGateway,
+    pub proxy: Rc<Proxy>,
 }
 
 /// An accepted connection.
@@ -122,7 +125,7 @@ impl Service {
         self.finish(response, asked.exchange, asked.started, None)
     }
 
-    /// Hands a request on, and once more for the page of an error, if an engine makes that.
+    /// Hands a request on, and once more for the page of an error, if an engine or another server makes that.
     async fn forward(
         &self,
         asked: Asked,
@@ -133,10 +136,12 @@ impl Service {
         let Asked { mut exchange, mut body, mut head_time, started } = asked;
         let received = Rc::new(Cell::new(0));
         loop {
-            let arrived = Arrived { exchange: &exchange, ends, client, head_time, limits: self.limits };
+            let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits: self.limits };
             let (result, passage) = match &target {
-                Target::Php(php) => self.php.run(arrived, php, body, &received).await,
-                Target::Native(native) => self.native().run(arrived, native, body, &received).await,
+                Target::Php(php) => counted(self.php.run(arrived(&exchange), php, body, &received).await),
+                Target::Native(native) => {
+                    counted(self.native().run(arrived(&exchange), native, body, &received).await)
+                }
                 Target::Mercure(hub) => {
                     // As in [`Self::respond`].
                     if body.size_hint().exact().is_none() {
@@ -144,6 +149,11 @@ impl Service {
                     }
                     let response = self.hubs.answer(&exchange, *hub, body).await;
                     return self.finish(response, exchange, started, None);
+                }
+                Target::Proxy(proxy) => {
+                    let limits = self.limits;
+                    let arrived = regent_proxy::Arrived { exchange: &mut exchange, client, limits };
+                    (Box::pin(self.proxy.run(arrived, proxy, body, &received)).await, None)
                 }
             };
             let response = match result {
@@ -158,7 +168,10 @@ impl Service {
                 },
             };
             let response = self.finish(response, exchange, started, Some(received));
-            return response.map(|body| body.measured(passage));
+            return match passage {
+                Some(passage) => response.map(|body| body.measured(passage)),
+                None => response,
+            };
         }
     }
 
@@ -191,6 +204,11 @@ impl Service {
             None => Logged::nowhere(response),
         }
     }
+}
+
+/// A response of an engine, whose figures are complete when it has been sent.
+fn counted((result, passage): Answered) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+    (result, Some(passage))
 }
 
 /// A request that is being answered.

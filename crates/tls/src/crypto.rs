@@ -24,6 +24,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("invariant: SHA-256 has 32 bytes")
 }
 
+/// HMAC-SHA-256 in hexadecimal: nobody without the key can make it.
+pub fn keyed_digest(key: &[u8], bytes: &[u8]) -> String {
+    let key = ::aws_lc_rs::hmac::Key::new(::aws_lc_rs::hmac::HMAC_SHA256, key);
+    hex(::aws_lc_rs::hmac::sign(&key, bytes).as_ref())
+}
+
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -45,6 +45,7 @@ pub use check::{check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};
 pub use client_auth::ClientAuthClass;
 pub use clock::{Clock, SystemClock};
+pub use crypto::keyed_digest;
 pub use error::{Error, SiteErrors};
 pub use facts::ConnectionFacts;
 pub use handshakes::{HandshakeError, Handshakes};

@@ -22,6 +22,7 @@ mod redir;
 mod request_body;
 mod request_header;
 mod respond;
+mod reverse_proxy;
 mod rewrite;
 mod root;
 mod route;
@@ -107,7 +108,7 @@ const TABLE: &[Directive] = &[
     not_built("copy_response"),
     respond::DIRECTIVE,
     not_built("metrics"),
-    not_built("reverse_proxy"),
+    reverse_proxy::DIRECTIVE,
     not_built("php_fastcgi"),
     native::DIRECTIVE,
     php::DIRECTIVE,

@@ -5,6 +5,7 @@ use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
 use crate::context::origin::Origin;
+use crate::context::proxied::Proxied;
 use crate::context::uuid::Uuid;
 use crate::paths::host;
 use crate::paths::root::Root;
@@ -35,6 +36,8 @@ pub struct Exchange {
     pub(crate) forwarded: Option<Box<Forwarded>>,
     /// ResponseBody limit of this route in bytes (`request_body max_size`).
     pub max_body_size: Option<u64>,
+    /// The upstream that it was handed to last.
+    pub proxied: Option<Box<Proxied>>,
     /// Whether the access logs of its site have it (`log_skip`).
     pub(crate) is_logged: bool,
     deadline: Option<Duration>,
@@ -79,6 +82,7 @@ impl Exchange {
             host: host.unwrap_or_default(),
             forwarded: None,
             max_body_size: None,
+            proxied: None,
             deadline: None,
             lane: None,
             path: path.unwrap_or_default(),
@@ -114,7 +118,7 @@ impl Exchange {
     }
 
     /// The client's address, as a trusted proxy may tell it; `None` on a Unix socket.
-    pub(crate) fn client_ip(&self) -> Option<IpAddr> {
+    pub fn client_ip(&self) -> Option<IpAddr> {
         match &self.forwarded {
             Some(forwarded) => forwarded.address,
             None => self.connection.remote.map(|remote| remote.ip()),
@@ -150,7 +154,8 @@ impl Exchange {
         self.flaw
     }
 
-    pub(crate) fn host_port(&self) -> &[u8] {
+    /// The URI's authority, or the `Host` field, as the client sent it; empty if there is none.
+    pub fn host_port(&self) -> &[u8] {
         host::host_port(&self.uri, &self.headers)
     }
 
@@ -181,6 +186,20 @@ impl Exchange {
         url_path::encode_path(path, &mut encoded);
         let query = self.uri.query().map(str::to_owned);
         self.rewrite(&encoded, query.as_deref().map(str::as_bytes))
+    }
+
+    /// What `rewrite` makes of method and URI, which stay as they are.
+    pub(crate) fn rewritten<E>(
+        &mut self,
+        rewrite: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(Method, Uri), E> {
+        let (path, is_rewritten) = (self.path.clone(), self.is_rewritten);
+        let before = (self.method.clone(), self.uri.clone());
+        let result = rewrite(self);
+        let method = std::mem::replace(&mut self.method, before.0);
+        let uri = std::mem::replace(&mut self.uri, before.1);
+        (self.path, self.is_rewritten) = (path, is_rewritten);
+        result.map(|()| (method, uri))
     }
 
     pub(crate) fn enter_site(&mut self, site: usize, default_root: &Arc<Root>) {

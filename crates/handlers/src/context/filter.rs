@@ -43,10 +43,17 @@ fn prepared_fields(exchange: &Exchange) -> HeaderMap {
     fields
 }
 
-/// Puts the fields that were there before the response was made under its own; `None`: there is but `Server`.
+/// Puts the fields that were there before the response was made under its own; `None`: there is but `Server`. That of a
+/// response from another server is the other's or none, and `Via` names this one.
 fn put_under(early: Option<HeaderMap>, origin: Origin, headers: &mut HeaderMap) {
     match early {
-        Some(early) => merge(early, origin, headers),
+        Some(mut early) => {
+            if origin == Origin::Upstream {
+                early.remove(header::SERVER);
+            }
+            merge(early, origin, headers);
+        }
+        None if origin == Origin::Upstream => {}
         None => drop(headers.entry(header::SERVER).or_insert(SERVER)),
     }
 }

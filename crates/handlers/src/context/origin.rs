@@ -7,4 +7,6 @@ pub(crate) enum Origin {
     Regent,
     /// PHP or a native module.
     Engine,
+    /// Another server, behind this one.
+    Upstream,
 }

@@ -1,10 +1,12 @@
 //! What the routes made of a request: its response, or who is to make that.
 
+use crate::context::exchange::Exchange;
 use crate::paths::root;
-use http::Response;
-use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, RequestBuffering, WorkerId};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
+use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, WorkerId};
 use regent_exchange::ResponseBody;
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub enum Target {
     Native(NativeTarget),
     /// A Mercure hub, which is no engine: the server has it.
     Mercure(HubId),
+    /// Another server.
+    Proxy(ProxyTarget),
 }
 
 /// Where a request goes in PHP.
@@ -48,6 +52,30 @@ pub struct PhpTarget {
 pub struct NativeTarget {
     pub service: NativeId,
     pub delivery: Delivery,
+}
+
+/// Which servers a request may go to.
+#[derive(Clone)]
+pub struct ProxyTarget {
+    pub rules: Arc<dyn ProxyRules>,
+}
+
+/// What a `reverse_proxy` directive says that depends on the request.
+pub trait ProxyRules: Send + Sync {
+    /// The directive in the configuration.
+    fn id(&self) -> ProxyId;
+
+    /// The address of the upstream with this index, as the request has it; `None` if it does not depend on that.
+    fn computed_address(&self, upstream: usize, exchange: &Exchange) -> Option<String>;
+
+    /// Method and URI for the upstream, where they are not those of the request. An error is the status to answer with.
+    fn rewritten(&self, exchange: &mut Exchange) -> Option<Result<(Method, Uri), StatusCode>>;
+
+    /// `header_up`.
+    fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap);
+
+    /// `header_down`.
+    fn change_response(&self, exchange: &Exchange, fields: &mut HeaderMap);
 }
 
 /// How a request is handed to a thread of an engine.
@@ -74,7 +102,20 @@ impl Target {
             Self::Php(php) => Some(&mut php.delivery),
             Self::Native(native) => Some(&mut native.delivery),
             Self::Mercure(_) => None,
+            Self::Proxy(_) => None,
         }
+    }
+}
+
+impl PartialEq for ProxyTarget {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.rules), Arc::as_ptr(&other.rules))
+    }
+}
+
+impl fmt::Debug for ProxyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProxyTarget").field(&self.rules.id()).finish()
     }
 }
 

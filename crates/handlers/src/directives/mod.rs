@@ -10,6 +10,7 @@ pub(crate) mod php;
 pub(crate) mod php_server;
 pub(crate) mod redir;
 pub(crate) mod respond;
+pub(crate) mod reverse_proxy;
 pub(crate) mod rewrite;
 pub(crate) mod vars;
 
@@ -26,4 +27,6 @@ pub(crate) struct Context<'a> {
     pub(crate) encoders: &'a Arc<EncoderMemory>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,
+    /// All of the configuration, as [`regent_config::ProxyId`] counts them.
+    pub(crate) proxies: &'a [regent_config::ReverseProxy],
 }

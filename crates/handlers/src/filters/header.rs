@@ -57,6 +57,11 @@ impl HeaderOps {
         Ok(Self { immediate: compile(false)?, deferred: compile(true)? })
     }
 
+    /// Carries out all of them on a header.
+    pub(crate) fn apply_to(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        self.all().for_each(|op| op.apply(&op.value.render(exchange), fields));
+    }
+
     /// Carries out all of them on the request's own header.
     pub(crate) fn apply_to_request(&self, exchange: &mut Exchange) {
         let values: Vec<_> = self.all().map(|op| op.value.render(exchange).into_owned()).collect();

@@ -13,6 +13,7 @@ use crate::directives::php::Php;
 use crate::directives::php_server::PhpServer;
 use crate::directives::redir::Redirect;
 use crate::directives::respond::Respond;
+use crate::directives::reverse_proxy::ReverseProxy;
 use crate::directives::rewrite::Rewrite;
 use crate::directives::vars::Vars;
 use crate::error::BuildError;
@@ -45,6 +46,7 @@ pub(super) enum Handler {
     Php(Php),
     PhpServer(Box<PhpServer>),
     Native(Native),
+    ReverseProxy(ReverseProxy),
     Subroute(Routes),
 }
 
@@ -75,6 +77,9 @@ impl Handler {
                 Self::PhpServer(Box::new(PhpServer::compile(server, context)?))
             }
             config::Handler::Native(native) => Self::Native(Native::compile(native)),
+            config::Handler::ReverseProxy(id) => {
+                Self::ReverseProxy(ReverseProxy::compile(*id, context.proxies)?)
+            }
             config::Handler::Subroute(routes) => Self::Subroute(Routes::compile(routes, context)?),
         })
     }
@@ -106,22 +111,24 @@ impl Handler {
             }
             Self::Mercure(mercure) => return mercure.handle(exchange),
             Self::FileServer(server) => return server.handle(exchange),
-            Self::Php(php) => return to_engine(php.handle(exchange), exchange),
-            Self::PhpServer(server) => return to_engine(server.handle(exchange), exchange),
-            Self::Native(native) => return to_engine(native.handle(exchange), exchange),
+            Self::Php(php) => return forward(php.handle(exchange), exchange, Origin::Engine),
+            Self::PhpServer(server) => return forward(server.handle(exchange), exchange, Origin::Engine),
+            Self::Native(native) => return forward(native.handle(exchange), exchange, Origin::Engine),
+            Self::ReverseProxy(proxy) => return forward(proxy.handle(), exchange, Origin::Upstream),
             Self::Subroute(routes) => return routes.run(exchange),
         }
         Flow::Next
     }
 }
 
-fn to_engine(flow: Flow, exchange: &mut Exchange) -> Flow {
+/// `origin`: who makes the response of a request that is handed on.
+fn forward(flow: Flow, exchange: &mut Exchange, origin: Origin) -> Flow {
     if !matches!(flow, Flow::Answer(Action::Forward(_))) {
         return flow;
     }
     if exchange.engines_are_out() {
         return Flow::Next;
     }
-    exchange.set_origin(Origin::Engine);
+    exchange.set_origin(origin);
     flow
 }

@@ -55,10 +55,12 @@ struct Hosts {
 }
 
 impl Sites {
-    /// Compiles the routes and opens the access logs. `workers`: all of them, as [`config::WorkerId`] counts them.
+    /// Compiles the routes and opens the access logs. `workers` and `proxies`: all of them, as [`config::WorkerId`] and
+    /// [`config::ProxyId`] count them.
     pub fn build(
         server: &config::Server,
         workers: &[config::Worker],
+        proxies: &[config::ReverseProxy],
         outputs: &LogOutputs,
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
@@ -70,7 +72,7 @@ impl Sites {
             let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
             let scripts = Split::new(&endings);
             let context =
-                Context { workers: &workers, files: &files, encoders: &encoders, scripts: &scripts };
+                Context { workers: &workers, files: &files, encoders: &encoders, scripts: &scripts, proxies };
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,

@@ -57,7 +57,22 @@ pub(crate) enum Placeholder {
     },
     File(FileField),
     Error(ErrorField),
+    Proxied(ProxiedField),
     Now(TimeFormat),
+}
+
+/// Of the upstream that the request was handed to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ProxiedField {
+    Address,
+    Host,
+    Port,
+    Retries,
+    Latency,
+    LatencyMs,
+    StatusCode,
+    StatusText,
+    Header(HeaderName),
 }
 
 /// What the file matcher found.
@@ -118,6 +133,9 @@ impl Placeholder {
         }
         if let Some(field) = strip_any(name, &["http.matchers.file.", "file_match."]) {
             return parse_file(field).map(Self::File);
+        }
+        if let Some(field) = name.strip_prefix("http.reverse_proxy.") {
+            return parse_proxied(field).map(Self::Proxied);
         }
         if let Some(field) = name.strip_prefix("http.error.") {
             return parse_error(field).map(Self::Error);
@@ -215,6 +233,23 @@ fn parse_file(field: &str) -> Option<FileField> {
         "absolute" => Some(FileField::Absolute),
         "type" => Some(FileField::Kind),
         "remainder" => Some(FileField::Remainder),
+        _ => None,
+    }
+}
+
+fn parse_proxied(field: &str) -> Option<ProxiedField> {
+    if let Some(name) = field.strip_prefix("header.") {
+        return HeaderName::try_from(name).ok().map(ProxiedField::Header);
+    }
+    match field {
+        "upstream.address" | "upstream.hostport" => Some(ProxiedField::Address),
+        "upstream.host" => Some(ProxiedField::Host),
+        "upstream.port" => Some(ProxiedField::Port),
+        "upstream.latency" => Some(ProxiedField::Latency),
+        "upstream.latency_ms" => Some(ProxiedField::LatencyMs),
+        "retries" => Some(ProxiedField::Retries),
+        "status_code" => Some(ProxiedField::StatusCode),
+        "status_text" => Some(ProxiedField::StatusText),
         _ => None,
     }
 }

@@ -37,7 +37,7 @@ pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
 pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     let server = Server { listen, tls: None, options: ServerOptions::default(), sites };
-    Sites::build(&server, workers, &LogOutputs::default()).unwrap()
+    Sites::build(&server, workers, &[], &LogOutputs::default()).unwrap()
 }
 
 pub fn always(handler: Handler) -> Route {

@@ -1,9 +1,10 @@
 //! What a placeholder stands for in a request.
 
-use super::{ErrorField, FileField, Placeholder, TimeFormat};
+use super::{ErrorField, FileField, Placeholder, ProxiedField, TimeFormat};
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::found::FileMatch;
+use crate::context::proxied::Proxied;
 use crate::paths::url_path;
 use http::{HeaderMap, HeaderName, Uri, Version, header};
 use std::borrow::Cow;
@@ -39,6 +40,9 @@ impl Placeholder {
             Self::Regexp { name, group } => out.extend_from_slice(exchange.group(name.as_deref(), group)),
             Self::File(field) => out.extend_from_slice(file_field(exchange.file_match(), *field)),
             Self::Error(field) => write_error(exchange.failure(), *field, out),
+            Self::Proxied(field) => {
+                exchange.proxied.iter().for_each(|proxied| write_proxied(proxied, field, out));
+            }
             Self::Now(format) => write_now(*format, out),
             Self::Escaped(value) => write_query_escaped(value, exchange, out),
             _ => self.write_uri(exchange, out),
@@ -149,6 +153,29 @@ fn write_error(failure: Option<&Failure>, field: ErrorField, out: &mut Vec<u8>) 
         ErrorField::Message => failure.message(),
     };
     out.extend_from_slice(text.as_bytes());
+}
+
+fn write_proxied(proxied: &Proxied, field: &ProxiedField, out: &mut Vec<u8>) {
+    let response = proxied.response.as_ref();
+    let status = response.map(|(status, _)| status);
+    match field {
+        ProxiedField::Address => out.extend_from_slice(proxied.address.as_bytes()),
+        ProxiedField::Host => out.extend_from_slice(proxied.host.as_bytes()),
+        ProxiedField::Port => out.extend_from_slice(proxied.port.as_bytes()),
+        ProxiedField::Retries => display(Some(proxied.retries), out),
+        ProxiedField::Latency => display(proxied.latency.map(|latency| format!("{latency:?}")), out),
+        ProxiedField::LatencyMs => display(proxied.latency.map(|latency| latency.as_secs_f64() * 1e3), out),
+        ProxiedField::StatusCode => display(status.map(|status| status.as_u16()), out),
+        ProxiedField::StatusText => display(status, out),
+        ProxiedField::Header(name) => {
+            let values: Vec<_> = response
+                .iter()
+                .flat_map(|(_, fields)| fields.get_all(name))
+                .map(http::HeaderValue::as_bytes)
+                .collect();
+            out.extend_from_slice(&values.join(&b","[..]));
+        }
+    }
 }
 
 fn write_header(exchange: &Exchange, name: &HeaderName, out: &mut Vec<u8>) {

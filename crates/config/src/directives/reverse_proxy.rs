@@ -1,0 +1,165 @@
+//! `reverse_proxy [MATCHER] UPSTREAM… { OPTION… }`: hands requests to another server, and back what it responds, as in Caddy.
+//! [The page about it](reverse-proxy.md) says how.
+//!
+//! An upstream is `host:port`, `:port` (of this machine), `http://host`, `https://host`, `h2c://host`, or a socket file:
+//! `unix//run/app.sock`. `localhost:8001-8003` stands for three of them. Without a scheme it may have placeholders, such
+//! as `{vars.backend}`. All upstreams of a directive have the same scheme.
+//!
+//! | option | what it does |
+//! |---|---|
+//! | `to UPSTREAM…` | more upstreams |
+//! | `trusted_proxies RANGE…` | addresses, ranges or `private_ranges` whose `X-Forwarded-*` fields are passed on; those of all others are replaced |
+//! | `header_up [+\|-]FIELD [VALUE \| SEARCH REPLACEMENT]` | changes the request's header, as `header` does the response's |
+//! | `header_down [+\|-]FIELD [VALUE \| SEARCH REPLACEMENT]` | changes the response's |
+//! | `method METHOD`, `rewrite TO` | for the upstream alone; `GET` and `HEAD` send no body |
+//! | `lb_policy POLICY` | which upstream gets a request, see below (default: `random`) |
+//! | `lb_retries COUNT`, `lb_try_duration DURATION` | how often, or how long, another upstream is tried (default: not at all) |
+//! | `lb_try_interval DURATION` | between two tries (default 250ms with `lb_try_duration`, otherwise none) |
+//! | `fail_duration DURATION` | how long a failure is remembered (default: not at all) |
+//! | `max_fails COUNT` | failures within that time with which an upstream gets no requests (default 1) |
+//! | `unhealthy_status STATUS…`, `unhealthy_latency DURATION` | responses that are failures: `5xx`, `429`; that took so long |
+//! | `unhealthy_request_count COUNT` | requests at once with which an upstream gets no more |
+//! | `health_uri URI` | asks each upstream how it is, and gives those that fail nothing; `health_port PORT` asks at another port |
+//! | `health_interval DURATION`, `health_timeout DURATION` | between two questions (default 30s), for a response (default 5s) |
+//! | `health_status STATUS`, `health_body REGEXP` | of a good response (default: 2xx, any body) |
+//! | `health_method METHOD`, `health_headers { FIELD VALUE… }` | of the question (default: GET) |
+//! | `health_passes COUNT`, `health_fails COUNT` | good, or bad, responses in a row that change what is thought of it (default 1) |
+//! | `flush_interval DURATION \| -1` | taken and not needed: everything is passed on as it comes |
+//! | `transport http { … }` | how upstreams are talked to |
+//!
+//! | policy | takes |
+//! |---|---|
+//! | `random`, `round_robin`, `first` | any, each in turn, the first that is there |
+//! | `least_conn` | the one with the least requests |
+//! | `random_choose COUNT` | of so many that chance picks, the one with the least requests |
+//! | `weighted_round_robin WEIGHT…` | each in turn, as often as its weight says |
+//! | `ip_hash`, `client_ip_hash`, `uri_hash` | the same for the same address or URI |
+//! | `header FIELD`, `query KEY` | the same for the same value; without one, what `fallback POLICY` in its block says |
+//! | `cookie [NAME [SECRET]]` | the same for the same browser (default name `lb`); `max_age DURATION` and `fallback POLICY` in its block |
+//!
+//! Options of `transport http`:
+//!
+//! | option | what it does |
+//! |---|---|
+//! | `dial_timeout DURATION` | for a connection, from the look-up of the name on (default 3s) |
+//! | `response_header_timeout DURATION` | from the end of the request to the end of the response's head (default: none) |
+//! | `read_timeout DURATION`, `write_timeout DURATION` | longest silence of the upstream, longest time in which it takes nothing (default: none) |
+//! | `max_response_header SIZE` | of a response's head (default 128KiB) |
+//! | `versions VERSION…` | `1.1`, `2` (with TLS) or `h2c` (default `1.1 2`) |
+//! | `keepalive DURATION \| off` | how long a connection that is not in use is kept (default 2m) |
+//! | `keepalive_interval DURATION` | between probes of connections (default 30s) |
+//! | `keepalive_idle_conns_per_host COUNT` | connections that each I/O thread keeps of an upstream (default 32) |
+//! | `tls` | TLS, as with `https://` |
+//! | `tls_server_name NAME` | what certificates have to be for (default: the upstream's host) |
+//! | `tls_trust_pool file PATH…` | roots of certificates (default: those of the system) |
+//! | `tls_client_auth CERTIFICATE KEY` | files of a certificate for upstreams that ask for one |
+//! | `tls_insecure_skip_verify` | believes any certificate: for tests only |
+//! | `tls_timeout DURATION` | for a handshake (default 10s) |
+//!
+//! ```caddyfile
+//! reverse_proxy /api/* 127.0.0.1:9000
+//! reverse_proxy /ws unix//run/reverb.sock
+//! ```
+
+mod balancing;
+mod fields;
+mod health;
+mod transport;
+mod upstream;
+
+use super::Directive;
+use crate::call::Call;
+use crate::context::Context;
+use crate::ip_ranges;
+use crate::matchers::Scope;
+use crate::model::{Handler, ProxyId, ReverseProxy, UpstreamTls, UpstreamVersions};
+use crate::problems::{error, unknown_option};
+use crate::values::duration;
+use regent_caddyfile::{Error, Token};
+use upstream::{Scheme, Upstreams};
+
+pub(super) const DIRECTIVE: Directive = super::handler("reverse_proxy", parse);
+
+/// What Caddy has besides.
+const UNBUILT: &[&str] = &[
+    "dynamic",
+    "handle_response",
+    "health_follow_redirects",
+    "health_path",
+    "health_request_body",
+    "health_upstream",
+    "lb_retry_match",
+    "replace_status",
+    "request_buffers",
+    "response_buffers",
+    "stream_buffer_size",
+    "stream_close_delay",
+    "stream_timeout",
+    "verbose_logs",
+];
+
+fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+    let mut upstreams = Upstreams::default();
+    upstreams.add(cx, call.args);
+    let mut transport = transport::Written::default();
+    let mut balancing = balancing::Written::default();
+    let mut health = health::Written::default();
+    let mut fields = fields::Written::default();
+    let mut trusted_proxies = Vec::new();
+    for option in call.options() {
+        let read = match option.name() {
+            "to" => option.some("to UPSTREAM…").map(|tokens| upstreams.add(cx, tokens)),
+            "transport" => {
+                transport.read(cx, &option);
+                Ok(())
+            }
+            "trusted_proxies" => option
+                .some("trusted_proxies RANGE… | private_ranges")
+                .and_then(ip_ranges::parse)
+                .map(|ranges| trusted_proxies.extend(ranges)),
+            name if fields::OPTIONS.contains(&name) => fields.read(&option),
+            name if balancing::OPTIONS.contains(&name) => balancing.read(cx, &option),
+            name if health::OPTIONS.contains(&name) => health.read(cx, &option),
+            // There is nothing to flush: what comes is passed on at once.
+            "flush_interval" => flush_interval(&option),
+            _ => Err(unknown_option(option.name, "reverse_proxy", &options(), UNBUILT)),
+        };
+        cx.check(read);
+    }
+    let (scheme, upstreams) = upstreams.finish(call)?;
+    let transport = transport.finish(cx, scheme);
+    let balancing = balancing.finish(cx, &upstreams);
+    let (passive_health, active_health) = health.finish(cx, &upstreams);
+    let fields::Written { header_up, header_down, rewrites } = fields;
+    let proxy = ReverseProxy {
+        upstreams,
+        transport,
+        trusted_proxies,
+        header_up,
+        header_down,
+        rewrites,
+        balancing,
+        passive_health,
+        active_health,
+    };
+    Ok(Handler::ReverseProxy(add(cx, call.name, proxy)?))
+}
+
+fn options() -> Vec<&'static str> {
+    let own: &[&str] = &["flush_interval", "to", "transport", "trusted_proxies"];
+    [own, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS].concat()
+}
+
+fn flush_interval(option: &Call<'_>) -> Result<(), Error> {
+    let token = option.one("flush_interval DURATION | -1")?;
+    if token.text == "-1" { Ok(()) } else { duration(token).map(drop) }
+}
+
+fn add(cx: &mut Context<'_>, name: &Token, proxy: ReverseProxy) -> Result<ProxyId, Error> {
+    let id = u16::try_from(cx.proxies.len()).map_err(|_| error(name, "there are too many of them"))?;
+    cx.proxies.push(proxy);
+    Ok(ProxyId(id))
+}
+
+#[cfg(test)]
+mod tests;

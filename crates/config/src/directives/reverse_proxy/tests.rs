@@ -1,0 +1,196 @@
+use crate::directives::testing::{config, errors};
+use crate::model::{
+    ActiveHealth, Balancing, HashKey, LbPolicy, OptionalKey, PassiveHealth, ReverseProxy, Rewrite, Template,
+    Upstream, UpstreamAddress, UpstreamVerification, UpstreamVersions,
+};
+use std::time::Duration;
+
+fn proxy(directives: &str) -> ReverseProxy {
+    config(&format!(":80 {{\n{directives}\n}}")).proxies.remove(0)
+}
+
+/// The upstreams as they are shown.
+fn upstreams(text: &str) -> Vec<String> {
+    let show = |upstream: &Upstream| match upstream {
+        Upstream::Fixed(address) => address.to_string(),
+        Upstream::Computed(template) => format!("{template:?}"),
+    };
+    proxy(text).upstreams.iter().map(show).collect()
+}
+
+#[test]
+fn upstreams_of_all_kinds() {
+    assert_eq!(
+        upstreams("reverse_proxy a:1 :2 b {\nto unix//run/a.sock\n}"),
+        ["a:1", ":2", "b:80", "unix//run/a.sock"]
+    );
+    assert_eq!(upstreams("reverse_proxy /x* http://a http://b:81"), ["a:80", "b:81"]);
+    assert_eq!(upstreams("reverse_proxy https://a https://[::1]"), ["a:443", "[::1]:443"]);
+    assert_eq!(upstreams("reverse_proxy a:8001-8003"), ["a:8001", "a:8002", "a:8003"]);
+    let computed = proxy("reverse_proxy {vars.backend}:81").upstreams.remove(0);
+    assert_eq!(computed, Upstream::Computed(Template::parse("{vars.backend}:81")));
+}
+
+#[test]
+fn the_scheme_says_how_upstreams_are_talked_to() {
+    assert_eq!(proxy("reverse_proxy a").transport.tls, None);
+    let secure = proxy("reverse_proxy https://a").transport;
+    assert!(secure.tls.is_some() && secure.versions == UpstreamVersions::Either);
+    assert_eq!(proxy("reverse_proxy h2c://a").transport.versions, UpstreamVersions::H2c);
+    let unix = proxy("reverse_proxy unix+h2c//run/a");
+    assert_eq!(unix.transport.versions, UpstreamVersions::H2c);
+    assert_eq!(unix.upstreams, [Upstream::Fixed(UpstreamAddress::Unix("/run/a".into()))]);
+}
+
+#[test]
+fn the_transport_has_options() {
+    let text = "reverse_proxy a {\ntransport http {\ndial_timeout 1s\nresponse_header_timeout 2s\nread_timeout 3s\n\
+                write_timeout 4s\nkeepalive off\nversions 1.1\nmax_response_header 64KiB\ncompression off\n}\n}";
+    let transport = proxy(text).transport;
+    let times = [
+        transport.dial_timeout,
+        transport.response_header_timeout,
+        transport.read_timeout,
+        transport.write_timeout,
+    ];
+    assert_eq!(times, [1, 2, 3, 4].map(Duration::from_secs));
+    assert_eq!((transport.keepalive, transport.max_response_header), (None, 65_536));
+    assert_eq!(transport.versions, UpstreamVersions::Http1);
+    let text = "reverse_proxy a {\ntransport http {\ntls_server_name b\ntls_trust_pool file x.pem\n\
+                tls_client_auth c.pem k.pem\n}\n}";
+    let tls = proxy(text).transport.tls.expect("TLS");
+    assert_eq!(tls.server_name.as_deref(), Some("b"));
+    assert_eq!(tls.verification, UpstreamVerification::Roots(vec!["/srv/x.pem".into()]));
+    assert_eq!(tls.client_certificate, Some(("/srv/c.pem".into(), "/srv/k.pem".into())));
+}
+
+#[test]
+fn mistakes() {
+    let message = |text: &str| {
+        let mut found = errors(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    };
+    assert!(message("reverse_proxy").contains("`reverse_proxy` needs an upstream"));
+    assert!(message("reverse_proxy a:b").contains("`a:b` is no address of an upstream"));
+    assert!(message("reverse_proxy http://a/b").contains("an upstream has no path"));
+    assert!(message("reverse_proxy ws://a").contains("write `http://`"));
+    assert!(message("reverse_proxy ftp://a").contains("`ftp://` is no scheme"));
+    assert!(message("reverse_proxy http://a https://b").contains("the same scheme"));
+    assert!(message("reverse_proxy http://{path}").contains("can have no scheme"));
+    assert!(message("reverse_proxy https://a:80").contains("port 80"));
+    assert!(message("reverse_proxy a:9-8").contains("is no address"));
+    let unbuilt = message("reverse_proxy a {\ndynamic srv x\n}");
+    assert_eq!(unbuilt, "`reverse_proxy dynamic` is not built yet in Regent");
+    assert!(message("reverse_proxy a {\ntrnsport http\n}").contains("did you mean `transport`?"));
+    assert!(message("reverse_proxy a {\ntransport http {\nresolvers x\n}\n}").contains("is not built yet"));
+    assert!(message("reverse_proxy http://a {\ntransport http {\ntls\n}\n}").contains("write `https://`"));
+    assert!(message("reverse_proxy a {\ntransport http {\nversions 2\n}\n}").contains("versions h2c"));
+    assert!(message("reverse_proxy a {\ntransport http {\nversions 3\n}\n}").contains("is not built yet"));
+    assert!(message("reverse_proxy a {\ntransport http {\nmax_response_header 1\n}\n}").contains("8KiB"));
+}
+
+#[test]
+fn upstreams_are_chosen_by_a_policy() {
+    let balancing = |options: &str| proxy(&format!("reverse_proxy a b {{\n{options}\n}}")).balancing;
+    assert_eq!(balancing(""), Balancing::default());
+    let policy = |text: &str| balancing(&format!("lb_policy {text}")).policy;
+    assert_eq!(policy("round_robin"), LbPolicy::RoundRobin);
+    assert_eq!(policy("random_choose 3"), LbPolicy::RandomChoose(3));
+    assert_eq!(policy("weighted_round_robin 3 0"), LbPolicy::WeightedRoundRobin(vec![3, 0]));
+    assert_eq!(policy("uri_hash"), LbPolicy::Hash(HashKey::Uri));
+    let key = OptionalKey::Header("X-User".into());
+    assert_eq!(
+        policy("header X-User {\nfallback first\n}"),
+        LbPolicy::HashOr(key, Box::new(LbPolicy::First))
+    );
+    let LbPolicy::Cookie(cookie) = policy("cookie sticky secret {\nmax_age 1h\nfallback least_conn\n}")
+    else {
+        panic!("no cookie")
+    };
+    assert_eq!((cookie.name.as_str(), cookie.secret.as_str()), ("sticky", "secret"));
+    assert_eq!((cookie.max_age, *cookie.fallback), (Some(Duration::from_secs(3600)), LbPolicy::LeastConn));
+}
+
+#[test]
+fn tries_have_a_bound() {
+    let balancing = |options: &str| proxy(&format!("reverse_proxy a {{\n{options}\n}}")).balancing;
+    let tries = |options: &str| {
+        let Balancing { retries, try_duration, try_interval, .. } = balancing(options);
+        (retries, try_duration.as_secs(), try_interval.as_millis())
+    };
+    assert_eq!(tries(""), (Some(0), 0, 0));
+    assert_eq!(tries("lb_retries 2"), (Some(2), 0, 0));
+    assert_eq!(tries("lb_try_duration 5s"), (None, 5, 250));
+    assert_eq!(tries("lb_retries 2\nlb_try_duration 5s\nlb_try_interval 10ms"), (Some(2), 5, 10));
+}
+
+#[test]
+fn what_is_changed_for_the_upstream() {
+    let text = "reverse_proxy a {\nheader_up Host {upstream_hostport}\nheader_up -X-A\nheader_down +X-B 1\n\
+                header_down Location http:// https://\nmethod GET\nrewrite /x{uri}\nflush_interval -1\n}";
+    let proxy = proxy(text);
+    assert_eq!((proxy.header_up.len(), proxy.header_down.len()), (2, 2));
+    assert_eq!(proxy.header_up[0].value, Template::parse("{upstream_hostport}"));
+    let rewrites = [Rewrite::Method(Template::text("GET")), Rewrite::To(Template::parse("/x{uri}"))];
+    assert_eq!(proxy.rewrites, rewrites);
+}
+
+#[test]
+fn failures_are_counted() {
+    let text = "reverse_proxy a {\nfail_duration 30s\nmax_fails 3\nunhealthy_status 5xx 429\nunhealthy_latency 2s\n\
+                unhealthy_request_count 7\n}";
+    let expected = PassiveHealth {
+        fail_duration: Duration::from_secs(30),
+        max_fails: 3,
+        unhealthy_status: vec![(500, 599), (429, 429)],
+        unhealthy_latency: Duration::from_secs(2),
+        unhealthy_request_count: Some(7),
+    };
+    assert_eq!(proxy(text).passive_health, expected);
+}
+
+#[test]
+fn upstreams_are_asked_how_they_are() {
+    let text = "reverse_proxy a {\nhealth_uri /up?x=1\nhealth_port 81\nhealth_interval 5s\nhealth_timeout 1s\n\
+                health_status 204\nhealth_body ok+\nhealth_method head\nhealth_passes 2\nhealth_fails 3\n\
+                health_headers {\nHost b\nX-A 1 2\n}\n}";
+    let expected = ActiveHealth {
+        uri: "/up?x=1".into(),
+        port: Some(81),
+        method: "HEAD".into(),
+        headers: [("Host", "b"), ("X-A", "1"), ("X-A", "2")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
+        interval: Duration::from_secs(5),
+        timeout: Duration::from_secs(1),
+        status: (204, 204),
+        body: Some("ok+".into()),
+        passes: 2,
+        fails: 3,
+    };
+    assert_eq!(proxy(text).active_health, Some(expected));
+    assert_eq!(proxy("reverse_proxy a").active_health, None);
+    let computed = errors("reverse_proxy {path} {\nhealth_uri /\n}");
+    assert!(computed[0].contains("cannot be asked"), "{computed:?}");
+}
+
+#[test]
+fn mistakes_in_options() {
+    let message = |options: &str| {
+        let mut found = errors(&format!("reverse_proxy a b {{\n{options}\n}}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    };
+    assert!(message("lb_policy rond_robin").contains("did you mean `round_robin`?"));
+    assert!(message("lb_policy weighted_round_robin 1").contains("1 weights for 2 upstreams"));
+    assert!(message("lb_policy weighted_round_robin 0 0").contains("more than 0"));
+    assert!(message("lb_policy random_choose 1").contains("from 2 to"));
+    assert!(message("lb_policy first\nlb_policy random").contains("already"));
+    assert!(message("header_up ?A 1").contains("is for `header` only"));
+    assert!(message("max_fails 0").contains("from 1 to"));
+    assert!(message("health_interval 5s").contains("health_uri URI"));
+    assert!(message("health_uri http://a/").contains("is no path"));
+    assert!(message("unhealthy_status x").contains("is no status"));
+    assert!(message("lb_retry_match method POST").contains("is not built yet"));
+}

@@ -1,0 +1,150 @@
+//! `reverse_proxy`: what reaches it is another server's.
+
+use crate::context::exchange::Exchange;
+use crate::context::flow::Flow;
+use crate::context::target::{Action, ProxyRules, ProxyTarget, Target};
+use crate::directives::rewrite::Rewrite;
+use crate::error::BuildError;
+use crate::filters::header::HeaderOps;
+use crate::templates::text::Text;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use regent_config::{self as config, HeaderOp, ProxyId, Upstream};
+use std::sync::Arc;
+
+/// A compiled `reverse_proxy` directive.
+pub(crate) struct ReverseProxy(Arc<Rules>);
+
+struct Rules {
+    id: ProxyId,
+    /// Of each upstream whose address is known only with the request.
+    computed: Vec<Option<Text>>,
+    rewrites: Vec<Rewrite>,
+    header_up: HeaderOps,
+    header_down: HeaderOps,
+}
+
+impl ReverseProxy {
+    /// `proxies`: all of them, as [`ProxyId`] counts them.
+    pub(crate) fn compile(id: ProxyId, proxies: &[config::ReverseProxy]) -> Result<Self, BuildError> {
+        let computed = |upstream: &Upstream| match upstream {
+            Upstream::Fixed(_) => None,
+            Upstream::Computed(address) => Some(Text::compile(address)),
+        };
+        let proxy = &proxies[usize::from(id.0)];
+        Ok(Self(Arc::new(Rules {
+            id,
+            computed: proxy.upstreams.iter().map(computed).collect(),
+            rewrites: proxy.rewrites.iter().map(Rewrite::compile).collect::<Result<_, _>>()?,
+            header_up: at_once(&proxy.header_up)?,
+            header_down: at_once(&proxy.header_down)?,
+        })))
+    }
+
+    pub(crate) fn handle(&self) -> Flow {
+        let target = ProxyTarget { rules: self.0.clone() };
+        Flow::Answer(Action::Forward(Target::Proxy(target)))
+    }
+}
+
+/// The header is there when they are carried out, so that nothing has to wait.
+fn at_once(ops: &[HeaderOp]) -> Result<HeaderOps, BuildError> {
+    let at_once = |op: &HeaderOp| HeaderOp { deferred: false, ..op.clone() };
+    HeaderOps::compile(&ops.iter().map(at_once).collect::<Vec<_>>())
+}
+
+impl ProxyRules for Rules {
+    fn id(&self) -> ProxyId {
+        self.id
+    }
+
+    fn computed_address(&self, upstream: usize, exchange: &Exchange) -> Option<String> {
+        let address = self.computed.get(upstream)?.as_ref()?;
+        Some(address.render_str(exchange).into_owned())
+    }
+
+    fn rewritten(&self, exchange: &mut Exchange) -> Option<Result<(Method, Uri), StatusCode>> {
+        if self.rewrites.is_empty() {
+            return None;
+        }
+        let all = |exchange: &mut Exchange| self.rewrites.iter().try_for_each(|one| one.apply(exchange));
+        Some(exchange.rewritten(all))
+    }
+
+    fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        self.header_up.apply_to(exchange, fields);
+    }
+
+    fn change_response(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        self.header_down.apply_to(exchange, fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::exchange::tests::get;
+    use crate::context::proxied::Proxied;
+    use config::{HeaderOpKind, Part, Template};
+
+    fn rules(proxy: config::ReverseProxy) -> Arc<Rules> {
+        ReverseProxy::compile(ProxyId(0), &[proxy]).unwrap().0
+    }
+
+    fn proxy() -> config::ReverseProxy {
+        config::ReverseProxy {
+            upstreams: vec![Upstream::Computed(Template(vec![Part::Placeholder(
+                "http.request.host".into(),
+            )]))],
+            transport: config::ProxyTransport::default(),
+            trusted_proxies: Vec::new(),
+            header_up: Vec::new(),
+            header_down: Vec::new(),
+            rewrites: Vec::new(),
+            balancing: config::Balancing::default(),
+            passive_health: config::PassiveHealth::default(),
+            active_health: None,
+        }
+    }
+
+    #[test]
+    fn a_rewrite_is_for_the_upstream_alone() {
+        let rewrites = vec![
+            config::Rewrite::Method(Template::text("POST")),
+            config::Rewrite::To(Template(vec![
+                Part::Text("/auth?of=".into()),
+                Part::Placeholder("http.request.uri.path".into()),
+            ])),
+        ];
+        let rules = rules(config::ReverseProxy { rewrites, ..proxy() });
+        let mut exchange = get("/a%20b?x=1");
+        let (method, uri) = rules.rewritten(&mut exchange).unwrap().unwrap();
+        assert_eq!((method, uri.to_string().as_str()), (Method::POST, "/auth?of=%2Fa%20b"));
+        assert_eq!((exchange.method.as_str(), exchange.path()), ("GET", &b"/a b"[..]));
+        assert_eq!(exchange.uri, "/a%20b?x=1");
+    }
+
+    #[test]
+    fn operations_know_the_upstream() {
+        let value = Template(vec![Part::Placeholder("http.reverse_proxy.upstream.hostport".into())]);
+        let op = |kind, name: &str, value: &Template| HeaderOp {
+            kind,
+            name: name.into(),
+            value: value.clone(),
+            deferred: true,
+        };
+        let header_up = vec![
+            op(HeaderOpKind::Delete, "X-*", &Template::default()),
+            op(HeaderOpKind::Set, "Host", &value),
+        ];
+        let rules = rules(config::ReverseProxy { header_up, ..proxy() });
+        let mut exchange = get("/");
+        exchange.proxied =
+            Some(Box::new(Proxied { address: "app:81".into(), host: "app".into(), ..Proxied::default() }));
+        let mut fields = HeaderMap::new();
+        fields.insert("x-a", "1".parse().unwrap());
+        fields.insert("host", "site".parse().unwrap());
+        rules.change_request(&exchange, &mut fields);
+        assert_eq!(fields["host"], "app:81");
+        assert_eq!(fields.len(), 1);
+    }
+}

@@ -1,0 +1,137 @@
+//! A request at one upstream.
+
+use crate::informational;
+use crate::pool::{Freshness, Lease, Pool};
+use crate::request::{Asked, Way};
+use crate::resolve::Resolver;
+use crate::transports::{Purpose, Transport};
+use crate::trouble::Trouble;
+use crate::upload::{Progress, Upload};
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use regent_exchange::{BodyLimits, Informational, RequestBody};
+use regent_handlers::{Exchange, ProxyRules};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(crate) struct Attempt<'a> {
+    pub resolver: &'a Resolver,
+    pub transport: &'a Arc<Transport>,
+    pub pool: &'a Rc<Pool>,
+    pub rules: &'a dyn ProxyRules,
+    pub asked: &'a Asked,
+    pub exchange: &'a Exchange,
+    pub client: &'a Rc<dyn Informational>,
+    pub progress: &'a Rc<Progress>,
+    pub limits: BodyLimits,
+}
+
+/// The head of a response, whose body is still to come over the connection.
+pub(crate) struct Answered {
+    pub response: Response<Incoming>,
+    pub lease: Lease,
+    pub upload: Rc<Progress>,
+    /// From the request to the head of the response.
+    pub latency: Duration,
+}
+
+/// Why there is none.
+pub(crate) struct Failed {
+    pub trouble: Trouble,
+    /// The body, if the request can be sent again: nothing of it was sent, or it has none and does no harm twice.
+    pub upload: Option<Upload>,
+}
+
+/// How a request over one connection has failed.
+enum Unsent {
+    Broken(Box<TrySendError<Request<Upload>>>),
+    Silent,
+}
+
+impl Attempt<'_> {
+    /// Sends the request. A connection that was used before may have been closed by the upstream in the same moment: then
+    /// the request is sent once more over a new one, if it can be.
+    pub async fn send(&self, upload: Upload) -> Result<Answered, Failed> {
+        let started = Instant::now();
+        let is_empty = upload.is_end_stream();
+        let (was_used, error) = match self.send_over(Freshness::Any, upload, started).await? {
+            Ok(answered) => return Ok(answered),
+            Err(error) => error,
+        };
+        let failed = self.failed(error, is_empty);
+        let upload = match failed {
+            Failed { trouble: Trouble::Broken { .. }, upload: Some(upload) } if was_used => upload,
+            failed => return Err(failed),
+        };
+        let sent = self.send_over(Freshness::New, upload, started).await?;
+        sent.map_err(|(_, error)| self.failed(error, is_empty))
+    }
+
+    /// The inner error says whether the connection had been used before.
+    async fn send_over(
+        &self,
+        freshness: Freshness,
+        upload: Upload,
+        started: Instant,
+    ) -> Result<Result<Answered, (bool, Unsent)>, Failed> {
+        let purpose = if self.asked.upgrade.is_some() { Purpose::Upgrade } else { Purpose::Requests };
+        let mut lease = match self.pool.lease(purpose, freshness, self.resolver).await {
+            Ok(lease) => lease,
+            Err(trouble) => return Err(Failed { trouble, upload: Some(upload) }),
+        };
+        let way = Way { transport: self.transport, address: &self.pool.address, asked: self.asked };
+        let request = way.request(self.exchange, self.rules, upload, lease.sender.version());
+        let was_used = lease.is_used;
+        match self.wait(request, &mut lease).await {
+            Ok(response) => {
+                let upload = Rc::clone(self.progress);
+                Ok(Ok(Answered { response, lease, upload, latency: started.elapsed() }))
+            }
+            Err(error) => Ok(Err((was_used, error))),
+        }
+    }
+
+    async fn wait(
+        &self,
+        mut request: Request<Upload>,
+        lease: &mut Lease,
+    ) -> Result<Response<Incoming>, Unsent> {
+        let mut early = informational::listen(&mut request);
+        let sent = lease.sender.send(request);
+        let sent = informational::pass(&mut early, self.exchange, &**self.client, sent);
+        let limit = self.transport.config.transport.response_header_timeout;
+        let silence = async {
+            self.progress.done().await;
+            tokio::time::sleep(limit).await;
+        };
+        tokio::select! {
+            sent = sent => sent.map_err(|error| Unsent::Broken(Box::new(error))),
+            () = silence, if !limit.is_zero() => Err(Unsent::Silent),
+        }
+    }
+
+    fn failed(&self, error: Unsent, is_empty: bool) -> Failed {
+        let upstream = self.pool.name.clone();
+        if let Some(status) = self.progress.trouble() {
+            return Failed { trouble: Trouble::Upload(status), upload: None };
+        }
+        let (trouble, unsent) = match error {
+            Unsent::Broken(mut error) => {
+                let unsent = error.take_message().filter(|_| !self.progress.is_touched());
+                let cause = error.into_error();
+                (Trouble::Broken { upstream, cause }, unsent.map(Request::into_body))
+            }
+            Unsent::Silent => {
+                let after = self.transport.config.transport.response_header_timeout;
+                (Trouble::Silent { upstream, after }, None)
+            }
+        };
+        let may_repeat = is_empty && self.asked.method.is_idempotent();
+        let again = || Upload::new(RequestBody::empty(), self.limits, self.progress, self.client).ok();
+        Failed { trouble, upload: unsent.or_else(|| may_repeat.then(again).flatten()) }
+    }
+}

@@ -1,0 +1,86 @@
+//! The body of an upstream's response on its way to the client.
+
+use crate::pool::Lease;
+use crate::state::InFlight;
+use crate::upload::Progress;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+/// Read as the client takes it. Dropped before its end, it closes the connection that it comes over, or cancels its stream:
+/// the client has left.
+pub(crate) struct Download {
+    body: Incoming,
+    /// `None`: it has ended.
+    lease: Option<Lease>,
+    upload: Rc<Progress>,
+    /// Counts until the end.
+    in_flight: Option<InFlight>,
+    /// Where it broke off, until what came before has been sent.
+    error: Option<io::Error>,
+}
+
+impl Download {
+    pub fn new(body: Incoming, lease: Lease, upload: Rc<Progress>, in_flight: InFlight) -> Self {
+        let in_flight = Some(in_flight);
+        let mut download = Self { body, lease: Some(lease), upload, in_flight, error: None };
+        if download.body.is_end_stream() {
+            download.end();
+        }
+        download
+    }
+
+    /// Where the client is still sending, the upstream has answered early and wants no more of it.
+    fn end(&mut self) {
+        let lease = self.lease.take().filter(|_| self.upload.is_done());
+        lease.into_iter().for_each(Lease::finish);
+        self.in_flight = None;
+    }
+}
+
+impl Body for Download {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(error) = self.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+            Some(Ok(frame)) => {
+                if self.body.is_end_stream() {
+                    self.end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a response of an upstream broke off");
+                (self.lease, self.in_flight) = (None, None);
+                // hyper drops what it has not sent yet, the head too, when a body fails; while one is waited for, it
+                // sends.
+                self.error = Some(io::Error::other(error));
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => {
+                self.end();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.error.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

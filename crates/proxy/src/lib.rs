@@ -1,0 +1,35 @@
+//! An exchange through another HTTP server and back: `reverse_proxy`.
+//!
+//! [`Transports::open`] makes what all I/O threads share of a configuration; each makes a [`Proxy`] of it, with connections of
+//! its own. [`Proxy::run`] takes a request to an upstream. Lengths are never passed on: hyper takes a message apart on one
+//! side and frames it anew on the other, so that both sides of the server see the same end of it.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod backend;
+mod balance;
+mod connect;
+mod connection;
+mod cookie;
+mod download;
+mod fields;
+mod forwarded;
+mod health;
+mod informational;
+mod key;
+mod pool;
+mod proxy;
+mod random;
+mod request;
+mod resolve;
+mod response;
+mod state;
+mod timed;
+mod transports;
+mod tries;
+mod trouble;
+mod tunnel;
+mod upload;
+
+pub use proxy::{Arrived, HealthChecks, Proxy};
+pub use transports::{OpenError, Transports};

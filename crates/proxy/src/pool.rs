@@ -1,0 +1,204 @@
+//! The connections of an I/O thread to one upstream.
+
+use crate::connect::{Version, connect};
+use crate::connection::{Sender, Task, begin};
+use crate::resolve::Resolver;
+use crate::transports::{Purpose, Transport};
+use crate::trouble::Trouble;
+use crate::upload::Upload;
+use hyper::client::conn::{http1, http2};
+use regent_config::{UpstreamAddress, UpstreamVersions};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+/// Keeps connections for the next request, the one that was used last first.
+pub(crate) struct Pool {
+    /// For people to read.
+    pub name: String,
+    pub address: UpstreamAddress,
+    transport: Arc<Transport>,
+    /// The one that has waited longest first.
+    idle: RefCell<VecDeque<Idle>>,
+    /// Takes any number of requests.
+    shared: RefCell<Option<http2::SendRequest<Upload>>>,
+    /// Held by whoever makes a connection that all others will share.
+    sharing: tokio::sync::Mutex<()>,
+    /// What the upstream has chosen in TLS.
+    speaks_h2: Cell<bool>,
+    /// A task ends connections that nobody uses.
+    is_reaped: Cell<bool>,
+}
+
+struct Idle {
+    sender: http1::SendRequest<Upload>,
+    task: Task,
+    since: Instant,
+}
+
+/// A connection that is a request's own until its response has ended; of HTTP/2, its part of one. Dropped before that, what
+/// is under way is cancelled.
+pub(crate) struct Lease {
+    pub sender: Sender,
+    task: Option<Task>,
+    pool: Rc<Pool>,
+    /// It has had a request before: the upstream may be about to close it.
+    pub is_used: bool,
+}
+
+/// Whether a connection may be one that was used before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    Any,
+    New,
+}
+
+impl Pool {
+    pub fn new(address: UpstreamAddress, transport: &Arc<Transport>) -> Rc<Self> {
+        Rc::new(Self {
+            name: address.to_string(),
+            address,
+            transport: Arc::clone(transport),
+            idle: RefCell::default(),
+            shared: RefCell::default(),
+            sharing: tokio::sync::Mutex::default(),
+            speaks_h2: Cell::new(transport.config.transport.versions == UpstreamVersions::H2c),
+            is_reaped: Cell::new(false),
+        })
+    }
+
+    /// A connection for a request.
+    pub async fn lease(
+        self: &Rc<Self>,
+        purpose: Purpose,
+        freshness: Freshness,
+        resolver: &Resolver,
+    ) -> Result<Lease, Trouble> {
+        if freshness == Freshness::Any
+            && let Some(lease) = self.take(purpose)
+        {
+            return Ok(lease);
+        }
+        if purpose == Purpose::Upgrade || !self.speaks_h2.get() {
+            return self.open(purpose, resolver).await;
+        }
+        let _sharing = self.sharing.lock().await;
+        match self.take(purpose).filter(|_| freshness == Freshness::Any) {
+            Some(lease) => Ok(lease),
+            None => self.open(purpose, resolver).await,
+        }
+    }
+
+    /// Whether nobody uses it and nothing would be lost with it.
+    pub fn is_unused(self: &Rc<Self>) -> bool {
+        Rc::strong_count(self) == 1 && self.idle.borrow().is_empty()
+    }
+
+    fn take(self: &Rc<Self>, purpose: Purpose) -> Option<Lease> {
+        if purpose == Purpose::Requests {
+            let mut shared = self.shared.borrow_mut();
+            shared.take_if(|sender| sender.is_closed());
+            if let Some(sender) = shared.as_ref() {
+                return Some(self.leased(Sender::Http2(sender.clone()), None, true));
+            }
+        }
+        let keepalive = self.transport.config.transport.keepalive?;
+        loop {
+            let Idle { sender, task, since } = self.idle.borrow_mut().pop_back()?;
+            if sender.is_ready() && !sender.is_closed() && since.elapsed() < keepalive {
+                return Some(self.leased(Sender::Http1(sender), Some(task), true));
+            }
+        }
+    }
+
+    async fn open(self: &Rc<Self>, purpose: Purpose, resolver: &Resolver) -> Result<Lease, Trouble> {
+        let dial = |cause: io::Error| Trouble::Dial { upstream: self.name.clone(), cause };
+        let connected = connect(&self.address, &self.transport, purpose, resolver).await.map_err(dial)?;
+        let speaks_h2 = connected.version == Version::Http2;
+        let (sender, task) =
+            begin(connected, &self.transport).await.map_err(|error| dial(io::Error::other(error)))?;
+        if purpose == Purpose::Requests {
+            self.speaks_h2.set(speaks_h2);
+        }
+        if let Sender::Http2(sender) = &sender
+            && self.transport.config.transport.keepalive.is_some()
+        {
+            self.shared.replace(Some(sender.clone()));
+        }
+        Ok(self.leased(sender, task, false))
+    }
+
+    fn leased(self: &Rc<Self>, sender: Sender, task: Option<Task>, is_used: bool) -> Lease {
+        Lease { sender, task, pool: Rc::clone(self), is_used }
+    }
+
+    fn put(self: &Rc<Self>, sender: http1::SendRequest<Upload>, task: Task) {
+        let config = &self.transport.config.transport;
+        let Some(keepalive) = config.keepalive.filter(|_| config.keepalive_idle_conns_per_host > 0) else {
+            return;
+        };
+        let mut idle = self.idle.borrow_mut();
+        idle.push_back(Idle { sender, task, since: Instant::now() });
+        if idle.len() > usize::from(config.keepalive_idle_conns_per_host) {
+            idle.pop_front();
+        }
+        if !self.is_reaped.replace(true) {
+            spawn_local(reap(Rc::downgrade(self), keepalive));
+        }
+    }
+
+    /// Closes what has waited for too long; how long until more has, if there is more.
+    fn close_expired(&self, keepalive: Duration) -> Option<Duration> {
+        let mut idle = self.idle.borrow_mut();
+        idle.retain(|idle| !idle.sender.is_closed() && idle.since.elapsed() < keepalive);
+        let left = idle.front().map(|idle| keepalive.saturating_sub(idle.since.elapsed()));
+        self.is_reaped.set(left.is_some());
+        left
+    }
+}
+
+/// Ends with the pool, or when it has nothing.
+async fn reap(pool: Weak<Pool>, keepalive: Duration) {
+    let mut left = keepalive;
+    loop {
+        tokio::time::sleep(left).await;
+        match pool.upgrade().and_then(|pool| pool.close_expired(keepalive)) {
+            Some(next) => left = next,
+            None => return,
+        }
+    }
+}
+
+impl Lease {
+    pub fn upstream(&self) -> &str {
+        &self.pool.name
+    }
+
+    /// Request and response have come to their end: the connection is free for the next ones.
+    pub fn finish(self) {
+        let Self { sender, task, pool, .. } = self;
+        let (Sender::Http1(mut sender), Some(task)) = (sender, task) else { return };
+        if sender.is_ready() {
+            return pool.put(sender, task);
+        }
+        // The connection has not noticed yet.
+        let pool = Rc::downgrade(&pool);
+        spawn_local(async move {
+            if sender.ready().await.is_ok()
+                && let Some(pool) = pool.upgrade()
+            {
+                pool.put(sender, task);
+            }
+        });
+    }
+
+    /// The connection leaves HTTP.
+    pub fn let_go(self) {
+        self.task.into_iter().for_each(Task::let_go);
+    }
+}

@@ -1,0 +1,191 @@
+//! A request's way through an upstream.
+
+use crate::attempt::{Attempt, Failed};
+use crate::backend::{Backend, Chosen};
+use crate::health::Checks;
+use crate::request::{Asked, wanted_upgrade};
+use crate::resolve::Resolver;
+use crate::response;
+use crate::transports::Transports;
+use crate::tries::Tries;
+use crate::trouble::Trouble;
+use crate::tunnel;
+use crate::upload::{Progress, Upload};
+use http::{Method, Response, StatusCode, header};
+use http_body::Body;
+use regent_exchange::{BodyLimits, Informational, RequestBody, ResponseBody};
+use regent_handlers::{Exchange, Failure, ProxyTarget};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// All that an I/O thread has for its requests to upstreams.
+pub struct Proxy {
+    /// As [`regent_config::ProxyId`] counts them.
+    backends: Vec<Backend>,
+    resolver: Rc<Resolver>,
+    /// Requests that no upstream answered.
+    unanswered: Cell<u64>,
+    _checks: Option<Checks>,
+}
+
+/// Who asks upstreams how they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthChecks {
+    /// This I/O thread, for all.
+    Here,
+    /// Another.
+    Elsewhere,
+}
+
+/// A request that has come, but for its body.
+pub struct Arrived<'a> {
+    pub exchange: &'a mut Exchange,
+    pub client: &'a Rc<dyn Informational>,
+    /// Of requests whose route has none of its own.
+    pub limits: BodyLimits,
+}
+
+impl Proxy {
+    pub fn new(transports: &Transports, checks: HealthChecks) -> Self {
+        let resolver = Rc::<Resolver>::default();
+        let begin = || Checks::begin(transports.all(), &resolver);
+        Self {
+            _checks: (checks == HealthChecks::Here).then(begin),
+            backends: transports.all().iter().map(Backend::new).collect(),
+            resolver,
+            unanswered: Cell::new(0),
+        }
+    }
+
+    /// Runs the request. `received` counts the bytes of the body.
+    ///
+    /// # Errors
+    /// When no upstream has responded, with the status that says why.
+    pub async fn run(
+        &self,
+        arrived: Arrived<'_>,
+        target: &ProxyTarget,
+        body: RequestBody,
+        received: &Rc<Cell<u64>>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let is_chunked = body.size_hint().exact().is_none();
+        let client = arrived.client;
+        self.exchange(arrived, target, body, received).await.map_err(|trouble| {
+            // What the client goes on to send may not be what it seems.
+            if is_chunked {
+                client.close_connection();
+            }
+            self.note_unanswered(&trouble);
+            trouble.failure()
+        })
+    }
+
+    async fn exchange(
+        &self,
+        Arrived { exchange, client, limits }: Arrived<'_>,
+        target: &ProxyTarget,
+        body: RequestBody,
+        received: &Rc<Cell<u64>>,
+    ) -> Result<Response<ResponseBody>, Trouble> {
+        let backend = &self.backends[usize::from(target.rules.id().0)];
+        let (asked, body) = asked(exchange, target, backend, body)?;
+        let progress = Progress::new(received);
+        let limits = BodyLimits { size: exchange.max_body_size.or(limits.size), ..limits };
+        let mut upload = Upload::new(body, limits, &progress, client).map_err(Trouble::Upload)?;
+        let mut tries = Tries::new(&backend.transport.config.balancing);
+        let mut tried = Vec::new();
+        loop {
+            let trouble = match backend.choose(target, exchange, &tried)? {
+                None => Trouble::Unavailable,
+                Some(chosen) => {
+                    exchange.proxied = Some(Box::new(chosen.proxied(tries.failed())));
+                    let attempt = Attempt {
+                        resolver: &self.resolver,
+                        transport: &backend.transport,
+                        pool: &chosen.pool,
+                        rules: &*target.rules,
+                        asked: &asked,
+                        exchange,
+                        client,
+                        progress: &progress,
+                        limits,
+                    };
+                    let Failed { trouble, upload: left } = match attempt.send(upload).await {
+                        Ok(answered) => return answered.finish(chosen, exchange, target, &asked, client),
+                        Err(failed) => failed,
+                    };
+                    if !trouble.is_clients() {
+                        chosen.state.fail();
+                        tried.push(chosen.index);
+                    }
+                    match left {
+                        Some(left) => upload = left,
+                        None => return Err(trouble),
+                    }
+                    trouble
+                }
+            };
+            if !tries.again().await {
+                return Err(trouble);
+            }
+        }
+    }
+
+    /// A flood of failures must not become a flood of log lines: the first ones and every thousandth are logged.
+    fn note_unanswered(&self, trouble: &Trouble) {
+        let count = self.unanswered.get() + 1;
+        self.unanswered.set(count);
+        if count <= 10 || count.is_multiple_of(1000) {
+            tracing::warn!(reason = %trouble, count, "a request was not answered by an upstream");
+        }
+    }
+}
+
+/// What is to be asked for, and the body that goes with it.
+fn asked(
+    exchange: &mut Exchange,
+    target: &ProxyTarget,
+    backend: &Backend,
+    body: RequestBody,
+) -> Result<(Asked, RequestBody), Trouble> {
+    let upgrade = wanted_upgrade(exchange, &backend.transport);
+    let Some(rewritten) = target.rules.rewritten(exchange) else {
+        let (method, uri) = (exchange.method.clone(), exchange.uri.clone());
+        return Ok((Asked { method, uri, upgrade }, body));
+    };
+    let (method, uri) = rewritten.map_err(Trouble::Rewrite)?;
+    let is_changed = method != exchange.method;
+    // As in Caddy: whoever is asked another question gets no answer to the first.
+    let body = match is_changed && (method == Method::GET || method == Method::HEAD) {
+        true => RequestBody::empty(),
+        false => body,
+    };
+    Ok((Asked { method, uri, upgrade }, body))
+}
+
+impl crate::attempt::Answered {
+    /// Makes the response one for the client.
+    fn finish(
+        mut self,
+        chosen: Chosen,
+        exchange: &mut Exchange,
+        target: &ProxyTarget,
+        asked: &Asked,
+        client: &Rc<dyn Informational>,
+    ) -> Result<Response<ResponseBody>, Trouble> {
+        chosen.note(&self.response, self.latency);
+        if self.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let wanted = asked.upgrade.as_ref();
+            return tunnel::switch(self.response, self.lease, chosen.in_flight, wanted, &**client);
+        }
+        if let Some(proxied) = &mut exchange.proxied {
+            proxied.latency = Some(self.latency);
+            proxied.response = Some((self.response.status(), self.response.headers().clone()));
+        }
+        response::change_head(&mut self.response, exchange, &asked.method, &*target.rules);
+        if let Some(cookie) = chosen.cookie {
+            self.response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        Ok(response::received(self.response, self.lease, self.upload, chosen.in_flight))
+    }
+}

@@ -1,0 +1,120 @@
+//! A request as an upstream gets it.
+
+use crate::connect::Version;
+use crate::fields;
+use crate::forwarded;
+use crate::transports::Transport;
+use crate::upload::Upload;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
+use regent_config::UpstreamAddress;
+use regent_handlers::{Exchange, ProxyRules};
+
+/// What an upstream is asked for.
+pub(crate) struct Asked {
+    pub method: Method,
+    pub uri: Uri,
+    /// The protocol that the connection is to change to.
+    pub upgrade: Option<HeaderValue>,
+}
+
+/// Where a request goes, and how.
+pub(crate) struct Way<'a> {
+    pub transport: &'a Transport,
+    pub address: &'a UpstreamAddress,
+    pub asked: &'a Asked,
+}
+
+/// The protocol that the client wants to change to, if that can be passed on.
+///
+/// `h2c` cannot: what comes after it are requests that no route has seen. Nor is it of use (RFC 9113 §3.1).
+pub(crate) fn wanted_upgrade(exchange: &Exchange, transport: &Transport) -> Option<HeaderValue> {
+    let wanted = fields::upgrade(&exchange.headers)?;
+    let names_h2c = fields::has_token(&exchange.headers, &header::UPGRADE, "h2c");
+    let is_one = exchange.headers.get_all(header::UPGRADE).iter().nth(1).is_none();
+    let is_possible = exchange.version == http::Version::HTTP_11 && transport.can_upgrade();
+    (is_possible && is_one && !names_h2c).then_some(wanted)
+}
+
+impl Way<'_> {
+    pub fn request(
+        &self,
+        exchange: &Exchange,
+        rules: &dyn ProxyRules,
+        body: Upload,
+        version: Version,
+    ) -> Request<Upload> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.asked.method.clone();
+        *request.headers_mut() = self.head(exchange, rules);
+        let target = target(&self.asked.uri, &self.asked.method);
+        match version {
+            Version::Http1 => *request.uri_mut() = target.into(),
+            Version::Http2 => {
+                *request.version_mut() = http::Version::HTTP_2;
+                *request.uri_mut() = self.absolute(target, request.headers_mut());
+            }
+        }
+        request
+    }
+
+    fn head(&self, exchange: &Exchange, rules: &dyn ProxyRules) -> HeaderMap {
+        let mut head = exchange.headers.clone();
+        let takes_trailers = fields::has_token(&head, &header::TE, "trailers");
+        let trailers = head.get(header::TRAILER).cloned();
+        fields::remove_hop_by_hop(&mut head);
+        forwarded::set(&mut head, exchange, &self.transport.config.trusted_proxies);
+        fields::add_via(&mut head, exchange.version);
+        set_host(&mut head, exchange, self.transport, self.address);
+        rules.change_request(exchange, &mut head);
+        // What frames a message, or changes the protocol, is nobody's to say but ours: hyper frames the body by its own
+        // length. An expectation (RFC 9110 §10.1.1) is met here.
+        fields::remove_hop_by_hop(&mut head);
+        [header::CONTENT_LENGTH, header::EXPECT].iter().for_each(|name| drop(head.remove(name)));
+        keep_one_host(&mut head);
+        if takes_trailers {
+            head.insert(header::TE, HeaderValue::from_static("trailers"));
+        }
+        head.extend(trailers.map(|names| (header::TRAILER, names)));
+        if let Some(protocol) = &self.asked.upgrade {
+            head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+            head.insert(header::UPGRADE, protocol.clone());
+        }
+        head
+    }
+
+    /// As HTTP/2 has it: scheme and authority are no fields (RFC 9113 §8.3.1).
+    fn absolute(&self, target: PathAndQuery, head: &mut HeaderMap) -> Uri {
+        let scheme = if self.transport.config.transport.tls.is_some() { "https" } else { "http" };
+        let host = head.remove(header::HOST);
+        let host = host.as_ref().and_then(|host| host.to_str().ok()).filter(|host| !host.is_empty());
+        let uri = Uri::builder().scheme(scheme).authority(host.unwrap_or("localhost"));
+        uri.path_and_query(target.clone()).build().unwrap_or_else(|_| target.into())
+    }
+}
+
+/// That of the client, but for an upstream with TLS: a server with certificates knows itself by its own name (Caddy since
+/// 2.11).
+fn set_host(head: &mut HeaderMap, exchange: &Exchange, transport: &Transport, address: &UpstreamAddress) {
+    let host = match (&transport.config.transport.tls, address) {
+        (Some(_), UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
+        _ => HeaderValue::from_bytes(exchange.host_port()).ok(),
+    };
+    const HOST: HeaderName = header::HOST;
+    head.insert(HOST, host.unwrap_or_else(|| HeaderValue::from_static("")));
+}
+
+/// RFC 9112 §3.2: two of them are two sites to two servers.
+fn keep_one_host(head: &mut HeaderMap) {
+    let last = head.get_all(header::HOST).iter().next_back().cloned();
+    head.insert(header::HOST, last.unwrap_or_else(|| HeaderValue::from_static("")));
+}
+
+/// In origin form.
+fn target(uri: &Uri, method: &Method) -> PathAndQuery {
+    match uri.path_and_query() {
+        Some(target) if target.as_str().starts_with('/') => target.clone(),
+        _ if *method == Method::OPTIONS => PathAndQuery::from_static("*"),
+        _ => PathAndQuery::from_static("/"),
+    }
+}

@@ -1,0 +1,127 @@
+//! What all I/O threads share of the proxies of a configuration.
+
+use crate::state::UpstreamState;
+use regent_config::{self as config, Config, ProxyTransport, UpstreamVerification, UpstreamVersions};
+use regent_tls::{Alpn, Client, ClientOptions, KeyPairFiles, Verification};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Why requests cannot be handed on as configured.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS to the upstream {upstream} (`reverse_proxy`): {cause}")]
+pub struct OpenError {
+    upstream: String,
+    cause: regent_tls::Error,
+}
+
+/// All proxies of a configuration, as [`config::ProxyId`] counts them.
+pub struct Transports(Vec<Arc<Transport>>);
+
+/// How the upstreams of one proxy are talked to.
+pub(crate) struct Transport {
+    pub config: config::ReverseProxy,
+    /// By upstream.
+    pub states: Vec<Arc<UpstreamState>>,
+    /// What they are called.
+    pub names: Vec<String>,
+    /// Whose turn it is.
+    pub turn: AtomicUsize,
+    /// `None`: without TLS.
+    tls: Option<Clients>,
+}
+
+struct Clients {
+    requests: Client,
+    /// Offers HTTP/1.1 alone.
+    upgrades: Client,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Requests,
+    /// One that is to leave HTTP, which only HTTP/1.1 can.
+    Upgrade,
+}
+
+impl Transports {
+    /// Blocks: it reads certificates.
+    ///
+    /// # Errors
+    /// When a file of certificates cannot be read, or is none.
+    pub fn open(config: &Config) -> Result<Arc<Self>, OpenError> {
+        let open = |proxy: &config::ReverseProxy| {
+            let cause = |cause| OpenError { upstream: name(&proxy.upstreams[0]), cause };
+            let tls = client_options(&proxy.transport).map(Clients::new).transpose().map_err(cause)?;
+            let state = |_| UpstreamState::new(&proxy.passive_health);
+            Ok(Arc::new(Transport {
+                config: proxy.clone(),
+                states: proxy.upstreams.iter().map(state).collect(),
+                names: proxy.upstreams.iter().map(name).collect(),
+                turn: AtomicUsize::new(0),
+                tls,
+            }))
+        };
+        config.proxies.iter().map(open).collect::<Result<_, _>>().map(Self).map(Arc::new)
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Transport>] {
+        &self.0
+    }
+}
+
+impl Transport {
+    /// `None`: without TLS.
+    pub fn client(&self, purpose: Purpose) -> Option<&Client> {
+        let clients = self.tls.as_ref()?;
+        Some(match purpose {
+            Purpose::Requests => &clients.requests,
+            Purpose::Upgrade => &clients.upgrades,
+        })
+    }
+
+    /// Whether a connection can leave HTTP.
+    pub fn can_upgrade(&self) -> bool {
+        matches!(self.config.transport.versions, UpstreamVersions::Http1 | UpstreamVersions::Either)
+    }
+}
+
+impl Clients {
+    fn new(options: ClientOptions) -> Result<Self, regent_tls::Error> {
+        let requests = Client::new(&options)?;
+        let upgrades = match options.alpn {
+            Alpn::Both => Client::new(&ClientOptions { alpn: Alpn::Http1, ..options })?,
+            Alpn::Http1 | Alpn::Http2 => requests.clone(),
+        };
+        Ok(Self { requests, upgrades })
+    }
+}
+
+fn client_options(transport: &ProxyTransport) -> Option<ClientOptions> {
+    let tls = transport.tls.as_ref()?;
+    let pair = |(certificate, key): &(_, _)| KeyPairFiles {
+        certificate: Clone::clone(certificate),
+        key: Clone::clone(key),
+    };
+    Some(ClientOptions {
+        verification: match &tls.verification {
+            UpstreamVerification::SystemRoots => Verification::SystemRoots,
+            UpstreamVerification::Roots(files) => Verification::Roots(files.clone()),
+            UpstreamVerification::None => Verification::None,
+        },
+        certificate: tls.client_certificate.as_ref().map(pair),
+        alpn: match transport.versions {
+            UpstreamVersions::Http1 | UpstreamVersions::H2c => Alpn::Http1,
+            UpstreamVersions::Http2 => Alpn::Http2,
+            UpstreamVersions::Either => Alpn::Both,
+        },
+    })
+}
+
+/// For people to read.
+fn name(upstream: &config::Upstream) -> String {
+    match upstream {
+        config::Upstream::Fixed(address) => address.to_string(),
+        config::Upstream::Computed(template) => template.to_string(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a request has no response of an upstream's.
+
+use http::{HeaderValue, StatusCode, header};
+use regent_handlers::Failure;
+use std::io;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The client's: its body is too large, too slow, or broke off.
+    #[error("the request's body could not be read ({0})")]
+    Upload(StatusCode),
+    #[error("`{0}` is no address of an upstream")]
+    Address(String),
+    /// Nothing of the request was sent.
+    #[error("cannot connect to {upstream}: {cause}")]
+    Dial { upstream: String, cause: io::Error },
+    /// The upstream may have seen the request, or a part of it.
+    #[error("{upstream} broke the exchange off: {cause}")]
+    Broken { upstream: String, cause: hyper::Error },
+    #[error("{upstream} did not respond within {} ms", after.as_millis())]
+    Silent { upstream: String, after: Duration },
+    /// All are unhealthy, or have as many requests as they may have.
+    #[error("no upstream is available")]
+    Unavailable,
+    #[error("the `rewrite` of `reverse_proxy` made no URI ({0})")]
+    Rewrite(StatusCode),
+    /// RFC 9110 §7.8: what was not asked for.
+    #[error("{upstream} has switched to a protocol that nobody asked it for")]
+    Switched { upstream: String },
+}
+
+impl Trouble {
+    pub fn failure(&self) -> Failure {
+        let failure = Failure::new(self.status());
+        match self {
+            Self::Upload(_) => failure.with_field(header::CONNECTION, HeaderValue::from_static("close")),
+            _ => failure,
+        }
+    }
+
+    /// Whether no upstream is to blame.
+    pub fn is_clients(&self) -> bool {
+        matches!(self, Self::Upload(_))
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Upload(status) | Self::Rewrite(status) => *status,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Address(_) | Self::Switched { .. } => StatusCode::BAD_GATEWAY,
+            Self::Dial { cause, .. } if is_timeout(cause) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Dial { .. } => StatusCode::BAD_GATEWAY,
+            Self::Broken { cause, .. } if io_cause(cause).is_some_and(is_timeout) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Self::Broken { .. } => StatusCode::BAD_GATEWAY,
+            Self::Silent { .. } => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
+}
+
+/// The error of the connection below, if that is the cause.
+fn io_cause(error: &hyper::Error) -> Option<&io::Error> {
+    let mut cause = std::error::Error::source(error)?;
+    loop {
+        match cause.downcast_ref::<io::Error>() {
+            Some(error) => return Some(error),
+            None => cause = cause.source()?,
+        }
+    }
+}

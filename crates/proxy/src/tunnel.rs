@@ -1,0 +1,56 @@
+//! Connections that leave HTTP: WebSocket and what else an upstream agrees to.
+
+use crate::fields;
+use crate::pool::Lease;
+use crate::state::InFlight;
+use crate::trouble::Trouble;
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use regent_exchange::{Duplex, Informational, ResponseBody};
+use tokio::io::copy_bidirectional_with_sizes;
+
+/// Bytes that are on their way, in each direction.
+const BUFFER: usize = 32 * 1024;
+
+/// Joins the client's connection with the upstream's behind a 101.
+///
+/// `wanted`: what the client has asked to change to.
+pub(crate) fn switch(
+    mut response: Response<Incoming>,
+    lease: Lease,
+    in_flight: InFlight,
+    wanted: Option<&HeaderValue>,
+    client: &dyn Informational,
+) -> Result<Response<ResponseBody>, Trouble> {
+    let chosen = fields::upgrade(response.headers());
+    let is_wanted = |chosen: &HeaderValue| {
+        wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(chosen.as_bytes()))
+    };
+    let Some(protocol) = chosen.filter(is_wanted) else {
+        return Err(Trouble::Switched { upstream: lease.upstream().to_owned() });
+    };
+    let upgrade = hyper::upgrade::on(&mut response);
+    lease.let_go();
+    client.hand_over(Box::new(|client| Box::pin(join(client, upgrade, in_flight))));
+    let mut head = std::mem::take(response.headers_mut());
+    fields::remove_hop_by_hop(&mut head);
+    head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    head.insert(header::UPGRADE, protocol);
+    let mut switched = Response::new(ResponseBody::empty());
+    *switched.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *switched.headers_mut() = head;
+    Ok(switched)
+}
+
+/// Ends when both sides have; one that has only finished sending still gets what the other sends.
+async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, _in_flight: InFlight) {
+    let joined = async {
+        let mut upstream = TokioIo::new(upstream.await.map_err(std::io::Error::other)?);
+        copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER).await
+    };
+    if let Err(error) = joined.await {
+        tracing::debug!(%error, "a tunnel through the server broke off");
+    }
+}
