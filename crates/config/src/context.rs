@@ -23,6 +23,8 @@ pub(crate) struct Context<'a> {
     pub hubs: Vec<MercureHub>,
     /// All of the file so far.
     pub proxies: Vec<ReverseProxy>,
+    /// Whether the lines stand in the block of a `handle_response`.
+    pub is_in_response: bool,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -40,6 +42,7 @@ impl<'a> Context<'a> {
             trusting: None,
             hubs: Vec::new(),
             proxies: Vec::new(),
+            is_in_response: false,
             hidden,
         }
     }

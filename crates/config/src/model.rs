@@ -208,6 +208,11 @@ pub enum Handler {
     PhpServer(PhpServer),
     Native(Native),
     ReverseProxy(ProxyId),
+    /// The upstream's response, with this status; empty: its own. Only in [`ResponseAction::Routes`], as the two below.
+    CopyResponse(Template),
+    CopyResponseHeaders(CopiedFields),
+    /// Fields of the upstream's response, and what the request has them as from then on.
+    CopyToRequest(Vec<(String, String)>),
     /// `handle`, `handle_path`, `route`: a list of its own.
     Subroute(Vec<Route>),
 }

@@ -17,6 +17,11 @@ impl RequestBody {
         Self(None)
     }
 
+    /// The body, of which nothing is left here.
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
     /// A body of a connection's. One that has ended already, as that of nearly every request, takes no memory.
     pub fn new<B>(body: B) -> Self
     where

@@ -57,7 +57,7 @@ impl Proxy {
         }
     }
 
-    /// Runs the request. `received` counts the bytes of the body.
+    /// Runs the request. `received` counts the bytes of the body, which is left where the upstream is not to get it.
     ///
     /// # Errors
     /// When no upstream has responded, with the status that says why.
@@ -65,7 +65,7 @@ impl Proxy {
         &self,
         arrived: Arrived<'_>,
         target: &ProxyTarget,
-        body: RequestBody,
+        body: &mut RequestBody,
         received: &Rc<Cell<u64>>,
     ) -> Result<Response<ResponseBody>, Failure> {
         let is_chunked = body.size_hint().exact().is_none();
@@ -84,7 +84,7 @@ impl Proxy {
         &self,
         Arrived { exchange, client, limits }: Arrived<'_>,
         target: &ProxyTarget,
-        body: RequestBody,
+        body: &mut RequestBody,
         received: &Rc<Cell<u64>>,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let backend = &self.backends[usize::from(target.rules.id().0)];
@@ -146,19 +146,19 @@ fn asked(
     exchange: &mut Exchange,
     target: &ProxyTarget,
     backend: &Backend,
-    body: RequestBody,
+    body: &mut RequestBody,
 ) -> Result<(Asked, RequestBody), Trouble> {
     let upgrade = wanted_upgrade(exchange, &backend.transport);
     let Some(rewritten) = target.rules.rewritten(exchange) else {
         let (method, uri) = (exchange.method.clone(), exchange.uri.clone());
-        return Ok((Asked { method, uri, upgrade }, body));
+        return Ok((Asked { method, uri, upgrade }, body.take()));
     };
     let (method, uri) = rewritten.map_err(Trouble::Rewrite)?;
     let is_changed = method != exchange.method;
     // As in Caddy: whoever is asked another question gets no answer to the first.
     let body = match is_changed && (method == Method::GET || method == Method::HEAD) {
         true => RequestBody::empty(),
-        false => body,
+        false => body.take(),
     };
     Ok((Asked { method, uri, upgrade }, body))
 }

@@ -138,9 +138,11 @@ impl Service {
         loop {
             let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits: self.limits };
             let (result, passage) = match &target {
-                Target::Php(php) => counted(self.php.run(arrived(&exchange), php, body, &received).await),
+                Target::Php(php) => {
+                    counted(self.php.run(arrived(&exchange), php, body.take(), &received).await)
+                }
                 Target::Native(native) => {
-                    counted(self.native().run(arrived(&exchange), native, body, &received).await)
+                    counted(self.native().run(arrived(&exchange), native, body.take(), &received).await)
                 }
                 Target::Mercure(hub) => {
                     // As in [`Self::respond`].
@@ -153,11 +155,23 @@ impl Service {
                 Target::Proxy(proxy) => {
                     let limits = self.limits;
                     let arrived = regent_proxy::Arrived { exchange: &mut exchange, client, limits };
-                    (Box::pin(self.proxy.run(arrived, proxy, body, &received)).await, None)
+                    (Box::pin(self.proxy.run(arrived, proxy, &mut body, &received)).await, None)
                 }
             };
             let response = match result {
-                Ok(response) => response,
+                Ok(response) => match self.handled(&target, &mut exchange, response) {
+                    Action::Respond(response) => {
+                        // As in [`Self::respond`].
+                        if body.size_hint().exact().is_none() {
+                            client.close_connection();
+                        }
+                        response
+                    }
+                    Action::Forward(next) => {
+                        target = next;
+                        continue;
+                    }
+                },
                 Err(failure) => match self.sites.resume(&mut exchange, failure) {
                     Action::Respond(response) => response,
                     Action::Forward(page) => {
@@ -172,6 +186,16 @@ impl Service {
                 Some(passage) => response.map(|body| body.measured(passage)),
                 None => response,
             };
+        }
+    }
+
+    /// What the site makes of a response of an upstream's.
+    fn handled(&self, target: &Target, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
+        match target {
+            Target::Proxy(proxy) if proxy.rules.handles_responses() => {
+                self.sites.handle_response(exchange, response)
+            }
+            _ => Action::Respond(response),
         }
     }
 

@@ -175,7 +175,7 @@ fn zstd_level(token: &Token) -> Result<ZstdLevel, Error> {
 const MATCH_SYNTAX: &str = "match status CODE… | header FIELD [VALUE], or a block of such lines";
 
 /// Mistakes within the block are noted in `cx`.
-fn response_matcher(cx: &mut Context<'_>, call: &Call<'_>) -> Result<ResponseMatcher, Error> {
+pub(super) fn response_matcher(cx: &mut Context<'_>, call: &Call<'_>) -> Result<ResponseMatcher, Error> {
     let mut matcher = ResponseMatcher::default();
     match (call.args, call.block) {
         ([name, args @ ..], None) => condition(&Call { name, args, block: None }, &mut matcher)?,

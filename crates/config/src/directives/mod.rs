@@ -1,10 +1,13 @@
 //! The directives, one file each, in the order in which they are carried out.
 
 pub(crate) mod bind;
+mod copy_response;
+mod copy_response_headers;
 mod deadline;
 mod encode;
 mod error;
 mod file_server;
+mod forward_auth;
 mod handle;
 pub(crate) mod handle_errors;
 mod handle_path;
@@ -80,7 +83,7 @@ const TABLE: &[Directive] = &[
     log_skip::DIRECTIVE,
     not_built("log_name"),
     header::DIRECTIVE,
-    not_built("copy_response_headers"),
+    copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,
     deadline::DIRECTIVE,
     lane::DIRECTIVE,
@@ -91,7 +94,7 @@ const TABLE: &[Directive] = &[
     try_files::DIRECTIVE,
     not_built("basicauth"),
     not_built("basic_auth"),
-    not_built("forward_auth"),
+    forward_auth::DIRECTIVE,
     request_header::DIRECTIVE,
     encode::DIRECTIVE,
     mercure::DIRECTIVE,
@@ -105,7 +108,7 @@ const TABLE: &[Directive] = &[
     route::DIRECTIVE,
     not_built("abort"),
     error::DIRECTIVE,
-    not_built("copy_response"),
+    copy_response::DIRECTIVE,
     respond::DIRECTIVE,
     not_built("metrics"),
     reverse_proxy::DIRECTIVE,

@@ -24,6 +24,9 @@
 //! | `health_status STATUS`, `health_body REGEXP` | of a good response (default: 2xx, any body) |
 //! | `health_method METHOD`, `health_headers { FIELD VALUE… }` | of the question (default: GET) |
 //! | `health_passes COUNT`, `health_fails COUNT` | good, or bad, responses in a row that change what is thought of it (default 1) |
+//! | `@name CONDITION`, or a block of such lines | names responses, as `match` of [encode](#encode) does: `status CODE…`, `header FIELD [VALUE]` |
+//! | `replace_status [@name] STATUS` | another status for these responses |
+//! | `handle_response [@name] { DIRECTIVE… }` | what becomes of these responses instead. If nothing in the block answers, the request goes on behind `reverse_proxy`. In the block: `{rp.status_code}`, `{rp.header.FIELD}`, and the directives `copy_response [STATUS]` (the upstream's response after all) and `copy_response_headers { include FIELD… }` (or `exclude`) |
 //! | `flush_interval DURATION \| -1` | taken and not needed: everything is passed on as it comes |
 //! | `transport http { … }` | how upstreams are talked to |
 //!
@@ -62,8 +65,9 @@
 //! ```
 
 mod balancing;
-mod fields;
+pub(super) mod fields;
 mod health;
+mod responses;
 mod transport;
 mod upstream;
 
@@ -72,7 +76,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::ip_ranges;
 use crate::matchers::Scope;
-use crate::model::{Handler, ProxyId, ReverseProxy, UpstreamTls, UpstreamVersions};
+use crate::model::{Handler, ProxyId, ResponseRule, ReverseProxy, UpstreamTls, UpstreamVersions};
 use crate::problems::{error, unknown_option};
 use crate::values::duration;
 use regent_caddyfile::{Error, Token};
@@ -83,13 +87,11 @@ pub(super) const DIRECTIVE: Directive = super::handler("reverse_proxy", parse);
 /// What Caddy has besides.
 const UNBUILT: &[&str] = &[
     "dynamic",
-    "handle_response",
     "health_follow_redirects",
     "health_path",
     "health_request_body",
     "health_upstream",
     "lb_retry_match",
-    "replace_status",
     "request_buffers",
     "response_buffers",
     "stream_buffer_size",
@@ -98,13 +100,30 @@ const UNBUILT: &[&str] = &[
     "verbose_logs",
 ];
 
-fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+    parse_with(cx, scope, call, Preset::default())
+}
+
+/// What a directive that is made of this one says itself.
+#[derive(Default)]
+pub(super) struct Preset {
+    pub fields: fields::Written,
+    pub responses: Vec<ResponseRule>,
+}
+
+pub(super) fn parse_with(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    call: &Call<'_>,
+    preset: Preset,
+) -> Result<Handler, Error> {
     let mut upstreams = Upstreams::default();
     upstreams.add(cx, call.args);
     let mut transport = transport::Written::default();
     let mut balancing = balancing::Written::default();
     let mut health = health::Written::default();
-    let mut fields = fields::Written::default();
+    let mut fields = preset.fields;
+    let mut responses = responses::Written::of(preset.responses);
     let mut trusted_proxies = Vec::new();
     for option in call.options() {
         let read = match option.name() {
@@ -117,6 +136,7 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
                 .some("trusted_proxies RANGE… | private_ranges")
                 .and_then(ip_ranges::parse)
                 .map(|ranges| trusted_proxies.extend(ranges)),
+            name if responses::are_meant_by(name) => responses.read(cx, scope, &option),
             name if fields::OPTIONS.contains(&name) => fields.read(&option),
             name if balancing::OPTIONS.contains(&name) => balancing.read(cx, &option),
             name if health::OPTIONS.contains(&name) => health.read(cx, &option),
@@ -141,13 +161,14 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
         balancing,
         passive_health,
         active_health,
+        responses: responses.finish(),
     };
     Ok(Handler::ReverseProxy(add(cx, call.name, proxy)?))
 }
 
 fn options() -> Vec<&'static str> {
     let own: &[&str] = &["flush_interval", "to", "transport", "trusted_proxies"];
-    [own, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS].concat()
+    [own, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS, responses::OPTIONS].concat()
 }
 
 fn flush_interval(option: &Call<'_>) -> Result<(), Error> {

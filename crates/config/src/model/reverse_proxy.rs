@@ -1,6 +1,6 @@
 //! `reverse_proxy`: requests that are handed to other servers.
 
-use super::{HeaderOp, Rewrite, Template, as_text};
+use super::{HeaderOp, ResponseMatcher, Rewrite, Route, Template, as_text};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -29,6 +29,30 @@ pub struct ReverseProxy {
     pub passive_health: PassiveHealth,
     /// `None`: upstreams are not asked how they are.
     pub active_health: Option<ActiveHealth>,
+    /// What becomes of responses: the first that fits. A response that none fits is the client's.
+    pub responses: Vec<ResponseRule>,
+}
+
+/// `replace_status` and `handle_response`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResponseRule {
+    /// `None`: every response.
+    pub matcher: Option<ResponseMatcher>,
+    pub action: ResponseAction,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum ResponseAction {
+    ReplaceStatus(Template),
+    /// The request goes through these and then, if none answers, through what follows the directive.
+    Routes(Vec<Route>),
+}
+
+/// `copy_response_headers`: which fields of an upstream's response the client gets. Both empty: all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CopiedFields {
+    pub include: Vec<String>,
+    pub exclude: Vec<String>,
 }
 
 /// Which upstream a request goes to, and how often that is tried.

@@ -5,6 +5,7 @@ use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
 use crate::context::origin::Origin;
+use crate::context::place::Place;
 use crate::context::proxied::Proxied;
 use crate::context::uuid::Uuid;
 use crate::paths::host;
@@ -38,6 +39,8 @@ pub struct Exchange {
     pub max_body_size: Option<u64>,
     /// The upstream that it was handed to last.
     pub proxied: Option<Box<Proxied>>,
+    /// Where it goes on when that has responded.
+    pub(crate) place: Place,
     /// Whether the access logs of its site have it (`log_skip`).
     pub(crate) is_logged: bool,
     deadline: Option<Duration>,
@@ -83,6 +86,7 @@ impl Exchange {
             forwarded: None,
             max_body_size: None,
             proxied: None,
+            place: Place::default(),
             deadline: None,
             lane: None,
             path: path.unwrap_or_default(),

@@ -10,6 +10,8 @@ pub(crate) enum Flow {
     /// The next route is to look at it.
     Next,
     Answer(Action),
+    /// The response of the upstream that has been asked, with this status if there is one.
+    Relay(Option<StatusCode>),
     /// The request ends with an error, which may have a page.
     Fail(Failure),
 }

@@ -8,6 +8,7 @@ pub(crate) mod flow;
 pub(crate) mod found;
 pub(crate) mod origin;
 pub(crate) mod page;
+pub(crate) mod place;
 pub(crate) mod proxied;
 pub(crate) mod target;
 pub(crate) mod uuid;

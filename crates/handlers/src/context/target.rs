@@ -71,6 +71,9 @@ pub trait ProxyRules: Send + Sync {
     /// Method and URI for the upstream, where they are not those of the request. An error is the status to answer with.
     fn rewritten(&self, exchange: &mut Exchange) -> Option<Result<(Method, Uri), StatusCode>>;
 
+    /// Whether a response is for [`Sites::handle_response`](crate::Sites::handle_response).
+    fn handles_responses(&self) -> bool;
+
     /// `header_up`.
     fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap);
 

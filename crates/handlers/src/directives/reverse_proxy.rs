@@ -21,22 +21,22 @@ struct Rules {
     rewrites: Vec<Rewrite>,
     header_up: HeaderOps,
     header_down: HeaderOps,
+    handles_responses: bool,
 }
 
 impl ReverseProxy {
-    /// `proxies`: all of them, as [`ProxyId`] counts them.
-    pub(crate) fn compile(id: ProxyId, proxies: &[config::ReverseProxy]) -> Result<Self, BuildError> {
+    pub(crate) fn compile(id: ProxyId, proxy: &config::ReverseProxy) -> Result<Self, BuildError> {
         let computed = |upstream: &Upstream| match upstream {
             Upstream::Fixed(_) => None,
             Upstream::Computed(address) => Some(Text::compile(address)),
         };
-        let proxy = &proxies[usize::from(id.0)];
         Ok(Self(Arc::new(Rules {
             id,
             computed: proxy.upstreams.iter().map(computed).collect(),
             rewrites: proxy.rewrites.iter().map(Rewrite::compile).collect::<Result<_, _>>()?,
             header_up: at_once(&proxy.header_up)?,
             header_down: at_once(&proxy.header_down)?,
+            handles_responses: !proxy.responses.is_empty(),
         })))
     }
 
@@ -70,6 +70,10 @@ impl ProxyRules for Rules {
         Some(exchange.rewritten(all))
     }
 
+    fn handles_responses(&self) -> bool {
+        self.handles_responses
+    }
+
     fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap) {
         self.header_up.apply_to(exchange, fields);
     }
@@ -87,7 +91,7 @@ mod tests {
     use config::{HeaderOpKind, Part, Template};
 
     fn rules(proxy: config::ReverseProxy) -> Arc<Rules> {
-        ReverseProxy::compile(ProxyId(0), &[proxy]).unwrap().0
+        ReverseProxy::compile(ProxyId(0), &proxy).unwrap().0
     }
 
     fn proxy() -> config::ReverseProxy {
@@ -103,6 +107,7 @@ mod tests {
             balancing: config::Balancing::default(),
             passive_health: config::PassiveHealth::default(),
             active_health: None,
+            responses: Vec::new(),
         }
     }
 

@@ -3,8 +3,10 @@
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
 use crate::context::origin::Origin;
+use crate::context::place::Place;
 use crate::context::target::Action;
 use crate::directives::Context;
+use crate::directives::copy_response::{CopiedFields, CopyToRequest};
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
 use crate::directives::mercure::Mercure;
@@ -19,8 +21,10 @@ use crate::directives::vars::Vars;
 use crate::error::BuildError;
 use crate::filters::encode::Encode;
 use crate::filters::header::HeaderOps;
+use crate::routing::responses::Responses;
 use crate::routing::route::Routes;
 use crate::templates::root_source::RootSource;
+use crate::templates::status::Status;
 use http::StatusCode;
 use regent_config::{self as config, LaneChoice};
 use std::sync::Arc;
@@ -46,7 +50,10 @@ pub(super) enum Handler {
     Php(Php),
     PhpServer(Box<PhpServer>),
     Native(Native),
-    ReverseProxy(ReverseProxy),
+    ReverseProxy(ReverseProxy, Responses),
+    CopyResponse(Option<Status>),
+    CopyResponseHeaders(Arc<CopiedFields>),
+    CopyToRequest(CopyToRequest),
     Subroute(Routes),
 }
 
@@ -78,8 +85,18 @@ impl Handler {
             }
             config::Handler::Native(native) => Self::Native(Native::compile(native)),
             config::Handler::ReverseProxy(id) => {
-                Self::ReverseProxy(ReverseProxy::compile(*id, context.proxies)?)
+                let proxy = &context.proxies[usize::from(id.0)];
+                let responses = Responses::compile(&proxy.responses, context)?;
+                Self::ReverseProxy(ReverseProxy::compile(*id, proxy)?, responses)
             }
+            config::Handler::CopyResponse(status) if status.as_text() == Some("") => Self::CopyResponse(None),
+            config::Handler::CopyResponse(status) => {
+                Self::CopyResponse(Some(Status::compile(status, StatusCode::OK)?))
+            }
+            config::Handler::CopyResponseHeaders(fields) => {
+                Self::CopyResponseHeaders(Arc::new(CopiedFields::compile(fields)?))
+            }
+            config::Handler::CopyToRequest(fields) => Self::CopyToRequest(CopyToRequest::compile(fields)?),
             config::Handler::Subroute(routes) => Self::Subroute(Routes::compile(routes, context)?),
         })
     }
@@ -114,10 +131,26 @@ impl Handler {
             Self::Php(php) => return forward(php.handle(exchange), exchange, Origin::Engine),
             Self::PhpServer(server) => return forward(server.handle(exchange), exchange, Origin::Engine),
             Self::Native(native) => return forward(native.handle(exchange), exchange, Origin::Engine),
-            Self::ReverseProxy(proxy) => return forward(proxy.handle(), exchange, Origin::Upstream),
+            Self::ReverseProxy(proxy, _) => return forward(proxy.handle(), exchange, Origin::Upstream),
+            Self::CopyResponse(status) => {
+                return Flow::Relay(status.as_ref().map(|status| status.of(exchange)));
+            }
+            Self::CopyResponseHeaders(fields) => exchange.add_filter(fields.clone()),
+            Self::CopyToRequest(fields) => fields.apply(exchange),
             Self::Subroute(routes) => return routes.run(exchange),
         }
         Flow::Next
+    }
+}
+
+impl Handler {
+    /// Goes on with a request that has left this handler, or one in it, for an upstream.
+    pub(super) fn resume(&self, exchange: &mut Exchange, place: Place) -> Flow {
+        match self {
+            Self::Subroute(routes) => routes.resume(exchange, place),
+            Self::ReverseProxy(_, responses) => responses.handle(exchange),
+            _ => Flow::Next,
+        }
     }
 }
 

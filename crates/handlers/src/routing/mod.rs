@@ -1,5 +1,6 @@
 //! Sites, their routes, and the way of a request through them.
 
 pub(crate) mod handler;
+mod responses;
 pub(crate) mod route;
 pub(crate) mod sites;

@@ -2,6 +2,8 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
+use crate::context::place::{Frame, Place};
+use crate::context::target::{Action, Target};
 use crate::directives::Context;
 use crate::error::BuildError;
 use crate::matchers::matcher::{self, Matcher};
@@ -35,8 +37,22 @@ impl Routes {
 
     /// Takes a request through the list until a route answers it.
     pub(crate) fn run(&self, exchange: &mut Exchange) -> Flow {
-        let mut groups_taken: Vec<u32> = Vec::new();
-        for route in &self.0 {
+        self.run_from(exchange, Frame { index: 0, groups_taken: Vec::new() })
+    }
+
+    /// Goes on where the request has left the list for an upstream, which has responded.
+    pub(crate) fn resume(&self, exchange: &mut Exchange, mut place: Place) -> Flow {
+        let Some(frame) = place.enter() else { return Flow::Next };
+        let Some(route) = self.0.get(frame.index) else { return Flow::Next };
+        match route.handler.resume(exchange, place) {
+            Flow::Next => self.run_from(exchange, Frame { index: frame.index + 1, ..frame }),
+            end => note_place(end, exchange, frame),
+        }
+    }
+
+    fn run_from(&self, exchange: &mut Exchange, frame: Frame) -> Flow {
+        let Frame { index: first, mut groups_taken } = frame;
+        for (index, route) in self.0.iter().enumerate().skip(first) {
             if route.group.is_some_and(|group| groups_taken.contains(&group)) {
                 continue;
             }
@@ -47,9 +63,19 @@ impl Routes {
             }
             match route.handler.handle(exchange) {
                 Flow::Next => {}
-                end => return end,
+                end => return note_place(end, exchange, Frame { index, groups_taken }),
             }
         }
         Flow::Next
     }
+}
+
+/// A request that leaves for an upstream may come back.
+fn note_place(flow: Flow, exchange: &mut Exchange, frame: Frame) -> Flow {
+    if let Flow::Answer(Action::Forward(Target::Proxy(target))) = &flow
+        && target.rules.handles_responses()
+    {
+        exchange.place.is_within(frame);
+    }
+    flow
 }

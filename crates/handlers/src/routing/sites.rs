@@ -4,6 +4,7 @@ use crate::context::client::TrustedProxies;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::flow::Flow;
+use crate::context::origin::Origin;
 use crate::context::page;
 use crate::context::target::Action;
 use crate::directives::Context;
@@ -17,7 +18,7 @@ use crate::paths::root::Root;
 use crate::paths::script::Split;
 use crate::paths::url_path::BadRequest;
 use crate::routing::route::Routes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
 use regent_exchange::ResponseBody;
 use std::collections::HashMap;
@@ -117,6 +118,30 @@ impl Sites {
         action
     }
 
+    /// Goes on with a request that an upstream has responded to, as the directive says: what the routes behind it make of the
+    /// request, or that response.
+    pub fn handle_response(&self, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
+        let place = std::mem::take(&mut exchange.place);
+        exchange.set_origin(Origin::Regent);
+        let Some(site) = exchange.site().and_then(|site| self.sites.get(site)) else {
+            return Action::Respond(response);
+        };
+        let is_page = exchange.failure().is_some();
+        let routes = if is_page { &site.error_routes } else { &site.routes };
+        let action = match routes.resume(exchange, place) {
+            Flow::Relay(status) => {
+                exchange.set_origin(Origin::Upstream);
+                let mut response = response;
+                status.into_iter().for_each(|status| *response.status_mut() = status);
+                return Action::Respond(response);
+            }
+            Flow::Answer(action) => action,
+            Flow::Next => Action::Respond(page::empty(StatusCode::OK)),
+            Flow::Fail(failure) => site.page_or_plain(exchange, failure),
+        };
+        without_body_for_head(exchange, action)
+    }
+
     /// The access logs of the site that a routed request belongs to; none if they are not to have it.
     pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
         let site = exchange.site().filter(|_| exchange.is_logged);
@@ -152,16 +177,19 @@ impl Sites {
         let site = &self.sites[site];
         match site.routes.run(exchange) {
             Flow::Answer(action) => action,
-            Flow::Next => Action::Respond(page::empty(StatusCode::OK)),
-            Flow::Fail(failure) => {
-                let plain = failure.plain_page();
-                site.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
-            }
+            // There is a response to relay only behind an upstream.
+            Flow::Next | Flow::Relay(_) => Action::Respond(page::empty(StatusCode::OK)),
+            Flow::Fail(failure) => site.page_or_plain(exchange, failure),
         }
     }
 }
 
 impl Site {
+    fn page_or_plain(&self, exchange: &mut Exchange, failure: Failure) -> Action {
+        let plain = failure.plain_page();
+        self.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
+    }
+
     /// Takes an error through `handle_errors`. An error on that way has no page, but if it was that of an engine, which is
     /// done without then.
     fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {
@@ -170,7 +198,7 @@ impl Site {
         }
         match self.error_routes.run(exchange) {
             Flow::Answer(action) => Some(action),
-            Flow::Next => None,
+            Flow::Next | Flow::Relay(_) => None,
             Flow::Fail(_) => {
                 exchange.leave_error_page();
                 None

@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &[&str] = &["header_down", "header_up", "method", "rew
 
 /// What the directive says of that.
 #[derive(Default)]
-pub(super) struct Written {
+pub(in crate::directives) struct Written {
     pub header_up: Vec<HeaderOp>,
     pub header_down: Vec<HeaderOp>,
     pub rewrites: Vec<Rewrite>,

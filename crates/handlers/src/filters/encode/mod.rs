@@ -16,7 +16,7 @@ use crate::context::filter::Filter;
 use crate::error::BuildError;
 use entity_tag::Named;
 use http::{HeaderMap, Method, Response};
-use matching::ResponseMatcher;
+pub(crate) use matching::ResponseMatcher;
 pub(crate) use memory::EncoderMemory;
 use regent_config::{self as config, EncodeFormat};
 use regent_exchange::ResponseBody;
