@@ -232,3 +232,37 @@ fn an_upstream_that_is_not_well_gets_nothing_until_it_is() {
     until("it is known to be up", || (server.get("/").status == 200).then_some(()));
     server.stop();
 }
+
+#[test]
+fn upstreams_are_listed_and_measured_and_a_reload_forgets_no_failure() {
+    let failing = Upstream::answering(|_| b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let address = failing.address().to_string();
+    let directives = |text: &str| {
+        format!(
+            "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\
+             \treverse_proxy /api* {address} {{\n\t\tfail_duration 1h\n\t\tmax_fails 2\n\t\tunhealthy_status 5xx\n\t}}\n\
+             \trespond / {text}\n}}\n"
+        )
+    };
+    let server = Setup::new().caddyfile(&directives("before")).start();
+    let admin = server.admin();
+    let listed = |fails: u64| {
+        let found = admin.get("/reverse_proxy/upstreams").expect(200).json();
+        assert_eq!(found, serde_json::json!([{ "address": address, "num_requests": 0, "fails": fails }]));
+    };
+    let healthy = || admin.metric("caddy_reverse_proxy_upstreams_healthy", &[("upstream", &address)]);
+    listed(0);
+    assert!(healthy() == 1.0);
+    server.get("/api").expect(500);
+    server.write_caddyfile(&directives("after"));
+    admin.request("POST", "/regent/reload").send().expect(200);
+    assert_eq!(server.get("/").expect(200).text(), "after");
+    listed(1);
+    server.get("/api").expect(500);
+    listed(2);
+    assert!(healthy() == 0.0);
+    server.get("/api").expect(503);
+    assert!(admin.metric("regent_proxy_requests_total", &[("upstream", &address)]) == 2.0);
+    assert!(admin.metric("regent_proxy_failures_total", &[("upstream", &address)]) == 2.0);
+    server.stop();
+}

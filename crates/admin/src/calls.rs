@@ -46,6 +46,7 @@ pub(crate) async fn answer(
         Call::Queue => Ok(ok(&Queue::of(control.pools().await?))),
         Call::Statistics => Ok(ok(&control.statistics().await?)),
         Call::Certificates => Ok(ok(&CertificateList { certificates: control.certificates().await })),
+        Call::Upstreams => Ok(ok(&control.upstreams())),
         Call::Ready => ready(control.readiness().await),
         Call::Live => Ok(ok(&json!({ "live": true }))),
         Call::Metrics => Ok(text(PROMETHEUS, control.metrics().await)),

@@ -4,6 +4,7 @@ use crate::certificate::Certificate;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
 use crate::thread::Threads;
+use crate::upstream::Upstream;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU16;
@@ -53,6 +54,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// Certificates that are served, and names that are still without; none without TLS.
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>>;
+
+    /// All upstreams of `reverse_proxy`, in the order of their addresses.
+    fn upstreams(&self) -> Vec<Upstream>;
 
     /// The configuration as `regent adapt` prints it.
     fn configuration(&self) -> Arc<serde_json::Value>;

@@ -23,6 +23,7 @@ mod router;
 mod serve;
 mod statistics;
 mod thread;
+mod upstream;
 
 pub use address::{Address, AddressError};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
@@ -37,3 +38,4 @@ pub use statistics::{
     Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
 };
 pub use thread::{Activity, Current, Thread, ThreadList, ThreadState, Threads};
+pub use upstream::Upstream;

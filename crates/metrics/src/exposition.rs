@@ -6,7 +6,7 @@
 
 use crate::Reason;
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
-use crate::gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges};
+use crate::gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, UpstreamGauge};
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
@@ -30,7 +30,8 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(state(&pools));
     families.extend(lanes(&reading, &gauges.lanes));
     families.push(certificates(&gauges.certificates));
-    // There are no workers, no lanes, no certificates, or no pools at all.
+    families.extend(upstreams(&gauges.upstreams));
+    // There are no workers, no lanes, no certificates, no upstreams, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
 }
@@ -304,6 +305,37 @@ fn certificates(certificates: &[CertificateGauge]) -> MetricFamily {
         "When a certificate that is served ends, in seconds since the Unix epoch.",
         series,
     )
+}
+
+/// The first is Caddy's.
+fn upstreams(upstreams: &[UpstreamGauge]) -> [MetricFamily; 4] {
+    let each = |value: &dyn Fn(&UpstreamGauge) -> u64| -> Series<f64> {
+        let series =
+            |upstream: &UpstreamGauge| (labels(&[("upstream", &upstream.address)]), value(upstream) as f64);
+        upstreams.iter().map(series).collect()
+    };
+    [
+        gauge(
+            "caddy_reverse_proxy_upstreams_healthy",
+            "Whether an upstream of reverse_proxy is given requests: 1 or 0.",
+            each(&|upstream| u64::from(upstream.is_healthy)),
+        ),
+        gauge(
+            "regent_proxy_requests_in_flight",
+            "Requests that an upstream has, until their responses have ended.",
+            each(&|upstream| upstream.requests),
+        ),
+        counter(
+            "regent_proxy_requests_total",
+            "Requests that an upstream was given.",
+            each(&|upstream| upstream.requests_total),
+        ),
+        counter(
+            "regent_proxy_failures_total",
+            "Requests that an upstream has failed at.",
+            each(&|upstream| upstream.failures_total),
+        ),
+    ]
 }
 
 type Labels = Vec<LabelPair>;

@@ -10,6 +10,18 @@ pub struct Gauges {
     /// Routes that are limited at this moment.
     pub lanes: Vec<LaneGauges>,
     pub certificates: Vec<CertificateGauge>,
+    pub upstreams: Vec<UpstreamGauge>,
+}
+
+/// A server that requests are handed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamGauge {
+    pub address: String,
+    pub is_healthy: bool,
+    /// Requests that it has now.
+    pub requests: u64,
+    pub requests_total: u64,
+    pub failures_total: u64,
 }
 
 /// A certificate that is served.

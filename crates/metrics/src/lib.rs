@@ -21,7 +21,7 @@ mod snapshot;
 mod threads;
 
 pub use exposition::{CONTENT_TYPE, render};
-pub use gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, Threads};
+pub use gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, Threads, UpstreamGauge};
 pub use histogram::Histogram;
 pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves, Standing};
 pub use recorder::{Recorder, Request};

@@ -32,4 +32,4 @@ mod tunnel;
 mod upload;
 
 pub use proxy::{Arrived, HealthChecks, Proxy};
-pub use transports::{OpenError, Transports};
+pub use transports::{OpenError, Transports, UpstreamStatus};

@@ -11,6 +11,8 @@ pub(crate) struct UpstreamState {
     /// It was asked how it is, and said nothing good.
     is_down: AtomicBool,
     requests: AtomicU32,
+    requests_ever: AtomicU64,
+    failures_ever: AtomicU64,
     most_requests: u32,
     /// When each of the last failures is forgotten, in milliseconds since the start; as many as are too many.
     failures: Box<[AtomicU64]>,
@@ -29,6 +31,8 @@ impl UpstreamState {
             started: Instant::now(),
             is_down: AtomicBool::new(false),
             requests: AtomicU32::new(0),
+            requests_ever: AtomicU64::new(0),
+            failures_ever: AtomicU64::new(0),
             most_requests: health.unhealthy_request_count.unwrap_or(u32::MAX),
             failures: (0..most).map(|_| AtomicU64::new(0)).collect(),
             next: AtomicUsize::new(0),
@@ -67,6 +71,7 @@ impl UpstreamState {
     }
 
     pub fn fail(&self) {
+        self.failures_ever.fetch_add(1, Ordering::Relaxed);
         if self.failures.is_empty() {
             return;
         }
@@ -77,7 +82,13 @@ impl UpstreamState {
 
     pub fn begin(self: &Arc<Self>) -> InFlight {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        self.requests_ever.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
+    }
+
+    /// Requests that it was given, and those that failed, since the directive stands as it does.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.requests_ever.load(Ordering::Relaxed), self.failures_ever.load(Ordering::Relaxed))
     }
 
     fn milliseconds(&self) -> u64 {

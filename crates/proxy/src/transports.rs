@@ -3,6 +3,7 @@
 use crate::state::UpstreamState;
 use regent_config::{self as config, Config, ProxyTransport, UpstreamVerification, UpstreamVersions};
 use regent_tls::{Alpn, Client, ClientOptions, KeyPairFiles, Verification};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -16,6 +17,21 @@ pub struct OpenError {
 
 /// All proxies of a configuration, as [`config::ProxyId`] counts them.
 pub struct Transports(Vec<Arc<Transport>>);
+
+/// How an upstream stands, in all directives that name it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpstreamStatus {
+    /// As it is written, with its port.
+    pub address: String,
+    /// Not if one of the directives gives it no requests.
+    pub is_healthy: bool,
+    /// Requests that it has now.
+    pub requests: u64,
+    /// Failures that are remembered.
+    pub fails: u64,
+    pub requests_total: u64,
+    pub failures_total: u64,
+}
 
 /// How the upstreams of one proxy are talked to.
 pub(crate) struct Transport {
@@ -45,24 +61,47 @@ pub(crate) enum Purpose {
 }
 
 impl Transports {
-    /// Blocks: it reads certificates.
+    /// Blocks: it reads certificates. `before`: those of the running configuration. What is known of the upstreams of a
+    /// directive that stays as it is, stays.
     ///
     /// # Errors
     /// When a file of certificates cannot be read, or is none.
-    pub fn open(config: &Config) -> Result<Arc<Self>, OpenError> {
+    pub fn open(config: &Config, before: Option<&Self>) -> Result<Arc<Self>, OpenError> {
         let open = |proxy: &config::ReverseProxy| {
+            let kept = before.and_then(|before| before.0.iter().find(|before| before.config == *proxy));
             let cause = |cause| OpenError { upstream: name(&proxy.upstreams[0]), cause };
             let tls = client_options(&proxy.transport).map(Clients::new).transpose().map_err(cause)?;
             let state = |_| UpstreamState::new(&proxy.passive_health);
             Ok(Arc::new(Transport {
                 config: proxy.clone(),
-                states: proxy.upstreams.iter().map(state).collect(),
+                states: match kept {
+                    Some(kept) => kept.states.clone(),
+                    None => proxy.upstreams.iter().map(state).collect(),
+                },
                 names: proxy.upstreams.iter().map(name).collect(),
                 turn: AtomicUsize::new(0),
                 tls,
             }))
         };
         config.proxies.iter().map(open).collect::<Result<_, _>>().map(Self).map(Arc::new)
+    }
+
+    /// All upstreams, each once, in the order of their names.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        let mut found: BTreeMap<&str, UpstreamStatus> = BTreeMap::new();
+        for (name, state) in self.0.iter().flat_map(|transport| transport.names.iter().zip(&transport.states))
+        {
+            let new =
+                || UpstreamStatus { address: name.clone(), is_healthy: true, ..UpstreamStatus::default() };
+            let status = found.entry(name).or_insert_with(new);
+            let (requests, failures) = state.totals();
+            status.requests += u64::from(state.requests());
+            status.fails += state.fails() as u64;
+            status.is_healthy &= state.is_healthy();
+            status.requests_total += requests;
+            status.failures_total += failures;
+        }
+        found.into_values().collect()
     }
 
     pub(crate) fn all(&self) -> &[Arc<Transport>] {

@@ -3,6 +3,7 @@
 mod certificates;
 mod figures;
 mod threads;
+mod upstreams;
 
 use crate::inline_reload;
 use crate::reload::{Current, Force, ReloadError, Reloaded, Server, State};
@@ -133,10 +134,11 @@ impl Control for ServerControl {
             let current = self.server.current();
             let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
             let (registry, tls) = (Arc::clone(&self.server.registry), current.tls.clone());
+            let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
             // With many routes it takes tens of milliseconds, in which this thread has to scale.
             let rendered = tokio::task::spawn_blocking(move || {
                 let certificates = certificates::gauges(tls.as_ref());
-                regent_metrics::render(&registry, &Gauges { certificates, ..of_pools })
+                regent_metrics::render(&registry, &Gauges { certificates, upstreams, ..of_pools })
             });
             rendered.await.expect("invariant: rendering does not panic")
         }
@@ -153,6 +155,11 @@ impl Control for ServerControl {
             Ok(figures::statistics(&views, &report))
         }
         .boxed()
+    }
+
+    fn upstreams(&self) -> Vec<regent_admin::Upstream> {
+        let upstreams = self.server.current().proxies.upstreams();
+        upstreams.into_iter().map(upstreams::listed).collect()
     }
 
     fn certificates(&self) -> BoxFuture<'_, Vec<regent_admin::Certificate>> {

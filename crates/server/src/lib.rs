@@ -128,6 +128,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         change.numbers.clone(),
         Arc::clone(&outputs),
         Arc::clone(&hubs),
+        None,
         Some(spools),
     );
     let parts = making.await?;
@@ -178,6 +179,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         native,
         inlined,
         spools: parts.spools,
+        proxies: parts.proxies,
         upkeep: Upkeep::of(parts.tls.as_ref()),
         watching: None,
         tls: parts.tls,

@@ -54,6 +54,7 @@ impl Parts {
         numbers: Vec<usize>,
         outputs: Arc<LogOutputs>,
         hubs: Arc<Hubs>,
+        proxies: Option<Arc<Transports>>,
         spools: Option<Arc<Spools>>,
     ) -> Result<Self, StartError> {
         let making = tokio::task::spawn_blocking(move || {
@@ -65,7 +66,7 @@ impl Parts {
             let tls = https.tls.clone();
             let listeners = Listener::all(&config, https, &numbers, &outputs)?;
             let hubs = hubs.open(&config.global.hubs)?.into();
-            let proxies = Transports::open(&config)?;
+            let proxies = Transports::open(&config, proxies.as_deref())?;
             Ok(Self { listeners, tls, spools, hubs, proxies })
         });
         making.await.expect("invariant: making the parts of a configuration does not panic")

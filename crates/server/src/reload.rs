@@ -18,6 +18,7 @@ use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, Serv
 use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
 use regent_metrics::Registry;
+use regent_proxy::Transports;
 use regent_tls::Tls;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -89,6 +90,7 @@ pub(crate) struct Current {
     /// PHP's, and that of native modules if there are any.
     pub engines: Vec<Arc<EngineControl>>,
     pub configuration: Arc<serde_json::Value>,
+    pub proxies: Arc<Transports>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
 }
@@ -100,6 +102,7 @@ pub(crate) struct State {
     pub native: Option<RunningEngine>,
     pub inlined: Arc<Inlined>,
     pub spools: Arc<Spools>,
+    pub proxies: Arc<Transports>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
     /// Renews certificates.
@@ -234,7 +237,9 @@ impl Server {
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
         let (numbers, outputs, hubs) =
             (change.numbers.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
-        let parts = Parts::make(config.clone(), numbers, outputs, hubs, spools).await?;
+        let parts =
+            Parts::make(config.clone(), numbers, outputs, hubs, Some(Arc::clone(&state.proxies)), spools)
+                .await?;
         let keeps_modules = force == Force::No && config.global.native == state.config.global.native;
         let inlined = match keeps_modules {
             true => None,
@@ -302,6 +307,7 @@ impl Server {
             }
         }
         state.spools = parts.spools;
+        state.proxies = parts.proxies;
         if let (Some(next), Some(before)) = (&parts.tls, &state.tls) {
             // What a public CA has refused is not asked for again at once.
             next.continue_from(before);
@@ -327,6 +333,7 @@ impl State {
         Current {
             engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
             configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
+            proxies: Arc::clone(&self.proxies),
             tls: self.tls.clone(),
         }
     }

@@ -61,6 +61,10 @@ impl Control for Bare {
         Box::pin(std::future::pending())
     }
 
+    fn upstreams(&self) -> Vec<crate::Upstream> {
+        Vec::new()
+    }
+
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
         Box::pin(async { Vec::new() })
     }

@@ -283,6 +283,10 @@ impl Control for Fake {
         self.told(statistics(self.all_pools(), poll))
     }
 
+    fn upstreams(&self) -> Vec<regent_admin::Upstream> {
+        vec![regent_admin::Upstream { address: "app:9000".into(), num_requests: 3, fails: 1 }]
+    }
+
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
         let now = SystemTime::now();
         let served = Certificate {

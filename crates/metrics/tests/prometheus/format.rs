@@ -176,8 +176,8 @@ fn the_first_scrape_has_all_series_with_zero() {
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
     let scrape = server.scrape();
     let mut later = series(&scrape);
-    // Lanes and certificates come and go.
-    let comes_and_goes = ["regent_lane_", "regent_certificate_"];
+    // Lanes, certificates and upstreams come and go.
+    let comes_and_goes = ["regent_lane_", "regent_certificate_", "regent_proxy_", "caddy_reverse_proxy_"];
     later.retain(|series| !comes_and_goes.iter().any(|start| series.starts_with(start)));
     assert!(series(&first) == later, "{:?}", series(&first).symmetric_difference(&later));
 }

@@ -2,7 +2,7 @@
 
 use regent_metrics::{
     CertificateGauge, Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Standing,
-    Threads, render,
+    Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -49,7 +49,15 @@ impl Server {
             source: "acme",
             not_after: UNIX_EPOCH + Duration::from_secs(2_000_000_000),
         };
-        Gauges { pools: vec![classic, worker], lanes: vec![lane], certificates: vec![certificate] }
+        let upstream = UpstreamGauge {
+            address: "app:9000".into(),
+            is_healthy: true,
+            requests: 1,
+            requests_total: 3,
+            failures_total: 2,
+        };
+        let (pools, lanes) = (vec![classic, worker], vec![lane]);
+        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream] }
     }
 
     pub fn scrape(&self) -> Scrape {

@@ -62,6 +62,7 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
         pools: gauges.collect(),
         lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect(),
         certificates: Vec::new(),
+        upstreams: Vec::new(),
     }
 }
 
