@@ -456,6 +456,19 @@ fn the_server_stops_though_a_tunnel_is_open() {
 }
 
 #[test]
+fn a_tunnel_may_have_its_time() {
+    let upstream = shouting();
+    let proxy =
+        format!("reverse_proxy {} {{\nstream_timeout 50ms\nstream_buffer_size 1KiB\n}}", upstream.address());
+    let server = site(&proxy).start();
+    let mut conn = server.connect();
+    conn.send(upgrade("websocket"));
+    conn.read_until("hello ");
+    assert!(conn.is_closed());
+    server.stop();
+}
+
+#[test]
 fn requests_are_not_smuggled_through_an_upgrade() {
     let upstream = shouting();
     let server = proxy_to(upstream.address());

@@ -6,6 +6,7 @@ use crate::random::Random;
 use crate::state::{InFlight, UpstreamState};
 use crate::transports::Transport;
 use crate::trouble::Trouble;
+use crate::tunnel::Limits;
 use http::{HeaderValue, Response};
 use regent_config::{Upstream, UpstreamAddress};
 use regent_handlers::{Exchange, Proxied, ProxyTarget};
@@ -102,6 +103,12 @@ impl Chosen {
             UpstreamAddress::Unix(path) => (path.display().to_string(), String::new()),
         };
         Proxied { address: self.pool.name.clone(), host, port, retries, ..Proxied::default() }
+    }
+
+    /// Of a connection that leaves HTTP.
+    pub fn tunnel_limits(&self) -> Limits {
+        let config = &self.transport.config;
+        Limits { time: config.stream_timeout, buffer: config.stream_buffer_size as usize }
     }
 
     /// Counts a response as a failure, if it is one by the rules of the directive.

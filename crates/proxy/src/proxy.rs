@@ -176,7 +176,8 @@ impl crate::attempt::Answered {
         chosen.note(&self.response, self.latency);
         if self.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let wanted = asked.upgrade.as_ref();
-            return tunnel::switch(self.response, self.lease, chosen.in_flight, wanted, &**client);
+            let limits = chosen.tunnel_limits();
+            return tunnel::switch(self.response, self.lease, chosen.in_flight, wanted, limits, &**client);
         }
         if let Some(proxied) = &mut exchange.proxied {
             proxied.latency = Some(self.latency);

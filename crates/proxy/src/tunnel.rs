@@ -9,10 +9,17 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use regent_exchange::{Duplex, Informational, ResponseBody};
+use std::time::Duration;
 use tokio::io::copy_bidirectional_with_sizes;
 
-/// Bytes that are on their way, in each direction.
-const BUFFER: usize = 32 * 1024;
+/// Bounds on a tunnel.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// How long it may last. 0: no limit.
+    pub time: Duration,
+    /// Bytes that are on their way, in each direction.
+    pub buffer: usize,
+}
 
 /// Joins the client's connection with the upstream's behind a 101.
 ///
@@ -22,6 +29,7 @@ pub(crate) fn switch(
     lease: Lease,
     in_flight: InFlight,
     wanted: Option<&HeaderValue>,
+    limits: Limits,
     client: &dyn Informational,
 ) -> Result<Response<ResponseBody>, Trouble> {
     let chosen = fields::upgrade(response.headers());
@@ -33,7 +41,7 @@ pub(crate) fn switch(
     };
     let upgrade = hyper::upgrade::on(&mut response);
     lease.let_go();
-    client.hand_over(Box::new(|client| Box::pin(join(client, upgrade, in_flight))));
+    client.hand_over(Box::new(move |client| Box::pin(join(client, upgrade, limits, in_flight))));
     let mut head = std::mem::take(response.headers_mut());
     fields::remove_hop_by_hop(&mut head);
     head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -45,12 +53,23 @@ pub(crate) fn switch(
 }
 
 /// Ends when both sides have; one that has only finished sending still gets what the other sends.
-async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, _in_flight: InFlight) {
+async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits, _in_flight: InFlight) {
     let joined = async {
         let mut upstream = TokioIo::new(upstream.await.map_err(std::io::Error::other)?);
-        copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER).await
+        copy_bidirectional_with_sizes(&mut client, &mut upstream, limits.buffer, limits.buffer).await
     };
-    if let Err(error) = joined.await {
-        tracing::debug!(%error, "a tunnel through the server broke off");
+    let is_over = async {
+        match limits.time.is_zero() {
+            true => std::future::pending().await,
+            false => tokio::time::sleep(limits.time).await,
+        }
+    };
+    tokio::select! {
+        joined = joined => {
+            if let Err(error) = joined {
+                tracing::debug!(%error, "a tunnel through the server broke off");
+            }
+        }
+        () = is_over => tracing::debug!("a tunnel through the server has had its time"),
     }
 }

@@ -27,6 +27,7 @@
 //! | `@name CONDITION`, or a block of such lines | names responses, as `match` of [encode](#encode) does: `status CODE…`, `header FIELD [VALUE]` |
 //! | `replace_status [@name] STATUS` | another status for these responses |
 //! | `handle_response [@name] { DIRECTIVE… }` | what becomes of these responses instead. If nothing in the block answers, the request goes on behind `reverse_proxy`. In the block: `{rp.status_code}`, `{rp.header.FIELD}`, and the directives `copy_response [STATUS]` (the upstream's response after all) and `copy_response_headers { include FIELD… }` (or `exclude`) |
+//! | `stream_timeout DURATION`, `stream_buffer_size SIZE` | of connections that have left HTTP, such as WebSocket: how long each may last (default: no limit), what may be on its way in each direction (default 32KiB) |
 //! | `flush_interval DURATION \| -1` | taken and not needed: everything is passed on as it comes |
 //! | `transport http { … }` | how upstreams are talked to |
 //!
@@ -78,11 +79,17 @@ use crate::ip_ranges;
 use crate::matchers::Scope;
 use crate::model::{Handler, ProxyId, ResponseRule, ReverseProxy, UpstreamTls, UpstreamVersions};
 use crate::problems::{error, unknown_option};
-use crate::values::duration;
+use crate::values::{duration, size};
 use regent_caddyfile::{Error, Token};
+use std::time::Duration;
 use upstream::{Scheme, Upstreams};
 
 pub(super) const DIRECTIVE: Directive = super::handler("reverse_proxy", parse);
+
+/// Bytes, as in Caddy.
+const STREAM_BUFFER: u32 = 32 * 1024;
+/// Each connection has two.
+const STREAM_BUFFERS: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024;
 
 /// What Caddy has besides.
 const UNBUILT: &[&str] = &[
@@ -94,9 +101,7 @@ const UNBUILT: &[&str] = &[
     "lb_retry_match",
     "request_buffers",
     "response_buffers",
-    "stream_buffer_size",
     "stream_close_delay",
-    "stream_timeout",
     "verbose_logs",
 ];
 
@@ -125,6 +130,7 @@ pub(super) fn parse_with(
     let mut fields = preset.fields;
     let mut responses = responses::Written::of(preset.responses);
     let mut trusted_proxies = Vec::new();
+    let (mut stream_timeout, mut stream_buffer_size) = (Duration::ZERO, STREAM_BUFFER);
     for option in call.options() {
         let read = match option.name() {
             "to" => option.some("to UPSTREAM…").map(|tokens| upstreams.add(cx, tokens)),
@@ -142,6 +148,11 @@ pub(super) fn parse_with(
             name if health::OPTIONS.contains(&name) => health.read(cx, &option),
             // There is nothing to flush: what comes is passed on at once.
             "flush_interval" => flush_interval(&option),
+            "stream_timeout" => option
+                .one("stream_timeout DURATION")
+                .and_then(duration)
+                .map(|timeout| stream_timeout = timeout),
+            "stream_buffer_size" => stream_buffer(&option).map(|size| stream_buffer_size = size),
             _ => Err(unknown_option(option.name, "reverse_proxy", &options(), UNBUILT)),
         };
         cx.check(read);
@@ -161,14 +172,24 @@ pub(super) fn parse_with(
         balancing,
         passive_health,
         active_health,
+        stream_timeout,
+        stream_buffer_size,
         responses: responses.finish(),
     };
     Ok(Handler::ReverseProxy(add(cx, call.name, proxy)?))
 }
 
 fn options() -> Vec<&'static str> {
-    let own: &[&str] = &["flush_interval", "to", "transport", "trusted_proxies"];
+    let own: &[&str] =
+        &["flush_interval", "stream_buffer_size", "stream_timeout", "to", "transport", "trusted_proxies"];
     [own, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS, responses::OPTIONS].concat()
+}
+
+fn stream_buffer(option: &Call<'_>) -> Result<u32, Error> {
+    let token = option.one("stream_buffer_size SIZE")?;
+    let bytes = size(token)?;
+    let fits = u32::try_from(bytes).ok().filter(|_| STREAM_BUFFERS.contains(&bytes));
+    fits.ok_or_else(|| error(token, format!("`{}` must be from 1KiB to 1MiB", token.text)))
 }
 
 fn flush_interval(option: &Call<'_>) -> Result<(), Error> {

@@ -29,6 +29,10 @@ pub struct ReverseProxy {
     pub passive_health: PassiveHealth,
     /// `None`: upstreams are not asked how they are.
     pub active_health: Option<ActiveHealth>,
+    /// How long a connection that has left HTTP may last. 0: no limit.
+    pub stream_timeout: Duration,
+    /// Bytes of such a connection that may be on their way, in each direction.
+    pub stream_buffer_size: u32,
     /// What becomes of responses: the first that fits. A response that none fits is the client's.
     pub responses: Vec<ResponseRule>,
 }
@@ -340,6 +344,16 @@ impl Default for UpstreamTls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_an_address_is_shown_as_one(text in ".{0,40}|[a-z0-9.:\\[\\]-]{0,20}|unix/.{0,10}") {
+            if let Some(address) = UpstreamAddress::parse(&text) {
+                prop_assert_eq!(UpstreamAddress::parse(&address.to_string()), Some(address));
+            }
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_written() {

@@ -107,6 +107,8 @@ mod tests {
             balancing: config::Balancing::default(),
             passive_health: config::PassiveHealth::default(),
             active_health: None,
+            stream_timeout: std::time::Duration::ZERO,
+            stream_buffer_size: 1024,
             responses: Vec::new(),
         }
     }

@@ -189,6 +189,7 @@ fn mistakes_in_options() {
     assert!(message("lb_policy first\nlb_policy random").contains("already"));
     assert!(message("header_up ?A 1").contains("is for `header` only"));
     assert!(message("max_fails 0").contains("from 1 to"));
+    assert!(message("stream_buffer_size 1").contains("from 1KiB"));
     assert!(message("health_interval 5s").contains("health_uri URI"));
     assert!(message("health_uri http://a/").contains("is no path"));
     assert!(message("unhealthy_status x").contains("is no status"));
