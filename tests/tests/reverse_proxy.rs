@@ -189,6 +189,13 @@ fn an_upstream_that_is_not_there_is_a_502_which_can_have_a_page() {
 }
 
 #[test]
+fn a_proxy_of_itself_ends() {
+    let server = site("reverse_proxy 127.0.0.1:PORT").start();
+    server.get("/").expect(508);
+    server.stop();
+}
+
+#[test]
 fn an_error_page_may_be_another_servers() {
     let upstream = Upstream::answering(|request| ok("", request.line()));
     let server = Setup::new()

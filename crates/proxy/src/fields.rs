@@ -45,6 +45,11 @@ pub(crate) fn add_via(fields: &mut HeaderMap, received: Version) {
     fields.append(header::VIA, HeaderValue::from_static(via));
 }
 
+/// How often a message has been through a server like this one.
+pub(crate) fn passages(fields: &HeaderMap) -> usize {
+    tokens(fields, &header::VIA).filter(|member| member.ends_with(" Regent")).count()
+}
+
 /// The protocol that a message wants to change to, or changes to.
 pub(crate) fn upgrade(fields: &HeaderMap) -> Option<HeaderValue> {
     has_token(fields, &header::CONNECTION, "upgrade").then(|| fields.get(header::UPGRADE).cloned()).flatten()
@@ -76,6 +81,12 @@ mod tests {
         ]);
         remove_hop_by_hop(&mut fields);
         assert_eq!(fields.keys().collect::<Vec<_>>(), ["x-other"]);
+    }
+
+    #[test]
+    fn passages_are_counted() {
+        let own = fields(&[("via", "1.1 Regent, 1.1 other"), ("via", "2.0 Regent")]);
+        assert_eq!(passages(&own), 2);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::attempt::{Attempt, Failed};
 use crate::backend::{Backend, Chosen};
+use crate::fields;
 use crate::health::Checks;
 use crate::request::{Asked, wanted_upgrade};
 use crate::resolve::Resolver;
@@ -17,6 +18,9 @@ use regent_exchange::{BodyLimits, Informational, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure, ProxyTarget};
 use std::cell::Cell;
 use std::rc::Rc;
+
+/// A request that has been through so many servers like this one goes round.
+const MOST_PASSAGES: usize = 20;
 
 /// All that an I/O thread has for its requests to upstreams.
 pub struct Proxy {
@@ -87,6 +91,9 @@ impl Proxy {
         body: &mut RequestBody,
         received: &Rc<Cell<u64>>,
     ) -> Result<Response<ResponseBody>, Trouble> {
+        if fields::passages(&exchange.headers) >= MOST_PASSAGES {
+            return Err(Trouble::Loop);
+        }
         let backend = &self.backends[usize::from(target.rules.id().0)];
         let (asked, body) = asked(exchange, target, backend, body)?;
         let progress = Progress::new(received);

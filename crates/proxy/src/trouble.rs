@@ -10,6 +10,9 @@ pub(crate) enum Trouble {
     /// The client's: its body is too large, too slow, or broke off.
     #[error("the request's body could not be read ({0})")]
     Upload(StatusCode),
+    /// RFC 5842 §7.2.
+    #[error("the request goes round in a circle: an upstream leads back to this server")]
+    Loop,
     #[error("`{0}` is no address of an upstream")]
     Address(String),
     /// Nothing of the request was sent.
@@ -47,6 +50,7 @@ impl Trouble {
     fn status(&self) -> StatusCode {
         match self {
             Self::Upload(status) | Self::Rewrite(status) => *status,
+            Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Address(_) | Self::Switched { .. } => StatusCode::BAD_GATEWAY,
             Self::Dial { cause, .. } if is_timeout(cause) => StatusCode::GATEWAY_TIMEOUT,
