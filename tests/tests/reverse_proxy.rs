@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, Upstream, free_address, until};
+use regent_tests::{Server, Setup, TlsClient, Upstream, free_address, until};
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -460,6 +460,36 @@ fn the_server_stops_though_a_tunnel_is_open() {
     conn.read_until("hello ");
     server.stop();
     assert!(conn.is_closed());
+}
+
+#[test]
+fn a_connection_with_tls_leaves_http_and_ends_with_a_word() {
+    let upstream = Upstream::talking(|stream, number| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
+        receive(&mut reader, number).expect("a request");
+        let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        (&stream).write_all(head.as_bytes()).expect("the server reads");
+        let mut word = [0; 5];
+        reader.read_exact(&mut word).expect("a word");
+        (&stream).write_all(&word.to_ascii_uppercase()).expect("the server reads");
+        let _ = stream.shutdown(Shutdown::Write);
+        drop(rest(&stream));
+    });
+    let text = format!(
+        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\n\
+         localhost {{\n\treverse_proxy {}\n}}\n",
+        upstream.address()
+    );
+    let server = Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let root = server.directory().join("data/caddy/pki/authorities/local/root.crt");
+    let mut conn = TlsClient::trusting(&root).connect(server.tls_address(), "localhost");
+    conn.send(upgrade("websocket").replace("Host: x", "Host: localhost"));
+    assert_eq!(conn.head().expect("a head").expect("a response").status, 101);
+    conn.send("hello");
+    conn.read_until("HELLO");
+    assert_eq!(conn.read_some(&mut [0; 1]).expect("close_notify"), 0);
+    drop(conn);
+    server.stop();
 }
 
 #[test]
