@@ -157,6 +157,7 @@ typedef struct regent_context {
     uint64_t handled;
     int script_error;  /* errno of the primary script's open(), 0: it is there */
     bool body_broken;  /* the request's body broke off */
+    bool renewing;     /* the host wants it started anew */
     bool untrusted;    /* PHP's state in this thread may be damaged: recycle it */
     bool server_filtered;              /* $_SERVER was given to the input filter (server_vars.c) */
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */

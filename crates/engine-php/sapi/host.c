@@ -15,7 +15,12 @@ void regent_host_set(const regent_callbacks *callbacks)
 
 int regent_host_next_request(regent_context *context)
 {
-    return regent_in_forked_child() ? 0 : host.next_request(context->thread, &context->request);
+    if (regent_in_forked_child()) {
+        return 0;
+    }
+    int answer = host.next_request(context->thread, &context->request);
+    context->renewing = answer < 0;
+    return answer > 0;
 }
 
 int64_t regent_host_read_body(regent_context *context, char *buffer, size_t size)

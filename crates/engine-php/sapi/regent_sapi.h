@@ -91,7 +91,8 @@ enum {
 
 /* Log levels are those of syslog(3), as PHP's own: 0 emerg .. 3 error, 4 warning, 5 notice, 6 info, 7 debug. */
 typedef struct regent_callbacks {
-    /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop).
+    /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop); -1: it is to be renewed,
+     * and the function returns REGENT_THREAD_RECYCLE.
      * The first call of a thread also tells the host that its script has booted. */
     int (*next_request)(void *thread, regent_request *out);
     /* Reads the request body: fills the buffer unless the body ends. Returns bytes read, 0 at the end,
@@ -143,13 +144,12 @@ typedef struct regent_thread_options {
     const regent_var *worker_env; /* $_SERVER entries at boot, FRANKENPHP_WORKER=1 among them */
     size_t n_worker_env;
     uint32_t number;              /* the host's, of the thread */
-    uint64_t max_requests;       /* 0: no limit; otherwise the function returns REGENT_THREAD_RECYCLE after so many */
 } regent_thread_options;
 
 /* Why a thread ended. */
 enum {
     REGENT_THREAD_STOPPED = 0,       /* next_request() returned 0 */
-    REGENT_THREAD_RECYCLE = 1,       /* max_requests is reached, or its state is not to be trusted */
+    REGENT_THREAD_RECYCLE = 1,       /* next_request() returned -1, or its state is not to be trusted */
     REGENT_WORKER_ENDED = 2,         /* the worker script ended after it had handled requests: start it again */
     REGENT_WORKER_BOOT_FAILED = 3,   /* the worker script ended before it first asked for a request */
     REGENT_THREAD_FAILED = 4,        /* PHP could not set the thread up */

@@ -45,17 +45,16 @@ static int reason_to_tell(const regent_context *context, int reason)
 
 int regent_serve_classic(regent_context *context)
 {
-    const uint64_t limit = context->options->max_requests;
     while (regent_host_next_request(context)) {
         serve_one(context);
         regent_request_detach(context);
         regent_host_release(context);
         context->handled++;
-        if (context->untrusted || context->worn_out || (limit != 0 && context->handled >= limit)) {
+        if (context->untrusted || context->worn_out) {
             return REGENT_THREAD_RECYCLE;
         }
     }
-    return REGENT_THREAD_STOPPED;
+    return context->renewing ? REGENT_THREAD_RECYCLE : REGENT_THREAD_STOPPED;
 }
 
 static void serve_one(regent_context *context)

@@ -124,8 +124,7 @@ static void end_script(regent_context *context)
 
 static int reason_of_end(const regent_context *context)
 {
-    const uint64_t limit = context->options->max_requests;
-    if (context->untrusted || (limit != 0 && context->handled >= limit)) {
+    if (context->untrusted || context->renewing) {
         return REGENT_THREAD_RECYCLE;
     }
     if (context->worker.stopping) {
@@ -314,9 +313,8 @@ static void leave_outside(regent_context *context)
 
 static bool take_request(regent_context *context)
 {
-    const uint64_t limit = context->options->max_requests;
     regent_time_limit_end(context); /* the script may have set one outside of requests */
-    if (context->worker.stopping || context->worn_out || (limit != 0 && context->handled >= limit)) {
+    if (context->worker.stopping || context->worn_out) {
         return false;
     }
     if (!regent_host_next_request(context)) {

@@ -95,7 +95,6 @@ pub struct ThreadOptions {
     pub worker_env: *const Var,
     pub n_worker_env: usize,
     pub number: u32,
-    pub max_requests: u64,
 }
 
 /// Why `regent_php_thread` returned.

@@ -2,6 +2,7 @@
 //! Zend (laws 2 to 5).
 
 use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
+use crate::renewal::Renewal;
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
 use regent_wire::control::{Event, Overdue, OverdueEnd};
@@ -51,6 +52,7 @@ pub struct PhpThread {
     serving: Serving,
     sched_policy: SchedPolicy,
     warmup: Warmup,
+    renewal: Renewal,
     readiness: Readiness,
 }
 
@@ -63,9 +65,24 @@ enum Serving {
     Engine,
 }
 
+/// What a thread does next, as `next_request` of regent_sapi.h says it.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Next {
+    Renewal = -1,
+    End = 0,
+    Request = 1,
+}
+
 impl PhpThread {
     /// Of the calling thread.
-    pub fn new(wire: EngineThread, load: Arc<EngineLoad>, warmup: Warmup, readiness: Readiness) -> Self {
+    pub fn new(
+        wire: EngineThread,
+        load: Arc<EngineLoad>,
+        warmup: Warmup,
+        renewal: Renewal,
+        readiness: Readiness,
+    ) -> Self {
         let number = format!("{}\0", wire.index());
         Self {
             wire,
@@ -74,6 +91,7 @@ impl PhpThread {
             serving: Serving::Nobody,
             sched_policy: SchedPolicy::new(load),
             warmup,
+            renewal,
             readiness,
         }
     }
@@ -82,12 +100,12 @@ impl PhpThread {
     pub fn run(&mut self, options: &ThreadOptions) -> ThreadEnd {
         self.wire.set_state(ThreadState::Booting);
         self.warmup.begin();
-        let options = ThreadOptions { max_requests: self.warmup.limit(options.max_requests), ..*options };
+        self.renewal.begin();
         let this: *mut Self = self;
         // SAFETY: laws 1 and 5: no Rust frame lies between the C function's zend_try and what may bail out but the
         // callbacks, which are leaves; `self` and the options outlive the call, and only the callbacks use `self`
         // meanwhile.
-        let code = unsafe { ffi::regent_php_thread(this.cast(), &options) };
+        let code = unsafe { ffi::regent_php_thread(this.cast(), options) };
         self.end_request();
         ThreadEnd::from_code(code)
     }
@@ -109,9 +127,15 @@ impl PhpThread {
         self.wire.count_restart();
     }
 
-    fn next(&mut self, out: &mut Request) -> bool {
+    fn next(&mut self, out: &mut Request) -> Next {
         self.end_request();
-        self.warm_up(out) || self.next_of_clients(out)
+        if self.warm_up(out) {
+            return Next::Request;
+        }
+        if self.renewal.is_wanted() {
+            return Next::Renewal;
+        }
+        if self.next_of_clients(out) { Next::Request } else { Next::End }
     }
 
     /// A thread that must end takes no further request of its warm-up.
@@ -162,6 +186,7 @@ impl PhpThread {
         }
         if part.end != 0 {
             self.wire.set_memory(part.memory);
+            self.renewal.served(part.memory);
             self.wire.end(completion(part))?;
         }
         self.wire.publish();
@@ -290,7 +315,7 @@ fn guarded<T>(thread: *mut c_void, otherwise: T, body: impl FnOnce(&mut PhpThrea
 
 extern "C" fn next_request(thread: *mut c_void, out: *mut Request) -> c_int {
     // SAFETY: law 5: the C side's struct, for the time of the call.
-    guarded(thread, 0, |thread| c_int::from(thread.next(unsafe { &mut *out })))
+    guarded(thread, Next::End as c_int, |thread| thread.next(unsafe { &mut *out }) as c_int)
 }
 
 extern "C" fn read_body(thread: *mut c_void, buffer: *mut c_char, size: usize) -> i64 {

@@ -2,6 +2,7 @@
 
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
+use crate::renewal::{Renewal, RenewalPool};
 use crate::warmup::Warmup;
 use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, Reporter};
 use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
@@ -21,13 +22,16 @@ const BACKOFF_STEP: Duration = Duration::from_millis(20);
 /// The pools of this engine.
 pub struct Scripts {
     pools: Vec<PoolStart>,
+    /// As many as there are pools.
+    renewals: Vec<Arc<RenewalPool>>,
     reporter: Arc<Reporter>,
     load: Arc<EngineLoad>,
 }
 
 impl Scripts {
     pub fn new(pools: Vec<PoolStart>, reporter: &Arc<Reporter>) -> Self {
-        Self { pools, reporter: Arc::clone(reporter), load: EngineLoad::new() }
+        let renewals = pools.iter().map(|_| Arc::default()).collect();
+        Self { pools, renewals, reporter: Arc::clone(reporter), load: EngineLoad::new() }
     }
 }
 
@@ -43,7 +47,8 @@ impl Job for Scripts {
     fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards {
         let Some(pool) = self.pools.get(thread.pool()) else { return Afterwards::End };
         let warmup = Warmup::new(pool, &self.reporter);
-        let php = PhpThread::new(thread, Arc::clone(&self.load), warmup, readiness);
+        let renewal = Renewal::new(&self.renewals[thread.pool()], pool);
+        let php = PhpThread::new(thread, Arc::clone(&self.load), warmup, renewal, readiness);
         Runner { pool, reporter: &self.reporter }.run(php)
     }
 }
@@ -65,7 +70,6 @@ impl Runner<'_> {
             worker_env: variables.as_ptr(),
             n_worker_env: variables.len(),
             number: php.index(),
-            max_requests: self.pool.max_requests,
         };
         let mut failures = 0;
         while !php.must_stop() {

@@ -44,14 +44,6 @@ impl Warmup {
         }
     }
 
-    /// The limit for requests of both kinds, if clients may have so many; 0: none.
-    pub fn limit(&self, of_clients: u64) -> u64 {
-        match of_clients {
-            0 => 0,
-            limit => limit.saturating_add((self.requests.len() - self.given) as u64),
-        }
-    }
-
     /// The next request of the script; `None`: it is the clients' turn.
     pub fn next(&mut self) -> Option<Head<'_>> {
         let request = self.requests.get(self.given);
@@ -104,6 +96,8 @@ mod tests {
         let pool = PoolStart {
             name: "shop".into(),
             max_requests: 0,
+            max_memory: 0,
+            max_age_ms: 0,
             worker: Some(WorkerStart {
                 file: "/w.php".into(),
                 env: vec![("TIER".into(), "web".into())],
@@ -125,7 +119,6 @@ mod tests {
         let (mut warmup, _server) = warmup();
         for _ in 0..2 {
             warmup.begin();
-            assert_eq!(warmup.limit(10), 12);
             let given: Vec<_> = (0..5).map(|_| next(&mut warmup)).collect();
             assert_eq!(given, [Some("/a".into()), Some("/b".into()), None, None, None]);
         }
@@ -138,7 +131,6 @@ mod tests {
         next(&mut warmup);
         for _ in 0..2 {
             warmup.begin();
-            assert_eq!((warmup.limit(10), warmup.limit(0)), (10, 0));
         }
         assert_eq!(next(&mut warmup), None);
         warmup.begin();

@@ -8,7 +8,7 @@
  * File descriptors: REGENT_WIRE_FD_MEMORY, REGENT_WIRE_FD_CONTROL (a stream socket) and, from
  * REGENT_WIRE_FD_DOORBELLS on, one eventfd for each I/O thread of the server. The engine reads one line of JSON from
  * the socket, the start message:
- *   {"ini":[["name","value"],…],"software":"…","pools":[{"name":"…","max_requests":0,
+ *   {"ini":[["name","value"],…],"software":"…","pools":[{"name":"…","max_requests":0,"max_memory":0,"max_age_ms":0,
  *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…],
  *     "threads":[{"index":0,"pool":0},…]}
  * and later orders, one a line:

@@ -60,8 +60,14 @@ pub struct ThreadStart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStart {
     pub name: String,
-    /// A thread is recycled after this many requests; 0: never.
+    /// A thread is renewed after this many requests; 0: never.
     pub max_requests: u64,
+    /// A thread is renewed after a request that leaves this many bytes allocated; 0: never.
+    #[serde(default)]
+    pub max_memory: u64,
+    /// A thread is renewed after a request when it is so old, in milliseconds; 0: never.
+    #[serde(default)]
+    pub max_age_ms: u64,
     /// `None`: classic, or not PHP at all.
     pub worker: Option<WorkerStart>,
 }

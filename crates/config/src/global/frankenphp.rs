@@ -13,6 +13,8 @@
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
 //! | `max_requests N` | 0: never | a thread is renewed after so many requests |
+//! | `max_memory SIZE` | 0: never | a worker's thread is renewed after a request that leaves so much memory allocated |
+//! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
 //! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `worker …` | | see `workers.rs`; these serve every site |
@@ -42,6 +44,8 @@ const OPTIONS: &[&str] = &[
     "lane",
     "max_idle_time",
     "max_queue",
+    "max_age",
+    "max_memory",
     "max_requests",
     "max_threads",
     "max_wait_time",
@@ -149,6 +153,8 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
         }
         "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
         "lane" => lanes::declare(option, &mut php.lanes)?,
+        "max_memory" => php.max_memory = values::size(option.one("max_memory SIZE")?)?,
+        "max_age" => php.max_age = values::duration(option.one("max_age DURATION")?)?,
         "max_requests" => {
             php.max_requests =
                 values::integer(option.one("max_requests N")?, 0..=u64::from(u32::MAX), "max_requests")?;

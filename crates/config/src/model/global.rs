@@ -85,6 +85,10 @@ pub struct PhpGlobal {
     pub spool: Spool,
     /// A thread is recycled after this many requests; 0: never.
     pub max_requests: u64,
+    /// A worker's thread is recycled after a request that leaves so many bytes allocated; 0: never.
+    pub max_memory: u64,
+    /// A thread is recycled after a request when its script is so old; 0: never.
+    pub max_age: Duration,
     /// Overrides of php.ini, in order.
     pub php_ini: Vec<(String, String)>,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
@@ -202,6 +206,8 @@ impl Default for PhpGlobal {
             lanes: Vec::new(),
             spool: Spool::default(),
             max_requests: 0,
+            max_memory: 0,
+            max_age: Duration::ZERO,
             php_ini: Vec::new(),
             workers: Vec::new(),
         }

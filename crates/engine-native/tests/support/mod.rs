@@ -198,7 +198,13 @@ impl Drop for Native {
 
 fn start(modules: Vec<Module>, pools: u16, threads: u16) -> Start {
     let thread = |index| ThreadStart { index, pool: index % pools };
-    let pool = |pool| PoolStart { name: format!("service{pool}"), max_requests: 0, worker: None };
+    let pool = |pool| PoolStart {
+        name: format!("service{pool}"),
+        max_requests: 0,
+        max_memory: 0,
+        max_age_ms: 0,
+        worker: None,
+    };
     let module = |module: Module| ModuleStart { file: module.file, config: Vec::new(), pool: module.pool };
     Start {
         ini: Vec::new(),

@@ -36,6 +36,7 @@ typedef struct worker_thread {
     _Atomic bool gone;
     _Atomic long serving; /* number + 1 of the request, 0: none */
     bool ready;
+    uint64_t served; /* requests since its script began */
 } worker_thread;
 
 static scenario the_scenario;
@@ -141,6 +142,12 @@ static int next_request(void *thread, regent_request *out)
         self->ready = true;
         puts("ready");
     }
+    if (the_scenario.max_requests != 0 && self->served >= the_scenario.max_requests) {
+        self->served = 0;
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
+    self->served++;
     self->plan = take_plan(&self->number);
     if (self->plan != NULL && started == total_requests() / 10) {
         kib_at_a_tenth = resident_kib();
@@ -319,7 +326,6 @@ int main(int argc, char **argv)
             .worker_script = the_scenario.worker,
             .worker_env = the_scenario.worker_env,
             .n_worker_env = the_scenario.n_worker_env,
-            .max_requests = the_scenario.max_requests,
         };
         pthread_create(&threads[i].thread, &attributes, run_thread, &threads[i]);
     }

@@ -36,8 +36,13 @@ pub(super) fn most_threads(pools: &[PoolPlan]) -> usize {
 }
 
 pub(super) fn pool_starts(services: &[NativeService]) -> Vec<PoolStart> {
-    let start =
-        |service: &NativeService| PoolStart { name: service.name.clone(), max_requests: 0, worker: None };
+    let start = |service: &NativeService| PoolStart {
+        name: service.name.clone(),
+        max_requests: 0,
+        max_memory: 0,
+        max_age_ms: 0,
+        worker: None,
+    };
     services.iter().map(start).collect()
 }
 

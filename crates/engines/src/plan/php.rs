@@ -79,10 +79,20 @@ pub(super) fn pool_starts(
     php: &PhpGlobal,
     warmup: impl Fn(&Worker) -> Vec<Vec<(String, String)>>,
 ) -> Vec<PoolStart> {
-    let classic = PoolStart { name: CLASSIC.into(), max_requests: php.max_requests, worker: None };
+    let max_age_ms = u64::try_from(php.max_age.as_millis()).unwrap_or(u64::MAX);
+    let classic = PoolStart {
+        name: CLASSIC.into(),
+        max_requests: php.max_requests,
+        // PHP itself gives back what a script has allocated.
+        max_memory: 0,
+        max_age_ms,
+        worker: None,
+    };
     let workers = php.workers.iter().map(|worker| PoolStart {
         name: worker.name.clone(),
         max_requests: php.max_requests,
+        max_memory: php.max_memory,
+        max_age_ms,
         worker: Some(WorkerStart {
             file: worker.file.clone(),
             env: worker.env.clone(),
