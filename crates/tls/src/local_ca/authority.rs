@@ -35,7 +35,7 @@ const INTERMEDIATE: &str = "intermediate";
 pub(super) fn load_chain(store: &Store, now: i64) -> Result<Option<Chain>, Error> {
     let Some(root) = load_root(store, now)? else { return Ok(None) };
     let intermediate = load_intermediate(store, &root, now);
-    Ok(intermediate.map(|(intermediate, issuer)| Chain { root, intermediate, issuer }))
+    Ok(intermediate.map(|(intermediate, issuer)| Chain { root, intermediate, issuer, is_unstored: false }))
 }
 
 /// `None` if there is none.
@@ -134,7 +134,7 @@ pub(super) fn make_intermediate(store: &Store, root: Authority, now: i64) -> Res
     let issuer =
         rcgen::Issuer::from_ca_cert_der(&certificate, key).map_err(|error| bad(error.to_string()))?;
     let intermediate = Authority { name: INTERMEDIATE, certificate, pem, validity };
-    Ok(Chain { root, intermediate, issuer })
+    Ok(Chain { root, intermediate, issuer, is_unstored: true })
 }
 
 /// Under the lock.

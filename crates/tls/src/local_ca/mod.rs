@@ -37,6 +37,8 @@ struct Chain {
     intermediate: Authority,
     /// With the key of the intermediate.
     issuer: Issuer,
+    /// The intermediate is in memory only.
+    is_unstored: bool,
 }
 
 type Issuer = rcgen::Issuer<'static, KeyPair>;
@@ -79,12 +81,13 @@ impl LocalCa {
         issued.certificate(&self.store, name)
     }
 
-    /// Renews what is due, if the CA is used at all: handshakes only take what is in memory.
+    /// Renews what is due and stores what could not be stored, if the CA is used at all: handshakes only take what is in
+    /// memory.
     pub fn refresh(&self) {
         if self.known().is_none() {
             return;
         }
-        if let Err(error) = self.chain() {
+        if let Err(error) = self.update(|now| self.load_or_make_chain(now)) {
             tracing::error!(%error, "cannot renew the local CA");
         }
     }
@@ -110,10 +113,19 @@ impl LocalCa {
         Ok(vec![leaf.into(), chain.intermediate.certificate.clone()])
     }
 
-    /// Root and intermediate, made or renewed where needed. If that fails, those that are still valid do.
+    /// Root and intermediate, made or renewed where needed. One that could not be stored does, so that not every certificate
+    /// waits for the storage again.
     fn chain(&self) -> Result<Arc<Chain>, Error> {
+        self.update(|now| match self.unstored(now)? {
+            Some(unstored) => Ok(unstored),
+            None => self.load_or_make_chain(now),
+        })
+    }
+
+    /// Takes the chain that this finds. If there is none, the one that is in memory goes on, as long as it is valid.
+    fn update(&self, find: impl FnOnce(i64) -> Result<Arc<Chain>, Error>) -> Result<Arc<Chain>, Error> {
         let now = self.now();
-        let chain = self.load_or_make_chain(now).or_else(|error| {
+        let chain = find(now).or_else(|error| {
             let Some(known) = self.known().filter(|known| known.is_valid(now)) else { return Err(error) };
             tracing::warn!(%error, "the local CA goes on with what it has in memory");
             Ok(known)
@@ -122,18 +134,26 @@ impl LocalCa {
         Ok(chain)
     }
 
+    /// One that is only in memory, of the root that is stored.
+    fn unstored(&self, now: i64) -> Result<Option<Arc<Chain>>, Error> {
+        let Some(known) = self.known().filter(|known| known.is_unstored && known.is_fresh(now)) else {
+            return Ok(None);
+        };
+        let root = authority::load_root(&self.store, now)?;
+        Ok(root.is_some_and(|root| root.certificate == known.root.certificate).then_some(known))
+    }
+
     fn load_or_make_chain(&self, now: i64) -> Result<Arc<Chain>, Error> {
         let load = || authority::load_chain(&self.store, now);
-        let is_fresh = |chain: &Chain| !chain.intermediate.validity.is_due(now);
-        if let Some(stored) = load()?.filter(is_fresh) {
+        if let Some(stored) = load()?.filter(|stored| stored.is_fresh(now)) {
             return Ok(Arc::new(stored));
         }
         let lock = self.store.lock("pki_local");
         // Another process may have been faster.
-        let stored = load()?;
-        if stored.as_ref().is_some_and(is_fresh) {
-            return stored.map(Arc::new).ok_or(Error::Outlived);
-        }
+        let stored = match load()? {
+            Some(fresh) if fresh.is_fresh(now) => return Ok(Arc::new(fresh)),
+            stored => stored,
+        };
         self.renew_chain(lock, now).or_else(|error| {
             let Some(stored) = stored else { return Err(error) };
             tracing::warn!(%error, "the intermediate certificate of the local CA is due, and cannot be renewed");
@@ -149,15 +169,15 @@ impl LocalCa {
                 (authority::make_root(&self.store, now)?, Ok(lock))
             }
         };
-        let new = authority::make_intermediate(&self.store, root, now)?;
+        let mut new = authority::make_intermediate(&self.store, root, now)?;
         let Err(error) = lock.and_then(|_lock| authority::save_intermediate(&self.store, &new)) else {
+            new.is_unstored = false;
             return Ok(Arc::new(new));
         };
         tracing::warn!(%error, "a new intermediate certificate of the local CA is used but not stored");
         // That of the last time will do as well.
-        let is_as_good = |known: &Arc<Chain>| {
-            known.root.certificate == new.root.certificate && !known.intermediate.validity.is_due(now)
-        };
+        let is_as_good =
+            |known: &Arc<Chain>| known.root.certificate == new.root.certificate && known.is_fresh(now);
         Ok(self.known().filter(is_as_good).unwrap_or_else(|| Arc::new(new)))
     }
 
@@ -177,6 +197,10 @@ impl LocalCa {
 impl Chain {
     fn is_valid(&self, now: i64) -> bool {
         now <= self.root.validity.until && self.intermediate.validity.contains(now)
+    }
+
+    fn is_fresh(&self, now: i64) -> bool {
+        self.is_valid(now) && !self.intermediate.validity.is_due(now)
     }
 }
 

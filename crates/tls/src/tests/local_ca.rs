@@ -282,6 +282,13 @@ async fn a_storage_that_cannot_be_written_to_leaves_the_local_ca_at_work() {
             }
         }
     }
+    // Once it can be written to, what is in memory is made to last.
+    let intermediate = || fs::read(machine.path(PKI).join("intermediate.crt")).unwrap();
+    let before = intermediate();
+    fs::remove_file(machine.path("storage/locks")).unwrap();
+    running.refresh();
+    assert_ne!(intermediate(), before);
+    connect(&acceptor_of_running, &machine.client(), "a.localhost").await;
 }
 
 #[test]
