@@ -111,18 +111,21 @@ fn has_internal(config: &Config) -> bool {
     sources.any(|source| matches!(source, config::CertificateSource::Internal { .. }))
 }
 
-/// Has this machine trust the root of the local CA if a configuration that is in use wants that, unless the one before it,
-/// with the same root, did too.
+/// Has this machine trust the root of the local CA, if a configuration that is in use from now on wants that anew.
 pub(crate) fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls>) {
-    let wants =
-        |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
-    let has_done = |before: &Config| wants(before) && before.global.tls.storage == config.global.tls.storage;
     if let Some(tls) = tls
-        && wants(config)
-        && !before.is_some_and(has_done)
+        && wants_trust_anew(before, config)
     {
         install_root(tls.clone());
     }
+}
+
+/// Unless the configuration before it, with the same root, did too.
+fn wants_trust_anew(before: Option<&Config>, config: &Config) -> bool {
+    let wants =
+        |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
+    let has_done = |before: &Config| wants(before) && before.global.tls.storage == config.global.tls.storage;
+    wants(config) && !before.is_some_and(has_done)
 }
 
 /// Nothing waits for it: it runs programs of the system, and clients can do without.
@@ -270,5 +273,26 @@ mod tests {
         for curve in [X25519MlKem768, X25519, Secp256r1, Secp384r1] {
             assert!(curve_name(curve).parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
         }
+    }
+
+    fn config(text: &str) -> Config {
+        let environment = config::Environment::of_process().unwrap();
+        config::parse("Caddyfile", text, std::path::Path::new("/"), &environment).unwrap().config
+    }
+
+    #[test]
+    fn a_reload_does_not_install_the_root_again() {
+        let local = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond a\n}");
+        let changed = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond b\n}");
+        let elsewhere = config("{\nstorage file_system /b\n}\nlocalhost {\nrespond a\n}");
+        let skipped = config("{\nskip_install_trust\n}\nlocalhost {\nrespond a\n}");
+        let plain = config("http://localhost {\nrespond a\n}");
+        assert!(wants_trust_anew(None, &local));
+        assert!(!wants_trust_anew(Some(&local), &changed));
+        assert!(wants_trust_anew(Some(&local), &elsewhere));
+        for before in [&skipped, &plain] {
+            assert!(wants_trust_anew(Some(before), &local));
+        }
+        assert!(!wants_trust_anew(None, &skipped) && !wants_trust_anew(None, &plain));
     }
 }
