@@ -72,6 +72,13 @@ fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
+/// Whether an engine has the thread that it makes when all others are there.
+fn follows_orders(engine: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{engine}/task")).into_iter().flatten().flatten();
+    let mut names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    names.any(|name| name.trim_end() == "orders")
+}
+
 /// Longer than what is encoded on an I/O thread.
 fn page() -> String {
     (0..20_000).map(|line| format!("line {line} of a page\n")).collect()
@@ -92,8 +99,8 @@ fn a_server_at_its_limit_of_threads_goes_on_compressing_and_takes_configurations
     };
     let setup = Setup::new().caddyfile(&caddyfile("encode gzip\n\tfile_server")).file("page.txt", page());
     let server = group.within(|| setup.start()).expect("this program may enter its own group");
-    // Engines run by then.
     server.wait_for_log("serving http");
+    until("the engine has made its last thread", || follows_orders(server.engine()).then_some(()));
     group.close();
     let compressed = |path: &str| {
         let response = server.request("GET", path).header("Accept-Encoding", "gzip").send().expect(200);
