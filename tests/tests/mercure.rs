@@ -1,7 +1,7 @@
 //! The Mercure hub of `mercure`, as publishers and subscribers see it.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Response, Server, Setup, until};
+use regent_tests::{Conn, Response, Server, Setup, regent_command, until};
 use std::io::ErrorKind;
 
 const SECRET: &str = "!ChangeThisMercureHubJWTSecretKey!";
@@ -126,6 +126,34 @@ fn who_comes_again_gets_what_was_missed() {
 }
 
 #[test]
+fn a_history_in_a_file_outlives_the_server_and_leaves_other_files_alone() {
+    let transport = "anonymous\n\ttransport bolt {\n\tpath DIRECTORY/mercure.db\n\tsize 3\n\t}";
+    let setup = Setup::new().file("index.php", "<?php echo 'script';").env("KEY", SECRET);
+    std::fs::write(setup.directory().join("mercure.db"), "of another server").unwrap();
+    let server = setup.site(&site(transport)).start();
+    for id in ["1", "2", "3", "4"] {
+        publish(&server, &[("topic", "a"), ("id", id), ("private", "on"), ("data", "x\ny")]).expect(200);
+    }
+    let server = server.restart(|directory| {
+        let file = std::fs::read_to_string(directory.join(".mercure.db.jsonl")).unwrap();
+        assert_eq!(file.lines().count(), 5, "{file}");
+        let mut command = regent_command(directory);
+        command.args(["run", "--config", "Caddyfile"]).env("KEY", SECRET);
+        command
+    });
+    let cookie = format!("Cookie: mercureAuthorization={SUBSCRIBER}\r\n");
+    let (mut conn, head) = subscribe(&server, "topic=a", &format!("Last-Event-ID: 2\r\n{cookie}"));
+    assert_eq!(head.header("last-event-id"), Some("2"));
+    publish(&server, &[("topic", "a"), ("id", "5")]).expect(200);
+    let missed: String = ["3", "4"].map(|id| format!("id: {id}\ndata: x\ndata: y\n\n")).concat();
+    assert_eq!(conn.read_until("id: 5\ndata: \n\n"), format!(":\n{missed}{}", event("5", "")));
+    let (_, head) = subscribe(&server, "topic=a&lastEventID=1", "");
+    assert_eq!(head.header("last-event-id"), Some("earliest"));
+    assert_eq!(std::fs::read_to_string(server.directory().join("mercure.db")).unwrap(), "of another server");
+    server.stop();
+}
+
+#[test]
 fn a_silent_connection_gets_comments_and_ends_in_good_order() {
     let server = started("anonymous\n\theartbeat 50ms\n\twrite_timeout 400ms");
     let mut conn = server.connect();
@@ -141,6 +169,8 @@ fn a_silent_connection_gets_comments_and_ends_in_good_order() {
 #[test]
 fn a_stop_does_not_wait_for_subscribers() {
     let server = started("anonymous\n\twrite_timeout 0");
+    // A server that is stopped while it starts does not drain.
+    server.get("/").expect(200);
     let (mut conn, _) = subscribe(&server, "topic=a", "");
     publish(&server, &[("topic", "a"), ("id", "1")]).expect(200);
     let (mut idle, _) = subscribe(&server, "topic=b", "");
@@ -174,9 +204,10 @@ fn a_hub_survives_a_reload_that_does_not_change_it_and_tells_of_one_that_does() 
     assert_eq!(conn.read_until("\n\n"), event("3", ""));
     reload("DIRECTORY", "anonymous\n\tsubscriptions").expect(200);
     assert!(rest(&mut conn).starts_with("retry: "));
-    let (mut conn, _) = subscribe(&server, "topic=a", "");
     publish(&server, &[("topic", "a"), ("id", "4")]).expect(200);
-    assert_eq!(conn.read_until("\n\n"), format!(":\n{}", event("4", "")));
+    let (mut conn, head) = subscribe(&server, "topic=a", "Last-Event-ID: 2\r\n");
+    assert_eq!(head.header("last-event-id"), Some("2"));
+    assert_eq!(conn.read_until("id: 4\ndata: \n\n"), format!(":\n{}{}", event("3", ""), event("4", "")));
     server.stop();
 }
 

@@ -40,6 +40,10 @@ pub(crate) enum Command {
     },
     /// Ends all connections; nobody can subscribe any more.
     Close,
+    /// The file of the history has all that came before this.
+    Flush(oneshot::Sender<()>),
+    /// As [`Self::Close`], and hands the history over to the hub that comes after this one.
+    Bequeath(mpsc::Sender<History>),
 }
 
 /// The way to a dispatcher, which ends with the last of them.
@@ -65,16 +69,26 @@ struct Dispatcher {
 }
 
 /// Starts the thread. It ends when all ways to it are gone.
-pub(crate) fn start(options: &HubOptions) -> std::io::Result<Commands> {
+/// `inheritance`: where the history of the hub before comes from; nothing is done until it is there.
+pub(crate) fn start(
+    options: &HubOptions,
+    history: History,
+    inheritance: Option<mpsc::Receiver<History>>,
+) -> std::io::Result<Commands> {
     let (sender, commands) = mpsc::channel();
     let mut dispatcher = Dispatcher {
         registry: Registry::default(),
-        history: History::new(&options.history),
+        history,
         subscriptions: options.subscriptions,
         patience: options.dispatch_timeout,
         is_closed: false,
     };
-    let run = move || commands.into_iter().for_each(|command| dispatcher.carry_out(command));
+    let run = move || {
+        if let Some(before) = inheritance.and_then(|inheritance| inheritance.recv().ok()) {
+            dispatcher.history.inherit(before);
+        }
+        commands.into_iter().for_each(|command| dispatcher.carry_out(command));
+    };
     std::thread::Builder::new().name("mercure".into()).spawn(run)?;
     Ok(Commands { sender, load: Arc::default() })
 }
@@ -131,12 +145,21 @@ impl Dispatcher {
                 let document = listing.document(self.registry.subscribers(), last);
                 let _ = listed.send((document, last.to_owned()));
             }
-            Command::Close => {
-                self.is_closed = true;
-                self.registry.subscribers().for_each(|subscriber| subscriber.mailbox.end(End::Closed));
-                self.registry.clear();
+            Command::Close => self.close(),
+            Command::Flush(done) => self.history.flush(done),
+            Command::Bequeath(heir) => {
+                self.close();
+                let history = std::mem::replace(&mut self.history, History::none());
+                // The next hub may have ended already.
+                let _ = heir.send(history);
             }
         }
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.registry.subscribers().for_each(|subscriber| subscriber.mailbox.end(End::Closed));
+        self.registry.clear();
     }
 
     /// Publishes the beginning or the end of a subscriber's subscriptions.

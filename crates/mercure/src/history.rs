@@ -1,9 +1,11 @@
 //! The updates that subscribers can ask for when they come again.
 
+use crate::journal::{Journal, JournalError, file_beside};
 use crate::options::HistoryOptions;
 use crate::update::Update;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Updates that are kept at most.
 const MOST: usize = 100_000;
@@ -23,6 +25,8 @@ pub(crate) struct History {
     /// Where the update of that id is, counted from the first ever. Of several with one id the last.
     places: HashMap<String, u64>,
     last_id: Option<String>,
+    /// `None`: it is in memory only.
+    journal: Option<Journal>,
 }
 
 /// What a subscriber gets of the past.
@@ -34,13 +38,46 @@ pub(crate) struct Past {
 }
 
 impl History {
-    pub fn new(options: &HistoryOptions) -> Self {
-        let size = match options {
-            HistoryOptions::None => 0,
-            HistoryOptions::Memory { size: 0 } => MOST,
-            HistoryOptions::Memory { size } => (*size).min(MOST),
+    /// Reads what the file has, if there is one.
+    pub fn open(options: &HistoryOptions) -> Result<Self, JournalError> {
+        let mut history = Self::sized(options);
+        let HistoryOptions::File { path, .. } = options else { return Ok(history) };
+        let file = file_beside(path);
+        let Some((journal, updates)) = Journal::open(&file)? else {
+            let path = file.display();
+            tracing::warn!(%path, "another process keeps the history of a Mercure hub there: this one keeps its own in memory");
+            return Ok(history);
         };
-        Self { size, updates: VecDeque::new(), bytes: 0, gone: 0, places: HashMap::new(), last_id: None }
+        tracing::info!(path = %file.display(), updates = updates.len(), "the history of a Mercure hub is in a file");
+        updates.into_iter().for_each(|update| history.add(&Arc::new(update)));
+        history.journal = Some(journal);
+        Ok(history)
+    }
+
+    /// An empty one, in memory.
+    pub fn sized(options: &HistoryOptions) -> Self {
+        Self::empty(match options {
+            HistoryOptions::None => 0,
+            HistoryOptions::Memory | HistoryOptions::File { size: 0, .. } => MOST,
+            HistoryOptions::File { size, .. } => (*size).min(MOST),
+        })
+    }
+
+    /// Keeps nothing.
+    pub fn none() -> Self {
+        Self::empty(0)
+    }
+
+    fn empty(size: usize) -> Self {
+        Self {
+            size,
+            updates: VecDeque::new(),
+            bytes: 0,
+            gone: 0,
+            places: HashMap::new(),
+            last_id: None,
+            journal: None,
+        }
     }
 
     pub fn add(&mut self, update: &Arc<Update>) {
@@ -53,6 +90,24 @@ impl History {
         self.updates.push_back(Arc::clone(update));
         while self.updates.len() > self.size || (self.bytes > MOST_BYTES && self.updates.len() > 1) {
             self.forget_first();
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.append(update, self.updates.len(), || self.updates.iter().cloned().collect());
+        }
+    }
+
+    /// Takes over what a hub before has kept, and its file; updates of this one come behind.
+    pub fn inherit(&mut self, mut before: Self) {
+        before.size = self.size;
+        let own: Vec<_> = self.updates.drain(..).collect();
+        own.iter().for_each(|update| before.add(update));
+        *self = before;
+    }
+
+    /// `done` is told, or dropped, when the file has all of it.
+    pub fn flush(&self, done: oneshot::Sender<()>) {
+        if let Some(journal) = &self.journal {
+            journal.flush(done);
         }
     }
 
@@ -100,7 +155,7 @@ mod tests {
     }
 
     fn history(size: usize, ids: &[&str]) -> History {
-        let mut history = History::new(&HistoryOptions::Memory { size });
+        let mut history = History::empty(if size == 0 { MOST } else { size });
         ids.iter().for_each(|id| history.add(&update(id, "")));
         history
     }
@@ -142,8 +197,28 @@ mod tests {
     }
 
     #[test]
+    fn a_history_in_a_file_is_there_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = HistoryOptions::File { path: directory.path().join("mercure.db"), size: 2 };
+        let mut first = History::open(&options).unwrap();
+        ["a", "b", "c"].iter().for_each(|id| first.add(&update(id, "")));
+        let mut second = history(2, &["d"]);
+        second.inherit(first);
+        assert_eq!(since(&second, "c"), past(&["d"], "c"));
+        drop(second);
+        let third = loop {
+            let third = History::open(&options).unwrap();
+            if third.journal.is_some() {
+                break third;
+            }
+        };
+        assert_eq!((since(&third, "c"), third.last_id()), (past(&["d"], "c"), "d"));
+        assert_eq!(since(&third, "a"), past(&["c", "d"], "earliest"));
+    }
+
+    #[test]
     fn without_a_history_only_the_last_id_is_known() {
-        let mut history = History::new(&HistoryOptions::None);
+        let mut history = History::open(&HistoryOptions::None).unwrap();
         assert_eq!(history.last_id(), "earliest");
         history.add(&update("a", ""));
         assert_eq!((since(&history, "a"), history.last_id()), (past(&[], "earliest"), "a"));

@@ -2,7 +2,8 @@
 
 use crate::cors::Cors;
 use crate::dispatcher::{self, Command, Commands};
-use crate::history::Past;
+use crate::history::{History, Past};
+use crate::journal::JournalError;
 use crate::mailbox::Mailbox;
 use crate::options::HubOptions;
 use crate::registry::{Interest, Subscriber};
@@ -12,8 +13,8 @@ use crate::token::{KeyError, Verifier};
 use crate::update::{Publication, Update, UpdateError};
 use crate::uuid;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -25,6 +26,13 @@ pub struct Hub {
     pub(crate) cors: Cors,
     commands: Commands,
     next_number: AtomicU64,
+    succession: Mutex<Option<Succession>>,
+}
+
+/// What a hub takes over from the one before, when its configuration is in use.
+struct Succession {
+    before: Commands,
+    heir: mpsc::Sender<History>,
 }
 
 /// Why a hub cannot be opened.
@@ -34,6 +42,8 @@ pub enum HubError {
     Publisher(KeyError),
     #[error("`subscriber_jwt`: {0}")]
     Subscriber(KeyError),
+    #[error("`transport`: {0}")]
+    History(#[from] JournalError),
     #[error("the hub's thread cannot be started: {0}")]
     Thread(io::Error),
 }
@@ -51,17 +61,48 @@ impl Hub {
     /// Starts a hub with a thread of its own.
     ///
     /// # Errors
-    /// When a key is none, or there can be no thread.
+    /// When a key is none, the history cannot be read, or there can be no thread. Blocks while a file is read.
     pub fn open(options: HubOptions) -> Result<Self, HubError> {
+        let history = History::open(&options.history)?;
+        Self::start(options, history, None)
+    }
+
+    /// The same for a hub that takes the place of another one, which has its history at the same place. The new one does
+    /// nothing before [`Self::succeed`].
+    ///
+    /// # Errors
+    /// When a key is none, or there can be no thread.
+    pub fn open_after(before: &Self, options: HubOptions) -> Result<Self, HubError> {
+        let history = History::sized(&options.history);
+        let (heir, inheritance) = mpsc::channel();
+        let succession = Succession { before: before.commands.clone(), heir };
+        let hub = Self::start(options, history, Some(inheritance))?;
+        *lock(&hub.succession) = Some(succession);
+        Ok(hub)
+    }
+
+    /// Takes the place of the hub that this one was opened after, if it has not done so yet. That one closes.
+    pub fn succeed(&self) {
+        if let Some(Succession { before, heir }) = lock(&self.succession).take() {
+            before.send(Command::Bequeath(heir));
+        }
+    }
+
+    fn start(
+        options: HubOptions,
+        history: History,
+        inheritance: Option<mpsc::Receiver<History>>,
+    ) -> Result<Self, HubError> {
         let publishers = Verifier::new(options.publisher.as_ref()).map_err(HubError::Publisher)?;
         let subscribers = Verifier::new(options.subscriber.as_ref()).map_err(HubError::Subscriber)?;
         Ok(Self {
             publishers,
             subscribers,
             cors: Cors::new(&options.cors_origins),
-            commands: dispatcher::start(&options).map_err(HubError::Thread)?,
+            commands: dispatcher::start(&options, history, inheritance).map_err(HubError::Thread)?,
             options,
             next_number: AtomicU64::new(0),
+            succession: Mutex::new(None),
         })
     }
 
@@ -72,6 +113,14 @@ impl Hub {
     /// Ends the connections of all subscribers, who are told to come again; nobody can subscribe any more.
     pub fn close(&self) {
         self.commands.send(Command::Close);
+    }
+
+    /// Ends when the file of the history has all that was published before.
+    pub async fn written(&self) {
+        let (done, written) = oneshot::channel();
+        self.commands.send(Command::Flush(done));
+        // Without a file there is nobody to say so.
+        let _ = written.await;
     }
 
     /// Publishes an update, whoever may. Returns its id; the update is in the history, and on its way, when the receiver
@@ -136,4 +185,8 @@ pub(crate) struct Subscription {
 fn lifetime(write_timeout: Duration, valid_for: Option<Duration>) -> Option<Duration> {
     let timeout = (!write_timeout.is_zero()).then_some(write_timeout);
     timeout.into_iter().chain(valid_for).min()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

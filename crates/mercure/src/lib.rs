@@ -12,6 +12,7 @@ mod dispatcher;
 mod form;
 mod history;
 mod hub;
+mod journal;
 mod mailbox;
 mod options;
 mod registry;
@@ -25,6 +26,7 @@ mod uuid;
 
 pub use answer::{Asked, Bounds, PATH};
 pub use hub::{Hub, HubError, Refused};
+pub use journal::JournalError;
 pub use options::{Anonymous, HistoryOptions, HubOptions, Key, Subscriptions};
 pub use token::KeyError;
 pub use update::{Publication, UpdateError};

@@ -1,6 +1,7 @@
 //! How a hub is set up.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a hub is set up.
@@ -56,8 +57,11 @@ pub enum Subscriptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryOptions {
     None,
-    /// As many as this, 0: as many as there is room for. They are gone when the server ends.
-    Memory {
+    /// As many as there is room for. They are gone when the server ends.
+    Memory,
+    /// In a file beside this one, and in memory: as many as `size`, 0: as many as there is room for.
+    File {
+        path: PathBuf,
         size: usize,
     },
 }
@@ -79,7 +83,7 @@ impl Default for HubOptions {
             cors_origins: Vec::new(),
             publish_origins: Vec::new(),
             cookie_name: "mercureAuthorization".into(),
-            history: HistoryOptions::Memory { size: 0 },
+            history: HistoryOptions::Memory,
             heartbeat: Duration::from_secs(40),
             write_timeout: Duration::from_secs(600),
             dispatch_timeout: Duration::from_secs(5),

@@ -2,6 +2,7 @@
 
 use crate::uuid;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Topics of one update.
 const MOST_TOPICS: usize = 100;
@@ -46,13 +47,32 @@ pub enum UpdateError {
 }
 
 /// An update with an id, whose parts can do no harm in an event stream.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Stored")]
 pub(crate) struct Update {
     topics: Vec<String>,
     id: String,
     is_private: bool,
     /// As it goes to subscribers.
     event: Bytes,
+}
+
+/// As it is kept in a file.
+#[derive(Deserialize)]
+struct Stored {
+    topics: Vec<String>,
+    id: String,
+    private: bool,
+    event: String,
+}
+
+/// The same, to be written.
+#[derive(Serialize)]
+struct StoredRef<'a> {
+    topics: &'a [String],
+    id: &'a str,
+    private: bool,
+    event: &'a str,
 }
 
 impl Update {
@@ -101,6 +121,21 @@ impl Update {
         self.event.len()
             + self.topics.iter().map(|topic| topic.len() + size_of::<String>()).sum::<usize>()
             + 256
+    }
+}
+
+impl Serialize for Update {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let event = std::str::from_utf8(&self.event).map_err(serde::ser::Error::custom)?;
+        StoredRef { topics: &self.topics, id: &self.id, private: self.is_private, event }
+            .serialize(serializer)
+    }
+}
+
+impl From<Stored> for Update {
+    fn from(stored: Stored) -> Self {
+        let Stored { topics, id, private, event } = stored;
+        Self { topics, id, is_private: private, event: event.into() }
     }
 }
 

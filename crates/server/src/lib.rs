@@ -63,6 +63,9 @@ pub use regent_handlers::visible;
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::ConfigSource;
 
+/// How long a stop waits for the disk at most.
+const HISTORY_WAIT: Duration = Duration::from_secs(5);
+
 /// What does not come from the configuration.
 #[derive(Clone)]
 pub struct Options {
@@ -252,7 +255,7 @@ impl Running {
         let Some(state) = state else { return };
         let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
         // Subscribers would stay for longer than anybody waits.
-        self.server.hubs.keep_only(&[]);
+        let hubs = self.server.hubs.close();
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(Stage::Draining);
         let State { addresses, php, native, upkeep, watching, mut retiring, inlined, .. } = state;
@@ -265,6 +268,10 @@ impl Running {
         }
         let engines = std::iter::once(php).chain(native);
         join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
+        let written = join_all(hubs.iter().map(|hub| hub.written()));
+        if tokio::time::timeout(HISTORY_WAIT, written).await.is_err() {
+            tracing::warn!("the history of a Mercure hub was not written to its end: the disk is too slow");
+        }
         // Those that still run have a deadline of their own, which may be later.
         let retired = async { while retiring.join_next().await.is_some() {} };
         let _ = tokio::time::timeout_at(deadline.into(), retired).await;

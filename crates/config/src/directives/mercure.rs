@@ -10,14 +10,17 @@
 //! | `publish_origins ORIGIN…` | | origins whose pages may publish with a cookie; `*`: all |
 //! | `cookie_name NAME` | `mercureAuthorization` | the cookie that a token may be in |
 //! | `transport local` | the latest updates are kept in memory | no history |
+//! | `transport bolt`, or a block of `path FILE` and `size N` | | the latest updates are kept in a file too, `N` of them; `path` is `mercure.db`, and 0, the default of `size`, as many as there is room for |
 //! | `heartbeat DURATION` | 40s | silence after which subscribers get a comment; 0: never |
 //! | `write_timeout DURATION` | 600s | how long a subscriber's connection lasts; 0: as long as it wants |
 //! | `dispatch_timeout DURATION` | 5s | how long an update waits for a subscriber that takes nothing before its connection is cut; 0: for ever |
 //!
 //! `KEY` is a secret for the algorithms `HS256`, which is the default, `HS384` and `HS512`, and a public key in PEM for
 //! `RS256` and so on, `PS256` and so on, `ES256`, `ES384` and `EdDSA`. It is read when the configuration is, so that
-//! `{env.NAME}` can stand for it, and it is never shown. `transport_url local://local` is the old form of `transport local`.
-//! `ui`, `demo`, `topic_selector_cache`, `subscriber_list_cache_size` and `protocol_version_compatibility` are accepted
+//! `{env.NAME}` can stand for it, and it is never shown. `transport_url local://local` and
+//! `transport_url bolt://FILE?size=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
+//! another one. The file is one of Regent's own, beside the one that is named: `.mercure.db.jsonl`.
+//! `ui`, `demo`, `topic_selector_cache`, `bucket_name` and `cleanup_frequency` of `bolt`, `subscriber_list_cache_size` and `protocol_version_compatibility` are accepted
 //! with a warning, as they change nothing.
 //!
 //! ```caddyfile
@@ -29,14 +32,16 @@
 //! }
 //! ```
 
+mod transport;
+
 use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{Handler, HubHistory, HubId, JwtKey, MercureHub, Secret};
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::model::{Handler, HubId, JwtKey, MercureHub, Secret};
+use crate::problems::{error, unknown_option};
 use crate::values;
-use regent_caddyfile::{Error, Token};
+use regent_caddyfile::Error;
 
 pub(super) const DIRECTIVE: Directive = super::handler("mercure", parse);
 
@@ -68,10 +73,22 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
         let result = apply(cx, &option, &mut hub);
         cx.check(result);
     }
+    if !call.options().any(|option| matches!(option.name(), "transport" | "transport_url")) {
+        let url = cx.environment.variable("MERCURE_TRANSPORT_URL").filter(|url| !url.is_empty());
+        let history = url.map(|url| transport::of_url(cx, call.name, &url)).transpose();
+        hub.history = cx.check(history).flatten().unwrap_or(hub.history);
+    }
     let has_subscriber_key = call.options().any(|option| option.name() == "subscriber_jwt");
     if !hub.anonymous && !has_subscriber_key {
         let message = "nobody could subscribe to this hub: write `subscriber_jwt KEY`, or `anonymous` to let everybody \
                        have what is not private";
+        return Err(error(call.name, message));
+    }
+    if let Some(path) = transport::taken(&cx.hubs, &hub) {
+        let message = format!(
+            "another hub, with other options, keeps its history in {}; choose another `path` in `transport bolt`",
+            path.display()
+        );
         return Err(error(call.name, message));
     }
     add(cx, hub).map(Handler::Mercure).ok_or_else(|| error(call.name, "there are too many hubs"))
@@ -102,8 +119,12 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, hub: &mut MercureHub) -> Resul
         "cors_origins" => hub.cors_origins.extend(origins(cx, option, "cors_origins ORIGIN…")?),
         "publish_origins" => hub.publish_origins.extend(origins(cx, option, "publish_origins ORIGIN…")?),
         "cookie_name" => hub.cookie_name = cookie_name(cx, option)?,
-        "transport" => hub.history = transport(option)?,
-        "transport_url" => hub.history = transport_url(cx, option)?,
+        "transport" => hub.history = transport::of_option(cx, option)?,
+        "transport_url" => {
+            let token = option.one("transport_url bolt://FILE?size=N")?;
+            let url = cx.fixed_text(token)?;
+            hub.history = transport::of_url(cx, token, &url)?;
+        }
         "heartbeat" => hub.heartbeat = values::duration(option.one("heartbeat DURATION")?)?,
         "write_timeout" => hub.write_timeout = values::duration(option.one("write_timeout DURATION")?)?,
         "dispatch_timeout" => {
@@ -201,36 +222,11 @@ fn cookie_name(cx: &Context<'_>, option: &Call<'_>) -> Result<String, Error> {
     Ok(name)
 }
 
-fn transport(option: &Call<'_>) -> Result<HubHistory, Error> {
-    let syntax = "transport local";
-    let [name] = option.args else { return Err(option.wrong_arguments(1, syntax)) };
-    match name.text.as_str() {
-        "local" => option.without_block(syntax).map(|()| HubHistory::None),
-        other => Err(no_transport(name, other)),
-    }
-}
-
-fn transport_url(cx: &Context<'_>, option: &Call<'_>) -> Result<HubHistory, Error> {
-    let token = option.one("transport_url local://local")?;
-    let url = cx.fixed_text(token)?;
-    match url.split_once("://") {
-        Some(("local", _)) => Ok(HubHistory::None),
-        Some((scheme, _)) => Err(no_transport(token, scheme)),
-        None => Err(error(token, format!("`{url}` is no URL of a transport; write `local://local`"))),
-    }
-}
-
-fn no_transport(token: &Token, name: &str) -> Error {
-    match name {
-        "bolt" => not_built_as(token, "mercure transport bolt"),
-        _ => error(token, format!("there is no transport `{name}` in Regent; write `local`")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::directives::testing::{config, errors, load, routes};
+    use crate::model::HubHistory;
     use std::time::Duration;
 
     fn hub(options: &str) -> MercureHub {
@@ -283,6 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn a_history_is_kept_in_a_file() {
+        let file = |path: &str, size| HubHistory::File { path: path.into(), size };
+        let history = |options: &str| hub(&format!("anonymous\n{options}")).history;
+        assert_eq!(history("transport bolt"), file("/srv/mercure.db", 0));
+        let block =
+            "transport bolt {\npath {env.DIR}/data/m.db\nsize 1000\nbucket_name x\ncleanup_frequency 0.3\n}";
+        assert_eq!(history(block), file("/data/m.db", 1000));
+        assert_eq!(
+            history("transport_url bolt:///data/m.db?size=5&cleanup_frequency=0.5"),
+            file("/data/m.db", 5)
+        );
+        assert_eq!(history("transport_url bolt://m.db"), file("/srv/m.db", 0));
+        let hub = |options: &str| format!(":80 {{\nmercure {{\nanonymous\n{options}\n}}\n}}\n");
+        let text = hub("transport bolt") + &hub("transport bolt\nsubscriptions").replace(":80", ":81");
+        assert!(
+            crate::directives::testing::file_errors(&text)[0].starts_with("another hub, with other options")
+        );
+    }
+
+    #[test]
     fn a_key_is_shown_to_nobody() {
         let loaded = load(":80 {\nmercure {\nanonymous\npublisher_jwt letmein\n}\n}").unwrap();
         let shown = [crate::to_json(&loaded.config), format!("{:?}", loaded.config)];
@@ -332,7 +348,13 @@ mod tests {
             ("anonymous\npublish_origins https://a.test/", "`https://a.test/` is no origin"),
             ("anonymous\ncookie_name a;b", "`a;b` is no name of a cookie"),
             ("anonymous\ntransport redis", "there is no transport `redis` in Regent"),
-            ("anonymous\ntransport bolt", "`mercure transport bolt` is not built yet in Regent"),
+            ("anonymous\ntransport bolt {\nsize x\n}", "`size` must be a whole number"),
+            ("anonymous\ntransport bolt {\npath\n}", "too few arguments for `path`"),
+            ("anonymous\ntransport bolt {\ncleanup_frequency 2\n}", "`2` is no frequency"),
+            ("anonymous\ntransport bolt {\nfile x\n}", "unknown option `file` of `transport bolt`"),
+            ("anonymous\ntransport_url bolt://a?size=x", "`x` is no size of a history"),
+            ("anonymous\ntransport_url bolt://a?b=c", "unknown parameter `b`"),
+            ("anonymous\ntransport_url bolt://", "the URL names no file"),
             ("anonymous\ntransport_url mercure.db", "`mercure.db` is no URL of a transport"),
             ("anonymous\nheartbeat x", "`x` is not a duration"),
             (

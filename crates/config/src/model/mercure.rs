@@ -1,7 +1,9 @@
 //! Mercure hubs.
 
+use super::as_text;
 use serde::Serialize;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Index into [`Global::hubs`](super::Global::hubs).
@@ -40,6 +42,13 @@ pub enum HubHistory {
     None,
     /// The latest, until the process ends.
     Memory,
+    /// The latest `size`, 0: as many as there is room for, in a file beside this one, whose name begins with a dot.
+    File {
+        /// Absolute.
+        #[serde(serialize_with = "as_text")]
+        path: PathBuf,
+        size: usize,
+    },
 }
 
 /// What tokens are checked with.
