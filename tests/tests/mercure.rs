@@ -260,6 +260,57 @@ fn pages_of_other_origins_are_let_in_as_configured() {
     server.stop();
 }
 
+/// Publishes what it is asked for, and says what became of it.
+const PUBLISHES: &str = "try { echo mercure_publish($_GET['topics'], $_GET['data'] ?? '', isset($_GET['private']), $_GET['id'] ?? null); } \
+                         catch (Throwable $e) { echo get_class($e), ': ', $e->getMessage(); }";
+
+#[test]
+fn scripts_and_workers_publish_without_a_token() {
+    let worker = format!("<?php while (frankenphp_handle_request(function () {{ {PUBLISHES} }})) {{}}");
+    let setup = Setup::new()
+        .file("index.php", format!("<?php {PUBLISHES}"))
+        .file("worker.php", worker)
+        .env("KEY", SECRET);
+    let php = "num_threads 2\n\t\tmax_wait_time off\n\t\tworker ROOT/worker.php 1";
+    let server = setup.php_options(php).site(&site("anonymous")).start();
+    let (mut conn, _) = subscribe(&server, "topic=a&topic=b", "");
+    let mut before = ":\n";
+    for script in ["index.php", "worker.php"] {
+        let id = server.get(&format!("/{script}?topics[]=x&topics[]=a&data=one")).expect(200).text();
+        assert!(id.starts_with("urn:uuid:"), "{id}");
+        assert_eq!(conn.read_until("\n\n"), format!("{before}{}", event(&id, "one")));
+        let own = server.get(&format!("/{script}?topics=b&id=urn:{script}&private")).expect(200).text();
+        assert_eq!(own, format!("urn:{script}"));
+        server.get(&format!("/{script}?topics=b&id=last")).expect(200);
+        assert_eq!(conn.read_until("\n\n"), event("last", ""), "the private one is for nobody here");
+        let refused = server.get(&format!("/{script}?topics=a%0Ab")).expect(200).text();
+        assert!(refused.starts_with("ValueError: mercure_publish()"), "{refused}");
+        before = "";
+    }
+    server.stop();
+}
+
+#[test]
+fn a_script_without_a_hub_is_told_so() {
+    let server = Setup::new().file("index.php", format!("<?php {PUBLISHES}")).start();
+    let text = server.get("/?topics=a").expect(200).text();
+    assert!(text.starts_with("RuntimeException: No Mercure hub configured"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn a_script_that_publishes_in_a_loop_loses_nothing() {
+    let script = "<?php foreach (range(1, 500) as $n) { mercure_publish('a', str_repeat('x', 1000), id: \"$n\"); } echo 'done';";
+    let setup = Setup::new().file("index.php", script).env("KEY", SECRET);
+    let server = setup.site(&site("anonymous")).start();
+    let (mut conn, _) = subscribe(&server, "topic=a", "");
+    assert_eq!(server.get("/").expect(200).text(), "done");
+    for number in 1..=500 {
+        assert!(conn.read_until("x\n\n").contains(&format!("id: {number}\n")), "{number}");
+    }
+    server.stop();
+}
+
 #[test]
 fn subscriptions_are_listed_and_told() {
     let server = started("anonymous\n\tsubscriptions");

@@ -40,12 +40,18 @@ impl Reporter {
     /// An event that cannot be sent is dropped: either the server is gone, and so is this process soon, or it is
     /// stuck, and waiting would stop the requests too.
     pub fn send(&self, event: &Event) {
+        self.deliver(event);
+    }
+
+    /// The same; answers whether it was sent.
+    pub fn deliver(&self, event: &Event) -> bool {
         let mut line = control::encode(event);
         let mut socket = lock(&self.socket);
         if socket.torn {
             line.insert(0, b'\n');
         }
         socket.torn = socket.stream.write_all(&line).is_err();
+        !socket.torn
     }
 
     /// Logs a line that belongs to no request, at one of syslog's levels. Of a flood a part is dropped, so that events

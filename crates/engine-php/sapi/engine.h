@@ -202,6 +202,11 @@ void regent_host_log_line(int level, const char *message);
 void regent_host_restart_wanted(const char *reason);
 /* Tells how the running request was ended, whose time was over: end is a REGENT_END_... */
 void regent_host_overdue(const regent_context *context, int end);
+int regent_host_publish(regent_context *context, const regent_publication *publication, char *id);
+
+/* ---- mercure.c ----------------------------------------------------------------------------------------------- */
+
+ZEND_FUNCTION(mercure_publish);
 
 /* ---- module.c ------------------------------------------------------------------------------------------------ */
 

@@ -211,6 +211,15 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_log, 0, 1, IS_VOID, 0)
     ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_publish, 0, 1, IS_STRING, 0)
+    ZEND_ARG_TYPE_MASK(0, topics, MAY_BE_STRING | MAY_BE_ARRAY, NULL)
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, data, IS_STRING, 0, "\'\'")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, private, _IS_BOOL, 0, "false")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, id, IS_STRING, 1, "null")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, type, IS_STRING, 1, "null")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, retry, IS_LONG, 1, "null")
+ZEND_END_ARG_INFO()
+
 const zend_function_entry regent_functions[] = {
     ZEND_FE(frankenphp_handle_request, arginfo_handle_request)
     ZEND_FALIAS(regent_handle_request, frankenphp_handle_request, arginfo_handle_request)
@@ -227,5 +236,6 @@ const zend_function_entry regent_functions[] = {
     ZEND_FALIAS(apache_response_headers, frankenphp_response_headers, arginfo_response_headers)
     ZEND_FE(frankenphp_log, arginfo_log)
     ZEND_FALIAS(regent_log, frankenphp_log, arginfo_log)
+    ZEND_FE(mercure_publish, arginfo_publish)
     ZEND_FE_END
 };

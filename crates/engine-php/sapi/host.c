@@ -81,3 +81,11 @@ void regent_host_restart_wanted(const char *reason)
         host.restart_wanted(text);
     }
 }
+
+int regent_host_publish(regent_context *context, const regent_publication *publication, char *id)
+{
+    if (regent_in_forked_child()) {
+        return REGENT_PUBLISH_NO_HUB;
+    }
+    return host.publish(context != NULL ? context->thread : NULL, publication, id);
+}

@@ -89,6 +89,31 @@ enum {
     REGENT_CLIENT_GONE = 1, /* the client has left, or the server gave the request up: what is written is dropped */
 };
 
+/* An update for subscribers (mercure_publish()). */
+typedef struct regent_publication {
+    const regent_str *topics;
+    size_t n_topics;
+    regent_str data;
+    int private_update;
+    regent_str id;   /* len 0: one is made */
+    regent_str type; /* len 0: none */
+    int64_t retry;   /* milliseconds; -1: none */
+} regent_publication;
+
+/* Bytes that the id of an update takes which is made for it, with the NUL behind it. */
+#define REGENT_UPDATE_ID 64
+
+/* Why an update is not published, but REGENT_OK. */
+enum {
+    REGENT_PUBLISH_NO_HUB = 1,
+    REGENT_PUBLISH_TOPIC = 2,
+    REGENT_PUBLISH_DATA = 3,
+    REGENT_PUBLISH_ID = 4,
+    REGENT_PUBLISH_TYPE = 5,
+    REGENT_PUBLISH_TOO_LARGE = 6,
+    REGENT_PUBLISH_BUSY = 7, /* the server does not take it */
+};
+
 /* Log levels are those of syslog(3), as PHP's own: 0 emerg .. 3 error, 4 warning, 5 notice, 6 info, 7 debug. */
 typedef struct regent_callbacks {
     /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop); -1: it is to be renewed,
@@ -112,6 +137,9 @@ typedef struct regent_callbacks {
     /* A request whose time was over has ended; before its release(). Or its thread is written off: from another thread,
      * and once; the request may still end. */
     void (*overdue)(const regent_overdue *request);
+    /* Hands an update to the server; never blocks long. Returns REGENT_OK, with the id in a buffer of REGENT_UPDATE_ID bytes
+     * if it was made, or REGENT_PUBLISH_... . thread may be NULL: there is no request. */
+    int (*publish)(void *thread, const regent_publication *publication, char *id);
 } regent_callbacks;
 
 /* How PHP is started. */

@@ -76,7 +76,22 @@ pub struct Callbacks {
     pub log: extern "C" fn(*mut c_void, c_int, Str, Str),
     pub restart_wanted: extern "C" fn(Str),
     pub overdue: extern "C" fn(*const Overdue),
+    pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
 }
+
+#[repr(C)]
+pub struct Publication {
+    pub topics: *const Str,
+    pub n_topics: usize,
+    pub data: Str,
+    pub private_update: c_int,
+    pub id: Str,
+    pub kind: Str,
+    pub retry: i64,
+}
+
+/// Bytes of an id that was made, with the NUL behind it.
+pub const UPDATE_ID: usize = 64;
 
 #[repr(C)]
 pub struct Options {

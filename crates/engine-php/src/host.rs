@@ -1,7 +1,11 @@
 //! The callbacks that PHP's side calls: leaves that read and write our structs and the shared memory, and never call
 //! Zend (laws 2 to 5).
 
-use crate::ffi::{self, CLIENT_GONE, Callbacks, Emit, OK, Request, Str, ThreadEnd, ThreadOptions, Var};
+use crate::ffi::{
+    self, CLIENT_GONE, Callbacks, Emit, OK, Publication, Request, Str, ThreadEnd, ThreadOptions, UPDATE_ID,
+    Var,
+};
+use crate::publication::{self, Destination, Refusal};
 use crate::renewal::Renewal;
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
@@ -29,11 +33,12 @@ mod keys {
     pub const PATH_TRANSLATED: u16 = key("PATH_TRANSLATED");
     pub const SERVER_PROTOCOL: u16 = key("SERVER_PROTOCOL");
     pub const REGENT_THREAD: u16 = key("REGENT_THREAD");
+    pub const REGENT_HUB: u16 = key("REGENT_HUB");
 }
 
 /// The table that PHP's side is started with.
 pub static CALLBACKS: Callbacks =
-    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted, overdue };
+    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted, overdue, publish };
 
 /// Log lines come before and outside of any thread of ours (start-up, preloading), with nothing but this to go by:
 /// PHP is one to a process, and so is its way to the server.
@@ -50,6 +55,8 @@ pub struct PhpThread {
     variables: Vec<Var>,
     number: String,
     serving: Serving,
+    /// The hub of the request's site, as the server numbers them.
+    hub: Option<u64>,
     sched_policy: SchedPolicy,
     warmup: Warmup,
     renewal: Renewal,
@@ -89,6 +96,7 @@ impl PhpThread {
             variables: Vec::new(),
             number,
             serving: Serving::Nobody,
+            hub: None,
             sched_policy: SchedPolicy::new(load),
             warmup,
             renewal,
@@ -141,7 +149,7 @@ impl PhpThread {
     /// A thread that must end takes no further request of its warm-up.
     fn warm_up(&mut self, out: &mut Request) -> bool {
         let Some(head) = self.warmup.next().filter(|_| !self.wire.must_stop()) else { return false };
-        fill(out, head, &mut self.variables, &self.number);
+        self.hub = fill(out, head, &mut self.variables, &self.number);
         self.serving = Serving::Engine;
         true
     }
@@ -150,7 +158,7 @@ impl PhpThread {
         self.readiness.announce();
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
-        fill(out, head, &mut self.variables, &self.number);
+        self.hub = fill(out, head, &mut self.variables, &self.number);
         out.started = nanoseconds(self.wire.started());
         out.time_limit = self.wire.time_limit().map_or(0, nanoseconds);
         self.sched_policy.begin(waiting_behind, self.wire.started());
@@ -159,6 +167,7 @@ impl PhpThread {
     }
 
     fn end_request(&mut self) {
+        self.hub = None;
         if std::mem::replace(&mut self.serving, Serving::Nobody) == Serving::Client {
             self.sched_policy.end(self.wire.release());
         }
@@ -191,6 +200,16 @@ impl PhpThread {
         }
         self.wire.publish();
         if self.wire.client_gone() { Err(ClientGone) } else { Ok(()) }
+    }
+
+    /// Where updates of the script go.
+    fn destination(&self) -> Destination {
+        match (self.serving, self.hub) {
+            // Nobody is to notice the warm-up.
+            (Serving::Engine, _) => Destination::Nobody,
+            (Serving::Client, Some(hub)) => Destination::Hub(hub),
+            _ => Destination::Nowhere,
+        }
     }
 
     fn client_gone(&self) -> bool {
@@ -246,8 +265,10 @@ fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
 }
 
-/// Points the C struct at the variables of the head, which stay where they are until the release.
-fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &str) {
+/// Points the C struct at the variables of the head, which stay where they are until the release. Returns the hub of the
+/// site, which is no variable.
+fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &str) -> Option<u64> {
+    let mut hub = None;
     *out = Request {
         method: Str::EMPTY,
         uri: Str::EMPTY,
@@ -278,6 +299,10 @@ fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &st
             keys::HTTP_AUTHORIZATION => out.authorization = value,
             keys::SCRIPT_FILENAME => out.script_filename = value,
             keys::PATH_TRANSLATED => out.path_translated = value,
+            keys::REGENT_HUB => {
+                hub = std::str::from_utf8(variable.value).ok().and_then(|number| number.parse().ok());
+                continue;
+            }
             keys::SERVER_PROTOCOL => out.proto_num = protocol_number(variable.value),
             _ => {}
         }
@@ -292,6 +317,7 @@ fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &st
     out.env = variables.as_ptr();
     out.vars = variables.as_ptr();
     out.n_vars = variables.len();
+    hub
 }
 
 /// PHP's number of a protocol version: 1000 × major + minor.
@@ -397,6 +423,28 @@ extern "C" fn overdue(request: *const ffi::Overdue) {
 
 fn shortened(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]).into_owned()
+}
+
+extern "C" fn publish(thread: *mut c_void, publication: *const Publication, id: *mut c_char) -> c_int {
+    let to = guarded(thread, Destination::Nowhere, |thread| thread.destination());
+    let Some(reporter) = REPORTER.get() else { return Refusal::Busy.code() };
+    // SAFETY: law 5: the C side's struct, for the time of the call.
+    let published =
+        catch_unwind(AssertUnwindSafe(|| unsafe { publication::publish(to, &*publication, reporter) }));
+    match published.unwrap_or(Err(Refusal::Busy)) {
+        Ok(made) => {
+            // A longer one is the script's own, which has it already.
+            let made = made.as_bytes();
+            let length = made.len().min(UPDATE_ID - 1);
+            // SAFETY: law 5: a buffer of UPDATE_ID bytes, for the time of the call.
+            unsafe {
+                std::ptr::copy_nonoverlapping(made.as_ptr(), id.cast(), length);
+                id.add(length).write(0);
+            }
+            OK
+        }
+        Err(refusal) => refusal.code(),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod ffi;
 mod host;
 mod ini;
 mod php;
+mod publication;
 mod renewal;
 mod threads;
 mod warmup;

@@ -32,7 +32,7 @@ pub use machine::cpus;
 pub use plan::{EnginePlan, PoolPlan, ServerFacts, timeout};
 pub use pools::{Pool, Pools};
 pub use rules::{AdmissionBounds, QueueRules};
-pub use setup::StartUntil;
+pub use setup::{StartUntil, UpdateSink};
 pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ScaleEvent, Supervisor, SupervisorHandle, ThreadListing, View,
 };

@@ -4,6 +4,7 @@ use crate::engine_client::EngineClients;
 use crate::plan::EnginePlan;
 use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
+use regent_wire::control::Published;
 use regent_wire::{EngineMemory, Region, RegionError};
 use rustix::fd::OwnedFd;
 use std::convert::Infallible;
@@ -20,7 +21,12 @@ pub(crate) struct Setup {
     pub pools: Arc<Pools>,
     pub queue_signal: Arc<QueueSignal>,
     pub clients: EngineClients,
+    pub updates: UpdateSink,
 }
+
+/// Takes the updates that scripts publish. It must not block.
+#[derive(Clone)]
+pub struct UpdateSink(pub Arc<dyn Fn(Published) + Send + Sync>);
 
 /// Ends when no client of the engine is left on any I/O thread: all requests to it have ended, and no other can come.
 pub(crate) type Users = mpsc::Receiver<Infallible>;

@@ -25,6 +25,8 @@ const LEFT_TO_SITES: [(&str, u16); 3] =
 pub(crate) struct Variables {
     /// Keys of the request fields that have one.
     fields: FxHashMap<HeaderName, u16>,
+    /// What engines call the hubs, by their ids.
+    hubs: Vec<String>,
 }
 
 /// What belongs to the connection: made once for each that an engine is asked on.
@@ -109,12 +111,16 @@ struct Seen<'a> {
 }
 
 impl Variables {
-    pub fn new() -> Self {
+    /// `hubs`: their numbers, by their ids.
+    pub fn new(hubs: &[u64]) -> Self {
         let field = |name: &str| {
             let field = name.strip_prefix("HTTP_")?.replace('_', "-");
             HeaderName::try_from(field).ok().map(|field| (field, key(name)))
         };
-        Self { fields: WELL_KNOWN.iter().filter_map(|name| field(name)).collect() }
+        Self {
+            fields: WELL_KNOWN.iter().filter_map(|name| field(name)).collect(),
+            hubs: hubs.iter().map(u64::to_string).collect(),
+        }
     }
 
     /// Writes all variables of a request. `body_length`: `None` if it is not known beforehand.
@@ -132,6 +138,9 @@ impl Variables {
         head.end_environment();
         request_line(head, exchange);
         target.write(head, exchange);
+        if let Some(hub) = target.hub().and_then(|hub| self.hubs.get(usize::from(hub.0))) {
+            head.known(keys::REGENT_HUB, hub.as_bytes());
+        }
         let forwarded =
             exchange.forwarded().filter(|_| target.delivery().client_address == ClientAddress::Forwarded);
         match forwarded {

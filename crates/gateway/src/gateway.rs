@@ -64,8 +64,13 @@ pub struct Arrived<'a> {
 pub type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
-    pub fn new(link: Rc<EngineClient>, gate: Rc<AdmissionControl>, spools: Arc<Spools>) -> Self {
-        Self { link, gate, variables: Variables::new(), spools, unanswered: Cell::new(0) }
+    pub fn new(
+        link: Rc<EngineClient>,
+        gate: Rc<AdmissionControl>,
+        spools: Arc<Spools>,
+        hubs: &[u64],
+    ) -> Self {
+        Self { link, gate, variables: Variables::new(hubs), spools, unanswered: Cell::new(0) }
     }
 
     pub fn link(&self) -> &Rc<EngineClient> {

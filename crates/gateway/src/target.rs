@@ -3,6 +3,7 @@
 use crate::keys;
 use crate::response_head::Collected;
 use bytes::Bytes;
+use regent_config::HubId;
 use regent_engines::Subject;
 use regent_handlers::{Delivery, Exchange, PhpTarget};
 use regent_wire::{Head, HeadBuilder};
@@ -20,6 +21,11 @@ pub trait Target {
 
     /// Writes the variables that say what is to run.
     fn write(&self, head: &mut HeadBuilder, exchange: &Exchange);
+
+    /// Where the updates go that it publishes.
+    fn hub(&self) -> Option<HubId> {
+        None
+    }
 
     /// For the log.
     fn subject(&self) -> Subject;
@@ -58,6 +64,10 @@ impl Target for PhpTarget {
             head.known(keys::PATH_INFO, self.path_info());
             head.known(keys::PATH_TRANSLATED, &self.path_translated());
         }
+    }
+
+    fn hub(&self) -> Option<HubId> {
+        self.hub
     }
 
     fn subject(&self) -> Subject {

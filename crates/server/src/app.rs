@@ -7,13 +7,13 @@
 use crate::engine_links::EngineLinks;
 use crate::hooks;
 use crate::hub_gateway::HubGateway;
+use crate::hubs::OpenHubs;
 use crate::listener::{Listener, Terms};
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::Service;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
 use regent_gateway::{Gateway, Inlined, NativeGateway, Spools};
 use regent_http::Settings;
-use regent_mercure::Hub;
 use regent_metrics::Recorder;
 use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_tls::{Acceptor, Handshakes};
@@ -34,7 +34,7 @@ pub(crate) struct AppStart {
     pub listeners: Vec<Listener>,
     pub spools: Arc<Spools>,
     /// By their ids.
-    pub hubs: Arc<[Arc<Hub>]>,
+    pub hubs: Arc<OpenHubs>,
     pub proxies: Arc<Transports>,
     pub health_checks: HealthChecks,
     pub php: EngineSource,
@@ -100,7 +100,8 @@ impl App {
     /// `before`: the App that is current now.
     pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
         let gateway = |entrance: &Entrance| {
-            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), Arc::clone(&start.spools))
+            let spools = Arc::clone(&start.spools);
+            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), spools, &start.hubs.numbers)
         };
         let php = match start.php {
             EngineSource::New(client) => Entrance::open(client, parts)?,

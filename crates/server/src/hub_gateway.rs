@@ -1,11 +1,12 @@
 //! A request's way to a Mercure hub.
 
+use crate::hubs::OpenHubs;
 use http::Response;
 use regent_config::HubId;
 use regent_exchange::BodyLimits;
 use regent_exchange::{RequestBody, ResponseBody};
 use regent_handlers::Exchange;
-use regent_mercure::{Asked, Bounds, Hub};
+use regent_mercure::{Asked, Bounds};
 use std::sync::Arc;
 
 /// Bytes of an update, where nothing else is configured.
@@ -13,7 +14,7 @@ const UPDATE: u64 = 1 << 20;
 
 /// The hubs of a configuration, and what a publisher may send.
 pub(crate) struct HubGateway {
-    pub hubs: Arc<[Arc<Hub>]>,
+    pub hubs: Arc<OpenHubs>,
     /// Of requests whose route has none of its own.
     pub limits: BodyLimits,
 }
@@ -28,6 +29,6 @@ impl HubGateway {
         };
         let bytes = exchange.max_body_size.or(self.limits.size).unwrap_or(UPDATE);
         let bounds = Bounds { bytes, silence: self.limits.patience.silence };
-        self.hubs[usize::from(hub.0)].answer(asked, body, bounds).await
+        self.hubs.hubs[usize::from(hub.0)].answer(asked, body, bounds).await
     }
 }

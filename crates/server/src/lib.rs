@@ -137,8 +137,9 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let parts = making.await?;
 
     let registry = Arc::new(Registry::new(Instant::now()));
-    let engine =
-        |plan, program: &PathBuf| RunningEngine::plan(plan, program.clone(), &registry, StartUntil::Running);
+    let engine = |plan, program: &PathBuf| {
+        RunningEngine::plan(plan, program.clone(), &registry, StartUntil::Running, hubs.sink())
+    };
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();

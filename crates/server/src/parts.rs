@@ -4,13 +4,14 @@
 use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
 use crate::https::Https;
-use crate::hubs::Hubs;
+use crate::hubs::{Hubs, OpenHubs};
 use crate::listener::Listener;
 use regent_config::Config;
-use regent_engines::{ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor};
+use regent_engines::{
+    ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
+};
 use regent_gateway::{Inlined, Spools};
 use regent_handlers::LogOutputs;
-use regent_mercure::Hub;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
 use regent_tls::Tls;
@@ -23,7 +24,7 @@ pub(crate) struct Parts {
     pub tls: Option<Tls>,
     pub spools: Arc<Spools>,
     /// By their ids.
-    pub hubs: Arc<[Arc<Hub>]>,
+    pub hubs: Arc<OpenHubs>,
     pub proxies: Arc<Transports>,
 }
 
@@ -65,7 +66,7 @@ impl Parts {
             let https = Https::open(&config)?;
             let tls = https.tls.clone();
             let listeners = Listener::all(&config, https, &numbers, &outputs)?;
-            let hubs = hubs.open(&config.global.hubs)?.into();
+            let hubs = Arc::new(hubs.open(&config.global.hubs)?);
             let proxies = Transports::open(&config, proxies.as_deref())?;
             Ok(Self { listeners, tls, spools, hubs, proxies })
         });
@@ -116,8 +117,9 @@ impl RunningEngine {
         program: PathBuf,
         registry: &Arc<Registry>,
         until: StartUntil,
+        updates: UpdateSink,
     ) -> Result<(impl Future<Output = Result<Self, EngineError>> + use<>, Clients), EngineError> {
-        let (engine, clients) = Engine::new(plan.clone(), program, registry)?;
+        let (engine, clients) = Engine::new(plan.clone(), program, registry, updates)?;
         let starting = async move {
             let (supervisor, control) = engine.start(until).await?;
             Ok(Self { plan, supervisor, control: Arc::new(control) })

@@ -277,8 +277,13 @@ impl Server {
         if force == Force::No && before.is_some_and(|before| before.plan == plan) {
             return Ok((NextEngine::Kept, Clients::Kept));
         }
-        let (starting, clients) =
-            RunningEngine::plan(plan, program.to_owned(), &self.registry, StartUntil::Ready)?;
+        let (starting, clients) = RunningEngine::plan(
+            plan,
+            program.to_owned(),
+            &self.registry,
+            StartUntil::Ready,
+            self.hubs.sink(),
+        )?;
         Ok((NextEngine::New(Box::new(starting.await?)), clients))
     }
 

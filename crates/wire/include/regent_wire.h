@@ -363,6 +363,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
     X(70, "HTTP_X_REQUESTED_WITH") \
     X(71, "HTTP_X_CSRF_TOKEN") \
     X(72, "HTTP_CONTENT_TYPE") \
-    X(73, "HTTP_CONTENT_LENGTH")
+    X(73, "HTTP_CONTENT_LENGTH") \
+    X(74, "REGENT_HUB")
 
 #endif

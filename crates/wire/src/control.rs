@@ -117,6 +117,8 @@ pub enum Event {
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
     WorkerFailed { worker: String, failures: u32 },
+    /// A script publishes an update.
+    Update(Box<Published>),
     /// PHP cannot start, or a module cannot be loaded; the engine ends.
     Failed { message: String },
 }
@@ -147,6 +149,20 @@ pub enum OverdueEnd {
     Socket,
     /// Nothing: the thread does not come back.
     WrittenOff,
+}
+
+/// An update for the subscribers of a hub of the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// As the server has told the engine with the request.
+    pub hub: u64,
+    pub topics: Vec<String>,
+    pub data: String,
+    pub private: bool,
+    pub id: String,
+    pub kind: Option<String>,
+    /// Milliseconds.
+    pub retry: Option<u64>,
 }
 
 /// How a worker script ended.

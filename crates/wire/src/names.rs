@@ -78,6 +78,8 @@ pub const WELL_KNOWN: &[&str] = &[
     "HTTP_X_CSRF_TOKEN",
     "HTTP_CONTENT_TYPE",
     "HTTP_CONTENT_LENGTH",
+    // No variable of `$_SERVER`: the number of the hub that the script may publish to.
+    "REGENT_HUB",
 ];
 
 /// A key that names a variable by its text.

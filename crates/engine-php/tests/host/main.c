@@ -265,6 +265,23 @@ static void overdue(const regent_overdue *request)
     pthread_mutex_unlock(&lock);
 }
 
+/* Every update but one of the topic "no hub" is taken. */
+static int publish(void *thread, const regent_publication *publication, char *id)
+{
+    (void)thread;
+    const regent_str *topic = &publication->topics[0];
+    if (publication->n_topics == 0 || (topic->len == 6 && memcmp(topic->ptr, "no hub", 6) == 0)) {
+        return publication->n_topics == 0 ? REGENT_PUBLISH_TOPIC : REGENT_PUBLISH_NO_HUB;
+    }
+    pthread_mutex_lock(&lock);
+    printf("log 6 publish %zu %d %lld ", publication->n_topics, publication->private_update, (long long)publication->retry);
+    print_escaped(publication->data.ptr, publication->data.len);
+    putchar('\n');
+    pthread_mutex_unlock(&lock);
+    snprintf(id, REGENT_UPDATE_ID, "urn:made");
+    return REGENT_OK;
+}
+
 static const regent_callbacks callbacks = {
     .next_request = next_request,
     .read_body = read_body,
@@ -274,6 +291,7 @@ static const regent_callbacks callbacks = {
     .log = log_line,
     .restart_wanted = restart_wanted,
     .overdue = overdue,
+    .publish = publish,
 };
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------------- */

@@ -50,3 +50,15 @@ fn requests_are_only_handled_in_workers() {
     let expected = "RuntimeException: frankenphp_handle_request() called while not in worker mode";
     assert_eq!(outcome.response(0).body, expected);
 }
+
+#[test]
+fn updates_are_published_or_an_exception_says_why_not() {
+    let outcome = Scenario::classic().get("publishes.php", "").run();
+    let results: Vec<String> = serde_json::from_str(&outcome.response(0).body).unwrap();
+    assert_eq!(results[..2], ["urn:made", "urn:1"]);
+    assert_eq!(results[2], "RuntimeException: No Mercure hub configured");
+    assert!(results[3].starts_with("ValueError: mercure_publish()"), "{}", results[3]);
+    assert!(results[4].starts_with("TypeError: mercure_publish()"), "{}", results[4]);
+    assert!(results[5].starts_with("ValueError: mercure_publish()"), "{}", results[5]);
+    assert!(outcome.logged("publish 1 0 -1 ") && outcome.logged("publish 2 1 5 x"), "{}", outcome.text);
+}

@@ -3,7 +3,7 @@
 use super::hung::HangWatch;
 use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
-use crate::setup::Setup;
+use crate::setup::{Setup, UpdateSink};
 use crate::thread_table::ThreadTable;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
@@ -101,6 +101,7 @@ impl Generation {
         let watch = Watch {
             id,
             program: setup.program.clone(),
+            updates: setup.updates.clone(),
             backend: Arc::clone(&backend),
             doorbells: setup.doorbells.clone(),
             start,
@@ -204,6 +205,7 @@ impl Drop for Generation {
 struct Watch {
     id: u64,
     program: PathBuf,
+    updates: UpdateSink,
     backend: Arc<EngineMemory>,
     doorbells: Vec<Arc<OwnedFd>>,
     start: Start,
@@ -243,6 +245,8 @@ impl Watch {
                 event = process.next() => event,
             };
             match event {
+                // The supervisor has better to do.
+                Ok(ProcessEvent::Message(Event::Update(update))) => (self.updates.0)(*update),
                 Ok(ProcessEvent::Message(message)) => self.tell(EventKind::Message(message)).await,
                 Ok(ProcessEvent::Offence(reason)) => kill(&mut process, &reason),
                 Ok(ProcessEvent::Ended(status)) => return self.tell(EventKind::Ended(status)).await,

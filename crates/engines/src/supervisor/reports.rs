@@ -25,6 +25,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         Event::RestartWanted { .. }
         | Event::ThreadEnded { .. }
         | Event::Overdue(_)
+        | Event::Update(_)
         | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(

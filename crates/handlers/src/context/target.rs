@@ -38,6 +38,8 @@ pub struct PhpTarget {
     /// `None`: the classic pool.
     pub worker: Option<WorkerId>,
     pub delivery: Delivery,
+    /// Where the script's updates go; `None`: the site has no hub.
+    pub hub: Option<HubId>,
     /// Document root, script name and path info, one behind the other.
     path: Vec<u8>,
     root_len: usize,
@@ -128,7 +130,7 @@ impl PhpTarget {
         let script_end = script.len();
         let mut path = script;
         path.extend_from_slice(path_info);
-        Self { worker, delivery: Delivery::default(), path, root_len, script_end, file: None }
+        Self { worker, delivery: Delivery::default(), hub: None, path, root_len, script_end, file: None }
     }
 
     /// Runs this file, an absolute path, whose directory is the document root then.

@@ -6,7 +6,7 @@ use crate::context::failure::Failure;
 use crate::context::flow::Flow;
 use crate::context::origin::Origin;
 use crate::context::page;
-use crate::context::target::Action;
+use crate::context::target::{Action, Target};
 use crate::directives::Context;
 use crate::directives::php::WorkerScripts;
 use crate::error::BuildError;
@@ -19,7 +19,7 @@ use crate::paths::script::Split;
 use crate::paths::url_path::BadRequest;
 use crate::routing::route::Routes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use regent_config as config;
+use regent_config::{self as config, HubId};
 use regent_exchange::ResponseBody;
 use std::collections::HashMap;
 use std::path::Path;
@@ -45,6 +45,8 @@ struct Site {
     routes: Routes,
     error_routes: Routes,
     access_logs: Vec<AccessLog>,
+    /// Of its `mercure`, the first if it has several.
+    hub: Option<HubId>,
 }
 
 /// Which site a host name belongs to; of several, the first.
@@ -77,6 +79,7 @@ impl Sites {
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,
+                hub: hub(&site.routes),
                 access_logs: site
                     .access_logs
                     .iter()
@@ -98,6 +101,7 @@ impl Sites {
     /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
     pub fn route(&self, exchange: &mut Exchange) -> Action {
         let action = self.answer(exchange);
+        let action = self.with_hub(exchange, action);
         without_body_for_head(exchange, action)
     }
 
@@ -109,7 +113,8 @@ impl Sites {
         let plain = exchange.failure().unwrap_or(&failure).plain_page();
         let site = exchange.site().and_then(|site| self.sites.get(site));
         let page = site.and_then(|site| site.error_page(exchange, failure));
-        let mut action = without_body_for_head(exchange, page.unwrap_or(Action::Respond(plain)));
+        let action = self.with_hub(exchange, page.unwrap_or(Action::Respond(plain)));
+        let mut action = without_body_for_head(exchange, action);
         if let (Action::Forward(target), true) = (&mut action, is_overload)
             && let Some(delivery) = target.delivery_mut()
         {
@@ -151,6 +156,14 @@ impl Sites {
     /// Whether any site has an access log.
     pub fn keep_access_logs(&self) -> bool {
         self.keep_access_logs
+    }
+
+    /// Tells a script where its updates go.
+    fn with_hub(&self, exchange: &Exchange, mut action: Action) -> Action {
+        if let Action::Forward(Target::Php(php)) = &mut action {
+            php.hub = exchange.site().and_then(|site| self.sites.get(site)?.hub);
+        }
+        action
     }
 
     fn answer(&self, exchange: &mut Exchange) -> Action {
@@ -238,6 +251,14 @@ impl Hosts {
             self.wildcards.iter().find(|(pattern, _)| host::matches(pattern, host)).map(|(_, site)| *site);
         [exact, wildcard, self.every].into_iter().flatten().min()
     }
+}
+
+fn hub(routes: &[config::Route]) -> Option<HubId> {
+    routes.iter().find_map(|route| match &route.handler {
+        config::Handler::Mercure(hub) => Some(*hub),
+        config::Handler::Subroute(routes) => hub(routes),
+        _ => None,
+    })
 }
 
 /// The endings of all names that these routes give to PHP.
