@@ -70,6 +70,48 @@ fn the_script_learns_of_it_as_of_a_fatal_error() {
     server.stop();
 }
 
+/// What it prints is for nobody, which is no reason to end it.
+#[test]
+fn shutdown_functions_may_print() {
+    const SCRIPT: &str = "<?php register_shutdown_function(function () { echo str_repeat('x', 100_000); flush(); \
+        usleep(300_000); file_put_contents(__DIR__ . '/last', 'all of it'); }); sleep(600);";
+    let server = site().file("long.php", SCRIPT).start();
+    let answer = server.get("/long.php").expect(504);
+    assert!(!answer.text().contains('x'), "{}", answer.text());
+    assert_eq!(server.wait_for_file("last"), "all of it");
+    server.stop();
+}
+
+#[test]
+fn a_request_whose_client_has_left_is_ended_too() {
+    const SCRIPT: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); sleep(600);";
+    let server = site().file("long.php", SCRIPT).start();
+    let conn = server.ask("/long.php");
+    server.wait_for_file("started");
+    drop(conn);
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    server.wait_for_log("a request exceeded its request_timeout");
+    server.stop();
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = site()
+        .site("php_server {\n\t\trequest_buffering off\n\t}")
+        .file(
+            "read.php",
+            "<?php file_put_contents(__DIR__ . '/started', '1'); file_get_contents('php://input');",
+        )
+        .start();
+    let mut conn = server.connect();
+    conn.send(
+        "POST /read.php HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nab",
+    );
+    conn.response().expect(504);
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    server.stop();
+}
+
 #[test]
 fn shutdown_functions_do_not_go_on_for_ever() {
     const SCRIPT: &str =
@@ -173,6 +215,22 @@ fn a_wait_for_a_session_is_broken_off() {
     const SCRIPT: &str = "<?php $path = ini_get('session.save_path') . '/sess_abc'; touch($path); \
         $mine = fopen($path, 'r'); flock($mine, LOCK_EX); session_id('abc'); session_start();";
     assert_ended(SCRIPT, "a signal broke off");
+}
+
+#[test]
+fn programs_that_the_script_waits_for_are_ended() {
+    assert_ended("<?php exec('sleep 601');", "a signal broke off");
+    assert_ended(
+        "<?php $pipes = []; proc_close(proc_open(['sleep', '602'], [], $pipes));",
+        "a signal broke off",
+    );
+    for seconds in ["601", "602"] {
+        let wanted = format!("sleep\0{seconds}\0");
+        let mut commands = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|process| std::fs::read_to_string(process.ok()?.path().join("cmdline")).ok());
+        assert!(commands.all(|command| command != wanted), "it runs still");
+    }
 }
 
 /// PHP's streams wait again after a signal.

@@ -84,7 +84,8 @@ typedef struct regent_request_limit {
     int64_t next;                   /* when the watch tries again */
     int attempts;                   /* since PHP last came to an opcode */
     int end;                        /* REGENT_END_..., so far */
-    bool has_last_words;            /* the script was ended; its shutdown functions have some time */
+    bool has_last_words;            /* the script was ended; its shutdown functions have time until then */
+    int64_t last_words_end;
 } regent_request_limit;
 
 /* The directory that a thread's last script lay in (request.c). */
@@ -163,6 +164,7 @@ typedef struct regent_context {
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
     regent_time_limit time_limit;
     regent_request_limit request_limit;
+    pid_t last_terminated; /* a child that the thread waited for when its request's time was over (spawn.c) */
     regent_directory directory;
     regent_former of_script, of_request; /* undo.c */
     struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */

@@ -38,6 +38,7 @@ void regent_request_attach(regent_context *context)
     context->body_broken = false;
     context->server_filtered = false;
     context->interrupted = 0;
+    context->last_terminated = 0;
     regent_response_begin(&context->response);
     context->phase = REGENT_STARTING;
     regent_request_limit_begin(context);

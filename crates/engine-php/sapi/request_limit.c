@@ -73,21 +73,27 @@ void regent_request_limit_lift(regent_context *context)
     }
 }
 
+/* Once, or else between two opcodes of shutdown functions and destructors whose time is over too. */
 void regent_request_limit_at_opcode(regent_context *context)
 {
     regent_request_limit *limit = &context->request_limit;
     if (!regent_request_limit_is_over(context) || regent_in_forked_child()) {
         return;
     }
+    int64_t now = regent_now();
     regent_watch_lock();
+    bool may_go_on = limit->has_last_words && now < limit->last_words_end;
     if (!limit->has_last_words && limit->end != REGENT_END_WRITTEN_OFF) {
-        limit->has_last_words = true;
         limit->attempts = 0;
-        limit->next = regent_now() + LAST_WORDS;
+        limit->next = limit->last_words_end = now + LAST_WORDS;
     }
+    limit->has_last_words = true;
     regent_watch_unlock();
-    zend_error_noreturn(E_ERROR, "The request exceeded its request_timeout of %g s",
-                        (double)context->request.time_limit / 1e9);
+    context->interrupted = 0; /* that the host has given the request up is no news */
+    if (!may_go_on) {
+        zend_error_noreturn(E_ERROR, "The request exceeded its request_timeout of %g s",
+                            (double)context->request.time_limit / 1e9);
+    }
 }
 
 /* ---- In the watch, under its lock ---------------------------------------------------------------------------------- */
@@ -103,6 +109,7 @@ static int64_t end_script(regent_request_limit *limit, int64_t now)
 {
     limit->attempts = 0;
     limit->has_last_words = false;
+    limit->last_words_end = 0;
     limit->cpu = cpu_time(limit);
     limit->end = REGENT_END_OPCODE;
     limit->next = now + STEP;

@@ -85,7 +85,7 @@ size_t regent_ub_write(const char *bytes, size_t size)
         log_output(bytes, size);
         return size;
     }
-    if (response->ended || response->client_gone) {
+    if (response->ended || response->client_gone || regent_request_limit_is_over(context)) {
         return size;
     }
     if (!response->head_pending && !response->head_sent) {
@@ -117,7 +117,8 @@ void regent_flush(void *server_context)
 {
     regent_context *context = regent_current();
     (void)server_context;
-    if (context == NULL || context->phase == REGENT_OUTSIDE || context->response.ended) {
+    if (context == NULL || context->phase == REGENT_OUTSIDE || context->response.ended ||
+        regent_request_limit_is_over(context)) {
         return;
     }
     sapi_send_headers();
@@ -175,7 +176,7 @@ static bool send_part(regent_context *context, const char *body, size_t size, bo
     regent_response *response = &context->response;
     bool is_overdue = regent_request_limit_is_over(context);
     if (is_overdue && !end) {
-        return true; /* the host answers for the script: what it goes on to say is for nobody */
+        return true; /* it was over a moment ago */
     }
     regent_emit part = {.body = body, .body_len = is_overdue ? 0 : size, .end = end, .truncated = end && response->truncated,
                         .overdue = is_overdue,

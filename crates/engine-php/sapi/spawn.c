@@ -122,14 +122,45 @@ static int own_children_only(int options)
     return regent_guarded() != NULL ? options | __WNOTHREAD : options;
 }
 
+/* With what it has started itself: exec() starts a shell, and that the program that is meant. */
+static void end_program(pid_t process, int number)
+{
+    char path[64];
+    int child;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)process, (int)process);
+    FILE *children = fopen(path, "re");
+    while (children != NULL && fscanf(children, "%d", &child) == 1) {
+        REGENT_NEXT(kill)(child, number);
+    }
+    if (children != NULL) {
+        fclose(children);
+    }
+    REGENT_NEXT(kill)(process, number);
+}
+
+/*
+ * PHP asks again when a signal has ended its wait for a program (pclose() here, proc_close()). If that was because the
+ * request's time is over, the program is to end, and when it is asked for a second time it must.
+ */
+static pid_t waited(pid_t process, pid_t result)
+{
+    regent_context *context = regent_guarded();
+    if (result < 0 && errno == EINTR && process > 0 && context != NULL && regent_request_limit_is_over(context)) {
+        end_program(process, context->last_terminated == process ? SIGKILL : SIGTERM);
+        context->last_terminated = process;
+        errno = EINTR;
+    }
+    return result;
+}
+
 REGENT_INTERPOSED pid_t wait4(pid_t process, int *status, int options, struct rusage *usage)
 {
-    return REGENT_NEXT(wait4)(process, status, process > 0 ? options : own_children_only(options), usage);
+    return waited(process, REGENT_NEXT(wait4)(process, status, process > 0 ? options : own_children_only(options), usage));
 }
 
 REGENT_INTERPOSED pid_t waitpid(pid_t process, int *status, int options)
 {
-    return REGENT_NEXT(waitpid)(process, status, process > 0 ? options : own_children_only(options));
+    return waited(process, REGENT_NEXT(waitpid)(process, status, process > 0 ? options : own_children_only(options)));
 }
 
 REGENT_INTERPOSED pid_t wait3(int *status, int options, struct rusage *usage)
