@@ -75,6 +75,8 @@ typedef struct regent_time_limit {
     struct regent_time_limit *next;
 } regent_time_limit;
 
+/* Bytes of a trace. */
+#define REGENT_TRACE 4096
 /* How long a thread's request may run (request_limit.c). All but the deadline is the watch's, under its lock. */
 typedef struct regent_request_limit {
     _Atomic int64_t deadline;       /* as above; negative: it has passed, and the request is being ended */
@@ -86,6 +88,10 @@ typedef struct regent_request_limit {
     int end;                        /* REGENT_END_..., so far */
     bool has_last_words;            /* the script was ended; its shutdown functions have time until then */
     int64_t last_words_end;
+    _Atomic int64_t slow_at;        /* when the request is slow; REGENT_NO_DEADLINE: it is not, or known to be; negative:
+                                       the watch looks at it */
+    char *trace;                    /* REGENT_TRACE bytes, what the thread was at when its time was over; NULL: not yet */
+    size_t trace_length;
 } regent_request_limit;
 
 /* The directory that a thread's last script lay in (request.c). */
@@ -164,6 +170,7 @@ typedef struct regent_context {
     volatile sig_atomic_t interrupted; /* the host gave the running request up (process.c) */
     regent_time_limit time_limit;
     regent_request_limit request_limit;
+    zend_execute_data **current_frame; /* the thread's EG(current_execute_data) (trace.c) */
     pid_t last_terminated; /* a child that the thread waited for when its request's time was over (spawn.c) */
     regent_directory directory;
     regent_former of_script, of_request; /* undo.c */
@@ -209,6 +216,8 @@ int regent_host_publish(regent_context *context, const regent_publication *publi
 /* ---- mercure.c ----------------------------------------------------------------------------------------------- */
 
 ZEND_FUNCTION(mercure_publish);
+/* Tells of a request that runs for long, with what it is at, and how many before it were not told of. */
+void regent_host_slow(const regent_context *context, regent_str trace, uint64_t omitted);
 
 /* ---- module.c ------------------------------------------------------------------------------------------------ */
 
@@ -269,7 +278,10 @@ void regent_watch_look_by(int64_t deadline);
 
 /* ---- request_limit.c ----------------------------------------------------------------------------------------- */
 
+/* Nanoseconds after which a request is slow; 0: none is. */
+void regent_request_limit_start(int64_t slow_after);
 void regent_request_limit_enter_thread(regent_context *context);
+void regent_request_limit_leave_thread(regent_context *context);
 /* When the host has given the request, and before its memory goes. */
 void regent_request_limit_begin(regent_context *context);
 void regent_request_limit_end(regent_context *context);
@@ -280,6 +292,11 @@ bool regent_request_limit_is_over(const regent_context *context);
 void regent_request_limit_at_opcode(regent_context *context);
 /* In the watch: returns when to look again. */
 int64_t regent_request_limit_look(regent_context *context, int64_t now);
+
+/* ---- trace.c ------------------------------------------------------------------------------------------------- */
+
+/* What another thread is at, a line for each of its PHP functions; returns the bytes, 0 if that cannot be seen. */
+size_t regent_trace(const regent_context *context, char *text, size_t size);
 
 /* ---- waiting_socket.c ---------------------------------------------------------------------------------------- */
 

@@ -59,13 +59,33 @@ void regent_host_log_line(int level, const char *message)
     regent_host_log(regent_current(), level, text, none);
 }
 
+static regent_str script_of(const regent_context *context)
+{
+    const char *worker = context->options->worker_script;
+    return worker != NULL ? (regent_str){worker, strlen(worker)} : context->request.script_filename;
+}
+
+void regent_host_slow(const regent_context *context, regent_str trace, uint64_t omitted)
+{
+    const regent_request *request = &context->request;
+    regent_slow slow = {
+        .thread = context->options->number,
+        .script = script_of(context),
+        .uri = request->uri,
+        .ran = regent_now() - request->started,
+        .trace = trace,
+        .omitted = omitted,
+    };
+    host.slow(&slow);
+}
+
 void regent_host_overdue(const regent_context *context, int end)
 {
     const regent_request *request = &context->request;
     regent_overdue overdue = {
         .thread = context->options->number,
-        .script = regent_is_worker(context) ? (regent_str){context->options->worker_script, strlen(context->options->worker_script)}
-                                            : request->script_filename,
+        .script = script_of(context),
+        .trace = {context->request_limit.trace, context->request_limit.trace_length},
         .uri = request->uri,
         .limit = request->time_limit,
         .ran = regent_now() - request->started,

@@ -45,6 +45,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
         return -1;
     }
     regent_waiting_socket_start(options->socket);
+    regent_request_limit_start(options->slow_after);
     regent_tsrm_startup(options->threads);
     (void)ts_resource(0);
     ZEND_TSRMLS_CACHE_UPDATE();

@@ -73,7 +73,18 @@ typedef struct regent_overdue {
     int64_t limit;     /* ns */
     int64_t ran;       /* ns, until now */
     int end;           /* REGENT_END_... */
+    regent_str trace;  /* what it was at when its time was over: "#0 sleep()\n#1 {main} /srv/a.php:3"; may be empty */
 } regent_overdue;
+
+/* A request that runs for longer than slow_after, and goes on. */
+typedef struct regent_slow {
+    uint32_t thread;
+    regent_str script;
+    regent_str uri;
+    int64_t ran;       /* ns, until now */
+    regent_str trace;  /* as above */
+    uint64_t omitted;  /* others since the last one that were not told of: they were too many */
+} regent_slow;
 
 /* What it took to end it; each means that those before it did not help. */
 enum {
@@ -140,6 +151,8 @@ typedef struct regent_callbacks {
     /* Hands an update to the server; never blocks long. Returns REGENT_OK, with the id in a buffer of REGENT_UPDATE_ID bytes
      * if it was made, or REGENT_PUBLISH_... . thread may be NULL: there is no request. */
     int (*publish)(void *thread, const regent_publication *publication, char *id);
+    /* A request is slow. From another thread. */
+    void (*slow)(const regent_slow *request);
 } regent_callbacks;
 
 /* How PHP is started. */
@@ -152,6 +165,7 @@ typedef struct regent_options {
     /* The reserved real-time signal (installed by the C side, no SA_RESTART). Sent to a PHP thread, it ends the request
      * that runs there with a fatal error, if client_gone() says by then that the server has given it up. */
     int interrupt_signal;
+    int64_t slow_after;                 /* ns after which a request is told of as slow; 0: never */
     int socket;                         /* the host's own, which is never shut down; -1: none */
 } regent_options;
 

@@ -12,6 +12,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/file.h>
 
 #define MILLISECOND INT64_C(1000000)
@@ -27,10 +28,32 @@
 /* Between two attempts from then on. */
 #define SLOW_STEP (1000 * MILLISECOND)
 
+/* Slow requests that the host is told of each second, at most. */
+#define MOST_SLOW 20
+
+/* But for the first, the watch's own. */
+static struct {
+    int64_t after; /* 0: no request is slow */
+    int64_t second;
+    int told;
+    uint64_t omitted;
+} slow;
+
+void regent_request_limit_start(int64_t slow_after)
+{
+    slow.after = slow_after;
+}
+
+void regent_request_limit_leave_thread(regent_context *context)
+{
+    free(context->request_limit.trace);
+}
+
 void regent_request_limit_enter_thread(regent_context *context)
 {
     context->request_limit.vm_interrupt = &EG(vm_interrupt);
     pthread_getcpuclockid(pthread_self(), &context->request_limit.cpu_clock);
+    context->current_frame = &EG(current_execute_data);
 }
 
 /* ---- In the thread ---------------------------------------------------------------------------------------------- */
@@ -43,6 +66,12 @@ void regent_request_limit_begin(regent_context *context)
         context->request_limit.deadline = deadline;
         regent_watch_look_by(deadline);
     }
+    /* Not of a request that is no client's: it has no start. */
+    if (slow.after > 0 && request->started > 0 && !regent_in_forked_child()) {
+        int64_t slow_at = request->started + slow.after;
+        context->request_limit.slow_at = slow_at;
+        regent_watch_look_by(slow_at);
+    }
 }
 
 bool regent_request_limit_is_over(const regent_context *context)
@@ -54,12 +83,14 @@ bool regent_request_limit_is_over(const regent_context *context)
 void regent_request_limit_end(regent_context *context)
 {
     regent_request_limit *limit = &context->request_limit;
-    if (atomic_exchange(&limit->deadline, REGENT_NO_DEADLINE) >= 0 || regent_in_forked_child()) {
+    bool is_looked_at = slow.after > 0 && atomic_exchange(&limit->slow_at, REGENT_NO_DEADLINE) < 0;
+    bool is_over = atomic_exchange(&limit->deadline, REGENT_NO_DEADLINE) < 0;
+    if (!(is_looked_at || is_over) || regent_in_forked_child()) {
         return;
     }
     regent_watch_lock();
     regent_watch_unlock();
-    if (limit->end != REGENT_END_WRITTEN_OFF) {
+    if (is_over && limit->end != REGENT_END_WRITTEN_OFF) {
         regent_host_overdue(context, limit->end);
     }
 }
@@ -105,8 +136,50 @@ static int64_t cpu_time(const regent_request_limit *limit)
     return used.tv_sec * 1000 * MILLISECOND + used.tv_nsec;
 }
 
-static int64_t end_script(regent_request_limit *limit, int64_t now)
+static bool may_be_told(int64_t now)
 {
+    if (now / (1000 * MILLISECOND) != slow.second) {
+        slow.second = now / (1000 * MILLISECOND);
+        slow.told = 0;
+    }
+    if (slow.told == MOST_SLOW) {
+        slow.omitted++;
+        return false;
+    }
+    slow.told++;
+    return true;
+}
+
+/* Tells of a request that has become slow, once; returns when one will be. The request stays marked until its end, which
+ * waits for us. */
+static int64_t look_whether_slow(regent_context *context, int64_t now)
+{
+    int64_t slow_at = context->request_limit.slow_at;
+    if (slow_at > now || slow_at < 0) {
+        return slow_at > now ? slow_at : REGENT_NO_DEADLINE;
+    }
+    if (atomic_compare_exchange_strong(&context->request_limit.slow_at, &slow_at, -slow_at) && may_be_told(now)) {
+        char trace[REGENT_TRACE];
+        size_t length = regent_trace(context, trace, sizeof(trace));
+        regent_host_slow(context, (regent_str){trace, length}, slow.omitted);
+        slow.omitted = 0;
+    }
+    return REGENT_NO_DEADLINE;
+}
+
+static void keep_trace(regent_context *context)
+{
+    regent_request_limit *limit = &context->request_limit;
+    if (limit->trace == NULL) {
+        limit->trace = malloc(REGENT_TRACE);
+    }
+    limit->trace_length = limit->trace != NULL ? regent_trace(context, limit->trace, REGENT_TRACE) : 0;
+}
+
+static int64_t end_script(regent_context *context, int64_t now)
+{
+    regent_request_limit *limit = &context->request_limit;
+    keep_trace(context);
     limit->attempts = 0;
     limit->has_last_words = false;
     limit->last_words_end = 0;
@@ -149,15 +222,21 @@ static int64_t insist(regent_context *context, int64_t now)
     return limit->next;
 }
 
-int64_t regent_request_limit_look(regent_context *context, int64_t now)
+static int64_t look_whether_over(regent_context *context, int64_t now)
 {
     regent_request_limit *limit = &context->request_limit;
     int64_t deadline = limit->deadline;
     if (deadline >= 0) {
         bool is_over = deadline <= now && atomic_compare_exchange_strong(&limit->deadline, &deadline, -deadline);
-        return is_over ? end_script(limit, now) : deadline;
+        return is_over ? end_script(context, now) : deadline;
     }
     return limit->next <= now ? insist(context, now) : limit->next;
+}
+
+int64_t regent_request_limit_look(regent_context *context, int64_t now)
+{
+    int64_t slow_at = look_whether_slow(context, now), over_at = look_whether_over(context, now);
+    return slow_at < over_at ? slow_at : over_at;
 }
 
 /* ---- Locks ---------------------------------------------------------------------------------------------------------- */

@@ -165,6 +165,7 @@ void regent_time_limit_leave_thread(regent_context *context)
     }
     *link = context->time_limit.next;
     pthread_mutex_unlock(&watch.lock);
+    regent_request_limit_leave_thread(context);
 }
 
 void regent_watch_look_by(int64_t deadline)

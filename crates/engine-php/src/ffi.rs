@@ -61,6 +61,17 @@ pub struct Overdue {
     pub limit: i64,
     pub ran: i64,
     pub end: c_int,
+    pub trace: Str,
+}
+
+#[repr(C)]
+pub struct Slow {
+    pub thread: u32,
+    pub script: Str,
+    pub uri: Str,
+    pub ran: i64,
+    pub trace: Str,
+    pub omitted: u64,
 }
 
 pub const OK: c_int = 0;
@@ -77,6 +88,7 @@ pub struct Callbacks {
     pub restart_wanted: extern "C" fn(Str),
     pub overdue: extern "C" fn(*const Overdue),
     pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
+    pub slow: extern "C" fn(*const Slow),
 }
 
 #[repr(C)]
@@ -101,6 +113,7 @@ pub struct Options {
     pub well_known: *const Str,
     pub n_well_known: usize,
     pub interrupt_signal: c_int,
+    pub slow_after: i64,
     pub socket: c_int,
 }
 

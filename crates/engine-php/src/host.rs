@@ -5,19 +5,17 @@ use crate::ffi::{
     self, CLIENT_GONE, Callbacks, Emit, OK, Publication, Request, Str, ThreadEnd, ThreadOptions, UPDATE_ID,
     Var,
 };
+use crate::late;
 use crate::publication::{self, Destination, Refusal};
 use crate::renewal::Renewal;
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
-use regent_wire::control::{Event, Overdue, OverdueEnd};
+use regent_wire::control::Event;
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// Bytes of a script's name or a URI in an event.
-const LONGEST_TEXT: usize = 500;
 
 /// Variables that PHP also wants in its `request_info`.
 mod keys {
@@ -37,8 +35,18 @@ mod keys {
 }
 
 /// The table that PHP's side is started with.
-pub static CALLBACKS: Callbacks =
-    Callbacks { next_request, read_body, emit, client_gone, release, log, restart_wanted, overdue, publish };
+pub static CALLBACKS: Callbacks = Callbacks {
+    next_request,
+    read_body,
+    emit,
+    client_gone,
+    release,
+    log,
+    restart_wanted,
+    overdue: late::overdue,
+    publish,
+    slow: late::slow,
+};
 
 /// Log lines come before and outside of any thread of ours (start-up, preloading), with nothing but this to go by:
 /// PHP is one to a process, and so is its way to the server.
@@ -47,6 +55,11 @@ static REPORTER: OnceLock<Arc<Reporter>> = OnceLock::new();
 /// Where lines go that belong to no request. Once, before PHP is started.
 pub fn set_reporter(reporter: &Arc<Reporter>) {
     let _ = REPORTER.set(Arc::clone(reporter));
+}
+
+/// `None` before [`set_reporter`].
+pub fn reporter() -> Option<&'static Reporter> {
+    REPORTER.get().map(Arc::as_ref)
 }
 
 /// One PHP thread: what the `thread` pointer of the callbacks points to.
@@ -394,35 +407,6 @@ extern "C" fn restart_wanted(reason: Str) {
     if let Some(reporter) = REPORTER.get() {
         reporter.send(&Event::RestartWanted { reason });
     }
-}
-
-/// Not of one thread: it may be told of another one.
-extern "C" fn overdue(request: *const ffi::Overdue) {
-    // SAFETY: law 5: the C side's struct and its strings, for the time of the call.
-    let tell = || unsafe {
-        let request = &*request;
-        let milliseconds = |time: i64| u64::try_from(time / 1_000_000).unwrap_or(0);
-        Overdue {
-            index: request.thread as u16,
-            script: shortened(request.script.bytes()),
-            uri: shortened(request.uri.bytes()),
-            limit_ms: milliseconds(request.limit),
-            ran_ms: milliseconds(request.ran),
-            end: match request.end {
-                0 => OverdueEnd::Opcode,
-                1 => OverdueEnd::Signal,
-                2 => OverdueEnd::Socket,
-                _ => OverdueEnd::WrittenOff,
-            },
-        }
-    };
-    if let (Ok(event), Some(reporter)) = (catch_unwind(tell), REPORTER.get()) {
-        reporter.send(&Event::Overdue(event));
-    }
-}
-
-fn shortened(text: &[u8]) -> String {
-    String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]).into_owned()
 }
 
 extern "C" fn publish(thread: *mut c_void, publication: *const Publication, id: *mut c_char) -> c_int {

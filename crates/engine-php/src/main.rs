@@ -7,6 +7,7 @@
 mod ffi;
 mod host;
 mod ini;
+mod late;
 mod php;
 mod publication;
 mod renewal;

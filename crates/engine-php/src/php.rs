@@ -26,6 +26,7 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         well_known: names.as_ptr(),
         n_well_known: names.len(),
         interrupt_signal: libc::SIGRTMAX() - INTERRUPT_SIGNAL_BELOW_MAX,
+        slow_after: i64::try_from(start.slow_after_ms.saturating_mul(1_000_000)).unwrap_or(0),
         socket: descriptors::CONTROL,
     };
     // SAFETY: laws 3 and 5: the table and the strings outlive the call (the C side copies what it keeps); this is

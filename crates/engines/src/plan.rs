@@ -6,7 +6,7 @@ mod php;
 use crate::error::EngineError;
 use crate::kind::EngineKind;
 use crate::rules::{AdmissionBounds, QueueRules};
-use regent_config::{Global, PhpGlobal, Worker};
+use regent_config::{Global, PhpGlobal, SlowLog, Worker};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
@@ -53,6 +53,8 @@ pub struct EnginePlan {
     pub(crate) pools: Vec<PoolPlan>,
     pub(crate) scheduling: Scheduling,
     pub(crate) max_idle: Duration,
+    /// Where slow requests are told of, if not in the server's log.
+    pub(crate) slow_log: Option<PathBuf>,
     pub(crate) rules: QueueRules,
 }
 
@@ -142,6 +144,10 @@ impl EnginePlan {
                 software: facts.software.to_owned(),
                 pools: starts,
                 modules,
+                slow_after_ms: match kind {
+                    EngineKind::Php => global.php.slow_log.as_ref().map_or(0, slow_after_ms),
+                    EngineKind::Native => 0,
+                },
                 threads: Vec::new(),
             },
             pools,
@@ -150,6 +156,7 @@ impl EnginePlan {
                 regent_config::Scheduling::Pack => Scheduling::Pack,
             },
             max_idle: timeout(global.php.max_idle_time),
+            slow_log: global.php.slow_log.as_ref().and_then(|slow_log| slow_log.file.clone()),
             rules: rules(&global.php),
         })
     }
@@ -162,6 +169,10 @@ struct Parts {
     pools: Vec<PoolPlan>,
     /// Threads of all pools together.
     most: usize,
+}
+
+fn slow_after_ms(slow_log: &SlowLog) -> u64 {
+    u64::try_from(slow_log.after.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 fn rules(php: &PhpGlobal) -> QueueRules {

@@ -11,6 +11,7 @@ mod overdue;
 mod replacement;
 mod reports;
 mod shutdown;
+mod slow_log;
 mod stuck;
 
 use crate::engine_client::EngineClients;
@@ -297,6 +298,7 @@ impl State {
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
+            Event::Slow(request) => self.slow(id, &request),
             message => {
                 log_event(self.setup.plan.kind, &message);
                 if role == Role::Replacement {

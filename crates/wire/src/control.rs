@@ -32,6 +32,9 @@ pub struct Start {
     /// Compiled modules to load, in the order of the configuration; none for PHP.
     #[serde(default)]
     pub modules: Vec<ModuleStart>,
+    /// PHP only: requests that run for longer are told of ([`Event::Slow`]); 0: none.
+    #[serde(default)]
+    pub slow_after_ms: u64,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
 }
@@ -113,6 +116,8 @@ pub enum Event {
     RestartWanted { reason: String },
     /// A request ran for longer than it may: its thread is done with it, or is written off. Sent once for each.
     Overdue(Overdue),
+    /// A request has been running for [`Start::slow_after_ms`], and goes on. Sent once for each, unless they are too many.
+    Slow(Slow),
     /// A worker script has ended, and is about to be started again.
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
@@ -135,6 +140,23 @@ pub struct Overdue {
     /// From its start until now.
     pub ran_ms: u64,
     pub end: OverdueEnd,
+    /// What it was at when its time was over, a line for each function, the innermost first; may be empty.
+    #[serde(default)]
+    pub stack: String,
+}
+
+/// A request that runs for long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slow {
+    /// As in [`Overdue`].
+    pub index: u16,
+    pub script: String,
+    pub uri: String,
+    pub ran_ms: u64,
+    /// What it is at, as there.
+    pub stack: String,
+    /// Others since the last event that were not told of.
+    pub omitted: u64,
 }
 
 /// What it took to end a request: each means that those before it did not help.

@@ -11,6 +11,7 @@
 //! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
+//! | `slow_log DURATION [FILE]` \| `off` | off | tells of requests that run for long, with what their scripts are at; see `slow_log.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
 //! | `max_requests N` | 0: never | a thread is renewed after so many requests |
 //! | `max_memory SIZE` | 0: never | a worker's thread is renewed after a request that leaves so much memory allocated |
@@ -29,7 +30,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, lanes, module, spool};
+use super::{GlobalOptions, lanes, module, slow_log, spool};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -54,10 +55,11 @@ const OPTIONS: &[&str] = &[
     "php_ini",
     "request_timeout",
     "scheduling",
+    "slow_log",
     "spool",
     "worker",
 ];
-const UNBUILT: &[&str] = &["engines", "slow_log", "watch"];
+const UNBUILT: &[&str] = &["engines", "watch"];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     call.no_arguments("frankenphp { OPTION… }")?;
@@ -67,6 +69,12 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             "worker" => workers.push(option),
             "php_ini" => php_ini(cx, &option, options),
             "module" => module::declare(cx, &option),
+            "slow_log" => {
+                let parsed = slow_log::parse(cx, &option);
+                if let Some(slow_log) = cx.check(parsed) {
+                    options.global.php.slow_log = slow_log;
+                }
+            }
             "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {
                 let result = apply(&option, options, call.name());
@@ -321,11 +329,11 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = option_errors(
-            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nslow_log 1s\nmax_thread 3",
+            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nwatch\nmax_thread 3",
         );
         assert_eq!(found[2], "`0` is too short: it must be longer than 0");
         assert_eq!(found[3], "unknown scheduling `pak`; did you mean `pack`?");
-        assert_eq!(found[5], "`regent slow_log` is not built yet in Regent");
+        assert_eq!(found[5], "`regent watch` is not built yet in Regent");
         assert!(found[6].contains("did you mean `max_threads`?"), "{found:?}");
         assert_eq!(found.len(), 7, "{found:?}");
     }

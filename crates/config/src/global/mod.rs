@@ -20,6 +20,7 @@ mod https;
 mod lanes;
 mod module;
 mod servers;
+mod slow_log;
 mod spool;
 
 pub(crate) use frankenphp::finish_threads;

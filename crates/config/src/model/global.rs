@@ -79,6 +79,8 @@ pub struct PhpGlobal {
     /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
     /// 504. `None`: no limit.
     pub request_timeout: Option<Duration>,
+    /// Which requests are told of while they run, and where. `None`: none.
+    pub slow_log: Option<SlowLog>,
     pub scheduling: Scheduling,
     /// Bounds of the lanes that are declared; other lanes have automatic ones. No name occurs twice.
     pub lanes: Vec<Lane>,
@@ -93,6 +95,16 @@ pub struct PhpGlobal {
     pub php_ini: Vec<(String, String)>,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
     pub workers: Vec<Worker>,
+}
+
+/// What is told of requests that run for long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SlowLog {
+    /// Longer than 0; from when a thread takes the request.
+    pub after: Duration,
+    /// An absolute path. `None`: the server's log.
+    #[serde(serialize_with = "as_optional_text")]
+    pub file: Option<PathBuf>,
 }
 
 /// The most threads that scaling may reach.
@@ -202,6 +214,7 @@ impl Default for PhpGlobal {
             max_queue: None,
             deadline: None,
             request_timeout: None,
+            slow_log: None,
             scheduling: Scheduling::default(),
             lanes: Vec::new(),
             spool: Spool::default(),

@@ -282,6 +282,13 @@ static int publish(void *thread, const regent_publication *publication, char *id
     return REGENT_OK;
 }
 
+static void slow(const regent_slow *request)
+{
+    pthread_mutex_lock(&lock);
+    print_line("slow ", request->uri.ptr, request->uri.len);
+    pthread_mutex_unlock(&lock);
+}
+
 static const regent_callbacks callbacks = {
     .next_request = next_request,
     .read_body = read_body,
@@ -292,6 +299,7 @@ static const regent_callbacks callbacks = {
     .restart_wanted = restart_wanted,
     .overdue = overdue,
     .publish = publish,
+    .slow = slow,
 };
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------------- */

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 /// Why a generation is replaced.
 const HUNG: &str = "a thread does not come back from its request";
-/// Characters of each text in the log.
-const LONGEST_TEXT: usize = 500;
+/// Characters of each text in the log, and of a stack.
+pub(super) const LONGEST_TEXT: usize = 500;
+pub(super) const LONGEST_STACK: usize = 8000;
 
 impl State {
     /// Names the request in the log, and what it took to end it.
     pub fn overdue(&mut self, id: u64, request: &Overdue) {
         let pool = self.generations.get(id).and_then(|generation| generation.threads.pool(request.index));
         let Some(plan) = pool.and_then(|pool| self.setup.plan.pools.get(usize::from(pool))) else { return };
-        let Overdue { index: thread, script, uri, limit_ms, ran_ms, end } = request;
+        let Overdue { index: thread, script, uri, limit_ms, ran_ms, end, stack } = request;
         let (limit, ran) = (Duration::from_millis(*limit_ms), Duration::from_millis(*ran_ms));
-        let (pool, script, uri, how) = (&plan.name, text(script), text(uri), describe(*end));
+        let (pool, script, uri, how) =
+            (&plan.name, text_of(script, LONGEST_TEXT), text_of(uri, LONGEST_TEXT), describe(*end));
         tracing::warn!(
             pool,
             thread,
@@ -27,6 +29,7 @@ impl State {
             ?limit,
             ?ran,
             how,
+            stack = text_of(stack, LONGEST_STACK),
             "a request exceeded its request_timeout and was ended"
         );
         if *end == OverdueEnd::WrittenOff {
@@ -63,6 +66,6 @@ fn describe(end: OverdueEnd) -> &'static str {
     }
 }
 
-fn text(text: &str) -> String {
-    text.chars().take(LONGEST_TEXT).collect()
+pub(super) fn text_of(text: &str, longest: usize) -> String {
+    text.chars().take(longest).collect()
 }

@@ -26,6 +26,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         | Event::ThreadEnded { .. }
         | Event::Overdue(_)
         | Event::Update(_)
+        | Event::Slow(_)
         | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(

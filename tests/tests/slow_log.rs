@@ -1,0 +1,98 @@
+//! `slow_log`: what slow requests are at, without ending them.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Server, Setup, until};
+use std::fs;
+
+/// Waits in a function of PHP, three calls deep.
+const WAITS: &str = "<?php class Db { static function query() { wait_a_bit(); } }\n\
+    function wait_a_bit() {\n\
+    usleep(700_000); }\n\
+    Db::query(); echo 'done';";
+
+fn site(slow_log: &str) -> Setup {
+    Setup::new()
+        .php_options(&format!("num_threads 2\n\t\tslow_log {slow_log}"))
+        .file("index.php", "<?php echo 'ok';")
+        .file("slow.php", WAITS)
+}
+
+/// What there is of the slow log, when it has this.
+fn wait_for_entry(server: &Server, text: &str) -> String {
+    let file = server.directory().join("slow.log");
+    until("the slow log has it", || fs::read_to_string(&file).ok().filter(|log| log.contains(text)))
+}
+
+#[test]
+fn a_slow_request_is_told_of_with_what_it_waits_in() {
+    let server = site("200ms DIRECTORY/slow.log").start();
+    server.get("/").expect(200);
+    assert_eq!(server.get("/slow.php?a=b").expect(200).text(), "done");
+    let log = wait_for_entry(&server, "uri = /slow.php?a=b");
+    let root = server.root().canonicalize().unwrap();
+    let stack = format!(
+        "#0 usleep()\n#1 wait_a_bit() {0}/slow.php:3\n#2 Db::query() {0}/slow.php:1\n#3 {{main}} {0}/slow.php:4\n\n",
+        root.display()
+    );
+    assert!(log.ends_with(&stack), "{log}");
+    assert!(log.contains("pool classic, thread ") && !log.contains("index.php"), "{log}");
+    server.get("/slow.php").expect(200);
+    until("the second one is there too", || {
+        (wait_for_entry(&server, "uri = /slow.php\n").matches("script = ").count() == 2).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn a_worker_is_told_of_and_the_servers_log_is_where_no_file_is_named() {
+    const WORKER: &str =
+        "<?php while (frankenphp_handle_request(function () { usleep(600_000); echo 'done'; })) { }";
+    let server = Setup::new()
+        .php_options(
+            "num_threads 2\n\t\tslow_log 200ms\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tnum 1\n\t\t}",
+        )
+        .file("index.php", WORKER)
+        .start();
+    assert_eq!(server.get("/?x").expect(200).text(), "done");
+    server.wait_for_log("a request is slow");
+    server.wait_for_log("#0 usleep()");
+    server.wait_for_log("frankenphp_handle_request()");
+    server.stop();
+}
+
+/// Its frames change all the time.
+#[test]
+fn a_script_that_computes_is_told_of() {
+    const SCRIPT: &str = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } \
+        $end = microtime(true) + 0.6; while (microtime(true) < $end) { fib(15); } echo 'done';";
+    let server = site("100ms DIRECTORY/slow.log").file("computes.php", SCRIPT).start();
+    for _ in 0..3 {
+        assert_eq!(server.get("/computes.php").expect(200).text(), "done");
+    }
+    until("all are told of", || {
+        (wait_for_entry(&server, "{main}").matches("script = ").count() == 3).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_reported() {
+    let server = site("200ms DIRECTORY/none/slow.log").start();
+    assert_eq!(server.get("/slow.php").expect(200).text(), "done");
+    server.wait_for_log("the slow log cannot be written");
+    server.stop();
+}
+
+#[test]
+fn a_request_that_is_ended_is_told_of_with_what_it_was_at() {
+    let server = Setup::new()
+        .php_options("num_threads 1\n\t\tmax_threads 1\n\t\trequest_timeout 300ms")
+        .file(
+            "long.php",
+            "<?php function f() { hash_pbkdf2('sha512', 'password', 'salt', 2_000_000_000); } f();",
+        )
+        .start();
+    server.get("/long.php").expect(504);
+    server.wait_for_log("#0 hash_pbkdf2()");
+    server.stop();
+}
