@@ -96,3 +96,24 @@ fn a_request_that_is_ended_is_told_of_with_what_it_was_at() {
     server.wait_for_log("#0 hash_pbkdf2()");
     server.stop();
 }
+
+#[test]
+fn a_thread_can_be_looked_into_at_any_time() {
+    let server = Setup::new()
+        .php_options("num_threads 2\n\t\tmax_threads 2")
+        .admin("ADMIN")
+        .file("index.php", "<?php echo 'ok';")
+        .file("waits.php", "<?php function f() {\nsleep(600); }\nf();")
+        .start();
+    let _conn = server.ask("/waits.php");
+    let admin = server.admin();
+    let busy = until("it runs", || admin.busy_threads().pop());
+    let look = |index: u64| admin.get(&format!("/regent/threads/stack?index={index}")).expect(200).json();
+    let stack = until("it sleeps", || Some(look(busy.index)).filter(|look| look["stack"][0] == "#0 sleep()"));
+    let place = format!("#1 f() {}/waits.php:2", server.root().canonicalize().unwrap().display());
+    assert_eq!(stack["stack"][1], place);
+    assert_eq!(look(1 - busy.index)["stack"].as_array().map(Vec::len), Some(0), "it is idle");
+    admin.get("/regent/threads/stack?index=999").expect(404);
+    server.get("/").expect(200);
+    server.stop();
+}

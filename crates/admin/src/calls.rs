@@ -33,6 +33,7 @@ pub(crate) async fn answer(
         Call::DashboardFile => dashboard::file(found.rest),
         Call::Description => Ok(text("application/json", include_str!("../openapi.json"))),
         Call::Threads => Ok(ok(&ThreadList::new(control.threads().await?, SystemTime::now()))),
+        Call::ThreadStack => Ok(ok(&control.stack(query::thread(query)?).await?)),
         Call::AddThreads => changes::add(control, query).await,
         Call::RemoveThreads => changes::remove(control, query).await,
         Call::RestartWorkers => {

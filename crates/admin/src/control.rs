@@ -3,7 +3,7 @@
 use crate::certificate::Certificate;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
-use crate::thread::Threads;
+use crate::thread::{ThreadStack, Threads};
 use crate::upstream::Upstream;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use std::sync::Arc;
 pub trait Control: Send + Sync + 'static {
     /// All threads: PHP's, in the order of their indices, then those of native modules.
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>>;
+
+    /// What a thread of PHP is at, by its number.
+    fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>>;
 
     /// All pools: first the one of classic requests, then those of the workers and those of the native services, each in the
     /// order of the configuration.
@@ -123,6 +126,9 @@ pub enum Refusal {
     /// The pool is gone: the configuration has been replaced in the meantime. 404.
     #[error("there is no pool `{0}` any more; `GET /regent/queue` lists those that there are")]
     UnknownPool(String),
+    /// 404.
+    #[error("there is no thread {0} of PHP; `GET /regent/threads` lists those that there are")]
+    UnknownThread(u16),
     /// 409.
     #[error("{}", too_many(*threads, *most))]
     TooMany { threads: u16, most: u16 },

@@ -40,6 +40,10 @@ pub(crate) enum Failure {
     RepeatedParameter(&'static str),
     #[error("`count={0}` is no number of threads; give one from 1 to 65535")]
     Count(String),
+    #[error("`index={0}` is no number of a thread; `GET /regent/threads` lists them")]
+    Index(String),
+    #[error("name a thread, as `index=3`; `GET /regent/threads` lists them")]
+    NoIndex,
     #[error("no worker or native service has the file or name `{name}`; {known}")]
     UnknownWorker { name: String, known: String },
     #[error("there are no classic threads; name a worker with `worker=FILE`")]
@@ -83,6 +87,8 @@ impl Failure {
             | Self::UnknownParameter { .. }
             | Self::RepeatedParameter(_)
             | Self::Count(_)
+            | Self::Index(_)
+            | Self::NoIndex
             | Self::Json(_)
             | Self::BrokenBody
             | Self::NoText
@@ -95,7 +101,7 @@ impl Failure {
             | Self::UnknownWorker { .. }
             | Self::NoClassicPool
             | Self::NotConfigured { .. }
-            | Self::Refused(Refusal::UnknownPool(_)) => StatusCode::NOT_FOUND,
+            | Self::Refused(Refusal::UnknownPool(_) | Refusal::UnknownThread(_)) => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. }) => StatusCode::CONFLICT,

@@ -37,5 +37,5 @@ pub use serve::serve;
 pub use statistics::{
     Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
 };
-pub use thread::{Activity, Current, Thread, ThreadList, ThreadState, Threads};
+pub use thread::{Activity, Current, Thread, ThreadList, ThreadStack, ThreadState, Threads};
 pub use upstream::Upstream;

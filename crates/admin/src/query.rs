@@ -27,6 +27,23 @@ impl Selection {
     }
 }
 
+/// `index=N`
+pub(crate) fn thread(query: Option<&str>) -> Result<u16, Failure> {
+    let mut index = None;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "index" => set(&mut index, "index", parse_index(&value)?)?,
+            _ => return Err(unknown(&name, "there is `index`")),
+        }
+    }
+    index.ok_or(Failure::NoIndex)
+}
+
+fn parse_index(text: &str) -> Result<u16, Failure> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(|| Failure::Index(text.to_owned()))
+}
+
 /// `config=FILE&force=true`
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReloadQuery {

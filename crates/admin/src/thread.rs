@@ -5,6 +5,14 @@ use crate::pool::Engine;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
+/// What a thread of PHP is at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadStack {
+    pub index: u16,
+    /// The functions that it is in, the innermost first, each with its place; none if it runs no script.
+    pub stack: Vec<String>,
+}
+
 /// All threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threads {

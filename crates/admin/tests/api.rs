@@ -108,6 +108,25 @@ fn bad_input_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn a_thread_is_looked_into() {
+    let site = Site::start();
+    let stack = json!({ "index": 0, "stack": ["#0 sleep()", "#1 {main} /app/a.php:3"] });
+    assert_eq!(site.call("GET", "/regent/threads/stack?index=0").json(), stack);
+    for (query, status, error) in [
+        ("index=9", 404, "there is no thread 9 of PHP"),
+        ("", 400, "name a thread"),
+        ("index=-1", 400, "is no number of a thread"),
+        ("index=70000", 400, "is no number of a thread"),
+        ("index=1&index=2", 400, "comes twice"),
+        ("index=1&x", 400, "is not known here"),
+    ] {
+        let answer = site.call("GET", &format!("/regent/threads/stack?{query}"));
+        assert_eq!(answer.status, status, "{query}");
+        assert!(answer.error().contains(error), "{query}: {}", answer.error());
+    }
+}
+
+#[test]
 fn the_last_thread_stays() {
     let site = Site::start();
     let answer = site.call("DELETE", "/regent/threads?count=2");

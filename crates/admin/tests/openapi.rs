@@ -118,6 +118,12 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ) => {
             vec![Case::default(), meets(Server::Refusing)]
         }
+        ("get", "/{prefix}/threads/stack") => vec![
+            rest("?index=0"),
+            rest("?index=1"),
+            rest("?index=x"),
+            Case { rest: "?index=0", ..meets(Server::Refusing) },
+        ],
         ("get", "/{prefix}/ready") => vec![Case::default(), meets(Server::NotReady)],
         ("put" | "delete", "/{prefix}/threads") => vec![
             Case::default(),

@@ -300,6 +300,7 @@ Examples:
   regent threads add 4 --worker public/worker.php          four more for a worker, by its file or name
   regent threads add 2 --service hello                     two more for a native service
   regent threads remove 2                                  two fewer; busy ones finish their request first
+  regent threads stack 3                                   which functions of PHP the thread is in
   regent threads --admin unix//run/regent.sock             of another server";
 
 #[derive(Debug, Subcommand)]
@@ -308,6 +309,11 @@ pub enum ThreadsChange {
     Add(Selection),
     /// Remove threads: busy ones finish their request first, and one always stays
     Remove(Selection),
+    /// Show which functions of PHP a thread is in
+    Stack {
+        /// Its number in the list
+        index: u16,
+    },
 }
 
 #[derive(Debug, Args)]

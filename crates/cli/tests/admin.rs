@@ -67,6 +67,15 @@ fn threads_are_listed_as_json() {
 }
 
 #[test]
+fn a_thread_is_looked_into() {
+    let site = Site::start();
+    assert_eq!(text(&site, &["threads", "stack", "0"]), "#0 sleep()\n#1 {main} /app/a.php:3\n");
+    let list: serde_json::Value =
+        serde_json::from_str(&text(&site, &["threads", "--json", "stack", "0"])).unwrap();
+    assert_eq!(list["index"], 0);
+}
+
+#[test]
 fn threads_are_added_and_removed() {
     let site = Site::start();
     assert_eq!(text(&site, &["threads", "add"]), "the pool classic has 3 threads now\n");

@@ -15,7 +15,7 @@ pub use reporter::Reporter;
 pub use sched_batch::{EngineLoad, SchedPolicy};
 pub use thread_pool::{Afterwards, Job, Readiness, ThreadPool};
 
-use regent_wire::control::{self, Order, Start, ThreadStart, descriptors};
+use regent_wire::control::{self, Order, Start, descriptors};
 use regent_wire::{Engine, Region, RegionError};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::io::{self, BufRead, BufReader};
@@ -27,8 +27,8 @@ pub struct Host {
     pub engine: Arc<Engine>,
     pub start: Start,
     pub reporter: Arc<Reporter>,
-    /// The threads that the server has ordered and goes on ordering.
-    pub orders: mpsc::Receiver<Vec<ThreadStart>>,
+    /// What the server has ordered and goes on ordering, but for beats.
+    pub orders: mpsc::Receiver<Order>,
 }
 
 /// The process was not started by a server, or by one that this engine does not fit.
@@ -114,14 +114,14 @@ fn open_engine() -> Result<Engine, HostError> {
 
 /// Passes on what the server orders, and answers its beats. When the socket ends, so does this process, in whatever state
 /// it is.
-fn follow_server(lines: BufReader<UnixStream>, engine: Arc<Engine>, orders: mpsc::Sender<Vec<ThreadStart>>) {
+fn follow_server(lines: BufReader<UnixStream>, engine: Arc<Engine>, orders: mpsc::Sender<Order>) {
     let follow = move || {
         engine.answers();
         for line in lines.lines().map_while(Result::ok) {
             match control::decode(&line) {
                 Ok(Order::Beat { number }) => engine.answer(number),
                 // Its receiver is gone when this process ends anyway.
-                Ok(Order::Start { threads }) => drop(orders.send(threads)),
+                Ok(order) => drop(orders.send(order)),
                 // A server of another build has been refused by the version of its memory.
                 Err(_) => break,
             }

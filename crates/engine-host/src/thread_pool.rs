@@ -3,7 +3,7 @@
 
 use crate::heap::Heap;
 use crate::{Reporter, die_with_server};
-use regent_wire::control::{Event, ThreadStart};
+use regent_wire::control::{Event, Order, ThreadStart};
 use regent_wire::{Engine, EngineThread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -23,6 +23,11 @@ pub trait Job: Send + Sync + 'static {
     fn name(&self, pool: u16) -> Option<&str>;
     /// Answers requests until the thread must end.
     fn run(&self, thread: EngineThread, readiness: Readiness) -> Afterwards;
+
+    /// What another thread of this engine is at, a line for each function; nothing if that cannot be told.
+    fn trace(&self, _index: u16) -> String {
+        String::new()
+    }
 }
 
 /// What becomes of a thread that has done its job.
@@ -88,14 +93,11 @@ impl ThreadPool {
         threads
     }
 
-    /// Starts the threads that the server orders, those from before the first threads among them.
-    pub fn follow(self: &Arc<Self>, orders: mpsc::Receiver<Vec<ThreadStart>>) {
+    /// Carries out what the server orders: starts threads, those from before the first threads among them, and tells what
+    /// they are at.
+    pub fn follow(self: &Arc<Self>, orders: mpsc::Receiver<Order>) {
         let threads = Arc::clone(self);
-        let carry_out = move || {
-            for thread in orders.into_iter().flatten() {
-                threads.spawn(thread, None);
-            }
-        };
+        let carry_out = move || orders.into_iter().for_each(|order| threads.carry_out(order));
         thread::Builder::new().name("orders".into()).spawn(carry_out).expect("a thread can be made at start");
     }
 
@@ -107,6 +109,17 @@ impl ThreadPool {
             drop(self.ended.wait_timeout(running, DRAIN_LOOK).unwrap_or_else(PoisonError::into_inner).0);
             self.replace_worn_out();
             running = self.count();
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, order: Order) {
+        match order {
+            Order::Start { threads } => threads.into_iter().for_each(|thread| self.spawn(thread, None)),
+            Order::Trace { index } => {
+                self.reporter.send(&Event::Traced { index, stack: self.job.trace(index) });
+            }
+            // Answered where it came in.
+            Order::Beat { .. } => {}
         }
     }
 

@@ -180,6 +180,10 @@ int regent_php_opcache_enabled(void);
 /* The settings that PHP and its extensions have, one by one, on the thread that has started PHP; ptr NULL: no more. */
 regent_str regent_php_ini_name(size_t index);
 
+/* What a PHP thread is at, by the host's number of it, seen from another thread: as regent_overdue.trace. Returns the bytes;
+ * 0: it runs no script, or there is no such thread. */
+size_t regent_php_trace(uint32_t thread, char *text, size_t size);
+
 /* How a thread runs. */
 typedef struct regent_thread_options {
     const char *worker_script;   /* NULL: classic */

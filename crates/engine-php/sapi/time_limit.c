@@ -129,6 +129,19 @@ static void *run_watch(void *unused)
     return NULL;
 }
 
+size_t regent_php_trace(uint32_t thread, char *text, size_t size)
+{
+    size_t length = 0;
+    pthread_mutex_lock(&watch.lock); /* none of them ends meanwhile */
+    for (regent_time_limit *limit = watch.limits; limit != NULL; limit = limit->next) {
+        if (limit->context->options->number == thread) {
+            length = regent_trace(limit->context, text, size);
+        }
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return length;
+}
+
 /* ---- A thread's limit ------------------------------------------------------------------------------------------ */
 
 void regent_time_limit_enter_thread(regent_context *context)

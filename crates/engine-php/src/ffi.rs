@@ -158,6 +158,7 @@ unsafe extern "C" {
     pub fn regent_php_version() -> *const c_char;
     pub fn regent_php_opcache_enabled() -> c_int;
     pub fn regent_php_ini_name(index: usize) -> Str;
+    pub fn regent_php_trace(thread: u32, text: *mut c_char, size: usize) -> usize;
     pub fn regent_php_thread(thread: *mut c_void, options: *const ThreadOptions) -> c_int;
 }
 

@@ -19,6 +19,9 @@ const LAST_BACKOFF: Duration = Duration::from_secs(5);
 /// How often a waiting thread looks whether it must end.
 const BACKOFF_STEP: Duration = Duration::from_millis(20);
 
+/// Bytes.
+const LONGEST_TRACE: usize = 8192;
+
 /// The pools of this engine.
 pub struct Scripts {
     pools: Vec<PoolStart>,
@@ -50,6 +53,13 @@ impl Job for Scripts {
         let renewal = Renewal::new(&self.renewals[thread.pool()], pool);
         let php = PhpThread::new(thread, Arc::clone(&self.load), warmup, renewal, readiness);
         Runner { pool, reporter: &self.reporter }.run(php)
+    }
+
+    fn trace(&self, index: u16) -> String {
+        let mut text = vec![0; LONGEST_TRACE];
+        // SAFETY: law 5: a buffer of that size, for the time of the call; what the thread does meanwhile is its own.
+        let length = unsafe { ffi::regent_php_trace(index.into(), text.as_mut_ptr().cast(), text.len()) };
+        String::from_utf8_lossy(&text[..length.min(LONGEST_TRACE)]).into_owned()
     }
 }
 

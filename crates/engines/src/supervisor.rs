@@ -12,6 +12,7 @@ mod replacement;
 mod reports;
 mod shutdown;
 mod slow_log;
+mod stacks;
 mod stuck;
 
 use crate::engine_client::EngineClients;
@@ -26,6 +27,7 @@ use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, NO_START, Restarts};
 use reports::{describe, log_event, report_start};
+use stacks::Traces;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -145,6 +147,7 @@ struct State {
     next_id: u64,
     generations: Generations,
     restarts: Restarts,
+    traces: Traces,
     /// Engines in a row that did not live long.
     failures: u32,
 }
@@ -163,6 +166,7 @@ impl State {
             autoscaler,
             next_id: 1,
             restarts: Restarts::default(),
+            traces: Traces::default(),
             failures: 0,
         }
     }
@@ -299,6 +303,7 @@ impl State {
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),
+            Event::Traced { index, stack } => self.traced(id, index, &stack),
             message => {
                 log_event(self.setup.plan.kind, &message);
                 if role == Role::Replacement {

@@ -9,7 +9,9 @@ use crate::inline_reload;
 use crate::reload::{Current, Force, ReloadError, Reloaded, Server, State};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use regent_admin::{Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, Threads};
+use regent_admin::{
+    Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
+};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
 use regent_metrics::Gauges;
 use std::num::NonZeroU16;
@@ -85,6 +87,17 @@ impl ServerControl {
 impl Control for ServerControl {
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
         async { Ok(threads::list(self.server.current().views().await?).await) }.boxed()
+    }
+
+    fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>> {
+        async move {
+            let current = self.server.current();
+            let php = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php);
+            let engine = php.ok_or(Refusal::UnknownThread(index))?;
+            let stack = engine.supervisor.trace(index).await.map_err(refusal)?;
+            Ok(ThreadStack { index, stack: stack.lines().map(str::to_owned).collect() })
+        }
+        .boxed()
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<regent_admin::Pool>, Refusal>> {
@@ -213,6 +226,7 @@ fn refusal(refused: CommandRefused) -> Refusal {
     match refused {
         CommandRefused::TooMany { threads, most } => Refusal::TooMany { threads, most },
         CommandRefused::TooFew { threads } => Refusal::TooFew { threads },
+        CommandRefused::NoThread(index) => Refusal::UnknownThread(index),
         CommandRefused::Unavailable(reason) => Refusal::Unavailable(reason),
     }
 }

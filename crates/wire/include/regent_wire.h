@@ -14,6 +14,7 @@
  *     "threads":[{"index":0,"pool":0},…]}
  * and later orders, one a line:
  *   {"start":{"threads":[{"index":8,"pool":0},…]}}                   more threads, side by side
+ *   {"trace":{"index":8}}                                            event traced: what the thread is at
  *   {"beat":{"number":7}}                                            header.beat = 7 (release), at once
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
@@ -23,6 +24,7 @@
  *     "end":"opcode"|"signal"|"socket"|"written_off",
  *     "stack":"#0 sleep()\n#1 {main} /srv/a.php:3"}}
  *   {"slow":{"index":8,"script":"…","uri":"…","ran_ms":1001,"stack":"…","omitted":0}}
+ *   {"traced":{"index":8,"stack":"…"}}
  *   {"worker_ended":{"worker":"…","end":"orderly"|"crash"}}
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
  * When the socket closes the engine ends at once. A line of it has at most REGENT_WIRE_MAX_EVENT bytes.

@@ -45,6 +45,8 @@ pub struct Start {
 pub enum Order {
     /// Starts threads, side by side. Threads end by the shared memory ([`crate::Region::retire`]).
     Start { threads: Vec<ThreadStart> },
+    /// What is this thread at? Answered with [`Event::Traced`], not necessarily at once.
+    Trace { index: u16 },
     /// Is to be answered at once, in the shared memory ([`crate::Engine::answer`]), whatever the threads are doing: an
     /// engine that does not is killed.
     Beat { number: u64 },
@@ -118,6 +120,8 @@ pub enum Event {
     Overdue(Overdue),
     /// A request has been running for [`Start::slow_after_ms`], and goes on. Sent once for each, unless they are too many.
     Slow(Slow),
+    /// What a thread is at, a line for each function, the innermost first; nothing if it runs no code that it could tell of.
+    Traced { index: u16, stack: String },
     /// A worker script has ended, and is about to be started again.
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.

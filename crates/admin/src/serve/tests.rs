@@ -8,7 +8,7 @@ use crate::guard::Access;
 use crate::listener;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
-use crate::thread::Threads;
+use crate::thread::{ThreadStack, Threads};
 use futures_util::future::BoxFuture;
 use std::num::NonZeroU16;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -23,6 +23,10 @@ const LONG: usize = 1 << 20;
 impl Control for Bare {
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
         Box::pin(async { Ok(Threads { threads: Vec::new(), reserved: 0 }) })
+    }
+
+    fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>> {
+        Box::pin(async move { Err(Refusal::UnknownThread(index)) })
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>> {

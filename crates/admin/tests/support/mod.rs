@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use regent_admin::{
     Access, Activity, Certificate, CertificateSource, Change, Control, Current, Engine, Generation, Lane,
     Origin, Percentiles, Pool, PoolStatistics, Readiness, Refusal, Reload, Reloaded, Restarted,
-    RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, Threads, Traffic, bind,
+    RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, ThreadStack, Threads,
+    Traffic, bind,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -208,6 +209,13 @@ impl Fake {
 impl Control for Fake {
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
         self.told(self.all_threads())
+    }
+
+    fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>> {
+        if index > 0 {
+            return Box::pin(async move { Err(Refusal::UnknownThread(index)) });
+        }
+        self.told(ThreadStack { index, stack: vec!["#0 sleep()".into(), "#1 {main} /app/a.php:3".into()] })
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>> {

@@ -6,7 +6,7 @@ use super::units;
 use crate::arguments::{Native, NativeChange, Selection, Threads, ThreadsChange, Workers, WorkersChange};
 use anyhow::Result;
 use http::Method;
-use regent_admin::{Restarted, ThreadList, ThreadState};
+use regent_admin::{Restarted, ThreadList, ThreadStack, ThreadState};
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -28,10 +28,12 @@ pub fn threads(options: &Threads) -> Result<()> {
         None => client.get(PATH)?,
         Some(ThreadsChange::Add(selection)) => change(&client, Method::PUT, selection)?,
         Some(ThreadsChange::Remove(selection)) => change(&client, Method::DELETE, selection)?,
+        Some(ThreadsChange::Stack { index }) => client.get(&format!("{PATH}/stack?index={index}"))?,
     };
     let text = match &options.change {
         _ if options.json => serde_json::to_string_pretty(&answer)?,
         None => list(&serde_json::from_value(answer)?),
+        Some(ThreadsChange::Stack { .. }) => stack(&serde_json::from_value(answer)?),
         Some(_) => changed(&serde_json::from_value(answer)?),
     };
     print(&text)
@@ -116,6 +118,13 @@ fn list(list: &ThreadList) -> String {
     let rows: Vec<String> = lines.iter().map(plain_text).collect();
     let count = list.thread_debug_states.len();
     format!("{}\n{count} threads; {} more may be started", rows.join("\n"), list.reserved_thread_count)
+}
+
+fn stack(ThreadStack { index, stack }: &ThreadStack) -> String {
+    match stack.as_slice() {
+        [] => format!("thread {index} runs no script"),
+        lines => lines.iter().map(|line| units::printable(line)).collect::<Vec<_>>().join("\n"),
+    }
 }
 
 fn change(client: &Client, method: Method, selection: &Selection) -> Result<Value> {

@@ -2,12 +2,16 @@
 
 use super::autoscaler::ScaleEvent;
 use super::generation::{Generation, GenerationView};
+use super::stacks::TraceAnswer;
 use super::{State, stuck};
 use crate::thread_table::{ThreadEntry, ThreadStage};
 use regent_wire::{EngineMemory, ThreadState, ThreadView, clock};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+
+/// An engine tells at once what a thread is at, or not at all.
+const TRACE_DEADLINE: Duration = Duration::from_secs(3);
 
 /// A question or an order; the answer comes through the sender.
 pub(super) enum Command {
@@ -24,6 +28,11 @@ pub(super) enum Command {
     },
     /// Replaces the engine, in order to load code anew.
     Restart(oneshot::Sender<Result<u32, CommandRefused>>),
+    /// What is this thread of the current generation at?
+    Trace {
+        index: u16,
+        answer: TraceAnswer,
+    },
 }
 
 /// Why a change was not made.
@@ -38,6 +47,7 @@ pub enum CommandRefused {
     TooFew {
         threads: u16,
     },
+    NoThread(u16),
     Unavailable(String),
 }
 
@@ -102,6 +112,13 @@ impl SupervisorHandle {
         self.ask(Command::Restart).await?
     }
 
+    /// What a thread of PHP is at, a line for each function, the innermost first; nothing if it runs no script.
+    pub async fn trace(&self, index: u16) -> Result<String, CommandRefused> {
+        let asked = self.ask(|answer| Command::Trace { index, answer });
+        let silent = || CommandRefused::Unavailable("the engine does not answer".to_owned());
+        tokio::time::timeout(TRACE_DEADLINE, asked).await.map_err(|_| silent())??
+    }
+
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, CommandRefused> {
         let stopping = |_| CommandRefused::Unavailable("the server is stopping".to_owned());
         let (answer, answered) = oneshot::channel();
@@ -124,6 +141,7 @@ impl State {
                 self.note_sizes();
             }
             Command::Restart(answer) => self.restart_on_demand(answer),
+            Command::Trace { index, answer } => self.trace(index, answer),
         }
     }
 

@@ -140,6 +140,12 @@ impl Generation {
         let _ = self.orders.send(Order::Start { threads });
     }
 
+    /// Asks what a thread is at; an event says so.
+    pub fn trace(&self, index: u16) {
+        // As above.
+        let _ = self.orders.send(Order::Trace { index });
+    }
+
     /// Asks for a sign of life, which comes in the shared memory.
     pub fn beat(&self, number: u64) {
         // As above.

@@ -27,6 +27,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         | Event::Overdue(_)
         | Event::Update(_)
         | Event::Slow(_)
+        | Event::Traced { .. }
         | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(
