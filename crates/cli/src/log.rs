@@ -1,13 +1,11 @@
 //! The server's own log: JSON with the field names that Caddy's users' tools know, or text on a terminal.
 
 use anyhow::{Context, Result};
-use regent_config::{LogConfig, LogFormat, LogLevel, LogOutput};
-use regent_server::visible;
+use regent_config::{LogConfig, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogTime};
+use regent_server::{RollingFile, log_time, visible};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
@@ -38,7 +36,12 @@ pub fn start(config: &LogConfig) -> Result<Log> {
     tracing_subscriber::fmt()
         .with_max_level(level(config.level))
         .with_writer(move || writer.clone())
-        .event_format(Lines { shape, colour: if terminal { Colour::On } else { Colour::Off } })
+        .event_format(Lines {
+            shape,
+            time: config.time_format,
+            level: config.level_format,
+            colour: if terminal { Colour::On } else { Colour::Off },
+        })
         .init();
     Ok(log)
 }
@@ -77,7 +80,7 @@ impl Write for Log {
 enum Output {
     Stderr(io::Stderr),
     Stdout(io::Stdout),
-    File { path: PathBuf, file: File },
+    File(RollingFile),
     Discard,
 }
 
@@ -96,6 +99,9 @@ enum Colour {
 
 struct Lines {
     shape: Shape,
+    /// `None`: as the shape has it.
+    time: Option<LogTime>,
+    level: LogLevelFormat,
     colour: Colour,
 }
 
@@ -105,13 +111,16 @@ impl Output {
             LogOutput::Stderr => Self::Stderr(io::stderr()),
             LogOutput::Stdout => Self::Stdout(io::stdout()),
             LogOutput::Discard => Self::Discard,
-            LogOutput::File(path) => Self::File { path: path.clone(), file: open(path)? },
+            LogOutput::File(file) => Self::File(
+                RollingFile::open(file)
+                    .with_context(|| format!("opening the log file {}", file.path.display()))?,
+            ),
         })
     }
 
     fn reopen(&mut self) -> Result<()> {
-        if let Self::File { path, file } = self {
-            *file = open(path)?;
+        if let Self::File(file) = self {
+            file.reopen().with_context(|| format!("opening the log file {}", file.path().display()))?;
         }
         Ok(())
     }
@@ -120,7 +129,7 @@ impl Output {
         match self {
             Self::Stderr(stream) => stream.is_terminal(),
             Self::Stdout(stream) => stream.is_terminal(),
-            Self::File { .. } | Self::Discard => false,
+            Self::File(_) | Self::Discard => false,
         }
     }
 }
@@ -130,7 +139,13 @@ impl Write for Output {
         match self {
             Self::Stderr(stream) => stream.write(bytes),
             Self::Stdout(stream) => stream.write(bytes),
-            Self::File { file, .. } => file.write(bytes),
+            Self::File(file) => {
+                // A line is one write. What goes wrong cannot be said in this log, which is locked.
+                if let Err(error) = file.make_room(bytes.len() as u64) {
+                    eprintln!("no new file can be begun for the server's log: {error}");
+                }
+                file.write(bytes)
+            }
             Self::Discard => Ok(bytes.len()),
         }
     }
@@ -139,15 +154,10 @@ impl Write for Output {
         match self {
             Self::Stderr(stream) => stream.flush(),
             Self::Stdout(stream) => stream.flush(),
-            Self::File { file, .. } => file.flush(),
+            Self::File(file) => file.flush(),
             Self::Discard => Ok(()),
         }
     }
-}
-
-fn open(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.with_context(|| format!("opening the log file {}", path.display()))
 }
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -160,8 +170,8 @@ where
         event.record(&mut fields);
         let metadata = event.metadata();
         match self.shape {
-            Shape::Json => json(&mut out, metadata.level(), metadata.target(), fields),
-            Shape::Console => console(&mut out, metadata.level(), self.colour, fields),
+            Shape::Json => self.json(&mut out, metadata.level(), metadata.target(), fields),
+            Shape::Console => self.console(&mut out, metadata.level(), fields),
         }
     }
 }
@@ -201,38 +211,57 @@ impl Visit for Fields {
     }
 }
 
-fn json(out: &mut Writer<'_>, level: &Level, target: &str, fields: Fields) -> fmt::Result {
-    let mut line = Map::new();
-    line.insert("level".into(), level.as_str().to_ascii_lowercase().into());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    line.insert("ts".into(), now.as_secs_f64().into());
-    line.insert("logger".into(), logger(target).into());
-    line.insert("msg".into(), fields.message.into());
-    line.extend(fields.others);
-    let mut text = Vec::new();
-    visible::write_json(&line, &mut text);
-    writeln!(out, "{}", String::from_utf8_lossy(&text))
+impl Lines {
+    fn json(&self, out: &mut Writer<'_>, level: &Level, target: &str, fields: Fields) -> fmt::Result {
+        let mut line = Map::new();
+        line.insert("level".into(), self.level(level, LogLevelFormat::Lower).into());
+        let now = SystemTime::now();
+        let time = match self.time.map(|format| log_time::written(format, now)) {
+            Some((text, false)) => text.into(),
+            Some((number, true)) => serde_json::from_str(&number).unwrap_or_default(),
+            None => now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into(),
+        };
+        line.insert("ts".into(), time);
+        line.insert("logger".into(), logger(target).into());
+        line.insert("msg".into(), fields.message.into());
+        line.extend(fields.others);
+        let mut text = Vec::new();
+        visible::write_json(&line, &mut text);
+        writeln!(out, "{}", String::from_utf8_lossy(&text))
+    }
+
+    fn console(&self, out: &mut Writer<'_>, level: &Level, fields: Fields) -> fmt::Result {
+        let second =
+            || OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
+        let time = match self.time {
+            Some(format) => log_time::written(format, SystemTime::now()).0,
+            None => second().unwrap_or_default(),
+        };
+        let (start, end) = match (self.colour, *level) {
+            (Colour::Off, _) => ("", ""),
+            (Colour::On, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
+            (Colour::On, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
+            (Colour::On, _) => ("\x1b[32m", "\x1b[0m"),
+        };
+        let level = self.level(level, LogLevelFormat::Upper);
+        write!(out, "{time} {start}{level:<5}{end} {}", printable(&fields.message))?;
+        for (name, value) in fields.others {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            write!(out, "  {name}={}", printable(&text))?;
+        }
+        out.write_char('\n')
+    }
+
+    fn level(&self, level: &Level, usual: LogLevelFormat) -> String {
+        let format = if self.level == LogLevelFormat::Auto { usual } else { self.level };
+        let written = level.as_str();
+        if format == LogLevelFormat::Lower { written.to_ascii_lowercase() } else { written.to_owned() }
+    }
 }
 
 /// `php` for lines of PHP, the part of Regent otherwise: `server`, `http`.
 fn logger(target: &str) -> String {
     target.split("::").next().unwrap_or(target).trim_start_matches("regent_").to_owned()
-}
-
-fn console(out: &mut Writer<'_>, level: &Level, colour: Colour, fields: Fields) -> fmt::Result {
-    let time = OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
-    let (start, end) = match (colour, *level) {
-        (Colour::Off, _) => ("", ""),
-        (Colour::On, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
-        (Colour::On, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
-        (Colour::On, _) => ("\x1b[32m", "\x1b[0m"),
-    };
-    write!(out, "{} {start}{level:<5}{end} {}", time.unwrap_or_default(), printable(&fields.message))?;
-    for (name, value) in fields.others {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        write!(out, "  {name}={}", printable(&text))?;
-    }
-    out.write_char('\n')
 }
 
 /// What a script logs must not move a terminal's cursor, nor look like what it is not.

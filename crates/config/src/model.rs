@@ -5,6 +5,7 @@
 mod encode;
 mod expression;
 mod global;
+mod log;
 mod log_filter;
 mod mercure;
 mod native;
@@ -16,6 +17,7 @@ mod tls;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
+pub use log::*;
 pub use log_filter::*;
 pub use mercure::*;
 pub use native::*;
@@ -173,6 +175,14 @@ pub enum Handler {
     Vars(Vec<(String, Template)>),
     /// Keeps the request out of the site's access logs.
     LogSkip,
+    /// Adds a field to what access logs have of the request.
+    LogAppend {
+        name: String,
+        value: Template,
+        when: LogAppendTime,
+    },
+    /// Only these access logs of the address have the request.
+    LogName(Vec<Template>),
     /// Changes the response's header.
     Header(Vec<HeaderOp>),
     /// Changes the request's header.
@@ -345,52 +355,6 @@ pub struct PhpServer {
     pub try_files: Vec<Template>,
     /// `None` with `file_server off`.
     pub file_server: Option<FileServer>,
-}
-
-/// Where a log goes and how it looks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LogConfig {
-    pub output: LogOutput,
-    pub format: LogFormat,
-    pub level: LogLevel,
-    /// What is written otherwise than it was, at most once for each field. Only of access logs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub filters: Vec<LogFilter>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub enum LogOutput {
-    Stderr,
-    Stdout,
-    File(#[serde(serialize_with = "as_text")] PathBuf),
-    Discard,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum LogFormat {
-    /// `console` on a terminal, `json` elsewhere.
-    Auto,
-    Json,
-    Console,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            output: LogOutput::Stderr,
-            format: LogFormat::Auto,
-            level: LogLevel::Info,
-            filters: Vec::new(),
-        }
-    }
 }
 
 impl Default for FileServer {

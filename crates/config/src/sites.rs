@@ -13,8 +13,8 @@ use crate::directives::{self, handle_errors, log};
 use crate::global::{GlobalOptions, ServerBlock};
 use crate::matchers::Scope;
 use crate::model::{
-    CertificateSource, Handler, Listen, LogConfig, Matcher, Route, Server, ServerTls, Site, SiteTls, SniHost,
-    Template, UnixSocket,
+    CertificateSource, Handler, Listen, Matcher, Route, Server, ServerTls, Site, SiteTls, SniHost, Template,
+    UnixSocket,
 };
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
@@ -184,7 +184,7 @@ struct Opened<'a> {
 /// A site for any host.
 fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
     let logs = lines.logs.iter();
-    let access_logs = logs.map(|line| log::config(cx, &Call::new(line), LogConfig::default())).collect();
+    let access_logs = logs.map(|line| log::access_log(cx, &Call::new(line))).collect();
     let scope = Scope::new(cx, None, &lines.routes);
     Site {
         hosts: Vec::new(),

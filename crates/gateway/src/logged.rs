@@ -46,7 +46,7 @@ impl Logged {
         received: Option<Rc<Cell<u64>>>,
         started: Instant,
     ) -> Response<Self> {
-        if sites.access_logs(&exchange).is_empty() {
+        if sites.access_logs(&exchange).next().is_none() {
             return Self::nowhere(response);
         }
         let entry = Entry {

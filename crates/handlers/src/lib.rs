@@ -25,6 +25,7 @@ pub use context::proxied::Proxied;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, ProxyRules, ProxyTarget, Target};
 pub use error::BuildError;
 pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
-pub use log::visible;
+pub use log::rolling::RollingFile;
+pub use log::{log_time, visible};
 pub use paths::networks::Networks;
 pub use routing::sites::Sites;

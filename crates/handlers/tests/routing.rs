@@ -136,8 +136,11 @@ fn a_root_from_the_request_does_not_climb() {
 fn every_configured_log_gets_the_request_unless_it_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
-    let log =
-        LogConfig { output: LogOutput::File(path.clone()), format: LogFormat::Json, ..LogConfig::default() };
+    let log = LogConfig {
+        output: LogOutput::File(LogFile { path: path.clone(), mode: None, rolling: None }),
+        format: LogFormat::Json,
+        ..LogConfig::default()
+    };
     let logged = Site {
         hosts: vec!["a.example".into()],
         routes: vec![always(respond("x"))],

@@ -59,7 +59,7 @@ pub use blocking::{keep_one_thread, runtime};
 pub use https::HttpsErrors;
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_gateway::SpoolError;
-pub use regent_handlers::visible;
+pub use regent_handlers::{RollingFile, log_time, visible};
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::ConfigSource;
 

@@ -3,10 +3,33 @@
 //!
 //! | option | default | meaning |
 //! |---|---|---|
-//! | `output stderr` \| `stdout` \| `discard` \| `file PATH` | stderr | |
-//! | `format json` \| `console` | console on a terminal, else json | |
+//! | `output stderr` \| `stdout` \| `discard` \| `file PATH { … }` | stderr | |
+//! | `format json { … }` \| `console { … }` | console on a terminal, else json | |
 //! | `level DEBUG` \| `INFO` \| `WARN` \| `ERROR` | INFO | |
 //! | `format filter { … }` | | access logs only; see below |
+//! | `format append { NAME VALUE … }` | | access logs only: fields that every line has; in its block, `wrap json` is the format itself |
+//! | `hostnames NAME…` | all of the site | access logs only: requests for these hosts |
+//! | `no_hostname` | | access logs only: requests for which [log_name](#log_name) names it |
+//! | `sampling { interval D; first N; thereafter N }` | off; 1s, 100, 100 | access logs only: of each interval the first lines, and then one in so many |
+//!
+//! `log NAME { … }` is an access log with a name, which is in its lines.
+//!
+//! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed. It
+//! is made with its directory if need be.
+//!
+//! | option of `output file` | default | meaning |
+//! |---|---|---|
+//! | `roll_size SIZE` | 100MiB | bytes that a file may have |
+//! | `roll_keep N` | 10 | old files |
+//! | `roll_keep_for DURATION` | 2160h | |
+//! | `roll_uncompressed` | | old files are not compressed |
+//! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
+//! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
+//!
+//! | option of `format json` and `console` | default | meaning |
+//! |---|---|---|
+//! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano or common_log |
+//! | `level_format lower` \| `upper` | lower in JSON, else upper | |
 //!
 //! `format filter` keeps secrets out of an access log. In its block, `wrap json` or `wrap console` is the format itself, and every
 //! other line names a field and what becomes of it. These lines can stand in a block `fields { … }`.
@@ -16,6 +39,9 @@
 //! | `FIELD delete` | the field is left out |
 //! | `FIELD replace TEXT` | it is this text |
 //! | `FIELD query { replace PARAMETER TEXT; delete PARAMETER }` | so are parameters in the query of a URL |
+//! | `FIELD ip_mask [BITS [BITS6]]`, or a block of `ipv4 BITS` and `ipv6 BITS` | addresses are cut to so many bits; without a number, to none |
+//! | `FIELD regexp PATTERN TEXT` | what the pattern finds is this text, in which `$1` is a group |
+//! | `FIELD rename NAME` | it has another name |
 //!
 //! A field is named as in the JSON, with `>` for each step inwards: `status`, `request>uri`, `request>headers>Referer`. `uri` alone
 //! is `request>uri` too; in Caddy it is no field, so that the filter has no effect.
@@ -37,107 +63,145 @@
 //! ```
 
 mod filter;
+mod format;
+mod output;
 
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{LogConfig, LogFormat, LogLevel, LogOutput, Route};
+use crate::model::{LogConfig, LogLevel, LogSampling, LogScope, Route};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::values;
 use regent_caddyfile::{Error, Token};
-use std::path::Path;
+use std::time::Duration;
 
 pub(super) const DIRECTIVE: Directive =
     Directive { name: "log", sorts_as: "log", matchers: Matchers::None, parse: Parse::Routes(misplaced) };
 
-const UNBUILT: &[&str] = &["core", "exclude", "hostnames", "include", "no_hostname", "sampling"];
-const FORMATS_UNBUILT: &[&str] = &["append", "formatted", "single_field", "transform"];
-const ROLLING: &[&str] = &[
-    "backup_time_format",
-    "dir_mode",
-    "mode",
-    "roll_at",
-    "roll_compression",
-    "roll_gzip",
-    "roll_interval",
-    "roll_keep",
-    "roll_keep_for",
-    "roll_local_time",
-    "roll_minutes",
-    "roll_size",
-    "roll_uncompressed",
-];
+const OPTIONS: &[&str] = &["format", "hostnames", "level", "no_hostname", "output", "sampling"];
+const UNBUILT: &[&str] = &["core", "exclude", "include"];
 
-/// Parses the block of a `log`; what it does not say is as in `base`. Mistakes are noted in `cx`.
-pub(crate) fn config(cx: &mut Context<'_>, call: &Call<'_>, base: LogConfig) -> LogConfig {
+/// Parses the block of an access log. Mistakes are noted in `cx`.
+pub(crate) fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
+    let mut config = LogConfig::default();
+    match call.args {
+        [] => {}
+        [name] => config.name = Some(name.text.clone()),
+        _ => cx.errors.push(call.wrong_arguments(1, "log [NAME] { OPTION… }")),
+    }
+    for option in call.options() {
+        let result = match option.name() {
+            "hostnames" => option.some("hostnames NAME…").map(|names| {
+                config.scope = LogScope::Hosts(names.iter().map(|name| name.text.to_lowercase()).collect());
+            }),
+            "no_hostname" => option.exactly::<0>("no_hostname").map(|_| config.scope = LogScope::Named),
+            "sampling" => sampling(cx, &option).map(|sampling| config.sampling = Some(sampling)),
+            "format" if is_format(&option, "filter") => {
+                filter::apply(cx, &option, &mut config);
+                Ok(())
+            }
+            "format" if is_format(&option, "append") => append(cx, &option, &mut config),
+            _ => common(cx, &option, &mut config),
+        };
+        cx.check(result);
+    }
+    config
+}
+
+/// Parses the block of the server's own log; what it does not say is as in `base`. Mistakes are noted in `cx`.
+pub(crate) fn server_log(cx: &mut Context<'_>, call: &Call<'_>, base: LogConfig) -> LogConfig {
     let mut config = base;
     match call.args {
         [] => {}
         [name] if name.text == "default" => {}
-        [name, ..] => cx.errors.push(not_built_as(name, &format!("log {}", name.text))),
+        [name, ..] => cx.errors.push(not_built_as(name, &format!("log {} in the global options", name.text))),
+    }
+    for option in call.options() {
+        let of_access_logs = ["hostnames", "no_hostname", "sampling"];
+        let result = match option.name() {
+            name if of_access_logs.contains(&name) => {
+                Err(not_built_as(option.name, &format!("log {{ {name} }} in the global options")))
+            }
+            "format" if is_format(&option, "filter") || is_format(&option, "append") => {
+                let kind = &option.args[0];
+                Err(not_built_as(kind, &format!("log {{ format {} }} in the global options", kind.text)))
+            }
+            _ => common(cx, &option, &mut config),
+        };
+        cx.check(result);
+    }
+    config
+}
+
+fn common(cx: &mut Context<'_>, option: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
+    match option.name() {
+        "output" => config.output = output::parse(cx, option)?,
+        "format" => format::apply(cx, option, config)?,
+        "level" => config.level = level(option.one("level LEVEL")?)?,
+        _ => return Err(unknown_option(option.name, "log", OPTIONS, UNBUILT)),
+    }
+    Ok(())
+}
+
+fn is_format(option: &Call<'_>, kind: &str) -> bool {
+    option.args.first().is_some_and(|token| token.text == kind)
+}
+
+/// `format append { wrap …; fields { NAME VALUE } }` or `{ NAME VALUE }`.
+fn append(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
+    if call.args.len() > 1 {
+        return Err(call.wrong_arguments(1, "format append { NAME VALUE … }"));
     }
     for option in call.options() {
         match option.name() {
-            "output" => config.output = output(cx, &option).unwrap_or(config.output),
-            "format" if option.args.first().is_some_and(|kind| kind.text == "filter") => {
-                filter::apply(cx, &option, &mut config);
+            "wrap" => format::apply(cx, &option, config)?,
+            "fields" => {
+                option.no_arguments("fields { NAME VALUE … }")?;
+                for field in option.options() {
+                    append_field(cx, &field, config)?;
+                }
             }
-            "format" => config.format = cx.check(format(&option)).unwrap_or(config.format),
-            "level" => {
-                config.level = cx.check(option.one("level LEVEL").and_then(level)).unwrap_or(config.level)
-            }
-            _ => cx.errors.push(unknown_option(option.name, "log", &["format", "level", "output"], UNBUILT)),
+            _ => append_field(cx, &option, config)?,
         }
     }
-    config
+    Ok(())
+}
+
+fn append_field(cx: &Context<'_>, call: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
+    let value = cx.fixed_text(call.one("NAME VALUE")?)?;
+    config.append.push((call.name().to_owned(), value));
+    Ok(())
+}
+
+fn sampling(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogSampling, Error> {
+    call.no_arguments("sampling { interval DURATION; first N; thereafter N }")?;
+    // As in Caddy (logging.go).
+    let mut found = LogSampling { interval: Duration::from_secs(1), first: 100, thereafter: 100 };
+    for option in call.options() {
+        let result = match option.name() {
+            "interval" => option
+                .one("interval DURATION")
+                .and_then(values::positive_duration)
+                .map(|interval| found.interval = interval),
+            "first" => option.one("first N").and_then(|token| {
+                found.first = values::integer(token, 0..=u64::MAX, "first")?;
+                Ok(())
+            }),
+            "thereafter" => option.one("thereafter N").and_then(|token| {
+                found.thereafter = values::integer(token, 0..=u64::MAX, "thereafter")?;
+                Ok(())
+            }),
+            _ => Err(unknown_option(option.name, "sampling", &["first", "interval", "thereafter"], &[])),
+        };
+        cx.check(result);
+    }
+    Ok(found)
 }
 
 /// A `log` at its place is taken out before the routes of a site are parsed.
 fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Vec<Route>, Error> {
     Err(error(call.name, "`log` has to stand directly in a site block"))
-}
-
-fn output(cx: &mut Context<'_>, call: &Call<'_>) -> Option<LogOutput> {
-    let output = target(cx, call);
-    let output = cx.check(output)?;
-    for option in call.options() {
-        match option.name() {
-            "roll_disabled" => {}
-            _ => cx.errors.push(unknown_option(option.name, "output file", &["roll_disabled"], ROLLING)),
-        }
-    }
-    Some(output)
-}
-
-fn target(cx: &Context<'_>, call: &Call<'_>) -> Result<LogOutput, Error> {
-    let syntax = "output stderr | stdout | discard | file PATH";
-    let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
-    match (kind.text.as_str(), rest) {
-        ("stderr", []) => Ok(LogOutput::Stderr),
-        ("stdout", []) => Ok(LogOutput::Stdout),
-        ("discard", []) => Ok(LogOutput::Discard),
-        ("file", [path]) => Ok(LogOutput::File(cx.environment.absolute(Path::new(&cx.fixed_text(path)?)))),
-        ("net", _) => Err(not_built_as(kind, "output net")),
-        ("stderr" | "stdout" | "discard", _) => Err(call.wrong_arguments(1, syntax)),
-        ("file", _) => Err(call.wrong_arguments(2, syntax)),
-        _ => Err(unknown(kind, "output", &["stderr", "stdout", "discard", "file"])),
-    }
-}
-
-fn format(call: &Call<'_>) -> Result<LogFormat, Error> {
-    let syntax = "format json | console";
-    let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
-    let name = kind.text.as_str();
-    let format = match name {
-        "json" => LogFormat::Json,
-        "console" => LogFormat::Console,
-        _ if FORMATS_UNBUILT.contains(&name) => return Err(not_built_as(kind, &format!("format {name}"))),
-        _ => return Err(unknown(kind, "format", &["json", "console"])),
-    };
-    if let Some(option) = call.options().next() {
-        return Err(not_built_as(option.name, &format!("format {name} {}", option.name())));
-    }
-    if rest.is_empty() { Ok(format) } else { Err(call.wrong_arguments(1, syntax)) }
 }
 
 fn level(token: &Token) -> Result<LogLevel, Error> {
@@ -153,8 +217,12 @@ fn level(token: &Token) -> Result<LogLevel, Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, errors};
-    use crate::model::{LogConfig, LogFormat, LogLevel, LogOutput};
+    use crate::directives::testing::{config, errors, file_errors};
+    use crate::model::{
+        LogConfig, LogFile, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogRolling, LogSampling,
+        LogScope, LogTime,
+    };
+    use std::time::Duration;
 
     fn logs(directives: &str) -> Vec<LogConfig> {
         config(&format!(":80 {{\n{directives}\n}}")).servers.remove(0).sites.remove(0).access_logs
@@ -163,23 +231,68 @@ mod tests {
     #[test]
     fn options() {
         let text = "log {\noutput file logs/a.log {\nroll_disabled\n}\nformat json\nlevel warn\n}\nlog";
+        let file = LogFile { path: "/srv/logs/a.log".into(), mode: None, rolling: None };
         let first = LogConfig {
-            output: LogOutput::File("/srv/logs/a.log".into()),
+            output: LogOutput::File(file),
             format: LogFormat::Json,
             level: LogLevel::Warn,
-            filters: Vec::new(),
+            ..LogConfig::default()
         };
         assert_eq!(logs(text), [first, LogConfig::default()]);
         assert_eq!(logs("respond x"), []);
     }
 
     #[test]
+    fn files_roll_as_in_caddy() {
+        let file = |options: &str| match logs(&format!("log {{\noutput file a {{\n{options}\n}}\n}}"))
+            .remove(0)
+            .output
+        {
+            LogOutput::File(file) => file,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(file("").rolling, Some(LogRolling::default()));
+        let found = file("roll_size 10MiB\nroll_keep 3\nroll_keep_for 48h\nroll_uncompressed\nmode 0640");
+        let expected = LogRolling {
+            size: 10 << 20,
+            keep: Some(3),
+            keep_for: Some(Duration::from_secs(48 * 3600)),
+            compress: false,
+        };
+        assert_eq!((found.rolling, found.mode), (Some(expected), Some(0o640)));
+        assert_eq!(file("roll_keep 0").rolling, Some(LogRolling::default()));
+        let found = errors(
+            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\nroll_at 0:00\n}\noutput stderr {\nroll_keep 1\n}\n}",
+        );
+        assert_eq!(found.len(), 5, "{found:?}");
+        assert!(found[3].contains("is not built yet"), "{found:?}");
+    }
+
+    #[test]
+    fn formats_names_and_what_is_logged() {
+        let text = "log app {\nformat json {\ntime_format iso8601\nlevel_format upper\n}\nhostnames A.com *.b.com\n\
+                    sampling {\ninterval 2s\nfirst 5\nthereafter 0\n}\n}\n\
+                    log {\nno_hostname\nformat append {\nwrap console\nfields {\nregion eu\n}\nnode 1\n}\n}";
+        let [first, second] = &logs(text)[..] else { panic!() };
+        assert_eq!((first.name.as_deref(), first.format), (Some("app"), LogFormat::Json));
+        assert_eq!((first.time_format, first.level_format), (Some(LogTime::Iso8601), LogLevelFormat::Upper));
+        assert_eq!(first.scope, LogScope::Hosts(vec!["a.com".into(), "*.b.com".into()]));
+        let sampling = LogSampling { interval: Duration::from_secs(2), first: 5, thereafter: 0 };
+        assert_eq!(first.sampling, Some(sampling));
+        assert_eq!((&second.scope, second.format), (&LogScope::Named, LogFormat::Console));
+        assert_eq!(second.append, [("region".into(), "eu".into()), ("node".into(), "1".into())]);
+    }
+
+    #[test]
     fn mistakes() {
-        let text = "log {\noutput net x\nformat formatted {\nwrap json\n}\nlevel loud\nhostnames a\noutput fil x\n\
-                    output file x {\nroll_size 1\n}\n}\nhandle {\nlog\n}\nlog other";
+        let text = "log {\noutput net x\nformat formatted {\nwrap json\n}\nlevel loud\ninclude a\noutput fil x\n\
+                    format json {\ntime_format x\nmessage_key m\n}\n}\nhandle {\nlog\n}\nlog a b";
         let found = errors(text);
         assert_eq!(found[0], "`output net` is not built yet in Regent");
         assert_eq!(found[1], "`format formatted` is not built yet in Regent");
-        assert_eq!(found.len(), 8, "{found:?}");
+        assert_eq!(found.len(), 9, "{found:?}");
+        let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");
+        assert_eq!(global.len(), 3, "{global:?}");
+        assert!(global.iter().all(|message| message.contains("is not built yet")), "{global:?}");
     }
 }

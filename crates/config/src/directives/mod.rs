@@ -15,6 +15,8 @@ mod header;
 mod ignored;
 mod lane;
 pub(crate) mod log;
+mod log_append;
+mod log_name;
 mod log_skip;
 mod mercure;
 mod method;
@@ -78,10 +80,10 @@ const TABLE: &[Directive] = &[
     vars::DIRECTIVE,
     not_built("fs"),
     root::DIRECTIVE,
-    not_built("log_append"),
+    log_append::DIRECTIVE,
     log_skip::OLD_DIRECTIVE,
     log_skip::DIRECTIVE,
-    not_built("log_name"),
+    log_name::DIRECTIVE,
     header::DIRECTIVE,
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,

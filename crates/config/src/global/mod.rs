@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::{Acme, Global, KeyType, LogLevel};
-use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
+use crate::problems::{error, not_built, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -109,10 +109,7 @@ impl GlobalOptions {
             "servers" => self.servers.parse(cx, call)?,
             "order" => cx.order.change(call)?,
             "log" => {
-                self.global.log = log::config(cx, call, self.global.log.clone());
-                if !self.global.log.filters.is_empty() {
-                    return Err(not_built_as(call.name, "log { format filter } in the global options"));
-                }
+                self.global.log = log::server_log(cx, call, self.global.log.clone());
             }
             "admin" => self.global.admin = admin::parse(cx, call)?,
             "metrics" => metrics(cx, call)?,

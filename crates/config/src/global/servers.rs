@@ -19,6 +19,7 @@
 //! | `client_ip_headers FIELD…` | X-Forwarded-For |
 //! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
 //! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
+//! | `log_credentials` | off: access logs have `REDACTED` for Cookie, Set-Cookie, Authorization and Proxy-Authorization |
 //! | `name TEXT` | accepted; neither logs nor metrics are by server |
 //!
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
@@ -67,7 +68,7 @@ mod trusted_proxies;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{HttpProtocol, Listen, ServerOptions, SniHost, Timeouts};
+use crate::model::{HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts};
 use crate::problems::{error, unknown, unknown_option};
 use crate::unix_socket;
 use crate::values;
@@ -78,6 +79,7 @@ const OPTIONS: &[&str] = &[
     "client_ip_headers",
     "enable_full_duplex",
     "listener_wrappers",
+    "log_credentials",
     "max_header_size",
     "min_body_rate",
     "name",
@@ -94,7 +96,6 @@ const UNBUILT: &[&str] = &[
     "keepalive_count",
     "keepalive_idle",
     "keepalive_interval",
-    "log_credentials",
     "metrics",
     "packet_conn_wrappers",
     "trace",
@@ -199,6 +200,9 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
             "strict_sni_host" => sni_host(&option).map(|checked| block.sni_host = Some(checked)),
             "listener_wrappers" => {
                 listener_wrappers::parse(cx, &option).map(|found| server.proxy_protocol = found)
+            }
+            "log_credentials" => {
+                option.exactly::<0>("log_credentials").map(|_| server.log_credentials = LogCredentials::Shown)
             }
             "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
             "name" => option.one("name TEXT").map(|_| {

@@ -39,6 +39,18 @@ pub enum LogAction {
     Delete,
     /// With this text, whatever the field was.
     Replace(String),
+    /// With its addresses cut to so many bits, of IPv4 and of IPv6.
+    IpMask {
+        v4: u8,
+        v6: u8,
+    },
+    /// What a regular expression finds is replaced; `$1` is a group.
+    Regexp {
+        pattern: String,
+        replacement: String,
+    },
+    /// Under this name.
+    Rename(String),
     /// Parameters of the URL that the field is. Not for fields that are no texts.
     Query(Vec<QueryEdit>),
 }

@@ -19,6 +19,17 @@ pub struct ServerOptions {
     pub trusted_proxies: Option<TrustedProxies>,
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<ProxyProtocol>,
+    pub log_credentials: LogCredentials,
+}
+
+/// What access logs have of `Cookie`, `Set-Cookie`, `Authorization` and `Proxy-Authorization`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum LogCredentials {
+    /// That they are there.
+    #[default]
+    Redacted,
+    /// Their values.
+    Shown,
 }
 
 /// Time-outs of a client's connection; 0: none, as in Caddy.
@@ -102,6 +113,7 @@ impl Default for ServerOptions {
             limits: Limits::default(),
             trusted_proxies: None,
             proxy_protocol: None,
+            log_credentials: LogCredentials::default(),
         }
     }
 }

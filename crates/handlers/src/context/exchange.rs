@@ -4,6 +4,7 @@ use crate::context::client::Forwarded;
 use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
+use crate::context::log_value::LogValue;
 use crate::context::origin::Origin;
 use crate::context::place::Place;
 use crate::context::proxied::Proxied;
@@ -43,6 +44,10 @@ pub struct Exchange {
     pub(crate) place: Place,
     /// Whether the access logs of its site have it (`log_skip`).
     pub(crate) is_logged: bool,
+    /// The names of the only access logs that have it (`log_name`).
+    pub(crate) log_names: Vec<String>,
+    /// What access logs have of it beside the usual (`log_append`).
+    log_fields: Vec<(String, Arc<dyn LogValue>)>,
     deadline: Option<Duration>,
     lane: Option<Arc<LaneChoice>>,
     original_method: Method,
@@ -91,6 +96,8 @@ impl Exchange {
             lane: None,
             path: path.unwrap_or_default(),
             is_logged: true,
+            log_names: Vec::new(),
+            log_fields: Vec::new(),
             is_rewritten: false,
             flaw,
             site: None,
@@ -228,6 +235,16 @@ impl Exchange {
             Some((_, old)) => *old = value,
             None => self.vars.push((name.to_owned(), value)),
         }
+    }
+
+    /// Of several of a name, the last counts.
+    pub(crate) fn set_log_field(&mut self, name: &str, value: Arc<dyn LogValue>) {
+        self.log_fields.retain(|(known, _)| known != name);
+        self.log_fields.push((name.to_owned(), value));
+    }
+
+    pub(crate) fn log_fields(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
+        self.log_fields.iter().map(|(name, value)| (name.as_str(), value.value(self)))
     }
 
     pub(crate) fn write_var(&self, name: &str, out: &mut Vec<u8>) {

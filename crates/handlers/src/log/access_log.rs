@@ -2,26 +2,30 @@
 
 use crate::context::exchange::Exchange;
 use crate::error::BuildError;
-use crate::log::log_filter::{Filtered, LogFilters, edit_query};
+use crate::log::log_filter::{Change, LogFilters};
+use crate::log::log_time;
 use crate::log::log_writer::LogWriter;
+use crate::log::sampler::Sampler;
 use crate::log::visible;
+use crate::paths::host;
 use crate::templates::placeholder::proto;
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use regent_config::{LogConfig, LogField, LogFormat, LogLevel, LogOutput};
+use regent_config::{
+    LogConfig, LogCredentials, LogField, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogScope, LogTime,
+};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use time::OffsetDateTime;
-use time::macros::format_description;
+use std::time::{Duration, Instant, SystemTime};
 
 /// One access log of a site. Writing a line never blocks.
 #[derive(Clone)]
 pub struct AccessLog {
     level: LogLevel,
-    format: Format,
-    filters: LogFilters,
+    form: Arc<Form>,
+    scope: LogScope,
+    sampler: Option<Arc<Sampler>>,
     /// `None`: the output discards everything.
     writer: Option<Arc<LogWriter>>,
 }
@@ -46,6 +50,20 @@ enum Format {
     Console,
 }
 
+/// What a line looks like.
+#[derive(Debug)]
+struct Form {
+    format: Format,
+    time: LogTime,
+    level: LogLevelFormat,
+    /// `http.log.access`, with the log's name behind it.
+    logger: String,
+    name: Option<String>,
+    filters: LogFilters,
+    append: Vec<(String, String)>,
+    credentials: LogCredentials,
+}
+
 /// Where access logs of all sites and configurations go: those with the same output share a writer, so that no line is lost or
 /// torn when one configuration follows another.
 #[derive(Default)]
@@ -55,9 +73,23 @@ impl AccessLog {
     /// Writes a line, if the log's level lets it through: answers from 500 on are errors, the others are information.
     pub fn write(&self, record: &AccessRecord<'_>) {
         let level = if record.status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
-        if let Some(writer) = self.writer.as_ref().filter(|_| level >= self.level) {
-            writer.write(line(self.format, &self.filters, level, record, SystemTime::now()));
+        let Some(writer) = self.writer.as_ref().filter(|_| level >= self.level) else { return };
+        if self.sampler.as_ref().is_none_or(|sampler| sampler.takes(Instant::now())) {
+            writer.write(self.form.line(level, record, SystemTime::now()));
         }
+    }
+
+    /// Whether it is to have the request, if that is one of its site.
+    pub(crate) fn has(&self, exchange: &Exchange) -> bool {
+        match &self.scope {
+            LogScope::All => true,
+            LogScope::Hosts(hosts) => hosts.iter().any(|pattern| host::matches(pattern, &exchange.host)),
+            LogScope::Named => false,
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.form.name.as_deref()
     }
 }
 
@@ -76,24 +108,32 @@ impl LogOutputs {
         drop(unused);
     }
 
-    pub(crate) fn open(&self, config: &LogConfig) -> Result<AccessLog, BuildError> {
-        let format = match config.format {
-            LogFormat::Json => Format::Json,
-            LogFormat::Console => Format::Console,
-            LogFormat::Auto if is_terminal(&config.output) => Format::Console,
-            LogFormat::Auto => Format::Json,
-        };
-        let filters = LogFilters::new(&config.filters);
-        Ok(AccessLog { level: config.level, format, filters, writer: self.writer(&config.output)? })
+    pub(crate) fn open(
+        &self,
+        config: &LogConfig,
+        credentials: LogCredentials,
+    ) -> Result<AccessLog, BuildError> {
+        Ok(AccessLog {
+            level: config.level,
+            form: Arc::new(Form::compile(config, credentials)?),
+            scope: config.scope.clone(),
+            sampler: config.sampling.clone().map(|sampling| Arc::new(Sampler::new(sampling))),
+            writer: self.writer(&config.output)?,
+        })
     }
 
+    /// Of several for the same file, the last says how it rolls.
     fn writer(&self, output: &LogOutput) -> Result<Option<Arc<LogWriter>>, BuildError> {
         let mut outputs = self.lock();
-        if let Some((_, writer)) = outputs.iter().find(|(known, _)| known == output) {
+        if let Some((known, writer)) = outputs.iter_mut().find(|(known, _)| is_same(known, output)) {
+            if let (LogOutput::File(file), Some(writer), true) = (output, &writer, known != output) {
+                writer.configure(file);
+                *known = output.clone();
+            }
             return Ok(writer.clone());
         }
         let writer = LogWriter::start(output).map_err(|source| match output {
-            LogOutput::File(path) => BuildError::AccessLog { path: path.clone(), source },
+            LogOutput::File(file) => BuildError::AccessLog { path: file.path.clone(), source },
             _ => BuildError::LogThread(source),
         })?;
         let writer = writer.map(Arc::new);
@@ -114,44 +154,78 @@ fn is_terminal(output: &LogOutput) -> bool {
     }
 }
 
-/// As a log of the format JSON has it.
-pub(crate) fn json_line(level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
-    line(Format::Json, &LogFilters::default(), level, record, now)
+/// Whether lines for both go to the same place.
+fn is_same(one: &LogOutput, other: &LogOutput) -> bool {
+    match (one, other) {
+        (LogOutput::File(one), LogOutput::File(other)) => one.path == other.path,
+        _ => one == other,
+    }
 }
 
-fn line(
-    format: Format,
-    filters: &LogFilters,
-    level: LogLevel,
-    record: &AccessRecord<'_>,
-    now: SystemTime,
-) -> Vec<u8> {
-    let level = if level == LogLevel::Error { "error" } else { "info" };
-    let mut out = Vec::with_capacity(1024);
-    match format {
-        Format::Json => {
-            let ts = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-            let head = format!(
-                "{{\"level\":\"{level}\",\"ts\":{ts:.6},\"logger\":\"http.log.access\",\"msg\":\"handled request\""
-            );
-            out.extend_from_slice(head.as_bytes());
-        }
-        Format::Console => {
-            let format =
-                format_description!("[year]/[month]/[day] [hour]:[minute]:[second].[subsecond digits:3]");
-            let time = OffsetDateTime::from(now).format(format).unwrap_or_default();
-            let head = format!("{time}\t{}\thttp.log.access\thandled request\t{{", level.to_uppercase());
-            out.extend_from_slice(head.as_bytes());
-        }
+/// As a log of the format JSON has it.
+pub(crate) fn json_line(level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
+    let config = LogConfig { format: LogFormat::Json, ..LogConfig::default() };
+    let form = Form::compile(&config, LogCredentials::Redacted);
+    form.map(|form| form.line(level, record, now)).unwrap_or_default()
+}
+
+impl Form {
+    fn compile(config: &LogConfig, credentials: LogCredentials) -> Result<Self, BuildError> {
+        let format = match config.format {
+            LogFormat::Json => Format::Json,
+            LogFormat::Console => Format::Console,
+            LogFormat::Auto if is_terminal(&config.output) => Format::Console,
+            LogFormat::Auto => Format::Json,
+        };
+        let time = if format == Format::Json { LogTime::UnixSeconds } else { LogTime::WallMilliseconds };
+        let name = config.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
+        Ok(Self {
+            format,
+            time: config.time_format.unwrap_or(time),
+            level: config.level_format,
+            logger: format!("http.log.access{name}"),
+            name: config.name.clone(),
+            filters: LogFilters::compile(&config.filters)?,
+            append: config.append.clone(),
+            credentials,
+        })
     }
-    Fields { filters, out: &mut out }.push_all(record);
-    out.extend_from_slice(b"}\n");
-    out
+
+    fn line(&self, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        let (time, is_number) = log_time::written(self.time, now);
+        let is_upper = match self.level {
+            LogLevelFormat::Auto => self.format == Format::Console,
+            format => format == LogLevelFormat::Upper,
+        };
+        let level = match (level == LogLevel::Error, is_upper) {
+            (true, true) => "ERROR",
+            (true, false) => "error",
+            (false, true) => "INFO",
+            (false, false) => "info",
+        };
+        match self.format {
+            Format::Json => {
+                let quote = if is_number { "" } else { "\"" };
+                let head = format!("{{\"level\":\"{level}\",\"ts\":{quote}{time}{quote},\"logger\":");
+                out.extend_from_slice(head.as_bytes());
+                push_string(self.logger.as_bytes(), &mut out);
+                out.extend_from_slice(b",\"msg\":\"handled request\"");
+            }
+            Format::Console => {
+                let head = format!("{time}\t{level}\t{}\thandled request\t{{", self.logger);
+                out.extend_from_slice(head.as_bytes());
+            }
+        }
+        Fields { form: self, out: &mut out }.push_all(record);
+        out.extend_from_slice(b"}\n");
+        out
+    }
 }
 
 /// The fields of a line, one behind the other.
 struct Fields<'a> {
-    filters: &'a LogFilters,
+    form: &'a Form,
     out: &'a mut Vec<u8>,
 }
 
@@ -168,6 +242,12 @@ impl Fields<'_> {
         self.number("size", &LogField::Size, record.size);
         self.number("status", &LogField::Status, record.status.as_u16());
         self.headers("resp_headers", Side::Response, record.response_headers);
+        for (name, value) in &self.form.append {
+            self.pair_by_any_name(name, value.as_bytes());
+        }
+        for (name, value) in record.exchange.log_fields() {
+            self.pair_by_any_name(name, &value);
+        }
     }
 
     fn push_request(&mut self, exchange: &Exchange) {
@@ -186,34 +266,34 @@ impl Fields<'_> {
     }
 
     fn text(&mut self, name: &str, field: &LogField, value: &[u8]) {
-        match self.filters.of(field) {
-            Filtered::Unchanged => self.pair(name, value),
-            Filtered::Deleted => {}
-            Filtered::Replaced(text) => self.pair(name, text.as_bytes()),
-            Filtered::Edited(edits) => self.pair(name, &edit_query(value, edits)),
+        match self.form.filters.of(field) {
+            None => self.pair(name, value),
+            Some(Change::Deleted) => {}
+            Some(Change::Replaced(text)) => self.pair(name, text.as_bytes()),
+            Some(Change::Renamed(name)) => self.pair_by_any_name(name, value),
+            Some(Change::Edited(edit)) => self.pair(name, &edit.apply(value)),
         }
     }
 
     fn number(&mut self, name: &str, field: &LogField, value: impl Display) {
-        match self.filters.of(field) {
-            Filtered::Unchanged | Filtered::Edited(_) => {
-                self.name(name);
-                // Writing to a vector cannot fail.
-                let _ = write!(self.out, "{value}");
-            }
-            Filtered::Deleted => {}
-            Filtered::Replaced(text) => self.pair(name, text.as_bytes()),
+        match self.form.filters.of(field) {
+            Some(Change::Deleted) => return,
+            Some(Change::Replaced(text)) => return self.pair(name, text.as_bytes()),
+            Some(Change::Renamed(name)) => self.any_name(name),
+            _ => self.name(name),
         }
+        // Writing to a vector cannot fail.
+        let _ = write!(self.out, "{value}");
     }
 
     fn headers(&mut self, name: &str, side: Side, headers: &HeaderMap) {
         let field = if side == Side::Request { LogField::RequestHeaders } else { LogField::ResponseHeaders };
-        match self.filters.of(&field) {
-            Filtered::Unchanged | Filtered::Edited(_) => {}
-            Filtered::Deleted => return,
-            Filtered::Replaced(text) => return self.pair(name, text.as_bytes()),
+        match self.form.filters.of(&field) {
+            Some(Change::Deleted) => return,
+            Some(Change::Replaced(text)) => return self.pair(name, text.as_bytes()),
+            Some(Change::Renamed(name)) => self.any_name(name),
+            _ => self.name(name),
         }
-        self.name(name);
         self.out.push(b'{');
         // `host` has a field of its own.
         for name in headers.keys().filter(|name| side == Side::Response || **name != header::HOST) {
@@ -223,19 +303,19 @@ impl Fields<'_> {
     }
 
     fn header(&mut self, side: Side, name: &HeaderName, headers: &HeaderMap) {
-        let filtered = match side {
-            Side::Request => self.filters.of_request_header(name.as_str()),
-            Side::Response => self.filters.of_response_header(name.as_str()),
+        let filters = &self.form.filters;
+        let change = match side {
+            Side::Request => filters.of_request_header(name.as_str()),
+            Side::Response => filters.of_response_header(name.as_str()),
         };
-        let edits = match filtered {
-            Filtered::Unchanged => &[][..],
-            Filtered::Deleted => return,
-            Filtered::Replaced(text) => return self.pair(&canonical(name), text.as_bytes()),
-            Filtered::Edited(edits) => edits,
-        };
-        self.name(&canonical(name));
+        match change {
+            Some(Change::Deleted) => return,
+            Some(Change::Replaced(text)) => return self.pair(&canonical(name), text.as_bytes()),
+            Some(Change::Renamed(name)) => self.any_name(name),
+            _ => self.name(&canonical(name)),
+        }
         self.out.push(b'[');
-        if is_secret(name) {
+        if is_secret(name) && self.form.credentials == LogCredentials::Redacted {
             self.out.extend_from_slice(b"\"REDACTED\"");
         } else {
             for (index, value) in headers.get_all(name).iter().enumerate() {
@@ -243,11 +323,28 @@ impl Fields<'_> {
                     self.out.push(b',');
                 }
                 let value = value.as_bytes();
-                let value = if edits.is_empty() { Cow::Borrowed(value) } else { edit_query(value, edits) };
+                let value = match change {
+                    Some(Change::Edited(edit)) => edit.apply(value),
+                    _ => Cow::Borrowed(value),
+                };
                 push_string(&value, self.out);
             }
         }
         self.out.push(b']');
+    }
+
+    /// For names that somebody wrote.
+    fn pair_by_any_name(&mut self, name: &str, value: &[u8]) {
+        self.any_name(name);
+        push_string(value, self.out);
+    }
+
+    fn any_name(&mut self, name: &str) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        push_string(name.as_bytes(), self.out);
+        self.out.push(b':');
     }
 
     fn pair(&mut self, name: &str, value: &[u8]) {
@@ -295,147 +392,4 @@ fn push_string(text: &[u8], out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::context::exchange::tests::request;
-    use regent_config::{LogAction, LogFilter, QueryEdit};
-    use serde_json::{Value, json};
-
-    fn logged(format: Format, status: StatusCode) -> String {
-        filtered(format, status, &[])
-    }
-
-    fn filtered(format: Format, status: StatusCode, filters: &[LogFilter]) -> String {
-        let headers = [
-            ("host", "Example.com:8080"),
-            ("user-agent", "a\"b"),
-            ("cookie", "sid=1"),
-            ("authorization", "Basic x"),
-        ];
-        let exchange = request("POST", "/a%20b?q=1", &headers);
-        let mut response_headers = HeaderMap::new();
-        response_headers.append("x-y", "1".parse().unwrap());
-        response_headers.append("x-y", "2".parse().unwrap());
-        response_headers.append("set-cookie", "secret".parse().unwrap());
-        let record = AccessRecord {
-            exchange: &exchange,
-            status,
-            response_headers: &response_headers,
-            bytes_read: 3,
-            size: 10,
-            duration: Duration::from_millis(5),
-        };
-        let level = if status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
-        let filters = LogFilters::new(filters);
-        let line =
-            line(format, &filters, level, &record, UNIX_EPOCH + Duration::from_millis(1_500_000_000_250));
-        String::from_utf8(line).unwrap()
-    }
-
-    #[test]
-    fn json_lines_are_those_of_caddy() {
-        let line = logged(Format::Json, StatusCode::OK);
-        assert!(line.ends_with("}\n"));
-        let value: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(
-            value,
-            json!({
-                "level": "info", "ts": 1_500_000_000.25, "logger": "http.log.access", "msg": "handled request",
-                "request": {
-                    "remote_ip": "192.0.2.7", "remote_port": "5000", "client_ip": "192.0.2.7", "proto": "HTTP/1.1",
-                    "method": "POST", "host": "Example.com:8080", "uri": "/a%20b?q=1",
-                    "headers": { "User-Agent": ["a\"b"], "Cookie": ["REDACTED"], "Authorization": ["REDACTED"] },
-                },
-                "bytes_read": 3, "user_id": "", "duration": 0.005, "size": 10, "status": 200,
-                "resp_headers": { "X-Y": ["1", "2"], "Set-Cookie": ["REDACTED"] },
-            })
-        );
-    }
-
-    #[test]
-    fn filters_change_what_is_written() {
-        let filter = |field, action| LogFilter { field, action };
-        let edit = QueryEdit { parameter: "q".into(), value: Some("X".into()) };
-        let filters = [
-            filter(LogField::Uri, LogAction::Query(vec![edit])),
-            filter(LogField::RemoteIp, LogAction::Delete),
-            filter(LogField::Status, LogAction::Replace("fine".into())),
-            filter(LogField::RequestHeader("user-agent".into()), LogAction::Delete),
-            filter(LogField::RequestHeader("cookie".into()), LogAction::Replace("none".into())),
-            filter(LogField::ResponseHeaders, LogAction::Delete),
-        ];
-        for format in [Format::Json, Format::Console] {
-            let line = filtered(format, StatusCode::OK, &filters);
-            let fields = line.rsplit('\t').next().unwrap();
-            let value: Value = serde_json::from_str(fields).unwrap();
-            let request = &value["request"];
-            assert_eq!(request["uri"], "/a%20b?q=X");
-            assert_eq!(request["headers"], json!({ "Cookie": "none", "Authorization": ["REDACTED"] }));
-            assert!(request.get("remote_ip").is_none() && value.get("resp_headers").is_none(), "{line}");
-            assert_eq!(value["status"], "fine");
-        }
-    }
-
-    #[test]
-    fn a_line_without_any_field_is_still_json() {
-        let of_request = [
-            LogField::RemoteIp,
-            LogField::RemotePort,
-            LogField::ClientIp,
-            LogField::Proto,
-            LogField::Method,
-            LogField::Host,
-            LogField::Uri,
-            LogField::RequestHeaders,
-        ];
-        let filters: Vec<_> =
-            of_request.map(|field| LogFilter { field, action: LogAction::Delete }).into_iter().collect();
-        let value: Value = serde_json::from_str(&filtered(Format::Json, StatusCode::OK, &filters)).unwrap();
-        assert_eq!((&value["request"], &value["size"]), (&json!({}), &json!(10)));
-    }
-
-    #[test]
-    fn console_lines_have_the_time_first() {
-        let line = logged(Format::Console, StatusCode::BAD_GATEWAY);
-        let (head, fields) = line.split_once("\thandled request\t").unwrap();
-        assert_eq!(head, "2017/07/14 02:40:00.250\tERROR\thttp.log.access");
-        assert_eq!(serde_json::from_str::<Value>(fields).unwrap()["status"], 502);
-    }
-
-    #[test]
-    fn the_level_filters_and_equal_outputs_share_a_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("access.log");
-        let config =
-            |level| LogConfig { output: LogOutput::File(path.clone()), level, ..LogConfig::default() };
-        let outputs = LogOutputs::default();
-        let errors = outputs.open(&config(LogLevel::Error)).unwrap();
-        let all = outputs.open(&config(LogLevel::Info)).unwrap();
-        let exchange = request("GET", "/", &[]);
-        for (log, status) in [(&errors, 200), (&errors, 500), (&all, 200)] {
-            log.write(&AccessRecord {
-                exchange: &exchange,
-                status: StatusCode::from_u16(status).unwrap(),
-                response_headers: &HeaderMap::new(),
-                bytes_read: 0,
-                size: 0,
-                duration: Duration::ZERO,
-            });
-        }
-        drop((errors, all, outputs));
-        let statuses: Vec<_> = std::fs::read_to_string(path)
-            .unwrap()
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap()["status"].clone())
-            .collect();
-        assert_eq!(statuses, [500, 200]);
-    }
-
-    #[test]
-    fn a_log_that_cannot_be_opened_is_a_build_error() {
-        let output = LogOutput::File("/nonexistent-directory/access.log".into());
-        let config = LogConfig { output, ..LogConfig::default() };
-        let error = LogOutputs::default().open(&config).err().unwrap();
-        assert!(error.to_string().contains("/nonexistent-directory/access.log"), "{error}");
-    }
-}
+mod tests;

@@ -1,53 +1,107 @@
 //! What an access log keeps to itself (`format filter`).
 
+use crate::error::BuildError;
 use crate::paths::url_path;
 use regent_config::{LogAction, LogField, LogFilter, QueryEdit};
+use regex::bytes::Regex;
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// At most one filter for each field.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LogFilters(Vec<LogFilter>);
+pub(crate) struct LogFilters(Vec<(LogField, Change)>);
 
-/// How a field is to be written.
-pub(crate) enum Filtered<'a> {
-    Unchanged,
+/// What becomes of a field.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
     Deleted,
-    Replaced(&'a str),
-    /// Each of its texts changed like this.
-    Edited(&'a [QueryEdit]),
+    Replaced(String),
+    Renamed(String),
+    /// Each of its texts.
+    Edited(Edit),
+}
+
+/// What becomes of a text.
+#[derive(Debug, Clone)]
+pub(crate) enum Edit {
+    Query(Vec<QueryEdit>),
+    IpMask { v4: u8, v6: u8 },
+    Regexp { regex: Regex, replacement: String },
 }
 
 impl LogFilters {
-    pub(crate) fn new(filters: &[LogFilter]) -> Self {
-        Self(filters.to_vec())
+    pub(crate) fn compile(filters: &[LogFilter]) -> Result<Self, BuildError> {
+        let compile = |filter: &LogFilter| Ok((filter.field.clone(), Change::compile(&filter.action)?));
+        filters.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
-    pub(crate) fn of(&self, field: &LogField) -> Filtered<'_> {
+    /// `None`: the field is written as it is.
+    pub(crate) fn of(&self, field: &LogField) -> Option<&Change> {
         self.find(|own| own == field)
     }
 
     /// Of a field of the request, whose name is in lower case.
-    pub(crate) fn of_request_header(&self, name: &str) -> Filtered<'_> {
+    pub(crate) fn of_request_header(&self, name: &str) -> Option<&Change> {
         self.find(|own| matches!(own, LogField::RequestHeader(own) if own == name))
     }
 
     /// Of a field of the response, whose name is in lower case.
-    pub(crate) fn of_response_header(&self, name: &str) -> Filtered<'_> {
+    pub(crate) fn of_response_header(&self, name: &str) -> Option<&Change> {
         self.find(|own| matches!(own, LogField::ResponseHeader(own) if own == name))
     }
 
-    fn find(&self, is_meant: impl Fn(&LogField) -> bool) -> Filtered<'_> {
-        match self.0.iter().find(|filter| is_meant(&filter.field)).map(|filter| &filter.action) {
-            None => Filtered::Unchanged,
-            Some(LogAction::Delete) => Filtered::Deleted,
-            Some(LogAction::Replace(text)) => Filtered::Replaced(text),
-            Some(LogAction::Query(edits)) => Filtered::Edited(edits),
+    fn find(&self, is_meant: impl Fn(&LogField) -> bool) -> Option<&Change> {
+        self.0.iter().find(|(field, _)| is_meant(field)).map(|(_, change)| change)
+    }
+}
+
+impl Change {
+    fn compile(action: &LogAction) -> Result<Self, BuildError> {
+        Ok(match action {
+            LogAction::Delete => Self::Deleted,
+            LogAction::Replace(text) => Self::Replaced(text.clone()),
+            LogAction::Rename(name) => Self::Renamed(name.clone()),
+            LogAction::Query(edits) => Self::Edited(Edit::Query(edits.clone())),
+            LogAction::IpMask { v4, v6 } => Self::Edited(Edit::IpMask { v4: *v4, v6: *v6 }),
+            LogAction::Regexp { pattern, replacement } => {
+                let regex = Regex::new(pattern)
+                    .map_err(|source| BuildError::Regex { pattern: pattern.clone(), source })?;
+                Self::Edited(Edit::Regexp { regex, replacement: replacement.clone() })
+            }
+        })
+    }
+}
+
+impl Edit {
+    /// The text as it is to be written.
+    pub(crate) fn apply<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match self {
+            Self::Query(edits) => edit_query(text, edits),
+            Self::IpMask { v4, v6 } => masked(text, *v4, *v6).into(),
+            Self::Regexp { regex, replacement } => regex.replace_all(text, replacement.as_bytes()),
         }
     }
 }
 
+/// Each address of a list, cut to so many bits. What is none stays.
+fn masked(text: &[u8], v4: u8, v6: u8) -> Vec<u8> {
+    let list = String::from_utf8_lossy(text);
+    let mask = |part: &str| match part.trim().parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(v4.min(32))).unwrap_or(0);
+            Ipv4Addr::from(u32::from(address) & mask).to_string()
+        }
+        Ok(IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(v6.min(128))).unwrap_or(0);
+            Ipv6Addr::from(u128::from(address) & mask).to_string()
+        }
+        Err(_) => part.trim().to_owned(),
+    };
+    list.split(',').map(mask).collect::<Vec<_>>().join(", ").into_bytes()
+}
+
 /// The URL with its query parameters edited. All others stay as they were written; Caddy sorts and rewrites them.
-pub(crate) fn edit_query<'a>(url: &'a [u8], edits: &[QueryEdit]) -> Cow<'a, [u8]> {
+fn edit_query<'a>(url: &'a [u8], edits: &[QueryEdit]) -> Cow<'a, [u8]> {
     let Some(start) = url.iter().position(|&byte| byte == b'?') else { return Cow::Borrowed(url) };
     let (before, rest) = url.split_at(start + 1);
     let end = rest.iter().position(|&byte| byte == b'#').unwrap_or(rest.len());
@@ -100,6 +154,16 @@ mod tests {
         for (url, expected) in cases {
             assert_eq!(edited(url), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn addresses_are_cut() {
+        let masked = |text: &str| String::from_utf8(super::masked(text.as_bytes(), 24, 32)).unwrap();
+        assert_eq!(masked("192.0.2.77"), "192.0.2.0");
+        assert_eq!(masked("2001:db8:1:2::3"), "2001:db8::");
+        assert_eq!(masked("192.0.2.77,unknown , ::1"), "192.0.2.0, unknown, ::");
+        assert_eq!(super::masked(b"192.0.2.77", 0, 0), b"0.0.0.0");
+        assert_eq!(super::masked(b"192.0.2.77", 32, 0), b"192.0.2.77");
     }
 
     proptest! {

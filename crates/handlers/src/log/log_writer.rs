@@ -1,9 +1,8 @@
 //! A thread that writes log lines, so that nobody who has one to write ever waits for a disk.
 
-use regent_config::LogOutput;
-use std::fs::{File, OpenOptions};
+use crate::log::rolling::RollingFile;
+use regent_config::{LogFile, LogOutput};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -31,16 +30,14 @@ pub(crate) struct LogWriter {
 enum Message {
     Line(Vec<u8>),
     Reopen,
+    Configure(LogFile),
 }
 
 /// Where lines go.
 enum Sink {
     Stdout,
     Stderr,
-    File {
-        path: PathBuf,
-        file: File,
-    },
+    File(RollingFile),
     #[cfg(test)]
     Other(Box<dyn Write + Send>),
 }
@@ -71,7 +68,7 @@ impl LogWriter {
             LogOutput::Discard => return Ok(None),
             LogOutput::Stdout => Sink::Stdout,
             LogOutput::Stderr => Sink::Stderr,
-            LogOutput::File(path) => Sink::File { path: path.clone(), file: open(path)? },
+            LogOutput::File(config) => Sink::File(RollingFile::open(config)?),
         };
         Self::spawn(sink, QUEUE).map(Some)
     }
@@ -94,6 +91,14 @@ impl LogWriter {
             self.reopen.store(true, Ordering::Relaxed);
             // The writer looks at that after each batch; should it have caught up meanwhile, this wakes it.
             let _ = queue.try_send(Message::Reopen);
+        }
+    }
+
+    /// What counts from now on of its file.
+    pub(crate) fn configure(&self, config: &LogFile) {
+        let Some(queue) = &self.queue else { return };
+        if queue.try_send(Message::Configure(config.clone())).is_err() {
+            tracing::warn!(path = %config.path.display(), "the access log is too busy to hear how it is to roll; reload once more");
         }
     }
 
@@ -141,6 +146,11 @@ impl Writer {
                         self.flush(&mut batch, std::mem::take(&mut lines));
                         self.reopen();
                     }
+                    Message::Configure(config) => {
+                        if let Sink::File(file) = &mut self.sink {
+                            file.configure(config);
+                        }
+                    }
                 }
                 if batch.len() < BATCH {
                     next = self.queue.try_recv().ok();
@@ -156,9 +166,19 @@ impl Writer {
 
     fn flush(&mut self, batch: &mut Vec<u8>, lines: u64) {
         if !batch.is_empty() {
+            self.make_room(batch.len() as u64);
             let result = self.write(batch);
             self.note(result, lines);
             batch.clear();
+        }
+    }
+
+    fn make_room(&mut self, bytes: u64) {
+        if let Sink::File(file) = &mut self.sink
+            && !self.torn
+            && let Err(error) = file.make_room(bytes)
+        {
+            tracing::error!(%error, path = %file.path().display(), "no new file can be begun for the access log; the old one goes on growing");
         }
     }
 
@@ -211,13 +231,10 @@ impl Writer {
 
     fn reopen(&mut self) {
         match &mut self.sink {
-            Sink::File { path, file } => match open(path) {
-                Ok(new) => {
-                    *file = new;
-                    self.torn = false;
-                }
+            Sink::File(file) => match file.reopen() {
+                Ok(()) => self.torn = false,
                 Err(error) => {
-                    tracing::error!(%error, path = %path.display(), "cannot open the access log again; the old file is kept")
+                    tracing::error!(%error, path = %file.path().display(), "cannot open the access log again; the old file is kept")
                 }
             },
             Sink::Stdout | Sink::Stderr => {}
@@ -232,7 +249,7 @@ impl Sink {
         match self {
             Self::Stdout => write_through(io::stdout().lock(), bytes),
             Self::Stderr => io::stderr().lock().write(bytes),
-            Self::File { file, .. } => file.write(bytes),
+            Self::File(file) => file.write(bytes),
             #[cfg(test)]
             Self::Other(writer) => writer.write(bytes),
         }
@@ -242,7 +259,7 @@ impl Sink {
         match self {
             Self::Stdout => "stdout".into(),
             Self::Stderr => "stderr".into(),
-            Self::File { path, .. } => path.display().to_string(),
+            Self::File(file) => file.path().display().to_string(),
             #[cfg(test)]
             Self::Other(_) => "test".into(),
         }
@@ -255,116 +272,5 @@ fn write_through(mut writer: impl Write, bytes: &[u8]) -> io::Result<usize> {
     Ok(bytes.len())
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A sink that waits for leave before each write: to take so many bytes, or to fail. When nobody gives leave any
-    /// more, it takes everything. That it is opened again shows as a line.
-    struct Gate {
-        leave: Receiver<io::Result<usize>>,
-        written: Arc<Mutex<Vec<u8>>>,
-    }
-
-    impl Write for Gate {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let len = self.leave.recv().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
-            self.written.lock().unwrap().extend_from_slice(&bytes[..len]);
-            Ok(len)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            self.written.lock().unwrap().extend_from_slice(b"reopened\n");
-            Ok(())
-        }
-    }
-
-    type Leave = SyncSender<io::Result<usize>>;
-
-    /// Giving leave waits until the writer takes it.
-    fn gated(capacity: usize) -> (LogWriter, Leave, Arc<Mutex<Vec<u8>>>) {
-        let (leave, receiver) = sync_channel(0);
-        let written = Arc::new(Mutex::new(Vec::new()));
-        let gate = Gate { leave: receiver, written: written.clone() };
-        (LogWriter::spawn(Sink::Other(Box::new(gate)), capacity).unwrap(), leave, written)
-    }
-
-    fn text(written: &Mutex<Vec<u8>>) -> String {
-        String::from_utf8(written.lock().unwrap().clone()).unwrap()
-    }
-
-    #[test]
-    fn lines_are_there_after_the_drop() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("access.log");
-        std::fs::write(&path, "old\n").unwrap();
-        let writer = LogWriter::start(&LogOutput::File(path.clone())).unwrap().unwrap();
-        for i in 0..1000 {
-            writer.write(format!("{i}\n").into_bytes());
-        }
-        drop(writer);
-        let content = std::fs::read_to_string(path).unwrap();
-        assert!(content.starts_with("old\n0\n1\n") && content.ends_with("\n999\n"));
-    }
-
-    #[test]
-    fn a_rotated_file_is_let_go_of() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, rotated) = (dir.path().join("access.log"), dir.path().join("access.log.1"));
-        let writer = LogWriter::start(&LogOutput::File(path.clone())).unwrap().unwrap();
-        writer.write(b"before\n".to_vec());
-        std::fs::rename(&path, &rotated).unwrap();
-        writer.reopen();
-        writer.write(b"after\n".to_vec());
-        drop(writer);
-        assert_eq!(std::fs::read_to_string(rotated).unwrap(), "before\n");
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "after\n");
-    }
-
-    #[test]
-    fn a_rotation_is_noticed_however_many_lines_wait() {
-        let (writer, leave, written) = gated(1);
-        writer.write(b"held\n".to_vec());
-        leave.send(Ok(2)).unwrap();
-        // Now the writer waits in the middle of that line, and this one fills the queue.
-        writer.write(b"waiting\n".to_vec());
-        writer.reopen();
-        drop(leave);
-        drop(writer);
-        assert_eq!(text(&written), "held\nreopened\nwaiting\n");
-    }
-
-    #[test]
-    fn a_writer_that_hangs_does_not_stop_the_others() {
-        let (writer, leave, written) = gated(4);
-        for i in 0..100 {
-            writer.write(format!("{i}\n").into_bytes());
-        }
-        drop(leave);
-        drop(writer);
-        let text = text(&written);
-        let kept = text.lines().filter(|line| !line.starts_with('{')).count();
-        let dropped: usize = text
-            .lines()
-            .filter_map(|line| line.split_once("\"count\":")?.1.trim_end_matches('}').parse::<usize>().ok())
-            .sum();
-        assert!(dropped > 0);
-        assert_eq!(kept + dropped, 100);
-    }
-
-    #[test]
-    fn a_full_disk_loses_lines_but_never_tears_later_ones() {
-        let (writer, leave, written) = gated(16);
-        writer.write(b"lost\n".to_vec());
-        leave.send(Ok(3)).unwrap();
-        leave.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
-        writer.write(b"kept\n".to_vec());
-        drop(leave);
-        drop(writer);
-        assert_eq!(text(&written), "los\nkept\n");
-    }
-}
+mod tests;

@@ -2,5 +2,8 @@
 
 pub(crate) mod access_log;
 pub(crate) mod log_filter;
+pub mod log_time;
 pub(crate) mod log_writer;
+pub mod rolling;
+pub(crate) mod sampler;
 pub mod visible;

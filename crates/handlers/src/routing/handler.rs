@@ -25,8 +25,9 @@ use crate::routing::responses::Responses;
 use crate::routing::route::Routes;
 use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
+use crate::templates::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, LaneChoice};
+use regent_config::{self as config, LaneChoice, LogAppendTime};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(super) enum Handler {
     Root(RootSource),
     Vars(Vars),
     LogSkip,
+    LogAppend { name: String, value: Arc<Text>, when: LogAppendTime },
+    LogName(Vec<Text>),
     Header(Arc<HeaderOps>),
     RequestHeader(HeaderOps),
     Rewrite(Rewrite),
@@ -63,6 +66,10 @@ impl Handler {
             config::Handler::Root(root) => Self::Root(RootSource::compile(Some(root))?),
             config::Handler::Vars(vars) => Self::Vars(Vars::compile(vars)),
             config::Handler::LogSkip => Self::LogSkip,
+            config::Handler::LogAppend { name, value, when } => {
+                Self::LogAppend { name: name.clone(), value: Arc::new(Text::compile(value)), when: *when }
+            }
+            config::Handler::LogName(names) => Self::LogName(Text::compile_all(names)),
             config::Handler::Header(ops) => Self::Header(Arc::new(HeaderOps::compile(ops)?)),
             config::Handler::RequestHeader(ops) => Self::RequestHeader(HeaderOps::compile(ops)?),
             config::Handler::Rewrite(rewrite) => Self::Rewrite(Rewrite::compile(rewrite)?),
@@ -109,6 +116,19 @@ impl Handler {
             },
             Self::Vars(vars) => return vars.handle(exchange),
             Self::LogSkip => exchange.is_logged = false,
+            Self::LogAppend { name, value, when } => {
+                let value = match when {
+                    LogAppendTime::Late => Arc::clone(value),
+                    LogAppendTime::Early => {
+                        Arc::new(Text::of_literal(value.render_str(exchange).into_owned()))
+                    }
+                };
+                exchange.set_log_field(name, value);
+            }
+            Self::LogName(names) => {
+                exchange.log_names =
+                    names.iter().map(|name| name.render_str(exchange).into_owned()).collect();
+            }
             Self::Header(ops) => exchange.add_filter(ops.clone()),
             Self::RequestHeader(ops) => ops.apply_to_request(exchange),
             Self::Rewrite(rewrite) => {

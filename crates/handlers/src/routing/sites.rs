@@ -83,7 +83,7 @@ impl Sites {
                 access_logs: site
                     .access_logs
                     .iter()
-                    .map(|log| outputs.open(log))
+                    .map(|log| outputs.open(log, server.options.log_credentials))
                     .collect::<Result<_, _>>()?,
             });
         }
@@ -147,10 +147,19 @@ impl Sites {
         without_body_for_head(exchange, action)
     }
 
-    /// The access logs of the site that a routed request belongs to; none if they are not to have it.
-    pub fn access_logs(&self, exchange: &Exchange) -> &[AccessLog] {
-        let site = exchange.site().filter(|_| exchange.is_logged);
-        site.and_then(|site| self.sites.get(site)).map_or(&[], |site| &site.access_logs)
+    /// The access logs that are to have a routed request: those of its site, or those that the route has named.
+    pub fn access_logs<'a>(&'a self, exchange: &'a Exchange) -> impl Iterator<Item = &'a AccessLog> {
+        let is_named = !exchange.log_names.is_empty();
+        let own = exchange.site().filter(|_| exchange.is_logged);
+        let sites = match own {
+            None => &[][..],
+            Some(_) if is_named => &self.sites[..],
+            Some(site) => &self.sites[site..=site],
+        };
+        sites.iter().flat_map(|site| &site.access_logs).filter(move |log| match is_named {
+            true => log.name().is_some_and(|name| exchange.log_names.iter().any(|own| own == name)),
+            false => log.has(exchange),
+        })
     }
 
     /// Whether any site has an access log.

@@ -1,6 +1,7 @@
 //! Compiled templates: texts with placeholders, ready to be filled in for a request.
 
 use crate::context::exchange::Exchange;
+use crate::context::log_value::LogValue;
 use crate::paths::url_path;
 use crate::templates::placeholder::Placeholder;
 use regent_config::{Part, Template};
@@ -26,6 +27,12 @@ pub(crate) enum Escape {
     Query,
 }
 
+impl LogValue for Text {
+    fn value(&self, exchange: &Exchange) -> Vec<u8> {
+        self.render(exchange).into_owned()
+    }
+}
+
 impl Text {
     /// Looks up the placeholders. What cannot change between requests (environment, host name) becomes constant;
     /// unknown names become empty, as in Caddy.
@@ -38,6 +45,11 @@ impl Text {
             }
         }
         text
+    }
+
+    /// A text without placeholders.
+    pub(crate) fn of_literal(text: String) -> Self {
+        Self(vec![Piece::Literal(text)])
     }
 
     pub(crate) fn compile_all(templates: &[Template]) -> Vec<Self> {

@@ -2,13 +2,15 @@
 
 use super::format;
 use crate::call::Call;
+use crate::conditions::regexp;
 use crate::context::Context;
 use crate::model::{LogAction, LogConfig, LogField, LogFilter, QueryEdit};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::values;
 use regent_caddyfile::{Error, Token};
 
-const ACTIONS: &[&str] = &["delete", "query", "replace"];
-const ACTIONS_UNBUILT: &[&str] = &["cookie", "hash", "ip_mask", "multi_regexp", "regexp", "rename"];
+const ACTIONS: &[&str] = &["delete", "ip_mask", "query", "regexp", "rename", "replace"];
+const ACTIONS_UNBUILT: &[&str] = &["cookie", "hash", "multi_regexp"];
 
 /// Changes format and filters of a log.
 pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
@@ -19,7 +21,8 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
         match option.name() {
             "wrap" => {
                 let wrapped = Call { args: option.args, ..option };
-                config.format = cx.check(format(&wrapped)).unwrap_or(config.format);
+                let result = format::apply(cx, &wrapped, config);
+                cx.check(result);
             }
             "fields" => {
                 let alone = option.no_arguments("fields { FIELD ACTION … }");
@@ -41,8 +44,9 @@ fn add(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
     if config.filters.iter().any(|filter| filter.field == field) {
         return cx.errors.push(error(call.name, format!("`{}` has a filter already", call.name())));
     }
-    if matches!(action, LogAction::Query(_)) && !field.is_text() {
-        let message = format!("`query` is for URLs, and `{}` is none", call.name());
+    let is_for_texts = !matches!(action, LogAction::Delete | LogAction::Replace(_) | LogAction::Rename(_));
+    if is_for_texts && !field.is_text() {
+        let message = format!("`{}` is for texts, and `{}` is none", call.args[0].text, call.name());
         return cx.errors.push(error(call.name, message));
     }
     config.filters.push(LogFilter { field, action });
@@ -57,11 +61,35 @@ fn action(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogAction, Error> {
         "delete" => rest.exactly::<0>("FIELD delete").map(|_| LogAction::Delete),
         "replace" => Ok(LogAction::Replace(cx.fixed_text(rest.one("FIELD replace TEXT")?)?)),
         "query" => query(cx, &rest).map(LogAction::Query),
+        "ip_mask" => ip_mask(cx, &rest),
+        "rename" => Ok(LogAction::Rename(rest.one("FIELD rename NAME")?.text.clone())),
+        "regexp" => {
+            let [pattern, replacement] = rest.exactly("FIELD regexp PATTERN TEXT")?;
+            Ok(LogAction::Regexp { pattern: regexp(pattern)?, replacement: cx.fixed_text(replacement)? })
+        }
         name if ACTIONS_UNBUILT.contains(&name) => {
             Err(not_built_as(kind, &format!("format filter … {name}")))
         }
         _ => Err(unknown(kind, "filter", ACTIONS)),
     }
+}
+
+fn ip_mask(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogAction, Error> {
+    let bits = |token: &Token, most| values::integer(token, 0..=most, "ip_mask");
+    let (mut v4, mut v6) = match call.args {
+        [] => (0, 0),
+        [four] => (bits(four, 32)?, 0),
+        [four, six] => (bits(four, 32)?, bits(six, 128)?),
+        _ => return Err(call.wrong_arguments(2, "FIELD ip_mask [BITS [BITS6]]")),
+    };
+    for option in call.options() {
+        match option.name() {
+            "ipv4" => v4 = bits(option.one("ipv4 BITS")?, 32)?,
+            "ipv6" => v6 = bits(option.one("ipv6 BITS")?, 128)?,
+            _ => cx.errors.push(unknown_option(option.name, "ip_mask", &["ipv4", "ipv6"], &[])),
+        }
+    }
+    Ok(LogAction::IpMask { v4, v6 })
 }
 
 fn query(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Vec<QueryEdit>, Error> {
@@ -169,9 +197,28 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_cut_and_texts_changed() {
+        let (config, _) = log(
+            "log {\nformat filter {\nrequest>remote_ip ip_mask 16 32\nrequest>client_ip ip_mask {\nipv4 24\n}\n\
+             request>uri regexp a+ b\nstatus rename code\n}\n}",
+        );
+        let expected = [
+            filter(LogField::RemoteIp, LogAction::IpMask { v4: 16, v6: 32 }),
+            filter(LogField::ClientIp, LogAction::IpMask { v4: 24, v6: 0 }),
+            filter(LogField::Uri, LogAction::Regexp { pattern: "a+".into(), replacement: "b".into() }),
+            filter(LogField::Status, LogAction::Rename("code".into())),
+        ];
+        assert_eq!(config.filters, expected);
+        let found = errors(
+            "log {\nformat filter {\nrequest>uri ip_mask 33\nrequest>host regexp ( x\nstatus ip_mask\n}\n}",
+        );
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
     fn mistakes() {
         let found = errors(
-            "log {\nformat filter x {\nwrap xml\nrequest>uri ip_mask\nrequest>uri delet\nstatus query {\n}\nrequest>uri\n\
+            "log {\nformat filter x {\nwrap xml\nrequest>uri hash\nrequest>uri delet\nstatus query {\n}\nrequest>uri\n\
              request>host delete\nrequest>host delete\nrequest>uri query {\nhash a\n}\n}\n}",
         );
         for (index, part) in [
@@ -179,7 +226,7 @@ mod tests {
             "unknown format `xml`",
             "is not built yet",
             "did you mean `delete`?",
-            "`query` is for URLs, and `status` is none",
+            "`query` is for texts, and `status` is none",
             "too few arguments for `request>uri`",
             "`request>host` has a filter already",
             "`query hash` is not built yet",

@@ -1,0 +1,98 @@
+//! `output …`.
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::model::{LogFile, LogOutput, LogRolling};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::values;
+use regent_caddyfile::{Error, Token};
+use std::path::Path;
+use std::time::Duration;
+
+const OPTIONS: &[&str] = &[
+    "mode",
+    "roll_disabled",
+    "roll_keep",
+    "roll_keep_for",
+    "roll_local_time",
+    "roll_size",
+    "roll_uncompressed",
+];
+const UNBUILT: &[&str] =
+    &["backup_time_format", "dir_mode", "roll_at", "roll_compression", "roll_interval", "roll_minutes"];
+
+pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogOutput, Error> {
+    let syntax = "output stderr | stdout | discard | file PATH";
+    let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
+    let output = match (kind.text.as_str(), rest) {
+        ("file", [path]) => return file(cx, call, path).map(LogOutput::File),
+        ("stderr", []) => LogOutput::Stderr,
+        ("stdout", []) => LogOutput::Stdout,
+        ("discard", []) => LogOutput::Discard,
+        ("net", _) => return Err(not_built_as(kind, "output net")),
+        ("stderr" | "stdout" | "discard", _) => return Err(call.wrong_arguments(1, syntax)),
+        ("file", _) => return Err(call.wrong_arguments(2, syntax)),
+        _ => return Err(unknown(kind, "output", &["stderr", "stdout", "discard", "file"])),
+    };
+    match call.options().next() {
+        Some(option) => Err(error(option.name, format!("`output {}` has no options", kind.text))),
+        None => Ok(output),
+    }
+}
+
+fn file(cx: &mut Context<'_>, call: &Call<'_>, path: &Token) -> Result<LogFile, Error> {
+    let path = cx.environment.absolute(Path::new(&cx.fixed_text(path)?));
+    let mut file = LogFile { path, mode: None, rolling: None };
+    let mut rolling = LogRolling::default();
+    let mut grows = false;
+    for option in call.options() {
+        let result = match option.name() {
+            "roll_disabled" => option.exactly::<0>("roll_disabled").map(|_| grows = true),
+            "mode" => option.one("mode MODE").and_then(mode).map(|mode| file.mode = Some(mode)),
+            "roll_local_time" => {
+                cx.warn(option.name, "`roll_local_time` has no effect: the names of old files are in UTC");
+                Ok(())
+            }
+            _ => roll(&option, &mut rolling),
+        };
+        cx.check(result);
+    }
+    file.rolling = (!grows).then_some(rolling);
+    Ok(file)
+}
+
+fn roll(option: &Call<'_>, rolling: &mut LogRolling) -> Result<(), Error> {
+    let default = LogRolling::default();
+    match option.name() {
+        "roll_size" => {
+            let token = option.one("roll_size SIZE")?;
+            rolling.size = values::size(token)?;
+            if rolling.size == 0 {
+                return Err(error(
+                    token,
+                    "`roll_size` must be more than 0; to let the file grow: roll_disabled",
+                ));
+            }
+        }
+        // 0 is the default, as in Caddy.
+        "roll_keep" => {
+            let keep = values::integer(option.one("roll_keep N")?, 0..=u32::MAX, "roll_keep")?;
+            rolling.keep = Some(keep).filter(|keep| *keep > 0).or(default.keep);
+        }
+        "roll_keep_for" => {
+            let keep = values::duration(option.one("roll_keep_for DURATION")?)?;
+            rolling.keep_for = Some(keep).filter(|keep| *keep > Duration::ZERO).or(default.keep_for);
+        }
+        "roll_uncompressed" => rolling.compress = option.exactly::<0>("roll_uncompressed").map(|_| false)?,
+        _ => return Err(unknown_option(option.name, "output file", OPTIONS, UNBUILT)),
+    }
+    Ok(())
+}
+
+fn mode(token: &Token) -> Result<u32, Error> {
+    let is_octal = token.text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    u32::from_str_radix(&token.text, 8).ok().filter(|mode| is_octal && *mode <= 0o777 && mode & 0o200 != 0).ok_or_else(|| {
+        let message = format!("`{}` is no mode of a log; write an octal number with which its owner can write, such as 0640", token.text);
+        error(token, message)
+    })
+}

@@ -1,0 +1,167 @@
+//! Logs: the server's own, and access logs.
+
+use super::{LogFilter, as_text};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a log goes and how it looks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogConfig {
+    pub output: LogOutput,
+    pub format: LogFormat,
+    /// `None`: seconds as a number in JSON, `2026/05/04 03:02:01.678` otherwise.
+    pub time_format: Option<LogTime>,
+    pub level_format: LogLevelFormat,
+    pub level: LogLevel,
+    /// What is written otherwise than it was, at most once for each field. Only of access logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<LogFilter>,
+    /// Fields that every line has beside those of the request. Only of access logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub append: Vec<(String, String)>,
+    /// What `log_name` calls it. Only of access logs.
+    pub name: Option<String>,
+    /// Which requests of the site an access log has.
+    pub scope: LogScope,
+    pub sampling: Option<LogSampling>,
+}
+
+/// Which requests of a site an access log has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum LogScope {
+    All,
+    /// Those for these hosts, in lower case; `*` stands for one label.
+    Hosts(Vec<String>),
+    /// Those that `log_name` names it for.
+    Named,
+}
+
+/// Of the lines of each interval, the first are written, and of the others one in so many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogSampling {
+    pub interval: Duration,
+    pub first: u64,
+    /// 0: none of the others.
+    pub thereafter: u64,
+}
+
+/// When the value of a field is looked at that `log_append` adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogAppendTime {
+    /// As the route is gone through.
+    Early,
+    /// When the line is written.
+    Late,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum LogOutput {
+    Stderr,
+    Stdout,
+    File(LogFile),
+    Discard,
+}
+
+/// A file that lines are appended to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogFile {
+    #[serde(serialize_with = "as_text")]
+    pub path: PathBuf,
+    /// Permissions of a file that is made. `None`: as the process makes files.
+    pub mode: Option<u32>,
+    /// `None`: it grows for ever.
+    pub rolling: Option<LogRolling>,
+}
+
+/// When a file is followed by a new one, and what becomes of the old.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogRolling {
+    /// Bytes that a file may have. Default: 100 MiB.
+    pub size: u64,
+    /// Old files. Default: 10.
+    pub keep: Option<u32>,
+    /// Since a file was followed. Default: 90 days.
+    pub keep_for: Option<Duration>,
+    /// With gzip. Default: true.
+    pub compress: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogFormat {
+    /// `console` on a terminal, `json` elsewhere.
+    Auto,
+    Json,
+    Console,
+}
+
+/// How times are written; all of them in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogTime {
+    /// 1777863721.678
+    UnixSeconds,
+    /// 1777863721678.9
+    UnixMilliseconds,
+    /// 1777863721678900000
+    UnixNanoseconds,
+    /// 2026-05-04T03:02:01.678Z
+    Iso8601,
+    /// 2026-05-04T03:02:01Z
+    Rfc3339,
+    /// 2026-05-04T03:02:01.678900000Z
+    Rfc3339Nanoseconds,
+    /// 2026/05/04 03:02:01
+    Wall,
+    /// 2026/05/04 03:02:01.678
+    WallMilliseconds,
+    /// 2026/05/04 03:02:01.678900000
+    WallNanoseconds,
+    /// 04/May/2026:03:02:01 +0000
+    CommonLog,
+}
+
+/// How levels are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogLevelFormat {
+    /// `lower` in JSON, `upper` otherwise.
+    Auto,
+    Lower,
+    Upper,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            output: LogOutput::Stderr,
+            format: LogFormat::Auto,
+            time_format: None,
+            level_format: LogLevelFormat::Auto,
+            level: LogLevel::Info,
+            filters: Vec::new(),
+            append: Vec::new(),
+            name: None,
+            scope: LogScope::All,
+            sampling: None,
+        }
+    }
+}
+
+impl Default for LogRolling {
+    /// As in Caddy (modules/logging/filewriter.go).
+    fn default() -> Self {
+        Self {
+            size: 100 << 20,
+            keep: Some(10),
+            keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
+            compress: true,
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Files of logs that are renamed when they have grown, as Caddy's are, and the old ones that are kept.
+//!
+//! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz`.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use regent_config::{LogFile, LogRolling};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{OffsetDateTime, PrimitiveDateTime};
+
+/// Of the name of an old file, as Caddy's lumberjack has it.
+const TIME: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]-[minute]-[second].[subsecond digits:3]");
+/// Between two tries to rename a file that cannot be renamed.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// A file that lines are appended to.
+pub struct RollingFile {
+    config: LogFile,
+    file: File,
+    /// Bytes in it.
+    size: u64,
+    /// Not before then, after a try that failed.
+    next_try: Option<Instant>,
+    /// To the thread that compresses and removes old files, once there is one.
+    keeper: Option<Sender<()>>,
+}
+
+impl RollingFile {
+    /// Opens the file for appending, and makes it and its directory if need be.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open(config: &LogFile) -> io::Result<Self> {
+        let file = append_to(&config.path, config.mode)?;
+        let size = file.metadata()?.len();
+        Ok(Self { config: config.clone(), file, size, next_try: None, keeper: None })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.config.path
+    }
+
+    /// What counts from now on, of a file at the same path.
+    pub fn configure(&mut self, config: LogFile) {
+        // A keeper goes by the old rules; the next one is made when it is needed.
+        self.keeper = None;
+        self.config = config;
+    }
+
+    /// Opens the path again, after somebody else has renamed the file.
+    ///
+    /// # Errors
+    /// If it cannot be opened; the file before is kept.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        let file = append_to(&self.config.path, self.config.mode)?;
+        self.size = file.metadata()?.len();
+        self.file = file;
+        Ok(())
+    }
+
+    /// To be called between two lines: begins a new file if these bytes would be too many for the one that is there.
+    ///
+    /// # Errors
+    /// If that is not possible. The old file goes on growing, and for a minute nothing else is tried.
+    pub fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        let Some(rolling) = &self.config.rolling else { return Ok(()) };
+        if self.size == 0 || self.size.saturating_add(bytes) <= rolling.size {
+            return Ok(());
+        }
+        if self.next_try.is_some_and(|next| Instant::now() < next) {
+            return Ok(());
+        }
+        let rolled = self.roll(rolling.clone(), SystemTime::now());
+        self.next_try = rolled.is_err().then(|| Instant::now() + RETRY);
+        rolled
+    }
+
+    fn roll(&mut self, rolling: LogRolling, now: SystemTime) -> io::Result<()> {
+        let path = &self.config.path;
+        let mode = self.file.metadata()?.permissions().mode();
+        let old = free_name(path, now)?;
+        fs::rename(path, &old)?;
+        match append_to(path, Some(mode)) {
+            Ok(file) => self.file = file,
+            Err(error) => {
+                // Lines go to the file that is open, by its old name if that can be had again.
+                let _ = fs::rename(&old, path);
+                return Err(error);
+            }
+        }
+        self.size = 0;
+        self.wake_keeper(rolling)
+    }
+
+    fn wake_keeper(&mut self, rolling: LogRolling) -> io::Result<()> {
+        if self.keeper.as_ref().is_some_and(|keeper| keeper.send(()).is_ok()) {
+            return Ok(());
+        }
+        let (keeper, rolled) = channel();
+        let path = self.config.path.clone();
+        thread::Builder::new().name("log-keeper".into()).spawn(move || {
+            // It ends with the file. What it has not done then, the next one does.
+            loop {
+                keep(&path, &rolling, SystemTime::now());
+                if rolled.recv().is_err() {
+                    return;
+                }
+            }
+        })?;
+        self.keeper = Some(keeper);
+        Ok(())
+    }
+}
+
+impl Write for RollingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn append_to(path: &Path, mode: Option<u32>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    if let Some(mode) = mode {
+        options.mode(mode & 0o777);
+    }
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            options.open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// A name that no file has: within a millisecond, of several files.
+fn free_name(path: &Path, now: SystemTime) -> io::Result<PathBuf> {
+    (0..1000)
+        .map(|step| old_name(path, now + Duration::from_millis(step)))
+        .find(|name| !name.exists() && !with_gz(name).exists())
+        .ok_or_else(|| io::ErrorKind::AlreadyExists.into())
+}
+
+fn old_name(path: &Path, now: SystemTime) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push("-");
+    name.push(OffsetDateTime::from(now).format(TIME).unwrap_or_default());
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+fn with_gz(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".gz");
+    name.into()
+}
+
+/// An old file, as its name says.
+struct Old {
+    path: PathBuf,
+    /// As it is written in the name.
+    time: PrimitiveDateTime,
+    is_compressed: bool,
+}
+
+/// Removes what is too old or too much, and compresses the rest. What fails is tried again with the next file.
+fn keep(path: &Path, rolling: &LogRolling, now: SystemTime) {
+    let mut old = old_files(path);
+    // The newest first.
+    old.sort_by_key(|file| std::cmp::Reverse(file.time));
+    let now = OffsetDateTime::from(now);
+    let most = rolling.keep.map_or(usize::MAX, |keep| keep as usize);
+    for (index, file) in old.into_iter().enumerate() {
+        let age = now - file.time.assume_utc();
+        let is_too_old = rolling.keep_for.is_some_and(|most| age > most);
+        let result = if index >= most || is_too_old {
+            fs::remove_file(&file.path)
+        } else if rolling.compress && !file.is_compressed {
+            compress(&file.path)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = result {
+            tracing::warn!(%error, file = %file.path.display(), "an old log file cannot be compressed or removed");
+        }
+    }
+}
+
+fn old_files(path: &Path) -> Vec<Old> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| old_file(path, &entry.ok()?.path())).collect()
+}
+
+fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
+    let name = candidate.file_name()?.to_str()?;
+    let (plain, is_compressed) = match name.strip_suffix(".gz") {
+        Some(plain) => (plain, true),
+        None => (name, false),
+    };
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    let time = plain
+        .strip_prefix(path.file_stem()?.to_str()?)?
+        .strip_prefix('-')?
+        .strip_suffix(extension.as_deref().unwrap_or_default())?;
+    let time = PrimitiveDateTime::parse(time, TIME).ok()?;
+    Some(Old { path: candidate.to_owned(), time, is_compressed })
+}
+
+/// A crash leaves the file and perhaps a piece of the other, which the next try writes anew.
+fn compress(path: &Path) -> io::Result<()> {
+    let unfinished = {
+        let mut name = OsString::from(path);
+        name.push(".gz.tmp");
+        PathBuf::from(name)
+    };
+    let result = write_compressed(path, &unfinished);
+    if result.is_err() {
+        // A full disk has no use for a half of it.
+        let _ = fs::remove_file(&unfinished);
+        return result;
+    }
+    fs::rename(&unfinished, with_gz(path))?;
+    fs::remove_file(path)
+}
+
+fn write_compressed(path: &Path, target: &Path) -> io::Result<()> {
+    let mut source = File::open(path)?;
+    let mode = source.metadata()?.mode() & 0o777;
+    let target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)?;
+    let mut encoder = GzEncoder::new(target, Compression::default());
+    io::copy(&mut source, &mut encoder)?;
+    encoder.finish()?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    const ROLLING: LogRolling = LogRolling { size: 20, keep: Some(2), keep_for: None, compress: false };
+
+    fn file(path: &Path) -> LogFile {
+        LogFile { path: path.to_owned(), mode: None, rolling: Some(ROLLING) }
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn write(file: &mut RollingFile, line: &str) {
+        let _ = file.make_room(line.len() as u64);
+        file.write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_full_is_followed_by_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        fs::write(&path, "0123456789\n").unwrap();
+        let mut file = RollingFile::open(&file(&path)).unwrap();
+        write(&mut file, "abcdef\n");
+        assert_eq!(names(directory.path()), ["access.log"], "there was room");
+        write(&mut file, "ghijkl\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "ghijkl\n");
+        let names = names(directory.path());
+        assert_eq!(names.len(), 2);
+        let old = fs::read_to_string(directory.path().join(&names[0])).unwrap();
+        assert_eq!(old, "0123456789\nabcdef\n");
+        write(&mut file, "a line that is longer than a file may be\n");
+        assert!(fs::read_to_string(&path).unwrap().starts_with("a line"), "it has a file of its own");
+    }
+
+    #[test]
+    fn names_tell_the_time_and_what_belongs_to_the_log() {
+        let path = Path::new("/logs/access.log");
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_500_000_000_250);
+        let old = old_name(path, now);
+        assert_eq!(old, Path::new("/logs/access-2017-07-14T02-40-00.250.log"));
+        assert!(!old_file(path, &old).unwrap().is_compressed);
+        assert!(old_file(path, &with_gz(&old)).unwrap().is_compressed);
+        for other in [
+            "access.log",
+            "access-old.log",
+            "error-2017-07-14T02-40-00.250.log",
+            "access-2017-07-14T02-40-00.250.txt",
+        ] {
+            assert!(old_file(path, &path.with_file_name(other)).is_none(), "{other}");
+        }
+        assert!(old_file(Path::new("x"), Path::new("x-2017-07-14T02-40-00.250")).is_some());
+    }
+
+    #[test]
+    fn old_files_are_compressed_and_the_oldest_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        for seconds in [1000, 2000, 3000] {
+            fs::write(old_name(&path, at(seconds)), format!("{seconds}")).unwrap();
+        }
+        fs::write(directory.path().join("access-notes.log"), "").unwrap();
+        keep(&path, &LogRolling { compress: true, ..ROLLING }, at(4000));
+        let names = names(directory.path());
+        assert_eq!(
+            names,
+            [
+                "access-1970-01-01T00-33-20.000.log.gz",
+                "access-1970-01-01T00-50-00.000.log.gz",
+                "access-notes.log"
+            ]
+        );
+        let mut text = String::new();
+        let file = File::open(directory.path().join(&names[1])).unwrap();
+        flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "3000");
+        keep(&path, &LogRolling { keep_for: Some(Duration::from_secs(1500)), ..ROLLING }, at(4000));
+        assert_eq!(self::names(directory.path()).len(), 2, "one was too old");
+    }
+
+    #[test]
+    fn a_directory_that_nobody_may_write_to_costs_no_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("made/access.log");
+        let mut file = RollingFile::open(&file(&path)).unwrap();
+        // Renaming it fails, as it is not there; for root, permissions would stop nothing.
+        fs::remove_file(&path).unwrap();
+        for _ in 0..5 {
+            write(&mut file, "0123456789\n");
+        }
+        assert_eq!(file.file.metadata().unwrap().len(), 55);
+        assert!(file.next_try.is_some());
+    }
+}

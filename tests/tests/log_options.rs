@@ -1,0 +1,139 @@
+//! Where access logs go, what they have, and what becomes of files that have grown.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Server, Setup, until};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The lines of a log, once there are so many.
+fn lines(server: &Server, file: &str, count: usize) -> Vec<Value> {
+    let path = server.directory().join(file);
+    until(&format!("{file} has {count} lines"), || {
+        let text = fs::read_to_string(&path).ok()?;
+        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() >= count).then_some(lines)
+    })
+}
+
+#[test]
+fn a_log_that_has_grown_is_followed_by_another_and_compressed() {
+    let site = "log {
+        output file DIRECTORY/logs/access.log {
+            roll_size 4KiB
+            roll_keep 2
+        }
+        format json
+    }
+    respond ok";
+    let server = Setup::new().site(site).start();
+    let directory = server.directory().join("logs");
+    until("old files are compressed, and the oldest removed", || {
+        server.get("/").expect(200);
+        let names = names(&directory);
+        let compressed =
+            names.iter().filter(|name| name.starts_with("access-") && name.ends_with(".log.gz")).count();
+        (compressed == 2).then_some(())
+    });
+    assert!(names(&directory).contains(&"access.log".to_owned()));
+    server.stop();
+}
+
+#[test]
+fn logs_have_names_hosts_and_fields() {
+    let site = "log {
+        output file DIRECTORY/all.log
+        format filter {
+            wrap json {
+                time_format iso8601
+            }
+            request>remote_ip ip_mask 8
+        }
+        hostnames a.example
+    }
+    log api {
+        no_hostname
+        output file DIRECTORY/api.log
+        format append {
+            wrap json
+            region eu
+        }
+    }
+    log_name /api/* api
+    log_append tenant {header.X-Tenant}
+    respond ok";
+    let server = Setup::new().site(site).start();
+    let ask = |target: &str, host: &str| {
+        server.request("GET", target).header("Host", host).header("X-Tenant", "acme").send().expect(200);
+    };
+    ask("/api/x", "a.example");
+    ask("/other", "b.example");
+    ask("/mine", "a.example");
+    let all = lines(&server, "all.log", 1);
+    assert_eq!(all[0]["request"]["uri"], "/mine");
+    assert_eq!([&all[0]["request"]["remote_ip"], &all[0]["tenant"]], ["127.0.0.0", "acme"]);
+    assert!(all[0]["ts"].as_str().unwrap().ends_with('Z'), "{:#}", all[0]);
+    let api = lines(&server, "api.log", 1);
+    assert_eq!([&api[0]["logger"], &api[0]["region"]], ["http.log.access.api", "eu"]);
+    assert_eq!(api[0]["request"]["uri"], "/api/x");
+    server.stop();
+}
+
+#[test]
+fn credentials_are_logged_only_if_the_server_says_so() {
+    let site = "log {\n\t\toutput file DIRECTORY/access.log\n\t\tformat json\n\t}\nrespond ok";
+    for (options, shown) in [("", "REDACTED"), ("servers {\n\t\tlog_credentials\n\t}", "sid=1")] {
+        let server = Setup::new().global_options(options).site(site).start();
+        server.request("GET", "/mark").header("Cookie", "sid=1").send().expect(200);
+        let log = server.directory().join("access.log");
+        let line: Value = until("the request is logged", || {
+            let text = fs::read_to_string(&log).ok()?;
+            serde_json::from_str(text.lines().find(|line| line.contains("/mark"))?).ok()
+        });
+        assert_eq!(line["request"]["headers"]["Cookie"][0], shown);
+        server.stop();
+    }
+}
+
+#[test]
+fn the_servers_own_log_rolls_too() {
+    let text = "{
+        admin off
+        debug
+        log {
+            output file DIRECTORY/server.log {
+                roll_size 1KiB
+                roll_uncompressed
+                roll_keep 3
+            }
+            format json {
+                time_format rfc3339
+                level_format upper
+            }
+        }
+    }
+    http://:PORT {
+        bind 127.0.0.1
+        error 404
+    }";
+    let server = Setup::new().caddyfile(text).start();
+    until("a full log is followed by another", || {
+        server.get("/").expect(404);
+        let is_old = |name: &&String| name.starts_with("server-") && name.ends_with(".log");
+        names(server.directory()).iter().find(is_old).cloned()
+    });
+    let log = fs::read_to_string(server.directory().join("server.log")).unwrap();
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["ts"].as_str().unwrap().ends_with('Z') && line["level"].as_str().unwrap() != "debug",
+            "{line}"
+        );
+    }
+    server.stop();
+}
