@@ -9,6 +9,13 @@ use crate::template;
 use crate::workers::Workers;
 use regent_caddyfile::{Error, Token};
 
+/// Whose `handle_response` it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseBlock {
+    Upstream,
+    Intercept,
+}
+
 pub(crate) struct Context<'a> {
     pub environment: &'a Environment,
     pub errors: Vec<Error>,
@@ -23,8 +30,8 @@ pub(crate) struct Context<'a> {
     pub hubs: Vec<MercureHub>,
     /// All of the file so far.
     pub proxies: Vec<ReverseProxy>,
-    /// Whether the lines stand in the block of a `handle_response`.
-    pub is_in_response: bool,
+    /// The block of a `handle_response` that the lines stand in.
+    pub response_block: Option<ResponseBlock>,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -42,7 +49,7 @@ impl<'a> Context<'a> {
             trusting: None,
             hubs: Vec::new(),
             proxies: Vec::new(),
-            is_in_response: false,
+            response_block: None,
             hidden,
         }
     }

@@ -5,6 +5,7 @@
 mod encode;
 mod expression;
 mod global;
+mod intercept;
 mod log;
 mod log_filter;
 mod mercure;
@@ -17,6 +18,7 @@ mod tls;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
+pub use intercept::*;
 pub use log::*;
 pub use log_filter::*;
 pub use mercure::*;
@@ -213,6 +215,8 @@ pub enum Handler {
     Lane(LaneChoice),
     Encode(Encode),
     Mercure(HubId),
+    /// Of these rules, the first that fits a response is carried out.
+    Intercept(Vec<InterceptRule>),
     FileServer(FileServer),
     Php(Php),
     PhpServer(PhpServer),

@@ -65,7 +65,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
     let mut taken = Taken::default();
     let mut opened = Vec::with_capacity(blocks.len());
     for block in blocks {
-        check_placeholders(cx, &block.lines);
+        check_placeholders(cx, &block.lines, Within::Site);
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, &lines.binds, &mut taken);
         let ways = ways(cx, options, block, &interfaces, &mut taken);
@@ -160,14 +160,24 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Whether there is a response that placeholders can tell of.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Site,
+    Intercept,
+}
+
 /// All of a block at once: texts with placeholders stand in nearly every directive.
-fn check_placeholders(cx: &mut Context<'_>, lines: &[Line]) {
+fn check_placeholders(cx: &mut Context<'_>, lines: &[Line], within: Within) {
     // Of what is not built only that is said.
     for line in lines.iter().filter(|line| !directives::is_not_built(&line.name.text)) {
         for token in std::iter::once(&line.name).chain(&line.args) {
-            cx.errors.extend(template::unbuilt(&token.text).map(|written| not_built_as(token, written)));
+            let found = template::unbuilt(&token.text);
+            let found = found.filter(|written| within == Within::Site || !template::is_of_response(written));
+            cx.errors.extend(found.map(|written| not_built_as(token, written)));
         }
-        check_placeholders(cx, line.block.as_deref().unwrap_or_default());
+        let within = if line.name.text == "intercept" { Within::Intercept } else { within };
+        check_placeholders(cx, line.block.as_deref().unwrap_or_default(), within);
     }
 }
 
@@ -349,7 +359,7 @@ mod tests {
         assert!(found.contains("Caddyfile:3:14: `{resp.header.A}` is not built yet in Regent"), "{found}");
         let json = "respond `{\"path\": \"{path}\", \"resp\": {\"rp.x\": {}}}`\nheader X {nonsense}";
         assert_eq!(errors(json), Vec::<String>::new());
-        assert_eq!(errors("intercept {\nheader A {rp.upstream.fails}\n}").len(), 1, "the directive alone");
+        assert_eq!(errors("php_fastcgi x {\nheader_up A {rp.upstream.fails}\n}").len(), 1, "the directive alone");
     }
 
     #[test]

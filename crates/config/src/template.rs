@@ -169,6 +169,12 @@ pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether a placeholder, as written, tells of the response that `intercept` has before it.
+pub(crate) fn is_of_response(written: &str) -> bool {
+    let name = written.trim_matches(['{', '}']);
+    ["resp.", "http.intercept."].iter().any(|space| name.starts_with(space))
+}
+
 fn escaped_brace(text: &str) -> Option<char> {
     text.strip_prefix('\\')?.chars().next().filter(|c| matches!(c, '{' | '}'))
 }

@@ -158,29 +158,25 @@ impl Service {
                     (Box::pin(self.proxy.run(arrived, proxy, &mut body, &received)).await, None)
                 }
             };
-            let response = match result {
-                Ok(response) => match self.handled(&target, &mut exchange, response) {
-                    Action::Respond(response) => {
-                        // As in [`Self::respond`].
-                        if body.size_hint().exact().is_none() {
-                            client.close_connection();
-                        }
-                        response
-                    }
-                    Action::Forward(next) => {
-                        target = next;
-                        continue;
-                    }
-                },
-                Err(failure) => match self.sites.resume(&mut exchange, failure) {
-                    Action::Respond(response) => response,
-                    Action::Forward(page) => {
-                        // Whoever makes the page reads no body: there may be none left.
-                        (target, body, head_time) = (page, RequestBody::empty(), Duration::ZERO);
-                        continue;
-                    }
-                },
+            let action = match result {
+                Ok(response) => self.handled(&target, &mut exchange, response),
+                Err(failure) => {
+                    // Whoever makes the page reads no body: there may be none left.
+                    (body, head_time) = (RequestBody::empty(), Duration::ZERO);
+                    self.sites.resume(&mut exchange, failure)
+                }
             };
+            let response = match action {
+                Action::Respond(response) => response,
+                Action::Forward(next) => {
+                    target = next;
+                    continue;
+                }
+            };
+            // As in [`Self::respond`].
+            if body.size_hint().exact().is_none() {
+                client.close_connection();
+            }
             let response = self.finish(response, exchange, started, Some(received));
             return match passage {
                 Some(passage) => response.map(|body| body.measured(passage)),
@@ -189,13 +185,13 @@ impl Service {
         }
     }
 
-    /// What the site makes of a response of an upstream's.
+    /// What the site makes of a response.
     fn handled(&self, target: &Target, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
         match target {
             Target::Proxy(proxy) if proxy.rules.handles_responses() => {
                 self.sites.handle_response(exchange, response)
             }
-            _ => Action::Respond(response),
+            _ => self.sites.intercept(exchange, response),
         }
     }
 

@@ -12,7 +12,7 @@
 
 use super::Directive;
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, ResponseBlock};
 use crate::matchers::Scope;
 use crate::model::{Handler, Template};
 use crate::problems::{error, unknown_option};
@@ -49,8 +49,9 @@ fn parse_status(token: &Token) -> Result<Template, Error> {
 
 /// There is a response to copy only within the block of `handle_response`.
 pub(super) fn check_place(cx: &Context<'_>, call: &Call<'_>) -> Result<(), Error> {
-    let message = || format!("`{}` has to stand in the block of a `handle_response`", call.name());
-    if cx.is_in_response { Ok(()) } else { Err(error(call.name, message())) }
+    let message =
+        || format!("`{}` has to stand in the block of a `handle_response` of `reverse_proxy`", call.name());
+    if cx.response_block == Some(ResponseBlock::Upstream) { Ok(()) } else { Err(error(call.name, message())) }
 }
 
 #[cfg(test)]
@@ -83,13 +84,16 @@ mod tests {
              @a status 200\n@a status 201\nhandle_response {\ncopy_response x\nreverse_proxy b {\n\
              handle_response {\n}\n}\n}\n}",
         );
-        assert_eq!(found[0], "`copy_response` has to stand in the block of a `handle_response`");
+        assert_eq!(
+            found[0],
+            "`copy_response` has to stand in the block of a `handle_response` of `reverse_proxy`"
+        );
         assert!(found[1].contains("unknown matcher of responses `@no`"), "{found:?}");
         assert!(found[2].contains("`x` is no status"));
         assert!(found[3].contains("needs a block"));
         assert!(found[4].contains("defined twice"));
         assert!(found[5].contains("`x` is no status"));
-        assert!(found[6].contains("within another one is not built yet"));
+        assert!(found[6].contains("within a `handle_response`"));
         assert_eq!(found.len(), 7, "{found:?}");
     }
 }

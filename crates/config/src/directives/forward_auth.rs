@@ -44,9 +44,6 @@ fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Han
     let Some(uri) = uri else {
         return Err(error(call.name, "`forward_auth` needs the option `uri`; write: uri /api/verify"));
     };
-    if cx.is_in_response {
-        return Err(error(call.name, "`forward_auth` within `handle_response` is not built yet in Regent"));
-    }
     let preset = Preset {
         fields: Written {
             header_up: vec![

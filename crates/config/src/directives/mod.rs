@@ -13,6 +13,7 @@ pub(crate) mod handle_errors;
 mod handle_path;
 mod header;
 mod ignored;
+mod intercept;
 mod lane;
 pub(crate) mod log;
 mod log_append;
@@ -102,7 +103,7 @@ const TABLE: &[Directive] = &[
     mercure::DIRECTIVE,
     ignored::VULCAIN,
     ignored::PUSH,
-    not_built("intercept"),
+    intercept::DIRECTIVE,
     not_built("templates"),
     not_built("invoke"),
     handle::DIRECTIVE,

@@ -162,6 +162,14 @@ pub(super) fn parse_with(
     let balancing = balancing.finish(cx, &upstreams);
     let (passive_health, active_health) = health.finish(cx, &upstreams);
     let fields::Written { header_up, header_down, rewrites } = fields;
+    let responses = responses.finish();
+    if !responses.is_empty() && cx.response_block.is_some() {
+        let message = format!(
+            "`{}` with rules for its responses is not built yet in Regent within a `handle_response`",
+            call.name()
+        );
+        return Err(error(call.name, message));
+    }
     let proxy = ReverseProxy {
         upstreams,
         transport,
@@ -174,7 +182,7 @@ pub(super) fn parse_with(
         active_health,
         stream_timeout,
         stream_buffer_size,
-        responses: responses.finish(),
+        responses,
     };
     Ok(Handler::ReverseProxy(add(cx, call.name, proxy)?))
 }

@@ -4,6 +4,7 @@ use crate::context::client::Forwarded;
 use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
+use crate::context::interceptor::{Interceptor, ResponseHead};
 use crate::context::log_value::LogValue;
 use crate::context::origin::Origin;
 use crate::context::place::Place;
@@ -62,6 +63,9 @@ pub struct Exchange {
     captures: Vec<Captures>,
     file_match: Option<FileMatch>,
     filters: Vec<Arc<dyn Filter>>,
+    interceptors: Vec<Arc<dyn Interceptor>>,
+    /// Of the response that `intercept` looks at, and then of the one that it replaces.
+    response_head: Option<Box<ResponseHead>>,
     /// The error that is being handled, once there is one.
     failure: Option<Box<Failure>>,
     /// How many filters there were when it came up.
@@ -106,6 +110,8 @@ impl Exchange {
             captures: Vec::new(),
             file_match: None,
             filters: Vec::new(),
+            interceptors: Vec::new(),
+            response_head: None,
             failure: None,
             filters_before_failure: 0,
             engines_are_out: false,
@@ -304,6 +310,28 @@ impl Exchange {
         self.filters.push(filter);
     }
 
+    pub(crate) fn add_interceptor(&mut self, interceptor: Arc<dyn Interceptor>) {
+        self.interceptors.push(interceptor);
+    }
+
+    /// Whether anything is to be done with a response, in whole or in part.
+    pub(crate) fn may_be_intercepted(&self) -> bool {
+        !self.interceptors.is_empty() || self.response_head.is_some()
+    }
+
+    /// The one that is to be asked next.
+    pub(crate) fn take_interceptor(&mut self) -> Option<Arc<dyn Interceptor>> {
+        self.interceptors.pop()
+    }
+
+    pub(crate) fn response_head(&self) -> Option<&ResponseHead> {
+        self.response_head.as_deref()
+    }
+
+    pub(crate) fn set_response_head(&mut self, head: Option<ResponseHead>) -> Option<ResponseHead> {
+        std::mem::replace(&mut self.response_head, head.map(Box::new)).map(|head| *head)
+    }
+
     pub(crate) fn filters(&self) -> &[Arc<dyn Filter>] {
         &self.filters
     }
@@ -338,6 +366,8 @@ impl Exchange {
     }
 
     fn begin_error_page(&mut self) {
+        self.interceptors.clear();
+        self.response_head = None;
         self.method = self.original_method.clone();
         self.uri = self.original_uri.clone();
         self.path = url_path::normalize(self.uri.path()).unwrap_or_default();

@@ -5,6 +5,7 @@ pub(crate) mod copy_response;
 pub(crate) mod delivery;
 pub(crate) mod error;
 pub(crate) mod file_server;
+pub(crate) mod intercept;
 pub(crate) mod mercure;
 pub(crate) mod native;
 pub(crate) mod php;

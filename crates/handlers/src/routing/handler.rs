@@ -9,6 +9,7 @@ use crate::directives::Context;
 use crate::directives::copy_response::{CopiedFields, CopyToRequest};
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
+use crate::directives::intercept::Intercept;
 use crate::directives::mercure::Mercure;
 use crate::directives::native::Native;
 use crate::directives::php::Php;
@@ -49,6 +50,7 @@ pub(super) enum Handler {
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
     Mercure(Mercure),
+    Intercept(Arc<Intercept<Routes>>),
     FileServer(FileServer),
     Php(Php),
     PhpServer(Box<PhpServer>),
@@ -85,6 +87,10 @@ impl Handler {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
             }
             config::Handler::Mercure(hub) => Self::Mercure(Mercure::new(*hub)),
+            config::Handler::Intercept(rules) => {
+                let intercept = Intercept::compile(rules, |routes| Routes::compile(routes, context))?;
+                Self::Intercept(Arc::new(intercept))
+            }
             config::Handler::FileServer(server) => Self::FileServer(FileServer::compile(server, context)?),
             config::Handler::Php(php) => Self::Php(Php::compile(php, context.workers)?),
             config::Handler::PhpServer(server) => {
@@ -147,6 +153,10 @@ impl Handler {
                 exchange.add_filter(Arc::new(encoding));
             }
             Self::Mercure(mercure) => return mercure.handle(exchange),
+            Self::Intercept(intercept) => {
+                let interceptor: Arc<Intercept<Routes>> = Arc::clone(intercept);
+                exchange.add_interceptor(interceptor);
+            }
             Self::FileServer(server) => return server.handle(exchange),
             Self::Php(php) => return forward(php.handle(exchange), exchange, Origin::Engine),
             Self::PhpServer(server) => return forward(server.handle(exchange), exchange, Origin::Engine),

@@ -5,6 +5,7 @@ use crate::context::flow::Flow;
 use crate::context::place::{Frame, Place};
 use crate::context::target::{Action, Target};
 use crate::directives::Context;
+use crate::directives::intercept::Run;
 use crate::error::BuildError;
 use crate::matchers::matcher::{self, Matcher};
 use crate::routing::handler::Handler;
@@ -17,6 +18,12 @@ struct Route {
     group: Option<u32>,
     matchers: Vec<Vec<Matcher>>,
     handler: Handler,
+}
+
+impl Run for Routes {
+    fn run(&self, exchange: &mut Exchange) -> Flow {
+        self.run(exchange)
+    }
 }
 
 impl Routes {

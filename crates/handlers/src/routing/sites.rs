@@ -4,6 +4,7 @@ use crate::context::client::TrustedProxies;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::flow::Flow;
+use crate::context::interceptor::{Interception, ResponseHead};
 use crate::context::origin::Origin;
 use crate::context::page;
 use crate::context::target::{Action, Target};
@@ -101,8 +102,7 @@ impl Sites {
     /// A host that is no site's, and a request that no route answers, get an empty 200, as in Caddy.
     pub fn route(&self, exchange: &mut Exchange) -> Action {
         let action = self.answer(exchange);
-        let action = self.with_hub(exchange, action);
-        without_body_for_head(exchange, action)
+        self.completed(exchange, action)
     }
 
     /// Goes on with a request that could not be answered as [`Self::route`] said: the page that the site has for the error,
@@ -113,8 +113,7 @@ impl Sites {
         let plain = exchange.failure().unwrap_or(&failure).plain_page();
         let site = exchange.site().and_then(|site| self.sites.get(site));
         let page = site.and_then(|site| site.error_page(exchange, failure));
-        let action = self.with_hub(exchange, page.unwrap_or(Action::Respond(plain)));
-        let mut action = without_body_for_head(exchange, action);
+        let mut action = self.completed(exchange, page.unwrap_or(Action::Respond(plain)));
         if let (Action::Forward(target), true) = (&mut action, is_overload)
             && let Some(delivery) = target.delivery_mut()
         {
@@ -124,7 +123,7 @@ impl Sites {
     }
 
     /// Goes on with a request that an upstream has responded to, as the directive says: what the routes behind it make of the
-    /// request, or that response.
+    /// request, or that response; and then as [`Self::intercept`].
     pub fn handle_response(&self, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
         let place = std::mem::take(&mut exchange.place);
         exchange.set_origin(Origin::Regent);
@@ -133,18 +132,77 @@ impl Sites {
         };
         let is_page = exchange.failure().is_some();
         let routes = if is_page { &site.error_routes } else { &site.routes };
-        let action = match routes.resume(exchange, place) {
+        let response = match routes.resume(exchange, place) {
             Flow::Relay(status) => {
                 exchange.set_origin(Origin::Upstream);
                 let mut response = response;
                 status.into_iter().for_each(|status| *response.status_mut() = status);
-                return Action::Respond(response);
+                response
             }
-            Flow::Answer(action) => action,
-            Flow::Next => Action::Respond(page::empty(StatusCode::OK)),
-            Flow::Fail(failure) => site.page_or_plain(exchange, failure),
+            Flow::Answer(Action::Respond(response)) => {
+                let action = self.intercepted(exchange, response);
+                return self.completed(exchange, action);
+            }
+            Flow::Answer(forward) => return self.with_hub(exchange, forward),
+            Flow::Next => page::empty(StatusCode::OK),
+            Flow::Fail(failure) => {
+                let page = self.failed(exchange, failure);
+                return self.completed(exchange, page);
+            }
         };
-        without_body_for_head(exchange, action)
+        self.intercept(exchange, response)
+    }
+
+    /// What `intercept` makes of a response that is none of this server's own, if that is concerned.
+    pub fn intercept(&self, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
+        if !exchange.may_be_intercepted() {
+            return Action::Respond(response);
+        }
+        let action = self.intercepted(exchange, response);
+        self.completed(exchange, action)
+    }
+
+    fn intercepted(&self, exchange: &mut Exchange, mut response: Response<ResponseBody>) -> Action {
+        // It may be the one that was to replace another.
+        if let Some(replaced) = exchange.set_response_head(None) {
+            replaced.put_under(response.headers_mut());
+        }
+        while let Some(interceptor) = exchange.take_interceptor() {
+            let head = ResponseHead { status: response.status(), headers: response.headers().clone() };
+            exchange.set_response_head(Some(head));
+            match interceptor.intercept(exchange) {
+                None => drop(exchange.set_response_head(None)),
+                Some(Interception::Status(status)) => {
+                    exchange.set_response_head(None);
+                    *response.status_mut() = status;
+                }
+                Some(Interception::Flow(Flow::Answer(Action::Forward(target)))) => {
+                    return Action::Forward(target);
+                }
+                Some(Interception::Flow(Flow::Fail(failure))) => return self.failed(exchange, failure),
+                Some(Interception::Flow(flow)) => {
+                    response = match flow {
+                        Flow::Answer(Action::Respond(response)) => response,
+                        _ => page::empty(StatusCode::OK),
+                    };
+                    let replaced = exchange.set_response_head(None);
+                    replaced.into_iter().for_each(|head| head.put_under(response.headers_mut()));
+                }
+            }
+        }
+        Action::Respond(response)
+    }
+
+    /// The page that the site has for an error, or a line of our own.
+    fn failed(&self, exchange: &mut Exchange, failure: Failure) -> Action {
+        let plain = failure.plain_page();
+        let site = exchange.site().and_then(|site| self.sites.get(site));
+        site.and_then(|site| site.error_page(exchange, failure)).unwrap_or(Action::Respond(plain))
+    }
+
+    /// As it may leave the routes.
+    fn completed(&self, exchange: &Exchange, action: Action) -> Action {
+        without_body_for_head(exchange, self.with_hub(exchange, action))
     }
 
     /// The access logs that are to have a routed request: those of its site, or those that the route has named.
@@ -198,20 +256,16 @@ impl Sites {
         let Some(site) = site else { return Action::Respond(page::empty(StatusCode::OK)) };
         let site = &self.sites[site];
         match site.routes.run(exchange) {
+            Flow::Answer(Action::Respond(response)) => self.intercepted(exchange, response),
             Flow::Answer(action) => action,
             // There is a response to relay only behind an upstream.
-            Flow::Next | Flow::Relay(_) => Action::Respond(page::empty(StatusCode::OK)),
-            Flow::Fail(failure) => site.page_or_plain(exchange, failure),
+            Flow::Next | Flow::Relay(_) => self.intercepted(exchange, page::empty(StatusCode::OK)),
+            Flow::Fail(failure) => self.failed(exchange, failure),
         }
     }
 }
 
 impl Site {
-    fn page_or_plain(&self, exchange: &mut Exchange, failure: Failure) -> Action {
-        let plain = failure.plain_page();
-        self.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
-    }
-
     /// Takes an error through `handle_errors`. An error on that way has no page, but if it was that of an engine, which is
     /// done without then.
     fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {

@@ -58,6 +58,9 @@ pub(crate) enum Placeholder {
     File(FileField),
     Error(ErrorField),
     Proxied(ProxiedField),
+    /// Of the response that `intercept` has before it.
+    ResponseStatus,
+    ResponseHeader(HeaderName),
     Now(TimeFormat),
 }
 
@@ -137,8 +140,14 @@ impl Placeholder {
         if let Some(field) = name.strip_prefix("http.reverse_proxy.") {
             return parse_proxied(field).map(Self::Proxied);
         }
+        if let Some(field) = name.strip_prefix("http.intercept.header.") {
+            return HeaderName::try_from(field).ok().map(Self::ResponseHeader);
+        }
         if let Some(field) = name.strip_prefix("http.error.") {
             return parse_error(field).map(Self::Error);
+        }
+        if name == "http.intercept.status_code" {
+            return Some(Self::ResponseStatus);
         }
         Some(Self::Now(match name {
             "time.now" => TimeFormat::Rfc3339,

@@ -1,7 +1,7 @@
 //! What becomes of responses: `@name`, `replace_status`, `handle_response`.
 
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, ResponseBlock};
 use crate::directives::encode::response_matcher;
 use crate::matchers::Scope;
 use crate::model::{ResponseAction, ResponseMatcher, ResponseRule, Template};
@@ -81,13 +81,9 @@ impl Written {
         let Some(lines) = option.block else {
             return Err(error(option.name, format!("`handle_response` needs a block; write: {SYNTAX}")));
         };
-        if cx.is_in_response {
-            let message = "a `handle_response` within another one is not built yet in Regent";
-            return Err(error(option.name, message));
-        }
-        cx.is_in_response = true;
+        let outer = cx.response_block.replace(ResponseBlock::Upstream);
         let routes = routes::parse(cx, Some(scope), lines, Sorting::ByDirective);
-        cx.is_in_response = false;
+        cx.response_block = outer;
         self.rules.push(ResponseRule { matcher, action: ResponseAction::Routes(routes) });
         Ok(())
     }

@@ -6,7 +6,7 @@
 mod body;
 mod encoder;
 mod entity_tag;
-mod matching;
+pub(crate) mod matching;
 mod memory;
 mod negotiate;
 mod response;

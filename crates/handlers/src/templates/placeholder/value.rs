@@ -43,6 +43,12 @@ impl Placeholder {
             Self::Proxied(field) => {
                 exchange.proxied.iter().for_each(|proxied| write_proxied(proxied, field, out));
             }
+            Self::ResponseStatus => display(exchange.response_head().map(|head| head.status.as_u16()), out),
+            Self::ResponseHeader(name) => {
+                let values = exchange.response_head().map(|head| head.headers.get_all(name).iter());
+                let values: Vec<_> = values.into_iter().flatten().map(|value| value.as_bytes()).collect();
+                out.extend_from_slice(&values.join(&b','));
+            }
             Self::Now(format) => write_now(*format, out),
             Self::Escaped(value) => write_query_escaped(value, exchange, out),
             _ => self.write_uri(exchange, out),
