@@ -12,7 +12,7 @@
 //! | `remote_ip RANGE…` | the connection's address; `private_ranges` stands for all private and loopback ranges |
 //! | `client_ip RANGE…` | the client's address, as a trusted proxy may tell it |
 //! | `protocol NAME` | `http`, `https`, `http/1.1`, `http/2+` |
-//! | `file [FILE…]`, or a block of `root`, `try_files`, `split_path` | one of the files exists |
+//! | `file [FILE…]`, or a block of `root`, `try_files`, `split_path`, `try_policy` | one of the files exists; the policy is first_exist, first_exist_fallback, smallest_size, largest_size or most_recently_modified |
 //! | `not CONDITION`, or a block | |
 //! | `vars VARIABLE VALUE…` | the variable, or the text with placeholders, is one of the values |
 //! | `vars_regexp [NAME] VARIABLE PATTERN` | as `path_regexp` |
@@ -29,7 +29,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::expression;
 use crate::ip_ranges;
-use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template};
+use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template, TryPolicy};
 use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
 use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
@@ -231,8 +231,7 @@ fn protocol(call: &Call<'_>) -> Result<Matcher, Error> {
 }
 
 fn file(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Matcher, Error> {
-    let mut matcher =
-        FileMatcher { root: None, try_files: templates(call.args).collect(), split_path: Vec::new() };
+    let mut matcher = FileMatcher { try_files: templates(call.args).collect(), ..FileMatcher::default() };
     for option in call.options() {
         let result = file_option(&option, &mut matcher);
         cx.check(result);
@@ -252,7 +251,7 @@ fn file_option(option: &Call<'_>, matcher: &mut FileMatcher) -> Result<(), Error
                 .split_path
                 .extend(option.some("split_path DELIMITER…")?.iter().map(|token| token.text.clone()));
         }
-        "try_policy" => first_exist(option.one("try_policy first_exist")?)?,
+        "try_policy" => matcher.policy = try_policy(option.one("try_policy POLICY")?)?,
         _ => {
             return Err(unknown_option(
                 option.name,
@@ -265,15 +264,21 @@ fn file_option(option: &Call<'_>, matcher: &mut FileMatcher) -> Result<(), Error
     Ok(())
 }
 
-/// The one policy for choosing among files that is built.
-pub(crate) fn first_exist(token: &Token) -> Result<(), Error> {
-    match token.text.as_str() {
-        "first_exist" => Ok(()),
-        "first_exist_fallback" | "smallest_size" | "largest_size" | "most_recently_modified" => {
-            Err(not_built_as(token, &format!("policy {}", token.text)))
-        }
-        _ => Err(unknown(token, "policy", &["first_exist"])),
-    }
+const POLICIES: &[(&str, TryPolicy)] = &[
+    ("first_exist", TryPolicy::FirstExist),
+    ("first_exist_fallback", TryPolicy::FirstExistFallback),
+    ("largest_size", TryPolicy::LargestSize),
+    ("most_recently_modified", TryPolicy::MostRecentlyModified),
+    ("smallest_size", TryPolicy::SmallestSize),
+];
+
+/// How one of several files is chosen.
+pub(crate) fn try_policy(token: &Token) -> Result<TryPolicy, Error> {
+    let found = POLICIES.iter().find(|(name, _)| *name == token.text);
+    found.map(|(_, policy)| *policy).ok_or_else(|| {
+        let names: Vec<_> = POLICIES.iter().map(|(name, _)| *name).collect();
+        unknown(token, "policy", &names)
+    })
 }
 
 #[cfg(test)]
@@ -359,13 +364,14 @@ mod tests {
             root: Some(Template::text("/srv")),
             try_files: vec![Template::parse("{path}"), Template::text("index.php")],
             split_path: vec![".php".into()],
+            policy: TryPolicy::LargestSize,
         };
         let block =
-            "file {\nroot /srv\ntry_files {path} index.php\nsplit_path .php\ntry_policy first_exist\n}";
+            "file {\nroot /srv\ntry_files {path} index.php\nsplit_path .php\ntry_policy largest_size\n}";
         assert_eq!(one(block), Matcher::File(expected));
         let Matcher::File(matcher) = one("file") else { panic!() };
         assert_eq!(matcher.try_files, [Template::parse("{path}")]);
-        assert_eq!(errors("@m file {\ntry_policy largest_size\ntry_file x\n}").len(), 2);
+        assert_eq!(errors("@m file {\ntry_policy largest\ntry_file x\n}").len(), 2);
     }
 
     #[test]

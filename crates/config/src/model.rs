@@ -159,13 +159,27 @@ pub enum Matcher {
 
 /// `file`: the first of `try_files` that exists; sets `{file_match.relative}` (`{http.matchers.file.relative}`),
 /// `.absolute`, `.type` and `.remainder`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FileMatcher {
     /// `None`: the site's root.
     pub root: Option<Template>,
     /// Patterns tried in order; one that ends in `/` wants a directory, `=404` answers with that error.
     pub try_files: Vec<Template>,
     pub split_path: Vec<String>,
+    pub policy: TryPolicy,
+}
+
+/// Which of several files is taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum TryPolicy {
+    /// The first that exists.
+    #[default]
+    FirstExist,
+    /// The same; if none does, the last of the list.
+    FirstExistFallback,
+    SmallestSize,
+    LargestSize,
+    MostRecentlyModified,
 }
 
 /// What a route does.
@@ -200,6 +214,8 @@ pub enum Handler {
         body: Template,
         close: bool,
     },
+    /// Ends the connection without a response.
+    Abort,
     /// Ends the chain with an error status; answered by `handle_errors` or a plain page.
     Error {
         status: Template,

@@ -19,4 +19,8 @@ pub trait Informational {
     /// Hands the connection over once the final response has been sent, which has to be a 101: for HTTP/1.1 only. In
     /// HTTP/2 there is no 101 (RFC 9113 §8.6), and nothing happens.
     fn hand_over(&self, tunnel: Tunnel);
+
+    /// Sends no response: ends the connection, or in HTTP/2 the stream. It is for the service to call before it gives a response,
+    /// which nobody sees then.
+    fn abort(&self);
 }

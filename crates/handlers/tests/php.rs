@@ -220,8 +220,7 @@ fn php_alone_runs_scripts_that_exist() {
 fn symfonys_caddyfile_works() {
     let dir = app();
     let base = dir.path().canonicalize().unwrap();
-    let own_path =
-        FileMatcher { root: None, try_files: vec![Template(vec![request_path()])], split_path: Vec::new() };
+    let own_path = FileMatcher { try_files: vec![Template(vec![request_path()])], ..FileMatcher::default() };
     let not_mercure = Matcher::Not(vec![vec![path_is("/.well-known/mercure*")]]);
     let not_file = Matcher::Not(vec![vec![Matcher::File(own_path)]]);
     let php_handler =

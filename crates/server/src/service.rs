@@ -20,6 +20,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+/// What access logs have for a request that gets no response, as those of nginx.
+const NO_RESPONSE: u16 = 444;
+
 /// Answers the requests of one listening address on one I/O thread.
 pub(crate) struct Service {
     /// Bytes of a request's head.
@@ -102,6 +105,7 @@ impl Service {
         }
         match self.sites.route(&mut asked.exchange) {
             Action::Respond(response) => Answering::ready(self.respond(response, asked, &*client)),
+            Action::Abort => Answering::ready(self.abort(asked.exchange, asked.started, None, &*client)),
             Action::Forward(target) => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(async move {
@@ -123,6 +127,20 @@ impl Service {
             client.close_connection();
         }
         self.finish(response, asked.exchange, asked.started, None)
+    }
+
+    /// No response; what is made of it here is for the access log.
+    fn abort(
+        &self,
+        exchange: Box<Exchange>,
+        started: Option<Instant>,
+        received: Option<Rc<Cell<u64>>>,
+        client: &dyn Informational,
+    ) -> Response<Logged> {
+        client.abort();
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = StatusCode::from_u16(NO_RESPONSE).expect("invariant: it has three digits");
+        self.finish(response, exchange, started, received)
     }
 
     /// Hands a request on, and once more for the page of an error, if an engine or another server makes that.
@@ -167,17 +185,19 @@ impl Service {
                 }
             };
             let response = match action {
-                Action::Respond(response) => response,
+                Action::Respond(response) => {
+                    // As in [`Self::respond`].
+                    if body.size_hint().exact().is_none() {
+                        client.close_connection();
+                    }
+                    self.finish(response, exchange, started, Some(received))
+                }
                 Action::Forward(next) => {
                     target = next;
                     continue;
                 }
+                Action::Abort => self.abort(exchange, started, Some(received), &**client),
             };
-            // As in [`Self::respond`].
-            if body.size_hint().exact().is_none() {
-                client.close_connection();
-            }
-            let response = self.finish(response, exchange, started, Some(received));
             return match passage {
                 Some(passage) => response.map(|body| body.measured(passage)),
                 None => response,

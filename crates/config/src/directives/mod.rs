@@ -1,5 +1,6 @@
 //! The directives, one file each, in the order in which they are carried out.
 
+mod abort;
 pub(crate) mod bind;
 mod copy_response;
 mod copy_response_headers;
@@ -109,7 +110,7 @@ const TABLE: &[Directive] = &[
     handle::DIRECTIVE,
     handle_path::DIRECTIVE,
     route::DIRECTIVE,
-    not_built("abort"),
+    abort::DIRECTIVE,
     error::DIRECTIVE,
     copy_response::DIRECTIVE,
     respond::DIRECTIVE,

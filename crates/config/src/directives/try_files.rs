@@ -1,7 +1,8 @@
 //! `try_files FILE…`: rewrites to the first of the files that exists; without any, nothing happens.
 //!
 //! A file that ends in `/` is a directory; `=404` ends in that error; `FILE?QUERY` sets the query as well. It takes no
-//! matcher: put it into a `handle` block for that.
+//! matcher: put it into a `handle` block for that. In its block, `policy POLICY` chooses otherwise, as `try_policy` of the
+//! condition `file`.
 //!
 //! ```caddyfile
 //! try_files {path} {path}/ /index.php?{query}&p={path}
@@ -9,10 +10,10 @@
 
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
-use crate::conditions::first_exist;
+use crate::conditions::try_policy;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{FileMatcher, Handler, Rewrite, Template};
+use crate::model::{FileMatcher, Handler, Rewrite, Template, TryPolicy};
 use crate::problems::{error, unknown_option};
 use regent_caddyfile::Error;
 
@@ -31,15 +32,16 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
             "`try_files` takes no matcher; put it into a `handle` block with that matcher",
         ));
     }
+    let mut policy = TryPolicy::default();
     for option in call.options() {
         let result = match option.name() {
-            "policy" => option.one("policy first_exist").and_then(first_exist),
+            "policy" => option.one("policy POLICY").and_then(try_policy).map(|found| policy = found),
             _ => Err(unknown_option(option.name, "try_files", &["policy"], &[])),
         };
         cx.check(result);
     }
     let try_files = call.args.iter().map(|token| Template::parse(&token.text)).collect();
-    let files = FileMatcher { root: None, try_files, split_path: Vec::new() };
+    let files = FileMatcher { try_files, policy, ..FileMatcher::default() };
     Ok(Handler::Rewrite(Rewrite::TryFiles(files)))
 }
 
@@ -59,9 +61,9 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors("try_files @a x\ntry_files x {\npolicy largest_size\n}\ntry_files");
+        let found = errors("try_files @a x\ntry_files x {\npolicy largest\n}\ntry_files");
         assert!(found[0].contains("takes no matcher"));
-        assert_eq!(found[1], "`policy largest_size` is not built yet in Regent");
+        assert!(found[1].starts_with("unknown policy `largest`"), "{found:?}");
         assert_eq!(found.len(), 3);
     }
 }

@@ -18,6 +18,8 @@ pub enum Action {
     Respond(Response<ResponseBody>),
     /// Hand the request on, and send what comes back.
     Forward(Target),
+    /// Close the connection without a response.
+    Abort,
 }
 
 /// Who makes the response of a request that is handed on.

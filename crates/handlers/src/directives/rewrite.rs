@@ -232,7 +232,7 @@ mod tests {
             R::TryFiles(config::FileMatcher {
                 root: Some(Template::text(dir.path().to_str().unwrap())),
                 try_files,
-                split_path: Vec::new(),
+                ..config::FileMatcher::default()
             })
         };
         let path = template(&["{uri.path}"]);

@@ -10,13 +10,18 @@ use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
 use crate::templates::text::Text;
 use http::StatusCode;
-use regent_config::{FileMatcher, Part, Template};
+use regent_config::{FileMatcher, Part, Template, TryPolicy};
+use rustix::fs::Stat;
+
+/// What files are chosen by.
+type Rank = (i128, i128);
 
 /// A compiled list of candidates.
 pub(crate) struct TryFiles {
     root: RootSource,
     candidates: Vec<Candidate>,
     split: Split,
+    policy: TryPolicy,
 }
 
 enum Candidate {
@@ -44,37 +49,68 @@ impl TryFiles {
             root: RootSource::compile(matcher.root.as_ref())?,
             candidates: patterns.iter().map(Candidate::compile).collect::<Result<_, _>>()?,
             split: Split::new(&matcher.split_path),
+            policy: matcher.policy,
         })
     }
 
     /// The first candidate that exists; an error status if the list ends in one, or if the root cannot be told.
     pub(crate) fn select(&self, exchange: &Exchange) -> Result<Option<Found<'_>>, StatusCode> {
         let root = self.root.resolve(exchange).ok_or(StatusCode::BAD_REQUEST)?;
-        for candidate in &self.candidates {
-            match candidate {
-                Candidate::Status(status) => return Err(*status),
-                Candidate::File { path, query, wants } => {
-                    let path = url_path::clean(&path.render(exchange));
-                    if let Some(file) = self.look_up(root.prefix(), &path, *wants) {
-                        return Ok(Some(Found { file, query: query.as_ref() }));
-                    }
+        let mut best: Option<(Rank, Found<'_>)> = None;
+        for (index, candidate) in self.candidates.iter().enumerate() {
+            let Candidate::File { path, query, wants } = candidate else {
+                return best.map(|(_, found)| Some(found)).ok_or_else(|| candidate.status());
+            };
+            let path = url_path::clean(&path.render(exchange));
+            let found = |(file, rank)| (rank, Found { file, query: query.as_ref() });
+            match self.look_up(root.prefix(), &path, *wants).map(found) {
+                Some((_, found)) if self.takes_the_first() => return Ok(Some(found)),
+                Some((rank, found)) if best.as_ref().is_none_or(|(known, _)| rank > *known) => {
+                    best = Some((rank, found));
                 }
+                Some(_) => {}
+                None if self.policy == TryPolicy::FirstExistFallback
+                    && index + 1 == self.candidates.len() =>
+                {
+                    let file = self.named(root.prefix(), &path, *wants);
+                    return Ok(file.map(|file| Found { file, query: query.as_ref() }));
+                }
+                None => {}
             }
         }
-        Ok(None)
+        Ok(best.map(|(_, found)| found))
+    }
+
+    fn takes_the_first(&self) -> bool {
+        matches!(self.policy, TryPolicy::FirstExist | TryPolicy::FirstExistFallback)
+    }
+
+    /// Of two files, the one of higher rank is taken.
+    fn rank(&self, stat: &Stat) -> Rank {
+        match self.policy {
+            TryPolicy::SmallestSize => (-i128::from(stat.st_size), 0),
+            TryPolicy::LargestSize => (stat.st_size.into(), 0),
+            TryPolicy::MostRecentlyModified => (stat.st_mtime.into(), stat.st_mtime_nsec as i128),
+            TryPolicy::FirstExist | TryPolicy::FirstExistFallback => (0, 0),
+        }
     }
 
     /// `path` is clean. A candidate wants a directory by how it is *written*; a slash that a value brought does not count.
-    fn look_up(&self, prefix: &[u8], path: &[u8], wants: FileKind) -> Option<FileMatch> {
+    fn look_up(&self, prefix: &[u8], path: &[u8], wants: FileKind) -> Option<(FileMatch, Rank)> {
+        let file = self.named(prefix, path, wants)?;
+        let stat = file_stat::look(file_stat::at(&file.absolute))?;
+        let rank = self.rank(&stat);
+        (file_stat::kind_of(&stat) == Some(wants)).then_some((file, rank))
+    }
+
+    /// The file that a path names, whether it is there or not.
+    fn named(&self, prefix: &[u8], path: &[u8], wants: FileKind) -> Option<FileMatch> {
         if path.contains(&0) {
             return None;
         }
         let (script, remainder) = path.split_at(self.split.position(path).unwrap_or(path.len()));
         let mut relative = url_path::trim_end_slashes(script).to_vec();
         let absolute = root::join(prefix, &relative);
-        if file_stat::kind(file_stat::at(&absolute)) != Some(wants) {
-            return None;
-        }
         if wants == FileKind::Directory {
             relative.push(b'/');
         }
@@ -83,6 +119,13 @@ impl TryFiles {
 }
 
 impl Candidate {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Status(status) => *status,
+            Self::File { .. } => StatusCode::NOT_FOUND,
+        }
+    }
+
     fn compile(template: &Template) -> Result<Self, BuildError> {
         if let Some(status) = template.as_text().and_then(|text| text.strip_prefix('=')) {
             return crate::templates::status::parse_status(status)
@@ -113,6 +156,15 @@ mod tests {
         patterns: &[&[&str]],
         uri: &str,
     ) -> Result<Option<(String, String)>, StatusCode> {
+        select_by(TryPolicy::FirstExist, dir, patterns, uri)
+    }
+
+    fn select_by(
+        policy: TryPolicy,
+        dir: &std::path::Path,
+        patterns: &[&[&str]],
+        uri: &str,
+    ) -> Result<Option<(String, String)>, StatusCode> {
         let matcher = FileMatcher {
             root: Some(Template::text(dir.to_str().unwrap())),
             try_files: patterns
@@ -120,11 +172,33 @@ mod tests {
                 .map(|parts| Template(parts.iter().copied().map(part).collect()))
                 .collect(),
             split_path: vec![".php".into()],
+            policy,
         };
         let list = TryFiles::compile(&matcher).unwrap();
         let found = list.select(&get(uri))?;
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ok(found.map(|found| (text(found.file.relative), text(found.file.remainder))))
+    }
+
+    #[test]
+    fn other_policies() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("small"), "1").unwrap();
+        fs::write(dir.path().join("large"), "12345").unwrap();
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        fs::File::open(dir.path().join("large")).unwrap().set_modified(old).unwrap();
+        let list: &[&[&str]] = &[&["none"], &["large"], &["small"], &["none2"]];
+        let chosen = |policy, list| select_by(policy, dir.path(), list, "/").unwrap().map(|(file, _)| file);
+        assert_eq!(chosen(TryPolicy::SmallestSize, list).as_deref(), Some("/small"));
+        assert_eq!(chosen(TryPolicy::LargestSize, list).as_deref(), Some("/large"));
+        assert_eq!(chosen(TryPolicy::MostRecentlyModified, list).as_deref(), Some("/small"));
+        assert_eq!(chosen(TryPolicy::FirstExistFallback, list).as_deref(), Some("/large"));
+        assert_eq!(
+            chosen(TryPolicy::FirstExistFallback, &[&["none"], &["index.php"]]).as_deref(),
+            Some("/index.php")
+        );
+        let error = select_by(TryPolicy::LargestSize, dir.path(), &[&["none"], &["=410"]], "/");
+        assert_eq!(error, Err(StatusCode::GONE));
     }
 
     const PATH: &str = "{http.request.uri.path}";

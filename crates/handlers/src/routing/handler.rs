@@ -44,6 +44,7 @@ pub(super) enum Handler {
     Rewrite(Rewrite),
     Redirect(Redirect),
     Respond(Respond),
+    Abort,
     Error(RaiseError),
     RequestBody { max_size: u64 },
     Deadline(Duration),
@@ -79,6 +80,7 @@ impl Handler {
             config::Handler::Respond { status, body, close } => {
                 Self::Respond(Respond::compile(status, body, *close)?)
             }
+            config::Handler::Abort => Self::Abort,
             config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
             config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
@@ -144,6 +146,7 @@ impl Handler {
             }
             Self::Redirect(redirect) => return Flow::respond(redirect.answer(exchange)),
             Self::Respond(respond) => return Flow::respond(respond.answer(exchange)),
+            Self::Abort => return Flow::Answer(Action::Abort),
             Self::Error(error) => return error.handle(exchange),
             Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),

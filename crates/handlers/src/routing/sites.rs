@@ -179,6 +179,7 @@ impl Sites {
                 Some(Interception::Flow(Flow::Answer(Action::Forward(target)))) => {
                     return Action::Forward(target);
                 }
+                Some(Interception::Flow(Flow::Answer(Action::Abort))) => return Action::Abort,
                 Some(Interception::Flow(Flow::Fail(failure))) => return self.failed(exchange, failure),
                 Some(Interception::Flow(flow)) => {
                     response = match flow {

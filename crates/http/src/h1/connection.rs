@@ -90,6 +90,9 @@ where
             Pin::new(&mut connection).graceful_shutdown();
         }
         let mut served = Pin::new(&mut connection).poll(context);
+        if ends.is_aborted() {
+            return Poll::Ready(Ok(()));
+        }
         // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. If nobody
         // does, and it is polled again, it ends the connection like any other.
         if matches!(served, Poll::Ready(Ok(()))) && activity.take_upgrade_offered() {

@@ -25,6 +25,7 @@ pub struct Interim {
     closing: Cell<bool>,
     /// Takes the connection over behind a 101.
     tunnel: RefCell<Option<Tunnel>>,
+    aborted: Cell<bool>,
 }
 
 impl Informational for Interim {
@@ -44,6 +45,10 @@ impl Informational for Interim {
     fn hand_over(&self, tunnel: Tunnel) {
         self.tunnel.replace(Some(tunnel));
     }
+
+    fn abort(&self) {
+        self.aborted.set(true);
+    }
 }
 
 impl Interim {
@@ -53,6 +58,11 @@ impl Interim {
 
     pub(crate) fn take_tunnel(&self) -> Option<Tunnel> {
         self.tunnel.take()
+    }
+
+    /// There is to be no response.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.get()
     }
 
     pub(crate) fn has_begun(&self) -> bool {

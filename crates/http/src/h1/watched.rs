@@ -209,6 +209,10 @@ impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut answer = ready!(self.poll_held(context));
+        if self.interim.is_aborted() {
+            // The connection ends with this poll.
+            return Poll::Pending;
+        }
         if self.interim.is_closing() {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,5 +1,6 @@
 //! Informational responses of one stream.
 
+use ::h2::Reason;
 use ::h2::server::SendResponse;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header};
@@ -72,4 +73,10 @@ impl Informational for Early {
     fn close_connection(&self) {}
 
     fn hand_over(&self, _: Tunnel) {}
+
+    fn abort(&self) {
+        if let Some(mut respond) = self.take() {
+            respond.send_reset(Reason::INTERNAL_ERROR);
+        }
+    }
 }

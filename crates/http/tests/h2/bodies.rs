@@ -146,6 +146,8 @@ impl Informational for NoHints {
     fn close_connection(&self) {}
 
     fn hand_over(&self, _: Tunnel) {}
+
+    fn abort(&self) {}
 }
 
 #[tokio::test]

@@ -33,6 +33,23 @@ async fn a_response_has_its_length_and_a_date_and_nothing_of_http_1_1() {
 }
 
 #[tokio::test]
+async fn an_aborted_request_ends_its_stream_and_no_other() {
+    local(async {
+        let service = |request: Request<RequestBody>, client: Rc<dyn Informational>| {
+            if request.uri().path() == "/abort" {
+                client.abort();
+            }
+            with(200, &[], whole("hello"))
+        };
+        let (_server, mut client) = connect(SETTINGS, service).await;
+        let error = send(&mut client, get("/abort")).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+        assert_eq!(send(&mut client, get("/")).await.unwrap().body.unwrap(), "hello");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_response_that_has_no_body_ends_with_its_head() {
     local(async {
         for (method, status) in [("HEAD", 200), ("GET", 204), ("GET", 304)] {
