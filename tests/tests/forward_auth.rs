@@ -3,6 +3,7 @@
 
 use regent_tests::upstream::ok;
 use regent_tests::{Server, Setup, Upstream};
+use std::process::Stdio;
 
 const WHO: &str = "<?php echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['HTTP_REMOTE_USER'] ?? 'nobody', ' ', \
                    $_SERVER['HTTP_X_GROUPS'] ?? '-', ' ', file_get_contents('php://input');";
@@ -131,4 +132,44 @@ fn a_response_can_be_copied_after_all() {
     assert_eq!(response.text(), "the upstream's");
     assert_eq!((response.header("x-seen"), response.header("x-app")), (Some("200"), Some("1")));
     server.stop();
+}
+
+#[test]
+fn a_password_may_be_asked_for_behind_it() {
+    let hash = password_hash("secret");
+    let gate = gate();
+    let site = format!(
+        "route {{\nforward_auth {} {{\nuri /verify\n}}\nbasic_auth {{\nann {hash}\n}}\nphp_server\n}}",
+        gate.address()
+    );
+    let server = Setup::new().site(&site).file("index.php", WHO).start();
+    let asked = || server.request("POST", "/").header("Cookie", "session=ann").body("text/plain", "the body");
+    asked().send().expect(401);
+    let right = asked().header("Authorization", "Basic YW5uOnNlY3JldA==").send().expect(200);
+    assert_eq!(right.text(), "POST nobody - the body");
+    server.stop();
+}
+
+#[test]
+fn what_has_been_looked_at_may_be_intercepted() {
+    let gate = gate();
+    let site = format!(
+        "route {{\nintercept {{\n@moved status 302\nhandle_response @moved {{\nrespond \"was {{resp.status_code}}\" 403\n}}\n}}
+         forward_auth {} {{\nuri /verify\n}}\nphp_server\n}}",
+        gate.address()
+    );
+    let server = Setup::new().site(&site).file("index.php", WHO).start();
+    assert_eq!(server.get("/").expect(403).text(), "was 302");
+    let known = server.request("GET", "/").header("Cookie", "session=ann").send();
+    assert_eq!(known.expect(200).text(), "GET nobody - ");
+    server.stop();
+}
+
+fn password_hash(password: &str) -> String {
+    let setup = Setup::new();
+    let mut command = regent_tests::regent_command(setup.directory());
+    command.args(["hash-password", "--plaintext", password, "--bcrypt-cost", "5"]).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -48,6 +48,8 @@ pub enum Command {
     Adapt(Config),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
+    /// Make the hash of a password for `basic_auth`; without --plaintext it is read from the standard input
+    HashPassword(HashPassword),
     /// List, add or remove the threads of a running server
     Threads(Threads),
     /// Start the workers of a running server anew
@@ -143,6 +145,19 @@ pub struct PhpCli {
 pub struct Completion {
     /// For which shell
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct HashPassword {
+    /// The password; others may see it in the list of processes
+    #[arg(short, long, value_name = "TEXT")]
+    pub plaintext: Option<String>,
+    /// How it is hashed
+    #[arg(short, long, value_name = "NAME", default_value = "bcrypt", value_parser = ["bcrypt"])]
+    pub algorithm: String,
+    /// Each step doubles the time that a check takes; 12 is about a quarter of a second
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(4..=31))]
+    pub bcrypt_cost: u32,
 }
 
 #[derive(Debug, Args)]

@@ -58,6 +58,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
         }
         Command::Fmt(options) => return format(&options),
+        Command::HashPassword(options) => println!("{}", hash_password(&options)?),
         Command::Threads(options) => admin::threads(&options)?,
         Command::Workers(options) => admin::workers(&options)?,
         Command::Native(options) => admin::native(&options)?,
@@ -77,6 +78,22 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of the standard input the first line counts, without its end.
+fn hash_password(options: &arguments::HashPassword) -> Result<String> {
+    let password = match &options.plaintext {
+        Some(password) => password.clone(),
+        None => std::io::read_to_string(std::io::stdin())
+            .context("reading the password")?
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    anyhow::ensure!(!password.is_empty(), "the password is empty");
+    anyhow::ensure!(password.len() <= 72, "bcrypt takes no more than 72 bytes of a password");
+    bcrypt::hash(password, options.bcrypt_cost).context("hashing the password")
 }
 
 /// As `caddy fmt`: prints the formatted file, or writes it back; the exit code says whether it was formatted already.

@@ -230,6 +230,7 @@ pub enum Handler {
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
     Encode(Encode),
+    BasicAuth(BasicAuth),
     Mercure(HubId),
     /// Of these rules, the first that fits a response is carried out.
     Intercept(Vec<InterceptRule>),
@@ -245,6 +246,16 @@ pub enum Handler {
     CopyToRequest(Vec<(String, String)>),
     /// `handle`, `handle_path`, `route`: a list of its own.
     Subroute(Vec<Route>),
+}
+
+/// `basic_auth`: a name and a password are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BasicAuth {
+    /// Without quotes and backslashes.
+    pub realm: String,
+    /// Names, each once, and bcrypt hashes.
+    #[serde(skip)]
+    pub users: Vec<(String, String)>,
 }
 
 /// One operation on a header, as Caddy's `header` directive has them.

@@ -96,6 +96,7 @@ const UNBUILT_SPACES: &[&str] = &[
 
 /// Of those, what is filled in.
 const BUILT: &[&str] = &[
+    "http.auth.user.id",
     "http.reverse_proxy.retries",
     "http.reverse_proxy.status_code",
     "http.reverse_proxy.status_text",
@@ -272,7 +273,7 @@ mod tests {
             "{resp.status_code}",
             "{rp.upstream.fails}",
             "{http.reverse_proxy.duration}",
-            "{http.auth.user.id}",
+            "{http.auth.user.name}",
             "{err.trace}",
             "{http.request.body}",
             "{http.request.remote.host/24,64}",

@@ -10,6 +10,8 @@ pub enum BuildError {
     Regex { pattern: String, source: regex::Error },
     #[error("`{0}` is not a valid header field name: use letters, digits and `-`")]
     HeaderName(String),
+    #[error("`{0}` cannot be the realm of `basic_auth`: control characters cannot stand in a header field")]
+    Realm(String),
     #[error("`{0}` is not a status code of an answer: give a number from 200 to 999")]
     Status(String),
     #[error("`{0}` is not a valid path pattern: a `[` needs its `]`, and a `\\` a character after it")]

@@ -23,6 +23,7 @@ pub use context::exchange::Exchange;
 pub use context::failure::Failure;
 pub use context::proxied::Proxied;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, ProxyRules, ProxyTarget, Target};
+pub use context::verification::{Verification, Verified};
 pub use error::BuildError;
 pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::rolling::RollingFile;

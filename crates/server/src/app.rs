@@ -9,6 +9,7 @@ use crate::hooks;
 use crate::hub_gateway::HubGateway;
 use crate::hubs::OpenHubs;
 use crate::listener::{Listener, Terms};
+use crate::password_checks::PasswordChecks;
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::Service;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
@@ -126,6 +127,7 @@ impl App {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,
                 limits: listener.limits,
+                passwords: PasswordChecks::default(),
                 sites: listener.sites,
                 sni_host: listener.sni_host,
                 tls: listener.tls.clone(),

@@ -21,6 +21,7 @@ mod inline_reload;
 mod io_threads;
 mod listener;
 mod parts;
+mod password_checks;
 mod plan;
 mod proxy_headers;
 mod reload;

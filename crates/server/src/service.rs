@@ -3,6 +3,7 @@
 use crate::acme_challenge;
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
+use crate::password_checks::PasswordChecks;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::SniHost;
@@ -28,6 +29,7 @@ pub(crate) struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
     pub limits: BodyLimits,
+    pub passwords: PasswordChecks,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
     /// `None`: plain HTTP.
@@ -106,10 +108,10 @@ impl Service {
         match self.sites.route(&mut asked.exchange) {
             Action::Respond(response) => Answering::ready(self.respond(response, asked, &*client)),
             Action::Abort => Answering::ready(self.abort(asked.exchange, asked.started, None, &*client)),
-            Action::Forward(target) => {
+            later => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(async move {
-                    service.forward(asked, target, &accepted.ends, &client).await
+                    service.carry_out(later, asked, &accepted.ends, &client).await
                 }))
             }
         }
@@ -143,65 +145,81 @@ impl Service {
         self.finish(response, exchange, started, received)
     }
 
-    /// Hands a request on, and once more for the page of an error, if an engine or another server makes that.
-    async fn forward(
+    /// Checks passwords, and hands a request on, until there is a response: an engine or another server may have to make the page
+    /// of an error too.
+    async fn carry_out(
         &self,
+        mut action: Action,
         asked: Asked,
-        mut target: Target,
         ends: &Ends,
         client: &Rc<dyn Informational>,
     ) -> Response<Logged> {
         let Asked { mut exchange, mut body, mut head_time, started } = asked;
         let received = Rc::new(Cell::new(0));
-        loop {
-            let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits: self.limits };
-            let (result, passage) = match &target {
-                Target::Php(php) => {
-                    counted(self.php.run(arrived(&exchange), php, body.take(), &received).await)
-                }
-                Target::Native(native) => {
-                    counted(self.native().run(arrived(&exchange), native, body.take(), &received).await)
-                }
-                Target::Mercure(hub) => {
-                    // As in [`Self::respond`].
-                    if body.size_hint().exact().is_none() {
-                        client.close_connection();
-                    }
-                    let response = self.hubs.answer(&exchange, *hub, body).await;
-                    return self.finish(response, exchange, started, None);
-                }
-                Target::Proxy(proxy) => {
-                    let limits = self.limits;
-                    let arrived = regent_proxy::Arrived { exchange: &mut exchange, client, limits };
-                    (Box::pin(self.proxy.run(arrived, proxy, &mut body, &received)).await, None)
-                }
-            };
-            let action = match result {
-                Ok(response) => self.handled(&target, &mut exchange, response),
-                Err(failure) => {
-                    // Whoever makes the page reads no body: there may be none left.
-                    (body, head_time) = (RequestBody::empty(), Duration::ZERO);
-                    self.sites.resume(&mut exchange, failure)
-                }
-            };
-            let response = match action {
+        let mut passage = None;
+        let response = loop {
+            action = match action {
                 Action::Respond(response) => {
                     // As in [`Self::respond`].
                     if body.size_hint().exact().is_none() {
                         client.close_connection();
                     }
-                    self.finish(response, exchange, started, Some(received))
+                    break self.finish(response, exchange, started, Some(received));
                 }
-                Action::Forward(next) => {
-                    target = next;
-                    continue;
+                Action::Abort => break self.abort(exchange, started, Some(received), &**client),
+                Action::Verify(verification) => match self.passwords.check(*verification).await {
+                    None => Action::Respond(Failure::new(StatusCode::SERVICE_UNAVAILABLE).plain_page()),
+                    Some(verified) => {
+                        exchange.start_over(verified);
+                        self.sites.route(&mut exchange)
+                    }
+                },
+                Action::Forward(target) => {
+                    let arrival = Arrival { ends, client, head_time, received: &received };
+                    let result;
+                    (result, passage) = self.hand_on(&target, &mut exchange, &mut body, arrival).await;
+                    match result {
+                        Ok(response) => self.handled(&target, &mut exchange, response),
+                        Err(failure) => {
+                            // Whoever makes the page reads no body: there may be none left.
+                            (body, head_time) = (RequestBody::empty(), Duration::ZERO);
+                            self.sites.resume(&mut exchange, failure)
+                        }
+                    }
                 }
-                Action::Abort => self.abort(exchange, started, Some(received), &**client),
             };
-            return match passage {
-                Some(passage) => response.map(|body| body.measured(passage)),
-                None => response,
-            };
+        };
+        match passage {
+            Some(passage) => response.map(|body| body.measured(passage)),
+            None => response,
+        }
+    }
+
+    async fn hand_on(
+        &self,
+        target: &Target,
+        exchange: &mut Exchange,
+        body: &mut RequestBody,
+        Arrival { ends, client, head_time, received }: Arrival<'_>,
+    ) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+        let limits = self.limits;
+        let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits };
+        match target {
+            Target::Php(php) => counted(self.php.run(arrived(exchange), php, body.take(), received).await),
+            Target::Native(native) => {
+                counted(self.native().run(arrived(exchange), native, body.take(), received).await)
+            }
+            Target::Mercure(hub) => {
+                // As in [`Self::respond`].
+                if body.size_hint().exact().is_none() {
+                    client.close_connection();
+                }
+                (Ok(self.hubs.answer(exchange, *hub, body.take()).await), None)
+            }
+            Target::Proxy(proxy) => {
+                let arrived = regent_proxy::Arrived { exchange, client, limits };
+                (Box::pin(self.proxy.run(arrived, proxy, body, received)).await, None)
+            }
         }
     }
 
@@ -257,6 +275,14 @@ struct Asked {
     body: RequestBody,
     head_time: Duration,
     started: Option<Instant>,
+}
+
+/// Of a request that is handed on.
+struct Arrival<'a> {
+    ends: &'a Ends,
+    client: &'a Rc<dyn Informational>,
+    head_time: Duration,
+    received: &'a Rc<Cell<u64>>,
 }
 
 impl Answering {

@@ -23,6 +23,7 @@
 //! }
 //! ```
 
+use super::basic_auth;
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
@@ -62,6 +63,7 @@ fn route(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Rou
     let Some(lines) = call.block else {
         return Err(error(call.name, format!("`handle_errors` needs a block; write: {SYNTAX}")));
     };
+    basic_auth::refuse_within(cx, lines, "handle_errors");
     let statuses = call.args.iter().filter_map(|token| cx.check(values::statuses(token))).collect::<Vec<_>>();
     let matchers = if call.args.is_empty() { vec![] } else { vec![vec![Matcher::ErrorStatus(statuses)]] };
     let handler = Handler::Subroute(routes::parse(cx, Some(scope), lines, Sorting::ByDirective));

@@ -23,6 +23,7 @@
 //! ```
 
 use super::Directive;
+use super::basic_auth;
 use super::encode::response_matcher;
 use crate::call::Call;
 use crate::context::{Context, ResponseBlock};
@@ -67,6 +68,7 @@ fn rule(
                 _ => return Err(option.wrong_arguments(1, "handle_response [@NAME] { DIRECTIVE… }")),
             };
             let lines = option.block.unwrap_or_default();
+            basic_auth::refuse_within(cx, lines, "intercept");
             let outer = cx.response_block.replace(ResponseBlock::Intercept);
             let routes = routes::parse(cx, Some(scope), lines, Sorting::ByDirective);
             cx.response_block = outer;

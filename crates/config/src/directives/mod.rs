@@ -1,6 +1,7 @@
 //! The directives, one file each, in the order in which they are carried out.
 
 mod abort;
+mod basic_auth;
 pub(crate) mod bind;
 mod copy_response;
 mod copy_response_headers;
@@ -96,8 +97,8 @@ const TABLE: &[Directive] = &[
     rewrite::DIRECTIVE,
     uri::DIRECTIVE,
     try_files::DIRECTIVE,
-    not_built("basicauth"),
-    not_built("basic_auth"),
+    basic_auth::OLD_DIRECTIVE,
+    basic_auth::DIRECTIVE,
     forward_auth::DIRECTIVE,
     request_header::DIRECTIVE,
     encode::DIRECTIVE,

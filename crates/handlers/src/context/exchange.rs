@@ -10,6 +10,7 @@ use crate::context::origin::Origin;
 use crate::context::place::Place;
 use crate::context::proxied::Proxied;
 use crate::context::uuid::Uuid;
+use crate::context::verification::Verified;
 use crate::paths::host;
 use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
@@ -64,6 +65,11 @@ pub struct Exchange {
     file_match: Option<FileMatch>,
     filters: Vec<Arc<dyn Filter>>,
     interceptors: Vec<Arc<dyn Interceptor>>,
+    /// As the client sent it, if the request may have to start over.
+    first_headers: Option<Box<HeaderMap>>,
+    verified: Vec<Verified>,
+    /// Whose password was right (`basic_auth`).
+    user: Option<String>,
     /// Of the response that `intercept` looks at, and then of the one that it replaces.
     response_head: Option<Box<ResponseHead>>,
     /// The error that is being handled, once there is one.
@@ -111,6 +117,9 @@ impl Exchange {
             file_match: None,
             filters: Vec::new(),
             interceptors: Vec::new(),
+            first_headers: None,
+            verified: Vec::new(),
+            user: None,
             response_head: None,
             failure: None,
             filters_before_failure: 0,
@@ -118,6 +127,41 @@ impl Exchange {
             origin: Origin::Regent,
             uuid: OnceLock::new(),
         }
+    }
+
+    /// Goes back to what the client sent, with one thing known more.
+    pub fn start_over(&mut self, verified: Verified) {
+        let first = self.first_headers.take();
+        let headers = first.map_or_else(|| self.headers.clone(), |headers| *headers);
+        let fresh = request::Request::builder()
+            .method(self.original_method.clone())
+            .uri(self.original_uri.clone())
+            .version(self.version)
+            .body(())
+            .map(|request| request.into_parts().0);
+        if let Ok(mut head) = fresh {
+            head.headers = headers;
+            let mut verified_before = std::mem::take(&mut self.verified);
+            *self = Self::new(head, self.connection.clone());
+            self.verified.append(&mut verified_before);
+        }
+        self.verified.push(verified);
+    }
+
+    pub(crate) fn keep_headers(&mut self) {
+        self.first_headers = Some(Box::new(self.headers.clone()));
+    }
+
+    pub(crate) fn verified(&self) -> &[Verified] {
+        &self.verified
+    }
+
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    pub(crate) fn set_user(&mut self, user: &str) {
+        self.user = Some(user.to_owned());
     }
 
     /// Takes a response through the filters of the routes, whoever made it, and adds `Server` if there is none. An error
@@ -403,49 +447,4 @@ impl Exchange {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn get(uri: &str) -> Exchange {
-        request("GET", uri, &[])
-    }
-
-    pub(crate) fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Exchange {
-        let mut request = http::Request::builder().method(method).uri(uri);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        Exchange::new(
-            request.body(()).unwrap().into_parts().0,
-            Connection {
-                remote: Some("192.0.2.7:5000".parse().unwrap()),
-                local: Some("192.0.2.1:80".parse().unwrap()),
-                tls: None,
-            },
-        )
-    }
-
-    #[test]
-    fn rewriting_keeps_the_original() {
-        let mut exchange = get("/a?x=1");
-        exchange.rewrite_path(b"/b c?").unwrap();
-        assert_eq!(exchange.uri, "/b%20c%3F?x=1");
-        assert_eq!(exchange.path(), b"/b c?");
-        assert_eq!(exchange.original_uri, "/a?x=1");
-    }
-
-    #[test]
-    fn the_authority_of_the_uri_goes_before_host() {
-        let exchange = request("GET", "http://A.example:81/x", &[("host", "b.example")]);
-        assert_eq!(exchange.host, "a.example");
-        assert_eq!(exchange.path(), b"/x");
-    }
-
-    #[test]
-    fn flaws_are_noticed() {
-        assert_eq!(get("/%00").flaw(), Some(BadRequest::Nul));
-        assert_eq!(get("*").flaw(), Some(BadRequest::NoPath));
-        assert_eq!(request("GET", "/", &[("host", "a/b")]).flaw(), Some(BadRequest::Host));
-        assert_eq!(request("CONNECT", "example.com:80", &[]).flaw(), Some(BadRequest::NoPath));
-    }
-}
+pub(crate) mod tests;

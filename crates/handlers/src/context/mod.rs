@@ -14,3 +14,4 @@ pub(crate) mod place;
 pub(crate) mod proxied;
 pub(crate) mod target;
 pub(crate) mod uuid;
+pub(crate) mod verification;

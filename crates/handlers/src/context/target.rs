@@ -1,6 +1,7 @@
 //! What the routes made of a request: its response, or who is to make that.
 
 use crate::context::exchange::Exchange;
+use crate::context::verification::Verification;
 use crate::paths::root;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, WorkerId};
@@ -20,6 +21,9 @@ pub enum Action {
     Forward(Target),
     /// Close the connection without a response.
     Abort,
+    /// Check a password, which blocks, and then route the request once more
+    /// ([`Exchange::start_over`](crate::Exchange::start_over)).
+    Verify(Box<Verification>),
 }
 
 /// Who makes the response of a request that is handed on.

@@ -1,6 +1,7 @@
 //! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `log_skip`, `request_body` and
 //! `root` set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
 
+pub(crate) mod basic_auth;
 pub(crate) mod copy_response;
 pub(crate) mod delivery;
 pub(crate) mod error;

@@ -236,7 +236,7 @@ impl Fields<'_> {
         self.push_request(record.exchange);
         self.out.push(b'}');
         self.number("bytes_read", &LogField::BytesRead, record.bytes_read);
-        self.text("user_id", &LogField::UserId, b"");
+        self.text("user_id", &LogField::UserId, record.exchange.user().unwrap_or_default().as_bytes());
         let duration = format_args!("{:.9}", record.duration.as_secs_f64());
         self.number("duration", &LogField::Duration, duration);
         self.number("size", &LogField::Size, record.size);

@@ -6,6 +6,7 @@ use crate::context::origin::Origin;
 use crate::context::place::Place;
 use crate::context::target::Action;
 use crate::directives::Context;
+use crate::directives::basic_auth::BasicAuth;
 use crate::directives::copy_response::{CopiedFields, CopyToRequest};
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
@@ -45,6 +46,7 @@ pub(super) enum Handler {
     Redirect(Redirect),
     Respond(Respond),
     Abort,
+    BasicAuth(BasicAuth),
     Error(RaiseError),
     RequestBody { max_size: u64 },
     Deadline(Duration),
@@ -81,6 +83,7 @@ impl Handler {
                 Self::Respond(Respond::compile(status, body, *close)?)
             }
             config::Handler::Abort => Self::Abort,
+            config::Handler::BasicAuth(auth) => Self::BasicAuth(BasicAuth::compile(auth)?),
             config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
             config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
@@ -146,6 +149,7 @@ impl Handler {
             }
             Self::Redirect(redirect) => return Flow::respond(redirect.answer(exchange)),
             Self::Respond(respond) => return Flow::respond(respond.answer(exchange)),
+            Self::BasicAuth(auth) => return auth.handle(exchange),
             Self::Abort => return Flow::Answer(Action::Abort),
             Self::Error(error) => return error.handle(exchange),
             Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),

@@ -40,6 +40,8 @@ pub struct Sites {
     keep_access_logs: bool,
     /// `None`: the address of a client is that of its connection.
     proxies: Option<TrustedProxies>,
+    /// Requests may have to start over.
+    asks_for_passwords: bool,
 }
 
 struct Site {
@@ -93,6 +95,7 @@ impl Sites {
             sites,
             hosts,
             default_root: Arc::new(Root::new(Path::new("."))?),
+            asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(&site.routes)),
             proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
         })
     }
@@ -235,6 +238,9 @@ impl Sites {
     }
 
     fn answer(&self, exchange: &mut Exchange) -> Action {
+        if self.asks_for_passwords {
+            exchange.keep_headers();
+        }
         if let Some(proxies) = &self.proxies {
             // Before any route changes the fields.
             let forwarded = proxies.forwarded(&exchange.connection, &exchange.headers);
@@ -322,6 +328,14 @@ fn hub(routes: &[config::Route]) -> Option<HubId> {
         config::Handler::Mercure(hub) => Some(*hub),
         config::Handler::Subroute(routes) => hub(routes),
         _ => None,
+    })
+}
+
+fn asks_for_passwords(routes: &[config::Route]) -> bool {
+    routes.iter().any(|route| match &route.handler {
+        config::Handler::BasicAuth(_) => true,
+        config::Handler::Subroute(routes) => asks_for_passwords(routes),
+        _ => false,
     })
 }
 

@@ -60,6 +60,8 @@ pub(crate) enum Placeholder {
     Proxied(ProxiedField),
     /// Of the response that `intercept` has before it.
     ResponseStatus,
+    /// Whom `basic_auth` has let in.
+    User,
     ResponseHeader(HeaderName),
     Now(TimeFormat),
 }
@@ -146,8 +148,10 @@ impl Placeholder {
         if let Some(field) = name.strip_prefix("http.error.") {
             return parse_error(field).map(Self::Error);
         }
-        if name == "http.intercept.status_code" {
-            return Some(Self::ResponseStatus);
+        match name {
+            "http.intercept.status_code" => return Some(Self::ResponseStatus),
+            "http.auth.user.id" => return Some(Self::User),
+            _ => {}
         }
         Some(Self::Now(match name {
             "time.now" => TimeFormat::Rfc3339,

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::context::{Context, ResponseBlock};
+use crate::directives::basic_auth;
 use crate::directives::encode::response_matcher;
 use crate::matchers::Scope;
 use crate::model::{ResponseAction, ResponseMatcher, ResponseRule, Template};
@@ -81,6 +82,7 @@ impl Written {
         let Some(lines) = option.block else {
             return Err(error(option.name, format!("`handle_response` needs a block; write: {SYNTAX}")));
         };
+        basic_auth::refuse_within(cx, lines, "handle_response");
         let outer = cx.response_block.replace(ResponseBlock::Upstream);
         let routes = routes::parse(cx, Some(scope), lines, Sorting::ByDirective);
         cx.response_block = outer;

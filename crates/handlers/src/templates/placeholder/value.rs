@@ -40,6 +40,7 @@ impl Placeholder {
             Self::Regexp { name, group } => out.extend_from_slice(exchange.group(name.as_deref(), group)),
             Self::File(field) => out.extend_from_slice(file_field(exchange.file_match(), *field)),
             Self::Error(field) => write_error(exchange.failure(), *field, out),
+            Self::User => out.extend_from_slice(exchange.user().unwrap_or_default().as_bytes()),
             Self::Proxied(field) => {
                 exchange.proxied.iter().for_each(|proxied| write_proxied(proxied, field, out));
             }

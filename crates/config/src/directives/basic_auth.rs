@@ -1,0 +1,140 @@
+//! `basic_auth [MATCHER] [bcrypt [REALM]] { USER HASH … }`: asks for a name and a password. `basicauth` is its old name.
+//!
+//! `regent hash-password` makes hashes. Who is let in is `{http.auth.user.id}`, and the `user_id` of access logs; to tell PHP:
+//! `env REMOTE_USER {http.auth.user.id}`. Without a right password the answer is the error 401.
+//!
+//! Passwords are checked outside of the threads that serve connections, two at a time for each; one that was right is remembered.
+//! It cannot stand in [handle_errors](#handle_errors) nor in [intercept](#intercept).
+//!
+//! ```caddyfile
+//! basic_auth /admin/* {
+//!     ada $2b$12$lGCbwvvPHASF24AEOjIQhOZDRGSeGyuFbExKlBbuXAlkmbbyETwSW
+//! }
+//! ```
+
+use super::Directive;
+use crate::call::Call;
+use crate::context::Context;
+use crate::matchers::Scope;
+use crate::model::{BasicAuth, Handler};
+use crate::problems::{error, not_built_as, unknown};
+use regent_caddyfile::{Error, Line, Token};
+
+pub(super) const DIRECTIVE: Directive = super::handler(NAMES[0], parse);
+pub(super) const OLD_DIRECTIVE: Directive =
+    Directive { name: NAMES[1], sorts_as: NAMES[0], ..super::handler(NAMES[1], parse) };
+
+const NAMES: [&str; 2] = ["basic_auth", "basicauth"];
+
+/// As in Caddy.
+const REALM: &str = "restricted";
+
+/// Bytes behind the cost: 22 of salt and 31 of hash, six bits to each.
+const SALT_AND_HASH: usize = 53;
+
+fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
+    let syntax = "basic_auth [MATCHER] [bcrypt [REALM]] { USER HASH … }";
+    let realm = match call.args {
+        [] => REALM.to_owned(),
+        [algorithm, rest @ ..] => {
+            check_algorithm(algorithm)?;
+            match rest {
+                [] => REALM.to_owned(),
+                [realm] => cx.fixed_text(realm)?,
+                _ => return Err(call.wrong_arguments(2, syntax)),
+            }
+        }
+    };
+    let mut users: Vec<(String, String)> = Vec::new();
+    for option in call.options() {
+        let user = user(cx, &option);
+        let Some((name, hash)) = cx.check(user) else { continue };
+        if users.iter().any(|(known, _)| *known == name) {
+            cx.errors.push(error(option.name, format!("the user `{name}` is there twice")));
+        }
+        users.push((name, hash));
+    }
+    if call.options().next().is_none() {
+        return Err(error(call.name, format!("nobody could log in without users; write: {syntax}")));
+    }
+    Ok(Handler::BasicAuth(BasicAuth { realm: realm.replace(['"', '\\'], "'"), users }))
+}
+
+fn check_algorithm(token: &Token) -> Result<(), Error> {
+    match token.text.as_str() {
+        "bcrypt" => Ok(()),
+        "argon2id" | "scrypt" => Err(not_built_as(token, &format!("basic_auth {}", token.text))),
+        _ => Err(unknown(token, "algorithm", &["bcrypt"])),
+    }
+}
+
+fn user(cx: &Context<'_>, option: &Call<'_>) -> Result<(String, String), Error> {
+    let token = option.one("USER HASH")?;
+    let name = cx.fixed_text(option.name)?;
+    if name.is_empty() || name.contains(':') {
+        return Err(error(option.name, format!("`{name}` is no name of a user: a colon cannot be in it")));
+    }
+    let hash = cx.fixed_text(token)?;
+    match is_bcrypt(&hash) {
+        true => Ok((name, hash)),
+        false => Err(error(token, "this is no bcrypt hash, such as `regent hash-password` makes")),
+    }
+}
+
+/// `$2b$12$` and 53 letters, digits, dots and slashes.
+fn is_bcrypt(hash: &str) -> bool {
+    let mut parts = hash.split('$');
+    let (before, version, cost, rest) = (parts.next(), parts.next(), parts.next(), parts.next());
+    let has_cost =
+        |cost: &str| cost.len() == 2 && cost.parse().is_ok_and(|cost: u8| (4..=31).contains(&cost));
+    before == Some("")
+        && version.is_some_and(|version| ["2a", "2b", "2x", "2y"].contains(&version))
+        && cost.is_some_and(has_cost)
+        && rest.is_some_and(|rest| {
+            rest.len() == SALT_AND_HASH
+                && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
+        })
+        && parts.next().is_none()
+}
+
+/// What is read when a response is there already asks for no password.
+pub(super) fn refuse_within(cx: &mut Context<'_>, lines: &[Line], owner: &str) {
+    for line in lines {
+        if NAMES.contains(&line.name.text.as_str()) {
+            cx.errors.push(not_built_as(&line.name, &format!("{} in {owner}", line.name.text)));
+        }
+        refuse_within(cx, line.block.as_deref().unwrap_or_default(), owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::directives::testing::{errors, handler};
+    use crate::model::{BasicAuth, Handler};
+
+    const HASH: &str = "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG";
+
+    #[test]
+    fn users_and_realm() {
+        let users = vec![("ada".to_owned(), HASH.to_owned())];
+        let expected = BasicAuth { realm: "restricted".into(), users: users.clone() };
+        assert_eq!(handler(&format!("basic_auth /x {{\nada {HASH}\n}}")), Handler::BasicAuth(expected));
+        let expected = BasicAuth { realm: "Staff".into(), users };
+        assert_eq!(
+            handler(&format!("basicauth bcrypt Staff {{\nada {HASH}\n}}")),
+            Handler::BasicAuth(expected)
+        );
+    }
+
+    #[test]
+    fn mistakes() {
+        let found = errors(&format!(
+            "basic_auth {{\nada secret\n\"a:b\" {HASH}\nbob {HASH}\nbob {HASH}\n}}\nbasic_auth\nbasic_auth md5 {{\nada {HASH}\n}}\n\
+             handle_errors {{\nbasic_auth {{\nada {HASH}\n}}\n}}"
+        ));
+        assert_eq!(found.len(), 6, "{found:?}");
+        for hash in ["$2a$03$", "$2z$10$", "2a$10$", "$2a$10"] {
+            assert!(!super::is_bcrypt(&HASH.replacen("$2a$14$", hash, 1)), "{hash}");
+        }
+    }
+}
