@@ -278,9 +278,11 @@ fn recycling_after_max_requests_loses_nothing() {
             server.get("/").expect(200);
         }
     });
-    for answer in answers {
-        assert!(count(&answer.expect(200)) <= 10);
-    }
+    let counts: Vec<_> = answers.into_iter().map(|answer| count(&answer.expect(200))).collect();
+    // Of two threads one is renewed at a time: the other has to go on meanwhile.
+    assert!(counts.iter().all(|count| *count <= 40), "{counts:?}");
+    let boots = counts.iter().filter(|count| **count == 1).count();
+    assert!(boots >= counts.len() / 40, "{boots} boots in {} requests", counts.len());
     server.stop();
 }
 
