@@ -652,11 +652,15 @@ fn fifty_reloads_leave_nothing_behind() {
     let descriptors = || fs::read_dir(format!("/proc/{}/fd", server.pid())).map_or(0, Iterator::count);
     // The runtime's threads for blocking work come and go.
     let (files, threads) = (descriptors(), thread_count(server.pid()));
-    let memory = server.memory().0.private;
-    (11..=60).for_each(&mut round);
+    let mut grown_by_fifty = |first: usize| {
+        let before = server.memory().0.private;
+        (first..first + 50).for_each(&mut round);
+        server.memory().0.private.saturating_sub(before)
+    };
+    // The allocator may take pools for more threads now and then, which is once; what is left behind by each reload comes again.
+    let grows = [11, 61, 111].into_iter().all(|first| grown_by_fifty(first) >= 16 << 20);
+    assert!(!grows, "16 MiB or more by each fifty reloads");
     until("descriptors are closed", || (descriptors() <= files).then_some(()));
     assert!(thread_count(server.pid()) <= threads + 4, "{} threads", thread_count(server.pid()));
-    let grown = server.memory().0.private.saturating_sub(memory);
-    assert!(grown < 16 << 20, "{grown} bytes more");
     server.stop();
 }
