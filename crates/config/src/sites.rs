@@ -96,12 +96,13 @@ fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -
     let mut sites = Vec::new();
     for block in opened.iter().filter(|block| !is_faulty(block)) {
         let mut ways = Vec::with_capacity(block.ways.len());
+        let has_plain_way = block.ways.iter().any(|way| matches!(way.security, Security::Plain));
         for way in &block.ways {
             let tls = match way.security {
                 Security::Tls => {
                     let tls = certificates.site_tls(block.tls.as_ref(), way);
                     let Some(tls) = cx.check(tls) else { continue };
-                    secured.push((tls.clone(), way));
+                    secured.push((tls.clone(), way, has_plain_way));
                     Some(tls)
                 }
                 Security::Plain | Security::Follows => None,
@@ -114,7 +115,7 @@ fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -
     }
     // A site with a mistake could be the one that has a certificate to share.
     if before == cx.errors.len() && !opened.iter().any(|block| is_faulty(&block)) {
-        certificates::check_any(cx, secured.iter().map(|(tls, way)| (tls, *way)));
+        certificates::check_any(cx, &secured);
     }
     sites
 }

@@ -189,21 +189,23 @@ fn is_internal(host: &str) -> bool {
     is_local || is_broad || host.parse::<IpAddr>().is_ok()
 }
 
-/// Reports sites with TLS if there is no certificate in the whole file for any of them.
-pub(super) fn check_any<'a>(
-    cx: &mut Context<'_>,
-    sites: impl Iterator<Item = (&'a SiteTls, &'a Way<'a>)> + Clone,
-) {
-    if sites.clone().any(|(tls, _)| tls.source != CertificateSource::Shared) {
+/// Reports sites with TLS if there is no certificate in the whole file for any of them. One that is there without TLS too, as
+/// `:80, :443` is, is no worse off than with Caddy.
+pub(super) fn check_any(cx: &mut Context<'_>, secured: &[(SiteTls, &Way<'_>, bool)]) {
+    if secured.iter().any(|(tls, ..)| tls.source != CertificateSource::Shared) {
         return;
     }
-    for (_, way) in sites {
+    for (_, way, has_plain_way) in secured {
         let message = format!(
             "`{}` has TLS but no certificate, and no other site has one to share; write `tls CERT KEY` or `tls internal`{}, or `http://` before the address",
             way.token.text,
             if way.door.host.is_none() { " with `on_demand` in its block" } else { "" }
         );
-        cx.errors.push(error(way.token, message));
+        if *has_plain_way {
+            cx.warn(way.token, format!("no client can connect there: {message}"));
+        } else {
+            cx.errors.push(error(way.token, message));
+        }
     }
 }
 

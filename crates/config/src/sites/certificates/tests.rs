@@ -171,6 +171,8 @@ fn tls_that_no_certificate_could_serve_is_an_error() {
         let found = file_errors(text);
         assert!(found.len() == 1 && found[0].contains("has TLS but no certificate"), "{text}: {found:?}");
     }
+    let with_plain = load(":80, :443 {\n}").unwrap();
+    assert_eq!(with_plain.warnings.len(), 1, "{:?}", with_plain.warnings);
     for option in ["off", "disable_certs"] {
         let text = format!("{{\nauto_https {option}\n}}\nlocalhost, app.localhost:8443 {{\n}}");
         let found = file_errors(&text);
