@@ -1,7 +1,8 @@
 //! When a thread starts its script anew of its own accord, so that what it leaks is given back.
 //!
 //! Threads that have started together come to their limits together. No more than one in eight threads of a pool is renewed
-//! at the same time, and a thread that has to wait for that goes on serving.
+//! at the same time, and a thread that has to wait for that goes on serving, up to half as many requests again: what asks for
+//! one request to a script gets that.
 
 use regent_wire::control::PoolStart;
 use std::sync::Arc;
@@ -60,15 +61,15 @@ impl Renewal {
         self.memory = memory;
     }
 
-    /// Whether the script is to end now: it has reached a limit, and not too many others are starting anew. To be asked
-    /// before a client's request is taken; a thread that takes one has been renewed.
+    /// Whether the script is to end now: it has reached a limit, and not too many others are starting anew, or it cannot wait
+    /// for them. To be asked before a client's request is taken; a thread that takes one has been renewed.
     pub fn is_wanted(&mut self) -> bool {
         if !self.is_due() {
             self.finish();
             return false;
         }
         if !self.is_renewing {
-            self.is_renewing = self.pool.admit();
+            self.is_renewing = self.pool.admit(self.has_waited_enough());
         }
         self.is_renewing
     }
@@ -79,6 +80,10 @@ impl Renewal {
             || is_over(self.max_memory, self.memory)
             // A script that nobody has asked for anything has nothing to give back.
             || !self.max_age.is_zero() && self.requests > 0 && self.since.elapsed() >= self.max_age
+    }
+
+    fn has_waited_enough(&self) -> bool {
+        self.max_requests != 0 && self.requests >= self.max_requests + self.max_requests / 2
     }
 
     fn finish(&mut self) {
@@ -96,9 +101,9 @@ impl Drop for Renewal {
 }
 
 impl RenewalPool {
-    fn admit(&self) -> bool {
+    fn admit(&self, in_any_case: bool) -> bool {
         let most = (self.threads.load(Ordering::Relaxed) / SHARE).max(1);
-        let one_more = |renewing: u32| (renewing < most).then_some(renewing + 1);
+        let one_more = |renewing: u32| (in_any_case || renewing < most).then_some(renewing + 1);
         self.renewing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 }
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn one_thread_in_eight_is_renewed_at_a_time_and_the_others_go_on() {
         for (count, most) in [(1, 1), (7, 1), (8, 1), (16, 2), (24, 3)] {
-            let mut threads = threads(count, &limits(1, 0, 0));
+            let mut threads = threads(count, &limits(0, 1, 0));
             threads.iter_mut().for_each(|thread| thread.served(1));
             let wanted: Vec<bool> = threads.iter_mut().map(Renewal::is_wanted).collect();
             assert_eq!(wanted.iter().filter(|wanted| **wanted).count(), most, "of {count}");
@@ -163,8 +168,24 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_waits_for_half_as_many_requests_again() {
+        for (max_requests, last) in [(1, 1), (2, 3), (10, 15)] {
+            let mut threads = threads(2, &limits(max_requests, 0, 0));
+            for thread in &mut threads {
+                (0..max_requests).for_each(|_| thread.served(1));
+            }
+            assert!(threads[0].is_wanted());
+            for served in max_requests..last {
+                assert!(!threads[1].is_wanted(), "{served} of {max_requests}");
+                threads[1].served(1);
+            }
+            assert!(threads[1].is_wanted(), "{max_requests}");
+        }
+    }
+
+    #[test]
     fn a_thread_that_ends_makes_room() {
-        let mut threads = threads(2, &limits(1, 0, 0));
+        let mut threads = threads(2, &limits(0, 1, 0));
         threads.iter_mut().for_each(|thread| thread.served(1));
         assert!(threads[0].is_wanted() && !threads[1].is_wanted());
         threads.remove(0);

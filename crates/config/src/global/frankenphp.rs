@@ -13,7 +13,7 @@
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `slow_log DURATION [FILE]` \| `off` | off | tells of requests that run for long, with what their scripts are at; see `slow_log.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
-//! | `max_requests N` | 0: never | a thread is renewed after so many requests |
+//! | `max_requests N` | 0: never | a thread is renewed after so many requests, or up to half as many more if others are being renewed |
 //! | `max_memory SIZE` | 0: never | a worker's thread is renewed after a request that leaves so much memory allocated |
 //! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
 //! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
