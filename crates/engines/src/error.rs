@@ -13,13 +13,19 @@ pub enum EngineError {
          `max_threads` to {} or more, or give the workers fewer with `num`", .workers + 1
     )]
     NoClassicThread { threads: u16, workers: u16 },
-    #[error(
-        "{program}: {cause}; it belongs beside the `regent` program, or name it in {variable}",
-        program = .program.display(), variable = .kind.variable()
-    )]
+    #[error("{}: {cause}{}", .program.display(), where_it_belongs(*.kind, .cause))]
     Program { kind: EngineKind, program: PathBuf, cause: io::Error },
     #[error(transparent)]
     Memory(#[from] RegionError),
     #[error("{kind} could not be started: {reason}")]
     Start { kind: EngineKind, reason: String },
+}
+
+fn where_it_belongs(kind: EngineKind, cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::NotFound => {
+            format!("; it belongs beside the `regent` program, or name it in {}", kind.variable())
+        }
+        _ => String::new(),
+    }
 }

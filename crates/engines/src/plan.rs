@@ -6,7 +6,7 @@ mod php;
 use crate::error::EngineError;
 use crate::kind::EngineKind;
 use crate::rules::{AdmissionBounds, QueueRules};
-use regent_config::{Global, PhpGlobal, SlowLog, Worker};
+use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
@@ -56,6 +56,8 @@ pub struct EnginePlan {
     /// Where slow requests are told of, if not in the server's log.
     pub(crate) slow_log: Option<PathBuf>,
     pub(crate) rules: QueueRules,
+    /// Whom its processes run as; `None`: as the server.
+    pub(crate) user: Option<EngineUser>,
 }
 
 /// Whom a pool serves, and how many threads it has.
@@ -158,6 +160,7 @@ impl EnginePlan {
             max_idle: timeout(global.php.max_idle_time),
             slow_log: global.php.slow_log.as_ref().and_then(|slow_log| slow_log.file.clone()),
             rules: rules(&global.php),
+            user: global.php.user.clone(),
         })
     }
 }

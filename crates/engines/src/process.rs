@@ -5,6 +5,7 @@ mod talk;
 use bytes::{Buf, BytesMut};
 use command_fds::CommandFdExt;
 use command_fds::FdMapping;
+use regent_config::EngineUser;
 use regent_wire::EngineMemory;
 use regent_wire::control::{self, Event, Order, Start, descriptors};
 use rustix::fd::{AsFd, OwnedFd};
@@ -52,9 +53,10 @@ pub enum ProcessEvent {
 }
 
 impl EngineProcess {
-    /// Starts `program` on this memory. `doorbells`: the I/O threads' eventfds.
+    /// Starts `program` on this memory, as this user if there is one. `doorbells`: the I/O threads' eventfds.
     pub fn spawn(
         program: &Path,
+        user: Option<&EngineUser>,
         backend: &Arc<EngineMemory>,
         doorbells: &[Arc<OwnedFd>],
         start: &Start,
@@ -80,7 +82,16 @@ impl EngineProcess {
             command.env_remove(name);
         });
         command.fd_mappings(mappings).map_err(io::Error::other)?;
-        let child = command.spawn()?;
+        // As itself, a server without rights may run it too.
+        let user = user.filter(|user| user.uid != rustix::process::geteuid().as_raw());
+        if let Some(user) = user {
+            // It belongs to no other groups then: see std's `CommandExt::uid`.
+            command.uid(user.uid).gid(user.gid);
+        }
+        let child = command.spawn().map_err(|cause| match user {
+            Some(user) if cause.kind() == io::ErrorKind::PermissionDenied => not_allowed(&cause, user),
+            _ => cause,
+        })?;
         let (reader, control) = ours.into_split();
         let untold = BytesMut::from(&*control::encode(start));
         Ok(Self { child, events: Talk::new(reader), closed: None, control, untold })
@@ -141,6 +152,15 @@ impl EngineProcess {
         // It has left it otherwise, and nobody is in it.
         let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
     }
+}
+
+fn not_allowed(cause: &io::Error, user: &EngineUser) -> io::Error {
+    let name = &user.name;
+    let message = format!(
+        "it cannot be run as the user `{name}` ({cause}): start the server as root, and let that user execute the program, or \
+         leave out `user {name}`"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, message)
 }
 
 impl Drop for EngineProcess {

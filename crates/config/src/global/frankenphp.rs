@@ -18,6 +18,7 @@
 //! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
 //! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
+//! | `user NAME [GROUP]` | the server's | whom PHP and native modules run as; see `user.rs` |
 //! | `worker …` | | see `workers.rs`; these serve every site |
 //!
 //! ```caddyfile
@@ -30,7 +31,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, lanes, module, slow_log, spool};
+use super::{GlobalOptions, lanes, module, slow_log, spool, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -57,6 +58,7 @@ const OPTIONS: &[&str] = &[
     "scheduling",
     "slow_log",
     "spool",
+    "user",
     "worker",
 ];
 const UNBUILT: &[&str] = &["engines", "watch"];
@@ -74,6 +76,10 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
                 if let Some(slow_log) = cx.check(parsed) {
                     options.global.php.slow_log = slow_log;
                 }
+            }
+            "user" => {
+                let parsed = user::parse(cx, &option);
+                options.global.php.user = cx.check(parsed);
             }
             "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {

@@ -22,6 +22,7 @@ mod module;
 mod servers;
 mod slow_log;
 mod spool;
+mod user;
 
 pub(crate) use frankenphp::finish_threads;
 pub(crate) use https::AutoHttps;

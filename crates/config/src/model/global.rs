@@ -93,6 +93,9 @@ pub struct PhpGlobal {
     pub max_age: Duration,
     /// Overrides of php.ini, in order.
     pub php_ini: Vec<(String, String)>,
+    /// Whom engines run as. `None`: as the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<EngineUser>,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
     pub workers: Vec<Worker>,
 }
@@ -105,6 +108,15 @@ pub struct SlowLog {
     /// An absolute path. `None`: the server's log.
     #[serde(serialize_with = "as_optional_text")]
     pub file: Option<PathBuf>,
+}
+
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EngineUser {
+    /// As it was written.
+    pub name: String,
+    pub uid: u32,
+    pub gid: u32,
 }
 
 /// The most threads that scaling may reach.
@@ -222,6 +234,7 @@ impl Default for PhpGlobal {
             max_memory: 0,
             max_age: Duration::ZERO,
             php_ini: Vec::new(),
+            user: None,
             workers: Vec::new(),
         }
     }

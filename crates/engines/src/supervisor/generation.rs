@@ -5,6 +5,7 @@ use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
 use crate::setup::{Setup, UpdateSink};
 use crate::thread_table::ThreadTable;
+use regent_config::EngineUser;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
 use rustix::fd::OwnedFd;
@@ -101,6 +102,7 @@ impl Generation {
         let watch = Watch {
             id,
             program: setup.program.clone(),
+            user: setup.plan.user.clone(),
             updates: setup.updates.clone(),
             backend: Arc::clone(&backend),
             doorbells: setup.doorbells.clone(),
@@ -211,6 +213,7 @@ impl Drop for Generation {
 struct Watch {
     id: u64,
     program: PathBuf,
+    user: Option<EngineUser>,
     updates: UpdateSink,
     backend: Arc<EngineMemory>,
     doorbells: Vec<Arc<OwnedFd>>,
@@ -222,7 +225,13 @@ struct Watch {
 impl Watch {
     async fn run(mut self, wait: Duration, mut killed: mpsc::UnboundedReceiver<Cow<'static, str>>) {
         tokio::time::sleep(wait).await;
-        let spawned = EngineProcess::spawn(&self.program, &self.backend, &self.doorbells, &self.start);
+        let spawned = EngineProcess::spawn(
+            &self.program,
+            self.user.as_ref(),
+            &self.backend,
+            &self.doorbells,
+            &self.start,
+        );
         let mut process = match spawned {
             Ok(process) => process,
             Err(error) => return self.tell(EventKind::NotStarted(error)).await,

@@ -1,0 +1,115 @@
+//! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Response, Setup, free_address, regent_command};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const USER: &str = "nobody";
+
+/// Tells whom it runs as, and tries what is not its business: each letter is an attempt that succeeded.
+const ATTEMPTS: &str = r#"<?php
+echo posix_geteuid(), ' ', posix_getuid(), ' ', count(posix_getgroups()), ' ';
+echo @file_get_contents(__DIR__.'/../secret') === false ? '' : 'r';
+echo posix_kill(posix_getppid(), SIGKILL) ? 'k' : '';
+echo @file_get_contents('/proc/'.posix_getppid().'/environ') === false ? '' : 'e';
+echo ' ', $_SERVER['REQUEST_URI'], ' ', strlen(file_get_contents('php://input'));"#;
+
+fn is_root() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can run PHP as another user");
+    }
+    rustix::process::geteuid().is_root()
+}
+
+/// With the engine and its library where every user may read them: those of the build are often in root's own directory.
+fn setup() -> Setup {
+    let setup = Setup::new().php_options(&format!("num_threads 2\n\t\tmax_wait_time off\n\t\tuser {USER}"));
+    let directory = setup.directory().to_owned();
+    let public = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let engine = directory.join("engine");
+    fs::create_dir(&engine).unwrap();
+    for path in mapped_files() {
+        let copy = engine.join(path.file_name().unwrap());
+        fs::copy(&path, &copy).unwrap();
+        public(&copy);
+    }
+    for path in [&directory, &engine, &directory.join("www")] {
+        public(path);
+    }
+    for name in ["tmp", "sessions"] {
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    fs::write(directory.join("secret"), "the key").unwrap();
+    fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    setup.env("LD_LIBRARY_PATH", "DIRECTORY/engine").env("REGENT_ENGINE", "DIRECTORY/engine/regent-php")
+}
+
+/// The program of a running engine, and the libphp that it has loaded.
+fn mapped_files() -> Vec<PathBuf> {
+    let server = Setup::new().start();
+    let maps = fs::read_to_string(format!("/proc/{}/maps", server.engine())).unwrap();
+    server.stop();
+    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let is_ours = |path: &&str| path.ends_with("/regent-php") || path.contains("/libphp");
+    let mut paths: Vec<PathBuf> = paths.filter(is_ours).map(PathBuf::from).collect();
+    paths.dedup();
+    assert_eq!(paths.len(), 2, "{maps}");
+    paths
+}
+
+#[test]
+fn scripts_can_neither_read_nor_end_what_is_the_servers() {
+    if !is_root() {
+        return;
+    }
+    let server = setup().file("index.php", ATTEMPTS).start();
+    let text = |response: Response| response.expect(200).text();
+    assert_eq!(text(server.get("/?a")), "65534 65534 0  /?a 0");
+    let body = vec![b'x'; 1 << 20];
+    assert_eq!(
+        text(server.request("POST", "/?b").body("text/plain", body).send()),
+        "65534 65534 0  /?b 1048576"
+    );
+    server.stop();
+}
+
+#[test]
+fn an_engine_that_has_crashed_comes_back_as_the_same_user() {
+    if !is_root() {
+        return;
+    }
+    let server = setup()
+        .file(
+            "index.php",
+            "<?php if (isset($_GET['die'])) { posix_kill(getmypid(), SIGKILL); } echo posix_geteuid();",
+        )
+        .start();
+    server.get("/?die").expect(502);
+    assert_eq!(server.get("/").expect(200).text(), "65534");
+    server.stop();
+}
+
+#[test]
+fn a_server_that_may_not_says_what_to_do() {
+    let directory = Setup::new();
+    let engine = directory.directory().join("regent-php");
+    fs::write(&engine, "#!/bin/sh\n").unwrap();
+    // Of no use to the user, if the test is root; otherwise nobody may change the user.
+    fs::set_permissions(&engine, fs::Permissions::from_mode(0o700)).unwrap();
+    let caddyfile = directory.directory().join("Caddyfile");
+    fs::write(
+        &caddyfile,
+        format!(
+            "{{\nadmin off\nregent {{\nuser {USER}\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
+            free_address()
+        ),
+    )
+    .unwrap();
+    let mut command = regent_command(directory.directory());
+    command.env("REGENT_ENGINE", &engine).arg("run").arg("--config").arg(&caddyfile);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("start the server as root"), "{said}");
+}
