@@ -4,7 +4,6 @@ use crate::cgi::Variables;
 use crate::ends::Ends;
 use crate::fields::trailers;
 use crate::response_head::{self, Asked, Collected, ResponseHeader};
-use crate::spool::Spools;
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::upload::{Prefix, Upload};
@@ -20,6 +19,7 @@ use regent_engines::{
 };
 use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure};
+use regent_spool::Spools;
 use regent_wire::{
     BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,
 };

@@ -2,13 +2,13 @@
 
 use crate::fields::{accepts_trailers, names, valid};
 use crate::length::DeclaredLength;
-use crate::spool::Spools;
 use crate::streamed::{Script, Streamed, TrailerSlot, trailed, whole};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use hyper::ext::ReasonPhrase;
 use regent_exchange::{Informational, ResponseBody};
 use regent_handlers::Exchange;
+use regent_spool::Spools;
 use regent_wire::{End, ResponseHead};
 use std::collections::VecDeque;
 use std::sync::Arc;

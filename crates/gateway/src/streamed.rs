@@ -1,13 +1,13 @@
 //! The bodies that engines make: whole ones, and those that are still being written.
 
 use crate::fields::trailers;
-use crate::spool::{SpoolReader, SpoolWriter, Spools, spool};
 use crate::upload::Upload;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use regent_engines::{InFlight, LogPace, Origin, Submitted};
 use regent_exchange::ResponseBody;
+use regent_spool::{SpoolReader, SpoolWriter, Spools, spool};
 use regent_wire::{self as wire, Completion};
 use std::cell::Cell;
 use std::collections::VecDeque;

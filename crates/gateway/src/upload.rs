@@ -1,15 +1,12 @@
 //! A request body on its way into an engine: what is read before the request is queued, and the rest while it runs.
 
-mod block;
-
-use crate::spool::{Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
-use block::Block;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
 use regent_config::RequestBuffering;
 use regent_engines::Submitted;
 use regent_exchange::{BodyLimits, Informational, Pace, RequestBody};
+use regent_spool::{Block, Offered, Share, SpoolReader, SpoolWriter, Spools, spool};
 use regent_wire::BodyState;
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -10,10 +10,11 @@ use regent_config::Config;
 use regent_engines::{
     ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
 };
-use regent_gateway::{Inlined, Spools};
+use regent_gateway::Inlined;
 use regent_handlers::LogOutputs;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
+use regent_spool::Spools;
 use regent_tls::Tls;
 use std::path::PathBuf;
 use std::sync::Arc;

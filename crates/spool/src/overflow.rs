@@ -1,7 +1,7 @@
 //! What memory had no room for: a file without a name, written at its end and read from its beginning.
 
-use crate::spool::quota::Share;
-use crate::spool::settings::Spools;
+use crate::quota::Share;
+use crate::settings::Spools;
 use bytes::{Bytes, BytesMut};
 use std::fs::File;
 use std::io;

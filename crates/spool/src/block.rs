@@ -1,10 +1,10 @@
 //! A part of a body that is put together in memory.
 
-use crate::spool::{Share, Spools};
+use crate::{Share, Spools};
 use bytes::Bytes;
 
 /// Takes small pieces up to a bound. Its memory, not its content, counts as a part of what all spools may have.
-pub(super) struct Block {
+pub struct Block {
     bytes: Vec<u8>,
     bound: usize,
     memory: Share,

@@ -1,6 +1,6 @@
 //! What all spools have in common: their bounds, and the directory of their files.
 
-use crate::spool::quota::Quota;
+use crate::quota::Quota;
 use regent_config as config;
 use std::fs::File;
 use std::io;
@@ -22,9 +22,9 @@ pub struct Spools {
     /// Bytes that each holds in a file.
     pub file: u64,
     /// Bytes in memory of all together.
-    pub(crate) all_memory: Arc<Quota>,
+    pub all_memory: Arc<Quota>,
     /// Bytes in files of all together.
-    pub(crate) all_files: Arc<Quota>,
+    pub all_files: Arc<Quota>,
     directory: PathBuf,
     /// Files that could not be made, written or read.
     failures: AtomicU64,

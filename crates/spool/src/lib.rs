@@ -3,14 +3,16 @@
 //! An answer waits here for its client, so that the script can end and its thread serve others; a request's body waits
 //! here until it is complete, so that no thread waits for the client. What is beyond the bounds goes at the speed of the
 //! slower side, as if there were no spool. A disk that fails is an error of that one request.
+#![forbid(unsafe_code)]
 
+mod block;
 mod overflow;
 mod quota;
 mod settings;
 
-pub(crate) use quota::Share;
-pub use settings::SpoolError;
-pub use settings::Spools;
+pub use block::Block;
+pub use quota::{Quota, Share};
+pub use settings::{SpoolError, Spools};
 
 use bytes::Bytes;
 use overflow::{Overflow, Room};
@@ -29,10 +31,10 @@ use tokio::task::JoinHandle;
 const CHUNK_COST: u64 = 64;
 
 /// The end that is written to.
-pub(crate) struct SpoolWriter(Rc<RefCell<Spool>>);
+pub struct SpoolWriter(Rc<RefCell<Spool>>);
 
 /// The end that is read.
-pub(crate) struct SpoolReader {
+pub struct SpoolReader {
     spool: Rc<RefCell<Spool>>,
     /// A part of the file on its way.
     reading: Option<JoinHandle<io::Result<Bytes>>>,
@@ -40,7 +42,7 @@ pub(crate) struct SpoolReader {
 
 /// What became of a chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
+pub enum Offered {
     Taken,
     /// The bounds are reached; here it is again.
     Full(Bytes),
@@ -79,7 +81,7 @@ enum Place {
 }
 
 /// A spool that holds these chunks.
-pub(crate) fn spool(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> (SpoolWriter, SpoolReader) {
+pub fn spool(spools: &Arc<Spools>, chunks: VecDeque<Bytes>) -> (SpoolWriter, SpoolReader) {
     let mut memory = spools.all_memory.share();
     memory.take_anyway(chunks.iter().map(cost).sum());
     let spool = Spool {

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that all who hold a [`Share`] of it may have together. Shared by all I/O threads.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub struct Quota {
     limit: u64,
     used: AtomicU64,
 }
 
 /// What one of them has. Given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     quota: Arc<Quota>,
     held: u64,
 }
@@ -27,7 +27,7 @@ impl Quota {
         Share { quota: Arc::clone(self), held: 0 }
     }
 
-    #[cfg(test)]
+    /// Bytes that all shares hold.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
