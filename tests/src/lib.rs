@@ -15,6 +15,7 @@
 mod admin;
 pub mod apps;
 pub mod browser;
+pub mod fastcgi;
 mod gate;
 mod http;
 mod load;

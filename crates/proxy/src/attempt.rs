@@ -1,5 +1,8 @@
 //! A request at one upstream.
 
+use crate::connect::connect;
+use crate::download::Received;
+use crate::fastcgi::{self, Fault, Question, Variables};
 use crate::informational;
 use crate::pool::{Freshness, Lease, Pool};
 use crate::request::{Asked, Way};
@@ -11,6 +14,7 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
+use regent_config::FastCgi;
 use regent_exchange::{BodyLimits, Informational, RequestBody};
 use regent_handlers::{Exchange, ProxyRules};
 use std::rc::Rc;
@@ -32,8 +36,7 @@ pub(crate) struct Attempt<'a> {
 
 /// The head of a response, whose body is still to come over the connection.
 pub(crate) struct Answered {
-    pub response: Response<Incoming>,
-    pub lease: Lease,
+    pub response: Response<Received>,
     pub upload: Rc<Progress>,
     /// From the request to the head of the response.
     pub latency: Duration,
@@ -57,6 +60,9 @@ impl Attempt<'_> {
     /// the request is sent once more over a new one, if it can be.
     pub async fn send(&self, upload: Upload) -> Result<Answered, Failed> {
         let started = Instant::now();
+        if let Some(fastcgi) = &self.transport.config.transport.fastcgi {
+            return self.ask_fastcgi(fastcgi, upload, started).await;
+        }
         let is_empty = upload.is_end_stream();
         let (was_used, error) = match self.send_over(Freshness::Any, upload, started).await? {
             Ok(answered) => return Ok(answered),
@@ -89,7 +95,8 @@ impl Attempt<'_> {
         match self.wait(request, &mut lease).await {
             Ok(response) => {
                 let upload = Rc::clone(self.progress);
-                Ok(Ok(Answered { response, lease, upload, latency: started.elapsed() }))
+                let response = response.map(|body| Received::Http(body, lease));
+                Ok(Ok(Answered { response, upload, latency: started.elapsed() }))
             }
             Err(error) => Ok(Err((was_used, error))),
         }
@@ -130,8 +137,68 @@ impl Attempt<'_> {
                 (Trouble::Silent { upstream, after }, None)
             }
         };
+        Failed { trouble, upload: unsent.or_else(|| self.upload_again(is_empty)) }
+    }
+
+    /// The body for another try, if the request does no harm twice and has none.
+    fn upload_again(&self, is_empty: bool) -> Option<Upload> {
         let may_repeat = is_empty && self.asked.method.is_idempotent();
         let again = || Upload::new(RequestBody::empty(), self.limits, self.progress, self.client).ok();
-        Failed { trouble, upload: unsent.or_else(|| may_repeat.then(again).flatten()) }
+        may_repeat.then(again).flatten()
+    }
+}
+
+/// Over FastCGI, each request has a connection of its own.
+impl Attempt<'_> {
+    async fn ask_fastcgi(
+        &self,
+        rules: &FastCgi,
+        upload: Upload,
+        started: Instant,
+    ) -> Result<Answered, Failed> {
+        let script = match self.rules.script(self.exchange, &self.asked.uri) {
+            Ok(script) => script,
+            Err(status) => return Err(Failed { trouble: Trouble::Script(status), upload: None }),
+        };
+        let address = &self.pool.address;
+        let stream = match connect(address, self.transport, Purpose::Requests, self.resolver).await {
+            Ok(connected) => connected.stream,
+            Err(cause) => {
+                let trouble = Trouble::Dial { upstream: self.pool.name.clone(), cause };
+                return Err(Failed { trouble, upload: Some(upload) });
+            }
+        };
+        let fields =
+            Way { transport: self.transport, address, asked: self.asked }.head(self.exchange, self.rules);
+        let question = Question {
+            upstream: &self.pool.name,
+            variables: Variables {
+                exchange: self.exchange,
+                fields: &fields,
+                uri: &self.asked.uri,
+                method: self.asked.method.as_str(),
+                script: &script,
+            },
+            method: &self.asked.method,
+            most_head: self.transport.config.transport.max_response_header as usize,
+            captures_stderr: rules.capture_stderr,
+        };
+        let is_empty = upload.is_end_stream();
+        match fastcgi::ask(stream, &question, upload, self.progress).await {
+            Ok(response) => Ok(Answered {
+                response: response.map(Received::FastCgi),
+                upload: Rc::clone(self.progress),
+                latency: started.elapsed(),
+            }),
+            Err(fault) => Err(self.failed_fastcgi(fault, is_empty)),
+        }
+    }
+
+    fn failed_fastcgi(&self, cause: Fault, is_empty: bool) -> Failed {
+        if let Some(status) = self.progress.trouble() {
+            return Failed { trouble: Trouble::Upload(status), upload: None };
+        }
+        let trouble = Trouble::FastCgi { upstream: self.pool.name.clone(), cause };
+        Failed { trouble, upload: self.upload_again(is_empty) }
     }
 }

@@ -1,10 +1,11 @@
-//! An exchange through another HTTP server and back: `reverse_proxy`.
+//! An exchange through another server of HTTP or FastCGI and back: `reverse_proxy`.
 //!
 //! [`Transports::open`] makes what all I/O threads share of a configuration; each makes a [`Proxy`] of it, with connections of
 //! its own. [`Proxy::run`] takes a request to an upstream. Lengths are never passed on: hyper takes a message apart on one
 //! side and frames it anew on the other, so that both sides of the server see the same end of it.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod attempt;
 mod backend;
 mod balance;
@@ -12,6 +13,7 @@ mod connect;
 mod connection;
 mod cookie;
 mod download;
+mod fastcgi;
 mod fields;
 mod forwarded;
 mod health;

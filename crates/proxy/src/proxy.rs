@@ -1,7 +1,9 @@
 //! A request's way through an upstream.
 
+use crate::ahead;
 use crate::attempt::{Attempt, Failed};
 use crate::backend::{Backend, Chosen};
+use crate::download::Received;
 use crate::fields;
 use crate::health::Checks;
 use crate::request::{Asked, wanted_upgrade};
@@ -16,8 +18,10 @@ use http::{Method, Response, StatusCode, header};
 use http_body::Body;
 use regent_exchange::{BodyLimits, Informational, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure, ProxyTarget};
+use regent_spool::Spools;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A request that has been through so many servers like this one goes round.
 const MOST_PASSAGES: usize = 20;
@@ -27,6 +31,8 @@ pub struct Proxy {
     /// As [`regent_config::ProxyId`] counts them.
     backends: Vec<Backend>,
     resolver: Rc<Resolver>,
+    /// For bodies that upstreams get when they are complete.
+    spools: Arc<Spools>,
     /// Requests that no upstream answered.
     unanswered: Cell<u64>,
     _checks: Option<Checks>,
@@ -50,13 +56,14 @@ pub struct Arrived<'a> {
 }
 
 impl Proxy {
-    pub fn new(transports: &Transports, checks: HealthChecks) -> Self {
+    pub fn new(transports: &Transports, checks: HealthChecks, spools: Arc<Spools>) -> Self {
         let resolver = Rc::<Resolver>::default();
         let begin = || Checks::begin(transports.all(), &resolver);
         Self {
             _checks: (checks == HealthChecks::Here).then(begin),
             backends: transports.all().iter().map(Backend::new).collect(),
             resolver,
+            spools,
             unanswered: Cell::new(0),
         }
     }
@@ -96,8 +103,14 @@ impl Proxy {
         }
         let backend = &self.backends[usize::from(target.rules.id().0)];
         let (asked, body) = asked(exchange, target, backend, body)?;
-        let progress = Progress::new(received);
         let limits = BodyLimits { size: exchange.max_body_size.or(limits.size), ..limits };
+        let (body, progress) = if backend.transport.config.transport.fastcgi.is_some() {
+            let whole = ahead::read(body, limits, received, client, &self.spools).await;
+            // It has been counted.
+            (whole.map_err(Trouble::Upload)?, Progress::new(&Rc::default()))
+        } else {
+            (body, Progress::new(received))
+        };
         let mut upload = Upload::new(body, limits, &progress, client).map_err(Trouble::Upload)?;
         let mut tries = Tries::new(&backend.transport.config.balancing);
         let mut tried = Vec::new();
@@ -182,9 +195,13 @@ impl crate::attempt::Answered {
     ) -> Result<Response<ResponseBody>, Trouble> {
         chosen.note(&self.response, self.latency);
         if self.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let (head, received) = self.response.into_parts();
+            let Received::Http(body, lease) = received else {
+                return Err(Trouble::Switched { upstream: chosen.pool.name.clone() });
+            };
+            let (response, limits) = (Response::from_parts(head, body), chosen.tunnel_limits());
             let wanted = asked.upgrade.as_ref();
-            let limits = chosen.tunnel_limits();
-            return tunnel::switch(self.response, self.lease, chosen.in_flight, wanted, limits, &**client);
+            return tunnel::switch(response, lease, chosen.in_flight, wanted, limits, &**client);
         }
         if let Some(proxied) = &mut exchange.proxied {
             proxied.latency = Some(self.latency);
@@ -194,6 +211,6 @@ impl crate::attempt::Answered {
         if let Some(cookie) = chosen.cookie {
             self.response.headers_mut().append(header::SET_COOKIE, cookie);
         }
-        Ok(response::received(self.response, self.lease, self.upload, chosen.in_flight))
+        Ok(response::received(self.response, self.upload, chosen.in_flight))
     }
 }

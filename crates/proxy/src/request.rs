@@ -58,7 +58,8 @@ impl Way<'_> {
         request
     }
 
-    fn head(&self, exchange: &Exchange, rules: &dyn ProxyRules) -> HeaderMap {
+    /// The header alone.
+    pub fn head(&self, exchange: &Exchange, rules: &dyn ProxyRules) -> HeaderMap {
         let mut head = exchange.headers.clone();
         let takes_trailers = fields::has_token(&head, &header::TE, "trailers");
         let trailers = head.get(header::TRAILER).cloned();

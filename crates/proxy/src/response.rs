@@ -1,12 +1,10 @@
 //! An upstream's response as the client gets it.
 
-use crate::download::Download;
+use crate::download::{Download, Received};
 use crate::fields;
-use crate::pool::Lease;
 use crate::state::InFlight;
 use crate::upload::Progress;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use regent_exchange::ResponseBody;
 use regent_handlers::{Exchange, ProxyRules};
@@ -14,13 +12,12 @@ use std::rc::Rc;
 
 /// Takes a final response from its connection, which is free again when the body has ended.
 pub(crate) fn received(
-    response: Response<Incoming>,
-    lease: Lease,
+    response: Response<Received>,
     upload: Rc<Progress>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let (parts, body) = response.into_parts();
-    let mut response = Response::new(ResponseBody::stream(Download::new(body, lease, upload, in_flight)));
+    let mut response = Response::new(ResponseBody::stream(Download::new(body, upload, in_flight)));
     *response.status_mut() = parts.status;
     *response.headers_mut() = parts.headers;
     if let Some(reason) = parts.extensions.get::<ReasonPhrase>() {

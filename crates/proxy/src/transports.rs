@@ -121,7 +121,8 @@ impl Transport {
 
     /// Whether a connection can leave HTTP.
     pub fn can_upgrade(&self) -> bool {
-        matches!(self.config.transport.versions, UpstreamVersions::Http1 | UpstreamVersions::Either)
+        self.config.transport.fastcgi.is_none()
+            && matches!(self.config.transport.versions, UpstreamVersions::Http1 | UpstreamVersions::Either)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a request has no response of an upstream's.
 
+use crate::fastcgi::Fault;
 use http::{HeaderValue, StatusCode, header};
 use regent_handlers::Failure;
 use std::io;
@@ -23,6 +24,10 @@ pub(crate) enum Trouble {
     Broken { upstream: String, cause: hyper::Error },
     #[error("{upstream} did not respond within {} ms", after.as_millis())]
     Silent { upstream: String, after: Duration },
+    #[error("{upstream} gave no response of FastCGI that can be used: {cause}")]
+    FastCgi { upstream: String, cause: Fault },
+    #[error("the path of the request, or the root for it, names no script ({0})")]
+    Script(StatusCode),
     /// All are unhealthy, or have as many requests as they may have.
     #[error("no upstream is available")]
     Unavailable,
@@ -44,12 +49,12 @@ impl Trouble {
 
     /// Whether no upstream is to blame.
     pub fn is_clients(&self) -> bool {
-        matches!(self, Self::Upload(_))
+        matches!(self, Self::Upload(_) | Self::Script(_))
     }
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Upload(status) | Self::Rewrite(status) => *status,
+            Self::Upload(status) | Self::Rewrite(status) | Self::Script(status) => *status,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Address(_) | Self::Switched { .. } => StatusCode::BAD_GATEWAY,
@@ -60,6 +65,8 @@ impl Trouble {
             }
             Self::Broken { .. } => StatusCode::BAD_GATEWAY,
             Self::Silent { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::FastCgi { cause, .. } if cause.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            Self::FastCgi { .. } => StatusCode::BAD_GATEWAY,
         }
     }
 }

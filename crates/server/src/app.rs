@@ -123,7 +123,7 @@ impl App {
             None => None,
         };
         let to_php = Rc::new(gateway(&php));
-        let proxy = Rc::new(Proxy::new(&start.proxies, start.health_checks));
+        let proxy = Rc::new(Proxy::new(&start.proxies, start.health_checks, Arc::clone(&start.spools)));
         let door = |listener: Listener| {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,

@@ -45,6 +45,7 @@ fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Han
         return Err(error(call.name, "`forward_auth` needs the option `uri`; write: uri /api/verify"));
     };
     let preset = Preset {
+        transport: reverse_proxy::transport::Written::default(),
         fields: Written {
             header_up: vec![
                 set("X-Forwarded-Method", "{http.request.method}"),

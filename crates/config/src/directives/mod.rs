@@ -25,6 +25,7 @@ mod mercure;
 mod method;
 mod native;
 mod php;
+mod php_fastcgi;
 mod php_server;
 mod redir;
 mod request_body;
@@ -117,7 +118,7 @@ const TABLE: &[Directive] = &[
     respond::DIRECTIVE,
     not_built("metrics"),
     reverse_proxy::DIRECTIVE,
-    not_built("php_fastcgi"),
+    php_fastcgi::DIRECTIVE,
     native::DIRECTIVE,
     php::DIRECTIVE,
     php_server::DIRECTIVE,

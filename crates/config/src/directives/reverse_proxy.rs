@@ -30,6 +30,7 @@
 //! | `stream_timeout DURATION`, `stream_buffer_size SIZE` | of connections that have left HTTP, such as WebSocket: how long each may last (default: no limit), what may be on its way in each direction (default 32KiB) |
 //! | `flush_interval DURATION \| -1` | taken and not needed: everything is passed on as it comes |
 //! | `transport http { … }` | how upstreams are talked to |
+//! | `transport fastcgi { … }` | the upstreams speak FastCGI, as php-fpm does; see [php_fastcgi](#php_fastcgi) for the whole of a site |
 //!
 //! | policy | takes |
 //! |---|---|
@@ -60,16 +61,29 @@
 //! | `tls_insecure_skip_verify` | believes any certificate: for tests only |
 //! | `tls_timeout DURATION` | for a handshake (default 10s) |
 //!
+//! Options of `transport fastcgi`; a connection is used for one request, and a script gets a request when its body is
+//! complete, in memory or in a file of the [spool](#spool):
+//!
+//! | option | what it does |
+//! |---|---|
+//! | `root PATH` | the document root as the FastCGI server sees it (default: the site's) |
+//! | `split TEXT…` | endings of scripts: behind the first segment of the path with one of them, `PATH_INFO` begins (default: the whole path is the script's) |
+//! | `env NAME VALUE`, or a block | variables of the request; they go before those that Regent sets |
+//! | `resolve_root_symlink` | scripts see the directory that a linked root points to, once that is known here |
+//! | `capture_stderr` | logs what scripts write to their error stream, at most 16 KiB for each request |
+//! | `dial_timeout DURATION`, `read_timeout DURATION`, `write_timeout DURATION` | as above |
+//!
 //! ```caddyfile
 //! reverse_proxy /api/* 127.0.0.1:9000
 //! reverse_proxy /ws unix//run/reverb.sock
 //! ```
 
 mod balancing;
+pub(super) mod fastcgi;
 pub(super) mod fields;
 mod health;
 mod responses;
-mod transport;
+pub(super) mod transport;
 mod upstream;
 
 use super::Directive;
@@ -114,6 +128,7 @@ fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Han
 pub(super) struct Preset {
     pub fields: fields::Written,
     pub responses: Vec<ResponseRule>,
+    pub transport: transport::Written,
 }
 
 pub(super) fn parse_with(
@@ -124,7 +139,7 @@ pub(super) fn parse_with(
 ) -> Result<Handler, Error> {
     let mut upstreams = Upstreams::default();
     upstreams.add(cx, call.args);
-    let mut transport = transport::Written::default();
+    let mut transport = preset.transport;
     let mut balancing = balancing::Written::default();
     let mut health = health::Written::default();
     let mut fields = preset.fields;
@@ -161,6 +176,11 @@ pub(super) fn parse_with(
     let transport = transport.finish(cx, scheme);
     let balancing = balancing.finish(cx, &upstreams);
     let (passive_health, active_health) = health.finish(cx, &upstreams);
+    if transport.fastcgi.is_some() && active_health.is_some() {
+        let message = "FastCGI servers cannot be asked how they are: Regent has `health_uri` for HTTP alone; \
+                       use `fail_duration` and `lb_retries`, which need no questions";
+        return Err(error(call.name, message));
+    }
     let fields::Written { header_up, header_down, rewrites } = fields;
     let responses = responses.finish();
     if !responses.is_empty() && cx.response_block.is_some() {

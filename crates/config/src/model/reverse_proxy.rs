@@ -151,6 +151,9 @@ pub enum Upstream {
 /// How upstreams are talked to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProxyTransport {
+    /// `None`: HTTP, as all below is about but the first three limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fastcgi: Option<FastCgi>,
     /// `None`: without TLS.
     pub tls: Option<UpstreamTls>,
     pub versions: UpstreamVersions,
@@ -170,6 +173,20 @@ pub struct ProxyTransport {
     pub keepalive_interval: Duration,
     /// Connections that are kept of an upstream while they are not in use, by each I/O thread.
     pub keepalive_idle_conns_per_host: u16,
+}
+
+/// `transport fastcgi`: what a FastCGI server, such as php-fpm, is told of a request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FastCgi {
+    /// The document root, as the server sees it. `None`: the site's.
+    pub root: Option<Template>,
+    /// Where the script's path ends and PATH_INFO begins: behind a segment with one of these endings.
+    pub split: Vec<String>,
+    /// Variables of the request, before those that it has in any case.
+    pub env: Vec<(String, Template)>,
+    pub resolve_root_symlink: bool,
+    /// Whether what scripts write to their error stream goes to the log.
+    pub capture_stderr: bool,
 }
 
 /// What an upstream is spoken with.
@@ -253,6 +270,7 @@ impl Default for ProxyTransport {
     /// Times are Caddy's (reverseproxy/httptransport.go).
     fn default() -> Self {
         Self {
+            fastcgi: None,
             tls: None,
             versions: UpstreamVersions::Either,
             dial_timeout: Duration::from_secs(3),

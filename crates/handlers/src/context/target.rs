@@ -82,6 +82,10 @@ pub trait ProxyRules: Send + Sync {
     /// Whether a response is for [`Sites::handle_response`](crate::Sites::handle_response).
     fn handles_responses(&self) -> bool;
 
+    /// What a FastCGI server is to run for this URI, whose path may be a rewritten one. An error is the status to answer
+    /// with.
+    fn script(&self, exchange: &Exchange, uri: &Uri) -> Result<PhpTarget, StatusCode>;
+
     /// `header_up`.
     fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap);
 

@@ -5,6 +5,7 @@ pub(crate) mod basic_auth;
 pub(crate) mod copy_response;
 pub(crate) mod delivery;
 pub(crate) mod error;
+pub(crate) mod fastcgi;
 pub(crate) mod file_server;
 pub(crate) mod intercept;
 pub(crate) mod mercure;

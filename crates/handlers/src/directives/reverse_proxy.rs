@@ -2,7 +2,8 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
-use crate::context::target::{Action, ProxyRules, ProxyTarget, Target};
+use crate::context::target::{Action, PhpTarget, ProxyRules, ProxyTarget, Target};
+use crate::directives::fastcgi::FastCgi;
 use crate::directives::rewrite::Rewrite;
 use crate::error::BuildError;
 use crate::filters::header::HeaderOps;
@@ -18,6 +19,7 @@ struct Rules {
     id: ProxyId,
     /// Of each upstream whose address is known only with the request.
     computed: Vec<Option<Text>>,
+    fastcgi: Option<FastCgi>,
     rewrites: Vec<Rewrite>,
     header_up: HeaderOps,
     header_down: HeaderOps,
@@ -33,6 +35,7 @@ impl ReverseProxy {
         Ok(Self(Arc::new(Rules {
             id,
             computed: proxy.upstreams.iter().map(computed).collect(),
+            fastcgi: proxy.transport.fastcgi.as_ref().map(FastCgi::compile).transpose()?,
             rewrites: proxy.rewrites.iter().map(Rewrite::compile).collect::<Result<_, _>>()?,
             header_up: at_once(&proxy.header_up)?,
             header_down: at_once(&proxy.header_down)?,
@@ -72,6 +75,10 @@ impl ProxyRules for Rules {
 
     fn handles_responses(&self) -> bool {
         self.handles_responses
+    }
+
+    fn script(&self, exchange: &Exchange, uri: &Uri) -> Result<PhpTarget, StatusCode> {
+        self.fastcgi.as_ref().ok_or(StatusCode::INTERNAL_SERVER_ERROR)?.script(exchange, uri)
     }
 
     fn change_request(&self, exchange: &Exchange, fields: &mut HeaderMap) {

@@ -1,9 +1,9 @@
-//! `transport http`.
+//! `transport http`; [`fastcgi`](super::fastcgi) has the other.
 
-use super::{Scheme, UpstreamTls, UpstreamVersions};
+use super::{Scheme, UpstreamTls, UpstreamVersions, fastcgi};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{ProxyTransport, UpstreamVerification};
+use crate::model::{FastCgi, ProxyTransport, UpstreamVerification};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values::{duration, integer, size};
 use regent_caddyfile::{Error, Token};
@@ -53,7 +53,7 @@ const HEAD_SIZES: std::ops::RangeInclusive<u64> = 8 * 1024..=16 * 1024 * 1024;
 
 /// What the directive says of the transport.
 #[derive(Default)]
-pub(super) struct Written {
+pub(in crate::directives) struct Written {
     transport: ProxyTransport,
     /// Where it stands.
     place: Option<Token>,
@@ -61,6 +61,11 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// That of a directive which is all about FastCGI.
+    pub fn of(transport: ProxyTransport, place: &Token) -> Self {
+        Self { transport, place: Some(place.clone()), versions: None }
+    }
+
     pub fn read(&mut self, cx: &mut Context<'_>, option: &Call<'_>) {
         if self.place.is_some() {
             cx.errors.push(error(option.name, "there is a `transport` already"));
@@ -68,22 +73,28 @@ impl Written {
         self.place = Some(option.name.clone());
         match option.args {
             [kind] if kind.text == "http" => {}
-            [kind] if kind.text == "fastcgi" => cx.errors.push(not_built_as(kind, "transport fastcgi")),
-            [kind] => cx.errors.push(unknown(kind, "transport", &["http"])),
+            [kind] if kind.text == "fastcgi" => self.transport.fastcgi = Some(FastCgi::default()),
+            [kind] => cx.errors.push(unknown(kind, "transport", &["fastcgi", "http"])),
             _ => cx.errors.push(option.wrong_arguments(1, "transport http { … }")),
         }
         for line in option.options() {
-            let read = self.read_line(cx, &line);
+            let read = match self.transport.fastcgi {
+                Some(_) => fastcgi::option(cx, &line, &mut self.transport),
+                None => self.read_line(cx, &line),
+            };
             cx.check(read);
         }
     }
 
     /// With what the scheme of the upstreams says.
-    pub fn finish(mut self, cx: &mut Context<'_>, scheme: Scheme) -> ProxyTransport {
-        if scheme == Scheme::Https {
+    pub(super) fn finish(mut self, cx: &mut Context<'_>, scheme: Scheme) -> ProxyTransport {
+        if scheme == Scheme::Https && self.transport.fastcgi.is_none() {
             self.tls();
         }
         let fits = match (scheme, &self.transport.tls, self.transport.versions) {
+            (Scheme::Http | Scheme::Https | Scheme::H2c, ..) if self.transport.fastcgi.is_some() => Err(
+                "upstreams of FastCGI have no scheme: write `localhost:9000` or `unix//run/php/php-fpm.sock`",
+            ),
             (Scheme::Http, Some(_), _) => Err("upstreams with `http://` have no TLS: write `https://`"),
             (Scheme::H2c, Some(_), _) => Err("upstreams with `h2c://` have no TLS: write `https://`"),
             (_, Some(_), UpstreamVersions::H2c) => Err("`h2c` is without TLS: write `versions 2`"),
