@@ -12,6 +12,8 @@
 //! An operation that is not deferred acts before the handlers that follow, which may change the field again. `-`, `?`,
 //! `>` and the option `defer` defer all operations of the directive until the response is on its way out.
 //!
+//! `Content-Length` and `Transfer-Encoding` cannot be set: the server says itself how long a response is.
+//!
 //! ```caddyfile
 //! header /assets/* {
 //!     Cache-Control "public, max-age=31536000"
@@ -38,7 +40,7 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     match call.args.split_first() {
         Some((field, values)) => {
             call.without_block(SYNTAX)?;
-            ops.push(operation(field, values, SYNTAX)?);
+            ops.push(response_operation(field, values)?);
         }
         None if call.block.is_none() => return Err(call.wrong_arguments(1, SYNTAX)),
         None => {}
@@ -49,7 +51,7 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
             "match" => cx.errors.push(not_built_as(option.name, "header match")),
             _ => {
                 let op =
-                    option.without_block(SYNTAX).and_then(|()| operation(option.name, option.args, SYNTAX));
+                    option.without_block(SYNTAX).and_then(|()| response_operation(option.name, option.args));
                 ops.extend(cx.check(op));
             }
         }
@@ -58,6 +60,23 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
         ops.iter_mut().for_each(|op| op.deferred = true);
     }
     Ok(Handler::Header(ops))
+}
+
+/// Fields that say where a response ends: one that is wrong would make the client take the rest of it for the next one.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+fn response_operation(field: &Token, values: &[Token]) -> Result<HeaderOp, Error> {
+    let op = operation(field, values, SYNTAX)?;
+    match FRAMING.iter().any(|name| op.name.eq_ignore_ascii_case(name)) && op.kind != HeaderOpKind::Delete {
+        true => Err(error(
+            field,
+            format!(
+                "`header` cannot set `{}`: the server says itself how long a response is; leave the line out",
+                op.name
+            ),
+        )),
+        false => Ok(op),
+    }
 }
 
 /// One operation; `deferred` says whether it asks to be.
@@ -132,6 +151,15 @@ mod tests {
         assert_eq!(ops("header {\nA 1\n-B\n}"), [op(Set, "A", "1", true), op(Delete, "B", "", true)]);
         assert_eq!(ops("header {\nA 1\ndefer\n}"), [op(Set, "A", "1", true)]);
         assert_eq!(ops("header {\nA 1\nB 2\n}"), [op(Set, "A", "1", false), op(Set, "B", "2", false)]);
+    }
+
+    #[test]
+    fn a_response_s_length_could_be_set_to_a_wrong_one() {
+        let found =
+            errors("header Content-Length 5\nheader {\n>transfer-encoding chunked\nContent-length a b\n}");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("cannot set `Content-Length`"), "{found:?}");
+        assert_eq!(ops("header -Content-Length").len(), 1);
     }
 
     #[test]
