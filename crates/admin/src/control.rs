@@ -6,6 +6,7 @@ use crate::statistics::Statistics;
 use crate::thread::{ThreadStack, Threads};
 use crate::upstream::Upstream;
 use futures_util::future::BoxFuture;
+use regent_metrics::AdminRequest;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -51,6 +52,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// The metrics in the text format of Prometheus, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;
+
+    /// A call was answered: for the metrics.
+    fn answered(&self, request: AdminRequest<'_>);
 
     /// Figures of the last seconds, for the dashboard and `regent top`.
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>>;

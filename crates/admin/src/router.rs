@@ -96,6 +96,8 @@ const CONFIGURATION: &[(Method, Call)] = &[
 pub(crate) struct Found<'a> {
     pub call: Call,
     pub rest: &'a str,
+    /// What is asked for, without what stands for a placeholder.
+    pub form: &'a str,
 }
 
 /// All that the listener answers: methods and paths as `openapi.json` writes them. HEAD is answered wherever GET is.
@@ -112,7 +114,7 @@ pub(crate) fn find<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, Fail
     };
     let wanted = if method == Method::HEAD { &Method::GET } else { method };
     match endpoint.calls.iter().find(|(method, _)| method == wanted) {
-        Some((_, call)) => Ok(Found { call: *call, rest }),
+        Some((_, call)) => Ok(Found { call: *call, rest, form: &path[..path.len() - rest.len()] }),
         None => {
             Err(Failure::Method { method: method.clone(), path: path.to_owned(), allow: allowed(endpoint) })
         }
@@ -149,7 +151,7 @@ mod tests {
 
     fn call(method: Method, path: &str) -> Result<(Call, &str), String> {
         match find(&method, path) {
-            Ok(Found { call, rest }) => Ok((call, rest)),
+            Ok(Found { call, rest, .. }) => Ok((call, rest)),
             Err(failure) => Err(failure.to_string()),
         }
     }

@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use regent_metrics::AdminRequest;
 use regent_net::SocketFile;
 use std::convert::Infallible;
 use std::future::Future;
@@ -90,7 +91,12 @@ impl Site {
         self.guard.check(&head)?;
         let path = head.uri.path().to_owned();
         let found = router::find(&head.method, &path)?;
-        calls::answer(&self.control, &found, Request::from_parts(head, body)).await
+        let method = head.method.clone();
+        let answer = calls::answer(&self.control, &found, Request::from_parts(head, body)).await;
+        let answer = answer.unwrap_or_else(|failure| failure.answer());
+        let status = answer.status().as_u16();
+        self.control.answered(AdminRequest { path: found.form, method: method.as_str(), status });
+        Ok(answer)
     }
 }
 

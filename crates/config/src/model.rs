@@ -81,6 +81,25 @@ pub struct Server {
     pub options: ServerOptions,
     /// Tried in order: most specific host first, as Caddy sorts them.
     pub sites: Vec<Site>,
+    #[serde(skip_serializing_if = "Purpose::is_sites")]
+    pub purpose: Purpose,
+}
+
+/// What an address is there for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Sites of the file.
+    #[default]
+    Sites,
+    /// Nothing but redirects to HTTPS, which the file says nothing of.
+    Redirects,
+}
+
+impl Purpose {
+    fn is_sites(&self) -> bool {
+        *self == Self::Sites
+    }
 }
 
 /// One site block, as far as it concerns one listening address.

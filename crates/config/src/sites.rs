@@ -13,8 +13,8 @@ use crate::directives::{self, handle_errors, log};
 use crate::global::{GlobalOptions, ServerBlock};
 use crate::matchers::Scope;
 use crate::model::{
-    CertificateSource, Handler, Listen, Matcher, Route, Server, ServerTls, Site, SiteTls, SniHost, Template,
-    UnixSocket,
+    CertificateSource, Handler, Listen, Matcher, Purpose, Route, Server, ServerTls, Site, SiteTls, SniHost,
+    Template, UnixSocket,
 };
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
@@ -80,9 +80,15 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
     }
     narrow(&mut opened);
     transport::settle(cx, &mut opened);
+    let written = opened.len();
     opened.extend(redirects::blocks(options, &opened));
     narrow(&mut opened);
-    let servers = servers(options, sites(cx, options, &opened));
+    let of_file = opened[..written].iter().flat_map(|block| &block.ways);
+    let of_file: HashSet<&Listen> = of_file.map(|way| &way.door.listen).collect();
+    let mut servers = servers(options, sites(cx, options, &opened));
+    for server in servers.iter_mut().filter(|server| !of_file.contains(&server.listen)) {
+        server.purpose = Purpose::Redirects;
+    }
     options.servers.check(cx, &servers.iter().map(|server| &server.listen).collect::<Vec<_>>());
     servers
 }
@@ -127,7 +133,8 @@ fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
             Some(server) => server.sites.push(site),
             None => {
                 let options = options.servers.of(&listen).options.clone();
-                servers.push(Server { listen, tls: None, options, sites: vec![site] });
+                let purpose = Purpose::default();
+                servers.push(Server { listen, tls: None, options, sites: vec![site], purpose });
             }
         }
     }

@@ -184,7 +184,13 @@ fn a_site_that_cannot_be_built_says_why() {
     let php = Php { workers: vec![unknown], ..Php::default() };
     let site = Site { routes: vec![always(Handler::Php(php))], ..Site::default() };
     let listen = Listen::Unix(UnixSocket { path: "/x".into(), mode: 0o200 });
-    let server = Server { listen, tls: None, options: ServerOptions::default(), sites: vec![site] };
+    let server = Server {
+        listen,
+        tls: None,
+        options: ServerOptions::default(),
+        sites: vec![site],
+        purpose: Purpose::default(),
+    };
     let error = Sites::build(&server, &[], &[], &LogOutputs::default()).err().unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");
 }

@@ -5,14 +5,16 @@
 //! all agents that are compatible with it read both.
 
 use crate::Reason;
+use crate::families::{Labels, Series, counter, family, gauge, label, labels, seconds};
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, UpstreamGauge};
+use crate::http;
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
 use crate::snapshot::{CoarseSnapshot, Snapshot};
 use prometheus::TextEncoder;
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Of the answer that carries what [`render`] returns.
@@ -31,6 +33,8 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(lanes(&reading, &gauges.lanes));
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
+    families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
+    families.extend(registry.administration());
     // There are no workers, no lanes, no certificates, no upstreams, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
@@ -338,9 +342,6 @@ fn upstreams(upstreams: &[UpstreamGauge]) -> [MetricFamily; 4] {
     ]
 }
 
-type Labels = Vec<LabelPair>;
-type Series<V> = Vec<(Labels, V)>;
-
 fn by_route(reading: &Reading, value: impl Fn(&RouteReading) -> f64) -> Series<f64> {
     each_route(reading, |pool, route| vec![(route_labels(pool, route, None), value(route))])
 }
@@ -358,33 +359,6 @@ fn route_labels(pool: &PoolReading, route: &RouteReading, more: Option<(&str, &s
     names.into_iter().chain(more).map(label).collect()
 }
 
-fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs.iter().copied().map(label).collect()
-}
-
-fn label((name, value): (&str, &str)) -> LabelPair {
-    let mut pair = LabelPair::default();
-    pair.set_name(name.into());
-    pair.set_value(value.into());
-    pair
-}
-
-fn counter(name: &str, help: &str, series: impl IntoIterator<Item = (Labels, f64)>) -> MetricFamily {
-    family(name, help, MetricType::COUNTER, series, |metric, value| {
-        let mut counter = Counter::default();
-        counter.set_value(value);
-        metric.set_counter(counter);
-    })
-}
-
-fn gauge(name: &str, help: &str, series: impl IntoIterator<Item = (Labels, f64)>) -> MetricFamily {
-    family(name, help, MetricType::GAUGE, series, |metric, value| {
-        let mut gauge = Gauge::default();
-        gauge.set_value(value);
-        metric.set_gauge(gauge);
-    })
-}
-
 fn histogram(snapshot: &CoarseSnapshot) -> Histogram {
     let bucket = |(bound, count)| {
         let mut bucket = Bucket::default();
@@ -397,28 +371,4 @@ fn histogram(snapshot: &CoarseSnapshot) -> Histogram {
     histogram.set_sample_count(snapshot.count());
     histogram.set_sample_sum(seconds(Duration::from_nanos(snapshot.sum)));
     histogram
-}
-
-fn family<V>(
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    series: impl IntoIterator<Item = (Labels, V)>,
-    set: impl Fn(&mut Metric, V),
-) -> MetricFamily {
-    let metric = |(labels, value)| {
-        let mut metric = Metric::from_label(labels);
-        set(&mut metric, value);
-        metric
-    };
-    let mut family = MetricFamily::default();
-    family.set_name(name.into());
-    family.set_help(help.into());
-    family.set_field_type(kind);
-    family.set_metric(series.into_iter().map(metric).collect());
-    family
-}
-
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs_f64()
 }

@@ -1,6 +1,6 @@
 //! What is not counted but looked at: the state of pools at the moment of a scrape.
 
-use crate::PoolId;
+use crate::{HostLabel, PoolId};
 use std::time::{Duration, SystemTime};
 
 /// Pools that are left out are empty.
@@ -11,6 +11,8 @@ pub struct Gauges {
     pub lanes: Vec<LaneGauges>,
     pub certificates: Vec<CertificateGauge>,
     pub upstreams: Vec<UpstreamGauge>,
+    /// Whether figures of HTTP are kept, and by what; `None`: they are not.
+    pub http: Option<HostLabel>,
 }
 
 /// A server that requests are handed to.

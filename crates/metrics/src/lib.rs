@@ -5,13 +5,16 @@
 //! Prometheus.
 #![forbid(unsafe_code)]
 
+mod administration;
 mod bounds;
 mod counter;
 mod exposition;
+mod families;
 mod figures;
 mod gauges;
 mod histogram;
 mod history;
+mod http;
 mod names;
 mod reading;
 mod recorder;
@@ -20,9 +23,11 @@ mod report;
 mod snapshot;
 mod threads;
 
+pub use administration::{AdminRequest, ReloadOutcome};
 pub use exposition::{CONTENT_TYPE, render};
 pub use gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, Threads, UpstreamGauge};
 pub use histogram::Histogram;
+pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};
 pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves, Standing};
 pub use recorder::{Recorder, Request};
 pub use registry::{Direction, Registry};

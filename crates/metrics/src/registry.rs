@@ -1,11 +1,14 @@
 //! The names, all recorders, and the events that no request causes.
 
+use crate::administration::{AdminRequest, Administration, ReloadOutcome};
 use crate::history::History;
+use crate::http::{Hosts, HttpFamily, HttpLabels, HttpMeter};
 use crate::names::{Names, Pool, PoolId, RouteId, Serves, Standing};
 use crate::reading::{PoolEvents, PoolReading, Reading, RouteReading};
 use crate::recorder::Recorder;
 use crate::report::Report;
 use crate::threads::AllThreads;
+use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -25,6 +28,8 @@ pub struct Registry {
     threads: Mutex<AllThreads>,
     events: Mutex<Events>,
     history: Mutex<History>,
+    administration: Mutex<Administration>,
+    pub(crate) http: HttpFamily,
 }
 
 #[derive(Clone, Default)]
@@ -43,6 +48,8 @@ impl Registry {
             threads: Mutex::default(),
             events: Mutex::default(),
             history: Mutex::default(),
+            administration: Mutex::default(),
+            http: HttpFamily::default(),
         }
     }
 
@@ -60,6 +67,31 @@ impl Registry {
     /// A recorder for one more I/O thread.
     pub fn recorder(&self) -> Recorder {
         Recorder::new(hold(&self.threads).add())
+    }
+
+    /// For one more I/O thread.
+    pub fn http_meter(&self) -> HttpMeter {
+        self.http.meter()
+    }
+
+    /// Under what the requests of a listening address are counted, in Caddy's words: `server` is the name of the address, `handler`
+    /// what answers there.
+    pub fn http_labels(&self, server: &str, handler: &'static str, hosts: Hosts<'_>) -> HttpLabels {
+        self.http.scopes.labels(server, handler, hosts)
+    }
+
+    /// A configuration was loaded, or refused.
+    pub fn reloaded(&self, outcome: ReloadOutcome) {
+        hold(&self.administration).reloaded(outcome, SystemTime::now());
+    }
+
+    /// The admin API answered a request.
+    pub fn admin_answered(&self, request: AdminRequest<'_>) {
+        hold(&self.administration).answered(request);
+    }
+
+    pub(crate) fn administration(&self) -> Vec<MetricFamily> {
+        hold(&self.administration).families()
     }
 
     /// Threads were added to a pool, or taken away, by the scaler or by hand: one event, however many.

@@ -8,7 +8,7 @@ use crate::hooks;
 use crate::listener::Opened;
 use crate::vigil::Vigil;
 use regent_gateway::Inlined;
-use regent_metrics::Recorder;
+use regent_metrics::{HttpMeter, Recorder};
 use regent_net::{Arrival, Listeners};
 use regent_tls::Handshakes;
 use rustix::fd::OwnedFd;
@@ -63,6 +63,7 @@ pub(crate) struct IoStart {
     pub index: usize,
     pub app: AppStart,
     pub recorder: Recorder,
+    pub meter: HttpMeter,
     pub vigil: Vigil,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
@@ -98,6 +99,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let parts = ThreadParts {
         links: Rc::clone(&links),
         recorder: Rc::new(start.recorder),
+        meter: Rc::new(start.meter),
         handshakes: Handshakes::default(),
     };
     let app = App::build(start.app, &parts, None)?;

@@ -4,6 +4,7 @@
 //! end with their last request, and nothing here counts across configurations: listeners go by the number of their address, pools
 //! and services by the App's own gateways.
 
+use crate::counted::HttpFigures;
 use crate::engine_links::EngineLinks;
 use crate::hooks;
 use crate::hub_gateway::HubGateway;
@@ -15,7 +16,7 @@ use crate::service::Service;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_http::Settings;
-use regent_metrics::Recorder;
+use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
@@ -64,6 +65,7 @@ pub(crate) struct NativeStart {
 pub(crate) struct ThreadParts {
     pub links: Rc<EngineLinks>,
     pub recorder: Rc<Recorder>,
+    pub meter: Rc<HttpMeter>,
     pub handshakes: Handshakes,
 }
 
@@ -137,6 +139,7 @@ impl App {
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
                 hubs: HubGateway { hubs: Arc::clone(&start.hubs), limits: listener.limits },
                 proxy: Rc::clone(&proxy),
+                figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
             let conditions = Conditions {

@@ -13,7 +13,7 @@ use regent_admin::{
     Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
 };
 use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
-use regent_metrics::Gauges;
+use regent_metrics::{AdminRequest, Gauges};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -147,15 +147,20 @@ impl Control for ServerControl {
             let current = self.server.current();
             let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
             let (registry, tls) = (Arc::clone(&self.server.registry), current.tls.clone());
+            let http = current.http;
             let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
             // With many routes it takes tens of milliseconds, in which this thread has to scale.
             let rendered = tokio::task::spawn_blocking(move || {
                 let certificates = certificates::gauges(tls.as_ref());
-                regent_metrics::render(&registry, &Gauges { certificates, upstreams, ..of_pools })
+                regent_metrics::render(&registry, &Gauges { certificates, upstreams, http, ..of_pools })
             });
             rendered.await.expect("invariant: rendering does not panic")
         }
         .boxed()
+    }
+
+    fn answered(&self, request: AdminRequest<'_>) {
+        self.server.registry.admin_answered(request);
     }
 
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>> {

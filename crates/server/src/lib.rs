@@ -10,6 +10,7 @@ mod admin;
 mod app;
 mod blocking;
 mod control;
+mod counted;
 mod engine_links;
 mod front;
 mod head_check;
@@ -43,7 +44,7 @@ use regent_config::{Config, Listen};
 use regent_engines::StartUntil;
 use regent_gateway::Inlined;
 use regent_handlers::{BuildError, LogOutputs};
-use regent_metrics::Registry;
+use regent_metrics::{Registry, ReloadOutcome};
 use regent_spool::Spools;
 use reload::{Fixed, Server, State, Upkeep};
 use std::io;
@@ -128,6 +129,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let mut change = addresses.change_to(&config.servers)?;
     let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
     let (outputs, hubs) = (Arc::<LogOutputs>::default(), Arc::<Hubs>::default());
+    let registry = Arc::new(Registry::new(Instant::now()));
     let making = Parts::make(
         config.clone(),
         change.numbers.clone(),
@@ -135,10 +137,10 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         Arc::clone(&hubs),
         None,
         Some(spools),
+        Arc::clone(&registry),
     );
     let parts = making.await?;
 
-    let registry = Arc::new(Registry::new(Instant::now()));
     let engine = |plan, program: &PathBuf| {
         RunningEngine::plan(plan, program.clone(), &registry, StartUntil::Running, hubs.sink())
     };
@@ -160,6 +162,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             index,
             app,
             recorder: registry.recorder(),
+            meter: registry.http_meter(),
             vigil: Vigil::new(cpus, facts.io_threads),
             commands,
             stage: stages.clone(),
@@ -175,6 +178,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     };
     let (php, native) = tokio::try_join!(php, native)?;
     tokio::spawn(tick(Arc::downgrade(&registry)));
+    registry.reloaded(ReloadOutcome::Loaded);
     https::trust_at_start(None, &config, parts.tls.as_ref());
     let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
     let listened_on = addresses.actual();

@@ -1,6 +1,7 @@
 //! Listening addresses: their sockets, and what is served there.
 
 use crate::StartError;
+use crate::counted;
 use crate::https::Https;
 use crate::plan;
 use crate::proxy_headers::ProxyHeaders;
@@ -11,6 +12,7 @@ use regent_config::{
 use regent_exchange::BodyLimits;
 use regent_handlers::{LogOutputs, Sites};
 use regent_http::Settings;
+use regent_metrics::{HttpLabels, Registry};
 use regent_net::{Neighbours, SocketFile};
 use regent_tls::{SiteTable, Tls};
 use rustix::fd::OwnedFd;
@@ -31,6 +33,8 @@ pub(crate) struct Listener {
     pub sni_host: SniHost,
     pub settings: Settings,
     pub limits: BodyLimits,
+    /// `None`: requests are not counted under Caddy's names.
+    pub http: Option<Arc<HttpLabels>>,
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<Arc<ProxyHeaders>>,
     pub terms: Arc<Terms>,
@@ -94,8 +98,10 @@ impl Listener {
         https: Https,
         numbers: &[usize],
         outputs: &LogOutputs,
+        registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
         let Https { tls, tables } = https;
+        let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), number): ((&Server, Option<Arc<SiteTable>>), &usize)| {
             let sites = Arc::new(Sites::build(server, &config.global.php.workers, &config.proxies, outputs)?);
@@ -110,6 +116,7 @@ impl Listener {
                 sni_host,
                 settings: plan::settings(&server.options),
                 limits: plan::body_limits(&server.options),
+                http: labels.next().flatten(),
                 proxy_protocol: server
                     .options
                     .proxy_protocol

@@ -58,6 +58,7 @@ impl Parts {
         hubs: Arc<Hubs>,
         proxies: Option<Arc<Transports>>,
         spools: Option<Arc<Spools>>,
+        registry: Arc<Registry>,
     ) -> Result<Self, StartError> {
         let making = tokio::task::spawn_blocking(move || {
             let spools = match spools {
@@ -66,7 +67,7 @@ impl Parts {
             };
             let https = Https::open(&config)?;
             let tls = https.tls.clone();
-            let listeners = Listener::all(&config, https, &numbers, &outputs)?;
+            let listeners = Listener::all(&config, https, &numbers, &outputs, &registry)?;
             let hubs = Arc::new(hubs.open(&config.global.hubs)?);
             let proxies = Transports::open(&config, proxies.as_deref())?;
             Ok(Self { listeners, tls, spools, hubs, proxies })

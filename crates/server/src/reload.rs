@@ -4,6 +4,7 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
+use crate::counted;
 use crate::https::trust_at_start;
 use crate::hubs::Hubs;
 use crate::inline_reload;
@@ -17,7 +18,7 @@ use regent_config::{Admin, Config, LogConfig};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
 use regent_gateway::Inlined;
 use regent_handlers::LogOutputs;
-use regent_metrics::Registry;
+use regent_metrics::{HostLabel, Registry, ReloadOutcome};
 use regent_proxy::Transports;
 use regent_spool::Spools;
 use regent_tls::Tls;
@@ -94,6 +95,8 @@ pub(crate) struct Current {
     pub proxies: Arc<Transports>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
+    /// What is kept under Caddy's names; `None`: nothing.
+    pub http: Option<HostLabel>,
 }
 
 pub(crate) struct State {
@@ -145,6 +148,22 @@ struct Next {
 impl Server {
     /// Changes to this configuration, or to none: an error changes nothing. One reload waits for another.
     pub async fn reload(self: &Arc<Self>, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
+        let reloaded = self.load(config, force).await;
+        self.note(&reloaded);
+        reloaded
+    }
+
+    /// For the metrics.
+    fn note<T>(&self, reloaded: &Result<T, ReloadError>) {
+        match reloaded {
+            Ok(_) => self.registry.reloaded(ReloadOutcome::Loaded),
+            // Nothing is wrong with what was to be loaded.
+            Err(ReloadError::Stopping) => {}
+            Err(_) => self.registry.reloaded(ReloadOutcome::Refused),
+        }
+    }
+
+    async fn load(self: &Arc<Self>, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
         let mut state = self.lock().await?;
         if force == Force::No && config == state.config && !has_certificate_files(&config) {
             tracing::info!("the configuration is the current one: nothing has changed");
@@ -222,7 +241,11 @@ impl Server {
         let source = Arc::clone(&self.options.source);
         let reading = tokio::task::spawn_blocking(move || read(&*source));
         let read = reading.await.expect("invariant: reading a configuration does not panic");
-        read.map_err(ReloadError::Configuration)
+        let read = read.map_err(ReloadError::Configuration);
+        if read.is_err() {
+            self.note(&read);
+        }
+        read
     }
 
     pub fn current(&self) -> Arc<Current> {
@@ -238,9 +261,16 @@ impl Server {
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
         let (numbers, outputs, hubs) =
             (change.numbers.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
-        let parts =
-            Parts::make(config.clone(), numbers, outputs, hubs, Some(Arc::clone(&state.proxies)), spools)
-                .await?;
+        let parts = Parts::make(
+            config.clone(),
+            numbers,
+            outputs,
+            hubs,
+            Some(Arc::clone(&state.proxies)),
+            spools,
+            Arc::clone(&self.registry),
+        )
+        .await?;
         let keeps_modules = force == Force::No && config.global.native == state.config.global.native;
         let inlined = match keeps_modules {
             true => None,
@@ -341,6 +371,7 @@ impl State {
             configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
             proxies: Arc::clone(&self.proxies),
             tls: self.tls.clone(),
+            http: counted::shown(self.config.global.metrics),
         }
     }
 

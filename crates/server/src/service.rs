@@ -1,6 +1,7 @@
 //! One request, from its head to its answer.
 
 use crate::acme_challenge;
+use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
 use crate::password_checks::PasswordChecks;
@@ -12,6 +13,7 @@ use regent_exchange::BodyLimits;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_gateway::{Answered, Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target};
+use regent_metrics::{HttpRequest, Outcome};
 use regent_proxy::Proxy;
 use regent_tls::{ClientAuthClass, SiteTable, Tls};
 use std::cell::Cell;
@@ -41,6 +43,8 @@ pub(crate) struct Service {
     pub native: Option<Rc<NativeGateway>>,
     pub hubs: HubGateway,
     pub proxy: Rc<Proxy>,
+    /// `None`: requests are not counted under Caddy's names.
+    pub figures: Option<HttpFigures>,
 }
 
 /// An accepted connection.
@@ -53,8 +57,8 @@ pub(crate) struct Accepted {
 /// A request that is being answered. What needs no engine is answered at once.
 pub(crate) enum Answering {
     /// `None`: taken.
-    Ready(Option<Response<Logged>>),
-    Later(Pin<Box<dyn Future<Output = Response<Logged>>>>),
+    Ready(Option<Response<Counted>>),
+    Later(Pin<Box<dyn Future<Output = Response<Counted>>>>),
 }
 
 impl Service {
@@ -67,16 +71,17 @@ impl Service {
         client: Rc<dyn Informational>,
     ) -> Answering {
         // A look at the clock only if somebody wants to know.
-        let started = self.sites.keep_access_logs().then(Instant::now);
+        let is_timed = self.sites.keep_access_logs() || self.figures.is_some();
+        let started = is_timed.then(Instant::now);
         if let Err(status) = check(&request, self.max_header_size) {
             let refused =
                 Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
-            return Answering::ready(Logged::nowhere(refused.plain_page()));
+            return Answering::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
         let exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
-        let asked = Asked { exchange, body, head_time, started };
+        let asked = Asked { exchange, body, head_time, started, counted: None };
         let token =
             self.challenges.as_ref().and_then(|tls| Some((tls, acme_challenge::token(&asked.exchange)?)));
         match token {
@@ -102,12 +107,15 @@ impl Service {
     ) -> Answering {
         if !self.may_ask_for(&asked.exchange, accepted) {
             let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
-            let Asked { exchange, started, .. } = asked;
-            return Answering::ready(self.finish(misdirected.plain_page(), exchange, started, None));
+            return Answering::ready(self.finish(misdirected.plain_page(), asked.ending(None)));
         }
-        match self.sites.route(&mut asked.exchange) {
+        let action = self.sites.route(&mut asked.exchange);
+        if let (Some(figures), Some(started)) = (&self.figures, asked.started) {
+            asked.counted = figures.begin(&asked.exchange, &asked.body, started);
+        }
+        match action {
             Action::Respond(response) => Answering::ready(self.respond(response, asked, &*client)),
-            Action::Abort => Answering::ready(self.abort(asked.exchange, asked.started, None, &*client)),
+            Action::Abort => Answering::ready(self.abort(asked.ending(None), &*client)),
             later => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(async move {
@@ -123,26 +131,20 @@ impl Service {
         response: Response<ResponseBody>,
         asked: Asked,
         client: &dyn Informational,
-    ) -> Response<Logged> {
+    ) -> Response<Counted> {
         // What hyper reads of it to get rid of it may end with trailers, which nobody sees.
         if asked.body.size_hint().exact().is_none() {
             client.close_connection();
         }
-        self.finish(response, asked.exchange, asked.started, None)
+        self.finish(response, asked.ending(None))
     }
 
     /// No response; what is made of it here is for the access log.
-    fn abort(
-        &self,
-        exchange: Box<Exchange>,
-        started: Option<Instant>,
-        received: Option<Rc<Cell<u64>>>,
-        client: &dyn Informational,
-    ) -> Response<Logged> {
+    fn abort(&self, ending: Ending, client: &dyn Informational) -> Response<Counted> {
         client.abort();
         let mut response = Response::new(ResponseBody::empty());
         *response.status_mut() = StatusCode::from_u16(NO_RESPONSE).expect("invariant: it has three digits");
-        self.finish(response, exchange, started, received)
+        self.finish(response, ending)
     }
 
     /// Checks passwords, and hands a request on, until there is a response: an engine or another server may have to make the page
@@ -153,44 +155,51 @@ impl Service {
         asked: Asked,
         ends: &Ends,
         client: &Rc<dyn Informational>,
-    ) -> Response<Logged> {
-        let Asked { mut exchange, mut body, mut head_time, started } = asked;
+    ) -> Response<Counted> {
         let received = Rc::new(Cell::new(0));
         let mut passage = None;
+        let Asked { mut body, mut head_time, .. } = asked;
+        let mut ending = Ending {
+            exchange: asked.exchange,
+            started: asked.started,
+            counted: asked.counted,
+            received: Some(Rc::clone(&received)),
+        };
         let response = loop {
+            let exchange = &mut ending.exchange;
             action = match action {
                 Action::Respond(response) => {
                     // As in [`Self::respond`].
                     if body.size_hint().exact().is_none() {
                         client.close_connection();
                     }
-                    break self.finish(response, exchange, started, Some(received));
+                    break self.finish(response, ending);
                 }
-                Action::Abort => break self.abort(exchange, started, Some(received), &**client),
+                Action::Abort => break self.abort(ending, &**client),
                 Action::Verify(verification) => match self.passwords.check(*verification).await {
                     None => Action::Respond(Failure::new(StatusCode::SERVICE_UNAVAILABLE).plain_page()),
                     Some(verified) => {
                         exchange.start_over(verified);
-                        self.sites.route(&mut exchange)
+                        self.sites.route(exchange)
                     }
                 },
                 Action::Forward(target) => {
                     let arrival = Arrival { ends, client, head_time, received: &received };
                     let result;
-                    (result, passage) = self.hand_on(&target, &mut exchange, &mut body, arrival).await;
+                    (result, passage) = self.hand_on(&target, exchange, &mut body, arrival).await;
                     match result {
-                        Ok(response) => self.handled(&target, &mut exchange, response),
+                        Ok(response) => self.handled(&target, exchange, response),
                         Err(failure) => {
                             // Whoever makes the page reads no body: there may be none left.
                             (body, head_time) = (RequestBody::empty(), Duration::ZERO);
-                            self.sites.resume(&mut exchange, failure)
+                            self.sites.resume(exchange, failure)
                         }
                     }
                 }
             };
         };
         match passage {
-            Some(passage) => response.map(|body| body.measured(passage)),
+            Some(passage) => response.map(|body| body.map(|body| body.measured(passage))),
             None => response,
         }
     }
@@ -248,19 +257,18 @@ impl Service {
         self.native.as_ref().expect("invariant: routes lead to services that are")
     }
 
-    /// `received`: bytes of the request's body; `None` if it was not read.
-    fn finish(
-        &self,
-        response: Response<ResponseBody>,
-        exchange: Box<Exchange>,
-        started: Option<Instant>,
-        received: Option<Rc<Cell<u64>>>,
-    ) -> Response<Logged> {
+    fn finish(&self, response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
+        let Ending { exchange, started, received, counted } = ending;
+        let outcome = match counted.is_some() && Sites::is_of_error(&exchange, &response) {
+            true => Outcome::Failed,
+            false => Outcome::Answered,
+        };
         let response = exchange.finish(response);
-        match started {
+        let logged = match started.filter(|_| self.sites.keep_access_logs()) {
             Some(started) => Logged::new(response, &self.sites, exchange, received, started),
             None => Logged::nowhere(response),
-        }
+        };
+        Counted::new(logged, outcome, counted)
     }
 }
 
@@ -274,7 +282,25 @@ struct Asked {
     exchange: Box<Exchange>,
     body: RequestBody,
     head_time: Duration,
+    /// `None`: nobody wants to know.
     started: Option<Instant>,
+    /// `None`: no figures are kept, or not yet.
+    counted: Option<HttpRequest>,
+}
+
+/// What is done with at the end of a request.
+struct Ending {
+    exchange: Box<Exchange>,
+    started: Option<Instant>,
+    /// Bytes of the request's body; `None` if it was not read.
+    received: Option<Rc<Cell<u64>>>,
+    counted: Option<HttpRequest>,
+}
+
+impl Asked {
+    fn ending(self, received: Option<Rc<Cell<u64>>>) -> Ending {
+        Ending { exchange: self.exchange, started: self.started, received, counted: self.counted }
+    }
 }
 
 /// Of a request that is handed on.
@@ -286,15 +312,15 @@ struct Arrival<'a> {
 }
 
 impl Answering {
-    fn ready(response: Response<Logged>) -> Self {
+    fn ready(response: Response<Counted>) -> Self {
         Self::Ready(Some(response))
     }
 }
 
 impl Future for Answering {
-    type Output = Response<Logged>;
+    type Output = Response<Counted>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Logged>> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Counted>> {
         match self.get_mut() {
             Self::Ready(response) => {
                 Poll::Ready(response.take().expect("invariant: a future that is done is not polled"))

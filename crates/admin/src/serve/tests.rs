@@ -10,6 +10,7 @@ use crate::pool::Pool;
 use crate::statistics::Statistics;
 use crate::thread::{ThreadStack, Threads};
 use futures_util::future::BoxFuture;
+use regent_metrics::AdminRequest;
 use std::num::NonZeroU16;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
@@ -21,6 +22,8 @@ struct Bare;
 const LONG: usize = 1 << 20;
 
 impl Control for Bare {
+    fn answered(&self, _: AdminRequest<'_>) {}
+
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
         Box::pin(async { Ok(Threads { threads: Vec::new(), reserved: 0 }) })
     }

@@ -8,6 +8,7 @@ use regent_admin::{
     RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, ThreadStack, Threads,
     Traffic, bind,
 };
+use regent_metrics::AdminRequest;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -207,6 +208,8 @@ impl Fake {
 }
 
 impl Control for Fake {
+    fn answered(&self, _: AdminRequest<'_>) {}
+
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
         self.told(self.all_threads())
     }

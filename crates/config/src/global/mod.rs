@@ -11,13 +11,14 @@
 //! | `log { … }` | | the server's own log; see `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
-//! | `metrics` | | changes nothing: the admin API has `/metrics` in any case |
+//! | `metrics { … }` | | figures of all requests under Caddy's names; see `metrics.rs` |
 //! | `servers { … }` | | protocols, time-outs and limits; see `servers.rs` |
 
 mod admin;
 mod frankenphp;
 mod https;
 mod lanes;
+mod metrics;
 mod module;
 mod servers;
 mod slow_log;
@@ -33,7 +34,7 @@ use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::{Acme, Global, KeyType, LogLevel};
-use crate::problems::{error, not_built, unknown, unknown_option};
+use crate::problems::{error, not_built, unknown};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -96,6 +97,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
         cx.check(result);
     }
     https::complete_issuer(&mut options);
+    options.global.metrics = metrics::merge(options.global.metrics, options.servers.metrics());
     // Wherever it stands, it goes before what `log` says.
     if lines.iter().any(|line| line.name.text == "debug") {
         options.global.log.level = LogLevel::Debug;
@@ -113,7 +115,7 @@ impl GlobalOptions {
                 self.global.log = log::server_log(cx, call, self.global.log.clone());
             }
             "admin" => self.global.admin = admin::parse(cx, call)?,
-            "metrics" => metrics(cx, call)?,
+            "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
             "debug" => call.exactly::<0>("debug").map(|_| ())?,
             "http_port" => {
                 self.global.http_port = values::integer(call.one("http_port N")?, 1..=u16::MAX, "http_port")?
@@ -138,25 +140,6 @@ fn persist_config(token: &Token) -> Result<(), Error> {
     if token.text == "off" { Ok(()) } else { Err(error(token, "`persist_config` can only be `off`")) }
 }
 
-/// The figures are there in any case; the options of Caddy's are about its labels.
-fn metrics(cx: &mut Context<'_>, call: &Call<'_>) -> Result<(), Error> {
-    call.no_arguments("metrics")?;
-    for option in call.options() {
-        match option.name() {
-            "per_host" | "observe_catchall_hosts" => {
-                let message =
-                    format!("`{}` has no effect: Regent's metrics are by pool and route", option.name());
-                cx.warn(option.name, message);
-            }
-            _ => {
-                let known = ["observe_catchall_hosts", "per_host"];
-                cx.errors.push(unknown_option(option.name, "metrics", &known, &["otlp"]));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// `:PORT`, `localhost:PORT` or `IP:PORT`.
 pub(crate) fn listen(text: &str) -> Option<SocketAddr> {
     let text = text.strip_prefix("tcp/").unwrap_or(text);
@@ -172,7 +155,7 @@ pub(crate) fn listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directives::testing::{config, file_errors, load};
+    use crate::directives::testing::{config, file_errors};
     use std::time::Duration;
 
     fn global(options: &str) -> Global {
@@ -191,14 +174,6 @@ mod tests {
             assert_eq!(listen(text), expected.parse().ok(), "{text}");
         }
         assert_eq!(listen("example.com:80"), None);
-    }
-
-    #[test]
-    fn metrics_are_there_in_any_case() {
-        assert_eq!(global("metrics"), global(""));
-        let loaded = load("{\nmetrics {\nper_host\n}\n}\n:80 {\n}").unwrap();
-        assert!(loaded.warnings[0].to_string().starts_with("Caddyfile:3:1: `per_host` has no effect"));
-        assert_eq!(errors("metrics {\notlp\n}"), ["`metrics otlp` is not built yet in Regent"]);
     }
 
     #[test]

@@ -20,7 +20,8 @@
 //! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
 //! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
 //! | `log_credentials` | off: access logs have `REDACTED` for Cookie, Set-Cookie, Authorization and Proxy-Authorization |
-//! | `name TEXT` | accepted; neither logs nor metrics are by server |
+//! | `name TEXT` | `srv0`, `srv1`, … in the order of the addresses: what metrics call it |
+//! | `metrics { per_host }` | as the global option of this name, for all servers |
 //!
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
@@ -66,9 +67,10 @@
 mod listener_wrappers;
 mod trusted_proxies;
 
+use super::metrics;
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts};
+use crate::model::{HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts};
 use crate::problems::{error, unknown, unknown_option};
 use crate::unix_socket;
 use crate::values;
@@ -81,6 +83,7 @@ const OPTIONS: &[&str] = &[
     "listener_wrappers",
     "log_credentials",
     "max_header_size",
+    "metrics",
     "min_body_rate",
     "name",
     "protocols",
@@ -91,15 +94,8 @@ const OPTIONS: &[&str] = &[
     "trusted_proxies_unix",
 ];
 
-const UNBUILT: &[&str] = &[
-    "0rtt",
-    "keepalive_count",
-    "keepalive_idle",
-    "keepalive_interval",
-    "metrics",
-    "packet_conn_wrappers",
-    "trace",
-];
+const UNBUILT: &[&str] =
+    &["0rtt", "keepalive_count", "keepalive_idle", "keepalive_interval", "packet_conn_wrappers", "trace"];
 
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
@@ -119,6 +115,7 @@ pub(crate) struct ServerBlock {
     pub options: ServerOptions,
     /// `None`: strict where a site asks for certificates of clients.
     pub sni_host: Option<SniHost>,
+    metrics: Option<HttpMetrics>,
 }
 
 impl Servers {
@@ -145,6 +142,12 @@ impl Servers {
         let exact = self.own.iter().find(|(_, own, _)| is_same(own, listen));
         let found = exact.or_else(|| self.own.iter().find(|(_, own, _)| is_port_of(own, listen)));
         found.map_or(&self.others, |(_, _, block)| block)
+    }
+
+    /// What any block says, since it counts for all.
+    pub(super) fn metrics(&self) -> Option<HttpMetrics> {
+        let blocks = std::iter::once(&self.others).chain(self.own.iter().map(|(_, _, block)| block));
+        blocks.filter_map(|block| block.metrics).fold(None, |all, own| metrics::merge(all, Some(own)))
     }
 
     /// Warns of blocks for addresses at which nothing listens.
@@ -205,12 +208,8 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
                 option.exactly::<0>("log_credentials").map(|_| server.log_credentials = LogCredentials::Shown)
             }
             "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
-            "name" => option.one("name TEXT").map(|_| {
-                cx.warn(
-                    option.name,
-                    "`name` has no effect: neither logs nor metrics of Regent are by server",
-                );
-            }),
+            "metrics" => metrics::of_server(cx, &option).map(|found| block.metrics = Some(found)),
+            "name" => option.one("name TEXT").map(|name| server.name = Some(name.text.clone())),
             _ if proxies.takes(&option) => proxies.apply(&option),
             _ => Err(unknown_option(option.name, "servers", OPTIONS, UNBUILT)),
         };
@@ -343,8 +342,9 @@ mod tests {
         assert_eq!([size("[::]:81"), size("[::1]:81"), size("[::]:83")], [8, 8, 9]);
         assert_eq!([size("127.0.0.1:82"), size("[::1]:82")], [64, 9]);
         let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
-        assert!(warnings[0].contains("`name` has no effect"), "{warnings:?}");
-        assert!(warnings[1].contains("no site listens at `unix//a`"), "{warnings:?}");
+        assert!(warnings[0].contains("no site listens at `unix//a`"), "{warnings:?}");
+        let names = loaded.config.servers.iter().filter_map(|server| server.options.name.as_deref());
+        assert_eq!(names.collect::<Vec<_>>(), ["x"]);
         assert_eq!(file_errors("{\nservers :80 {\n}\nservers :80 {\n}\nservers :81 :82 {\n}\n}").len(), 2);
     }
 

@@ -17,6 +17,9 @@ pub struct Global {
     pub log: LogConfig,
     /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
     pub admin: Option<Admin>,
+    /// Figures of all requests under Caddy's names; `None`: they are not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<HttpMetrics>,
     /// Bytes of the largest head that any server takes: engines keep room for it.
     #[serde(skip)]
     pub max_header_size: usize,
@@ -25,6 +28,19 @@ pub struct Global {
     /// All Mercure hubs; a [`HubId`](super::HubId) is an index into it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hubs: Vec<MercureHub>,
+}
+
+/// The `metrics` global option: which requests are counted apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpMetrics {
+    /// By listening address alone.
+    #[default]
+    Together,
+    /// By the hosts that sites name; all others are one (`per_host`).
+    PerHost,
+    /// By all hosts that clients ask for (`per_host` with `observe_catchall_hosts`).
+    PerAnyHost,
 }
 
 /// The `admin` global option.
@@ -201,6 +217,7 @@ impl Default for Global {
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),
             admin: Some(Admin::default()),
+            metrics: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),

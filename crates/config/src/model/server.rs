@@ -11,6 +11,9 @@ pub type IpRange = (IpAddr, u8);
 /// What `servers { … }` says of a listening address.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerOptions {
+    /// In metrics. `None`: `srv0`, `srv1`, …, in the order of the addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2.
     pub protocols: Vec<HttpProtocol>,
     pub timeouts: Timeouts,
@@ -108,6 +111,7 @@ pub enum ProxyPolicy {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
+            name: None,
             protocols: vec![HttpProtocol::H1, HttpProtocol::H2],
             timeouts: Timeouts::default(),
             limits: Limits::default(),

@@ -268,7 +268,7 @@ impl Exchange {
         self.root = Some(default_root.clone());
     }
 
-    pub(crate) fn site(&self) -> Option<usize> {
+    pub fn site(&self) -> Option<usize> {
         self.site
     }
 

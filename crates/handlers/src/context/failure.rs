@@ -5,6 +5,10 @@ use crate::context::page;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use regent_exchange::ResponseBody;
 
+/// Marks the page of an error that no other page is configured for.
+#[derive(Clone)]
+struct PlainPage;
+
 /// Why a request is not answered as it was meant to be.
 #[derive(Debug, PartialEq)]
 pub struct Failure {
@@ -52,7 +56,13 @@ impl Failure {
     pub fn plain_page(&self) -> Response<ResponseBody> {
         let mut response = page::error_because(self.status, self.reason);
         response.headers_mut().extend(self.fields.clone());
+        response.extensions_mut().insert(PlainPage);
         response
+    }
+
+    /// Whether a response is a [`Self::plain_page`].
+    pub(crate) fn is_page<B>(response: &Response<B>) -> bool {
+        response.extensions().get::<PlainPage>().is_some()
     }
 
     /// Puts status and fields on an error page. A script that says nothing of a status has answered 200.

@@ -224,6 +224,11 @@ impl Sites {
         })
     }
 
+    /// Whether a response is there because of an error: a page for it, or what takes the place of one.
+    pub fn is_of_error<B>(exchange: &Exchange, response: &Response<B>) -> bool {
+        exchange.failure().is_some() || Failure::is_page(response)
+    }
+
     /// Whether any site has an access log.
     pub fn keep_access_logs(&self) -> bool {
         self.keep_access_logs

@@ -36,7 +36,8 @@ pub fn site_with(routes: Vec<Route>, workers: &[Worker]) -> Sites {
 
 pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
-    let server = Server { listen, tls: None, options: ServerOptions::default(), sites };
+    let server =
+        Server { listen, tls: None, options: ServerOptions::default(), sites, purpose: Purpose::default() };
     Sites::build(&server, workers, &[], &LogOutputs::default()).unwrap()
 }
 

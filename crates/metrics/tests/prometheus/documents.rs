@@ -13,7 +13,7 @@ const DASHBOARD: &str = include_str!("../../../../packaging/grafana/regent.json"
 
 /// Metrics that a text names, whether as a whole or as a part of a histogram.
 fn metrics_in(text: &str, scrape: &Scrape) -> BTreeSet<String> {
-    let name = Regex::new(r"\b(regent|frankenphp|process)_[a-z_]*[a-z]").unwrap();
+    let name = Regex::new(r"\b(regent|frankenphp|process|caddy)_[a-z_]*[a-z]").unwrap();
     let families = scrape.families();
     let whole = |name: &str| {
         let part = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));

@@ -1,10 +1,11 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    CertificateGauge, Gauges, LaneGauges, PoolGauges, PoolId, Recorder, Registry, RouteId, Serves, Standing,
-    Threads, UpstreamGauge, render,
+    AdminRequest, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges, PoolGauges, PoolId,
+    Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A classic pool and a worker, with a route each.
@@ -57,10 +58,22 @@ impl Server {
             failures_total: 2,
         };
         let (pools, lanes) = (vec![classic, worker], vec![lane]);
-        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream] }
+        let http = Some(HostLabel::Shown);
+        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream], http }
+    }
+
+    /// What is counted under Caddy's names has no series before.
+    fn answer_for_caddy(&self) {
+        let registry = &self.registry;
+        registry.reloaded(ReloadOutcome::Loaded);
+        registry.admin_answered(AdminRequest { path: "/stop", method: "GET", status: 405 });
+        let labels = registry.http_labels("srv0", "subroute", Hosts::Named(&["shop.example.com".into()]));
+        let meter = Rc::new(registry.http_meter());
+        HttpRequest::begin(&meter, &labels, ("GET", "shop.example.com"), 100, self.began);
     }
 
     pub fn scrape(&self) -> Scrape {
+        self.answer_for_caddy();
         Scrape(render(&self.registry, &self.gauges()))
     }
 }
