@@ -31,6 +31,8 @@ pub use control::{Change, Control, Force, Readiness, Refusal, Reload, Reloaded, 
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};
+/// What [`Control`] is told of each call.
+pub use regent_metrics::AdminRequest;
 pub use regent_metrics::Shed;
 pub use router::endpoints;
 pub use serve::serve;

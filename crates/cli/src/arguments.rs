@@ -44,6 +44,8 @@ pub enum Command {
     Untrust(Untrust),
     /// Check a Caddyfile and the certificates that it names: all errors at once
     Validate(Config),
+    /// Look at this machine and a Caddyfile as an experienced operator would, and say what to improve
+    Doctor(Doctor),
     /// Print a Caddyfile's meaning as JSON
     Adapt(Config),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
@@ -67,6 +69,8 @@ pub enum Command {
     BuildInfo,
     /// Print a script that completes commands and options in a shell: `source <(regent completion bash)`
     Completion(Completion),
+    /// Write the manual pages of all commands (regent.1, regent-run.1, …) to a directory
+    Manpage(Manpage),
     /// Measure Regent beside other servers: `regent bench --help` says what there is
     #[command(disable_help_flag = true)]
     Bench(Bench),
@@ -83,6 +87,22 @@ pub struct Config {
     #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
     pub adapter: String,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_HELP)]
+pub struct Doctor {
+    #[command(flatten)]
+    pub config: Config,
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const DOCTOR_HELP: &str = "\
+Nothing is changed. What may be written and listened on is looked at for the user who asks, so ask as the server's user:
+  sudo -u www-data regent doctor --config /etc/regent/Caddyfile
+
+The exit code is 1 if there is a problem, and 0 if there is only advice.";
 
 /// What a server that runs for long is told, beside its configuration.
 #[derive(Debug, Args)]
@@ -145,6 +165,13 @@ pub struct PhpCli {
 pub struct Completion {
     /// For which shell
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Manpage {
+    /// Where to; it is made if need be
+    #[arg(short = 'o', long, value_name = "DIRECTORY")]
+    pub directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

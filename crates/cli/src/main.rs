@@ -9,8 +9,10 @@ mod bench;
 mod build_info;
 mod certificates;
 mod configuration;
+mod doctor;
 mod environment_file;
 mod log;
+mod manual;
 mod php_cli;
 mod pid_file;
 mod serve;
@@ -54,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode> {
             certificates::check(&configuration::load(options.config.as_deref())?)?;
             println!("Valid configuration");
         }
+        Command::Doctor(options) => return doctor::doctor(&options),
         Command::Adapt(options) => {
             println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
         }
@@ -74,6 +77,7 @@ fn run(command: Command) -> Result<ExitCode> {
                 &mut std::io::stdout(),
             );
         }
+        Command::Manpage(options) => manual::write_pages(&options.directory)?,
         Command::Bench(options) => match bench::become_bench(&options.arguments)? {},
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }

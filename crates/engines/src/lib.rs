@@ -28,8 +28,8 @@ pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, R
 pub use engine_log::{LogPace, Origin, Subject, log_line};
 pub use error::EngineError;
 pub use kind::EngineKind;
-pub use machine::cpus;
-pub use plan::{EnginePlan, PoolPlan, ServerFacts, timeout};
+pub use machine::{Memory, cpus, memory};
+pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts, timeout};
 pub use pools::{Pool, Pools};
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{StartUntil, UpdateSink};

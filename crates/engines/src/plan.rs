@@ -165,6 +165,27 @@ impl EnginePlan {
     }
 }
 
+/// Threads of PHP that a configuration means, in all pools together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// At the beginning, and at least.
+    pub least: usize,
+    /// That scaling may reach, if memory lets it.
+    pub most: usize,
+}
+
+impl ThreadCounts {
+    /// On a machine with so many CPUs.
+    ///
+    /// # Errors
+    /// If the numbers of the configuration contradict each other.
+    pub fn of(global: &PhpGlobal, cores: usize) -> Result<Self, EngineError> {
+        let pools = php::pools(global, cores)?;
+        let least = pools.iter().map(|pool| usize::from(pool.least)).sum();
+        Ok(Self { least, most: php::most_threads(global, &pools) })
+    }
+}
+
 /// What differs between the kinds of engines.
 struct Parts {
     starts: Vec<PoolStart>,

@@ -1,8 +1,9 @@
 //! Whether files could be served, without serving them: for the validation of a configuration.
 
 use crate::Error;
-use crate::certificate::{Certificate, parse, parse_chain};
+use crate::certificate::{Certificate, facts, parse, parse_chain};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// A chain and its key, each in PEM; both can be one file.
 ///
@@ -21,6 +22,18 @@ pub fn check_authorities(file: &Path) -> Result<(), Error> {
     let bad = |reason| Error::BadCertificate { path: file.to_owned(), reason };
     let certificates = parse_chain(file, &read(file)?)?;
     certificates.iter().try_for_each(|der| parse(der).map(drop).map_err(bad))
+}
+
+/// When the first certificate of a PEM file expires.
+///
+/// # Errors
+/// If the file cannot be read, or holds no certificate that can be understood.
+pub fn certificate_expiry(chain: &Path) -> Result<SystemTime, Error> {
+    let certificates = parse_chain(chain, &read(chain)?)?;
+    let bad = |reason| Error::BadCertificate { path: chain.to_owned(), reason };
+    let (validity, _) = facts(&certificates[0]).map_err(bad)?;
+    // One of before 1970 has expired as well as one of 1970.
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(validity.until).unwrap_or(0)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
@@ -51,6 +64,9 @@ mod tests {
         assert!(error("a.crt", "b.key").contains("does not belong to"), "{}", error("a.crt", "b.key"));
         assert!(error("missing", "a.key").contains("cannot read"));
         assert!(error("a.crt", "none").contains("holds no private key"));
+        // rcgen's default is the year 4096.
+        assert!(certificate_expiry(&path("a.pem")).unwrap() > SystemTime::now());
+        assert!(certificate_expiry(&path("none")).is_err());
         assert!(check_authorities(&path("none")).unwrap_err().to_string().contains("holds no certificate"));
     }
 }

@@ -41,7 +41,7 @@ mod tests;
 
 pub use acceptor::Acceptor;
 pub use acme::{Acme, ChallengeKind, DnsHook, ExternalAccount};
-pub use check::{check_authorities, check_certificate};
+pub use check::{certificate_expiry, check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};
 pub use client_auth::ClientAuthClass;
 pub use clock::{Clock, SystemClock};

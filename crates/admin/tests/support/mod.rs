@@ -3,12 +3,11 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Certificate, CertificateSource, Change, Control, Current, Engine, Generation, Lane,
-    Origin, Percentiles, Pool, PoolStatistics, Readiness, Refusal, Reload, Reloaded, Restarted,
-    RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, ThreadStack, Threads,
-    Traffic, bind,
+    Access, Activity, AdminRequest, Certificate, CertificateSource, Change, Control, Current, Engine,
+    Generation, Lane, Origin, Percentiles, Pool, PoolStatistics, Readiness, Refusal, Reload, Reloaded,
+    Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, ThreadStack,
+    Threads, Traffic, bind,
 };
-use regent_metrics::AdminRequest;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,0 +1,40 @@
+//! What is looked for. Each check is a function of plain data.
+
+mod certificates;
+mod directories;
+mod machine;
+mod memory;
+mod opcache;
+mod php;
+mod ports;
+mod sites;
+
+#[cfg(test)]
+mod fixture;
+
+use crate::{Finding, Machine};
+use regent_config::Config;
+
+/// All findings, in the order of the checks.
+pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    ports::check(config, machine, &mut findings);
+    directories::check(machine, &mut findings);
+    certificates::check(machine, &mut findings);
+    sites::check(machine, &mut findings);
+    match &machine.php {
+        Ok(php) => {
+            opcache::check(php, machine, &mut findings);
+            php::check(config, php, &mut findings);
+            memory::check(config, php, machine, &mut findings);
+        }
+        Err(reason) => findings.push(Finding::problem(
+            "php",
+            format!("PHP cannot be asked for its settings: {reason}"),
+            "A server whose engine does not start answers every request for PHP with an error.",
+            "Install the engine beside `regent`, or name it in REGENT_ENGINE.",
+        )),
+    }
+    machine::check(machine, &mut findings);
+    findings
+}
