@@ -12,7 +12,7 @@ with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
 # The benchmark is a workspace of its own; its programs lie beside the server that they measure.
 instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
 
-.PHONY: help run build php test test-fast test-long test-php fuzz attack bench instructions instructions-update check format clean setup
+.PHONY: help run build php test test-fast test-long test-php fuzz attack bench deb instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -44,6 +44,9 @@ test-php: build ## run PHP's own tests over HTTP, in each mode (PHPT="--mode cla
 
 attack: build ## attack a server from PHP and over HTTP, beside steady load, for ten minutes (SECONDS=300 of each of its two parts)
 	@$(with_php) REGENT_ATTACK_SECONDS='$(or $(SECONDS),300)' cargo test --package regent-tests --test attacks -- --nocapture --test-threads 1
+
+deb: build ## make the Debian packages (their PHP is built once, in ten minutes) and test them
+	@$(with_php) packages="$$(tools/package '$(TARGET)/release')" && $(with_php) REGENT_DEB= tools/test package && printf '%s\n' "$$packages"
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@cargo build --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' && '$(TARGET)/release/regent-bench' $(BENCH)

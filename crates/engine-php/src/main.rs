@@ -19,6 +19,7 @@ use regent_engine_host::{Host, ThreadPool};
 use regent_wire::control::Event;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use threads::Scripts;
 
@@ -26,6 +27,8 @@ use threads::Scripts;
 const CLI: &str = "--cli";
 /// As php-config says.
 const PHP_CLI: &str = env!("REGENT_PHP_CLI");
+/// In a package, beside the engine: no path of the machine that it was built on means anything there.
+const PACKAGED_CLI: &str = "php/bin/php";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -44,8 +47,15 @@ fn main() -> ExitCode {
 
 /// Becomes the command line program of the PHP that this one is linked with.
 fn become_cli(arguments: impl Iterator<Item = OsString>) -> Result<()> {
-    Err(Command::new(PHP_CLI).args(arguments).exec())
-        .with_context(|| format!("{PHP_CLI}, PHP's command line program, could not be started"))
+    let program = cli_program();
+    Err(Command::new(&program).args(arguments).exec())
+        .with_context(|| format!("{}, PHP's command line program, could not be started", program.display()))
+}
+
+fn cli_program() -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let packaged = own.map(|own| own.with_file_name(PACKAGED_CLI)).filter(|program| program.is_file());
+    packaged.unwrap_or_else(|| PHP_CLI.into())
 }
 
 fn run() -> Result<()> {
