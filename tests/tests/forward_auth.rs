@@ -51,6 +51,24 @@ fn what_a_client_says_of_itself_is_removed() {
 }
 
 #[test]
+fn a_client_cannot_take_back_what_is_known_of_it() {
+    let gate = gate();
+    let upstream = Upstream::answering(|_| ok("", "seen"));
+    let site = format!(
+        "forward_auth {} {{\nuri /verify\ncopy_headers Remote-User\n}}\nrequest_header X-Own 1\nreverse_proxy {}",
+        gate.address(),
+        upstream.address()
+    );
+    let server = Setup::new().site(&site).start();
+    let request = server.request("GET", "/").header("Cookie", "session=ann").header("X-Other", "1");
+    request.header("Connection", "close, Remote-User, x-own, X-Other").send().expect(200);
+    let seen = upstream.last();
+    let fields = ["remote-user", "x-own", "x-other", "connection"].map(|name| seen.field(name));
+    assert_eq!(fields, ["ann", "1", "", ""]);
+    server.stop();
+}
+
+#[test]
 fn who_is_not_known_gets_the_others_response() {
     let gate = gate();
     let server = guarded(&gate);

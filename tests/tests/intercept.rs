@@ -1,7 +1,9 @@
 //! Responses that a site makes anew, by what they say.
 #![forbid(unsafe_code)]
 
-use regent_tests::Setup;
+use regent_tests::upstream::receive;
+use regent_tests::{Setup, Upstream};
+use std::io::{BufReader, Write};
 
 /// X-Accel-Redirect, as Symfony's BinaryFileResponse and FrankenPHP's documentation have it.
 const SITE: &str = "intercept {
@@ -75,5 +77,39 @@ fn a_response_can_be_replaced_by_a_script_or_get_another_status() {
     let page = server.get("/teapot.php").expect(200);
     assert_eq!((page.text().as_str(), page.header("X-Kept")), ("page of 418", Some("1")));
     assert_eq!(server.get("/plain.php").expect(201).text(), "plain");
+    server.stop();
+}
+
+#[test]
+fn a_script_whose_response_is_replaced_runs_to_its_end() {
+    const PRINTS: &str =
+        "<?php for ($i = 0; $i < 8; $i++) { echo str_repeat('x', 100_000); } touch(__DIR__.'/done');";
+    let site = "intercept {\nhandle_response {\nrespond \"replaced\" 200\n}\n}\nphp_server";
+    let server = Setup::new().site(site).file("prints.php", PRINTS).start();
+    assert_eq!(server.get("/prints.php").expect(200).text(), "replaced");
+    assert!(server.root().join("done").exists());
+    server.stop();
+}
+
+#[test]
+fn a_connection_that_leaves_http_is_not_intercepted() {
+    let upstream = Upstream::talking(|stream, number| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
+        receive(&mut reader, number).expect("a request");
+        let head =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello";
+        (&stream).write_all(head.as_bytes()).expect("the server reads");
+        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+    });
+    let site = format!(
+        "route {{\nintercept {{\nreplace_status 299\nhandle_response {{\nrespond no\n}}\n}}\nreverse_proxy {}\n}}",
+        upstream.address()
+    );
+    let server = Setup::new().site(&site).start();
+    let mut conn = server.connect();
+    conn.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(conn.head().expect("a head").expect("a response").status, 101);
+    conn.read_until("hello");
+    drop(conn);
     server.stop();
 }

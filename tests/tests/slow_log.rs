@@ -1,7 +1,7 @@
 //! `slow_log`: what slow requests are at, without ending them.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, until};
+use regent_tests::{Server, Setup, free_address, regent_command, until};
 use std::fs;
 
 /// Waits in a function of PHP, three calls deep.
@@ -76,11 +76,28 @@ fn a_script_that_computes_is_told_of() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_reported() {
-    let server = site("200ms DIRECTORY/none/slow.log").start();
+fn a_file_that_cannot_be_written_any_more_is_reported() {
+    let setup = site("200ms DIRECTORY/logs/slow.log");
+    let directory = setup.directory().join("logs");
+    fs::create_dir(&directory).unwrap();
+    let server = setup.start();
+    fs::remove_dir_all(&directory).unwrap();
     assert_eq!(server.get("/slow.php").expect(200).text(), "done");
     server.wait_for_log("the slow log cannot be written");
     server.stop();
+}
+
+#[test]
+fn a_file_that_cannot_be_made_stops_the_start() {
+    let setup = Setup::new();
+    let caddyfile = format!(
+        "{{\nadmin off\nregent {{\nslow_log 1s none/slow.log\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
+        free_address()
+    );
+    fs::write(setup.directory().join("Caddyfile"), caddyfile).unwrap();
+    let output = regent_command(setup.directory()).arg("run").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("none/slow.log: No such file or directory"), "{said}");
 }
 
 #[test]

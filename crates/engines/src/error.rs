@@ -15,6 +15,8 @@ pub enum EngineError {
     NoClassicThread { threads: u16, workers: u16 },
     #[error("{}: {cause}{}", .program.display(), where_it_belongs(*.kind, .cause))]
     Program { kind: EngineKind, program: PathBuf, cause: io::Error },
+    #[error("slow_log {}: {cause}; make its directory, or name another file", .file.display())]
+    SlowLog { file: PathBuf, cause: io::Error },
     #[error(transparent)]
     Memory(#[from] RegionError),
     #[error("{kind} could not be started: {reason}")]

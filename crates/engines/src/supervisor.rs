@@ -66,6 +66,7 @@ impl Supervisor {
         users: Users,
         until: StartUntil,
     ) -> Result<Self, EngineError> {
+        slow_log::check(setup.plan.slow_log.as_deref())?;
         let (kind, clients) = (setup.plan.kind, setup.clients.clone());
         let (events, mut inbox) = mpsc::channel(EVENTS);
         let mut state = State::new(setup, events, backend);

@@ -2,6 +2,7 @@
 
 use regent_handlers::{Verification, Verified};
 use std::cell::Cell;
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// At the same time, of an I/O thread and a listening address: strangers can ask for any number.
@@ -10,28 +11,36 @@ const AT_ONCE: usize = 2;
 const MOST_WAITING: usize = 64;
 
 pub(crate) struct PasswordChecks {
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     waiting: Cell<usize>,
 }
 
 impl Default for PasswordChecks {
     fn default() -> Self {
-        Self { turns: Semaphore::new(AT_ONCE), waiting: Cell::new(0) }
+        Self { turns: Arc::new(Semaphore::new(AT_ONCE)), waiting: Cell::new(0) }
     }
 }
 
 impl PasswordChecks {
     /// `None`: too many wait.
     pub async fn check(&self, verification: Verification) -> Option<Verified> {
+        self.run(|| verification.run()).await
+    }
+
+    async fn run<T: Send + 'static>(&self, hash: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if self.waiting.get() == MOST_WAITING {
             return None;
         }
         let waiting = Waiting::new(&self.waiting);
-        let turn = self.turns.acquire().await.ok()?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await.ok()?;
         drop(waiting);
-        let verified = tokio::task::spawn_blocking(|| verification.run()).await.ok();
-        drop(turn);
-        verified
+        // The turn ends when the hash is there, also if the client has left by then.
+        let hashed = move || {
+            let hash = hash();
+            drop(turn);
+            hash
+        };
+        tokio::task::spawn_blocking(hashed).await.ok()
     }
 }
 
@@ -48,5 +57,40 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn who_leaves_makes_no_room_before_the_hash_is_there() {
+        let checks = PasswordChecks::default();
+        let gates: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                let (open, gate) = mpsc::channel::<()>();
+                let check = checks.run(move || gate.recv());
+                assert!(check.now_or_never().is_none(), "it has begun, and its client leaves");
+                open
+            })
+            .collect();
+        assert!(checks.run(|| ()).now_or_never().is_none(), "it waits for its turn");
+        assert_eq!((checks.turns.available_permits(), checks.waiting.get()), (0, 0));
+        drop(gates);
+        assert_eq!(checks.run(|| 1).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn no_more_than_so_many_wait() {
+        let checks = PasswordChecks::default();
+        let turns = checks.turns.acquire_many(AT_ONCE as u32).await.unwrap();
+        let mut waiting: Vec<_> = (0..MOST_WAITING).map(|_| Box::pin(checks.run(|| ()))).collect();
+        assert!(waiting.iter_mut().all(|check| check.now_or_never().is_none()));
+        assert_eq!(checks.run(|| ()).now_or_never(), Some(None));
+        drop((waiting, turns));
+        assert_eq!(checks.run(|| ()).await, Some(()));
     }
 }

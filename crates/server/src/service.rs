@@ -7,6 +7,7 @@ use crate::hub_gateway::HubGateway;
 use crate::password_checks::PasswordChecks;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
+use http_body_util::BodyExt;
 use regent_config::SniHost;
 use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
@@ -52,6 +53,10 @@ pub(crate) struct Accepted {
     pub ends: Ends,
     /// What the client was asked for in the handshake; `None` without TLS.
     pub client_auth: Option<ClientAuthClass>,
+}
+
+async fn read_to_end(mut body: ResponseBody) {
+    while let Some(Ok(_)) = body.frame().await {}
 }
 
 /// A request that is being answered. What needs no engine is answered at once.
@@ -177,7 +182,11 @@ impl Service {
                 }
                 Action::Abort => break self.abort(ending, &**client),
                 Action::Verify(verification) => match self.passwords.check(*verification).await {
-                    None => Action::Respond(Failure::new(StatusCode::SERVICE_UNAVAILABLE).plain_page()),
+                    None => {
+                        let busy = Failure::new(StatusCode::SERVICE_UNAVAILABLE);
+                        let busy = busy.with_field(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                        self.sites.resume(exchange, busy)
+                    }
                     Some(verified) => {
                         exchange.start_over(verified);
                         self.sites.route(exchange)
@@ -188,7 +197,7 @@ impl Service {
                     let result;
                     (result, passage) = self.hand_on(&target, exchange, &mut body, arrival).await;
                     match result {
-                        Ok(response) => self.handled(&target, exchange, response),
+                        Ok(response) => self.handled(&target, exchange, response).await,
                         Err(failure) => {
                             // Whoever makes the page reads no body: there may be none left.
                             (body, head_time) = (RequestBody::empty(), Duration::ZERO);
@@ -233,12 +242,24 @@ impl Service {
     }
 
     /// What the site makes of a response.
-    fn handled(&self, target: &Target, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
+    async fn handled(
+        &self,
+        target: &Target,
+        exchange: &mut Exchange,
+        response: Response<ResponseBody>,
+    ) -> Action {
         match target {
             Target::Proxy(proxy) if proxy.rules.handles_responses() => {
                 self.sites.handle_response(exchange, response)
             }
-            _ => self.sites.intercept(exchange, response),
+            _ => {
+                let (action, replaced) = self.sites.intercept(exchange, response);
+                // A script runs to its end, though nobody sees what it prints.
+                if let (Some(body), Target::Php(_) | Target::Native(_)) = (replaced, target) {
+                    read_to_end(body).await;
+                }
+                action
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::State;
 use super::overdue::{LONGEST_STACK, LONGEST_TEXT, text_of};
+use crate::error::EngineError;
 use regent_wire::control::Slow;
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -45,6 +46,12 @@ impl State {
             Some(file) => entry.append_to(file.clone()),
         }
     }
+}
+
+/// Whether the file can be written, which is better known at the start than with the first slow request.
+pub(super) fn check(file: Option<&Path>) -> Result<(), EngineError> {
+    let opened = file.map_or(Ok(()), |file| append(file, ""));
+    opened.map_err(|cause| EngineError::SlowLog { file: file.map(Path::to_owned).unwrap_or_default(), cause })
 }
 
 impl Entry {

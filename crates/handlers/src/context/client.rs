@@ -114,9 +114,11 @@ impl Scheme {
     }
 }
 
-/// All values of a field, taken apart at their commas. What is no text is left out.
+/// All values of a field, taken apart at their commas. A member that is no text is left out, and no other with it: the client may
+/// have sent that, and a proxy the others.
 fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','))
+    let members = headers.get_all(name).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    members.filter_map(|member| str::from_utf8(member).ok())
 }
 
 /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`, with a zone or without.
@@ -157,6 +159,17 @@ mod tests {
         let proxies = proxies(reading, &["x-forwarded-for"]);
         let found = proxies.forwarded(&from("10.0.0.1:1"), &headers).unwrap();
         found.address.map(|address| address.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_client_cannot_hide_what_the_proxy_has_appended() {
+        for hostile in [&b"\xff, 192.0.2.9"[..], b"192.0.2.1\xe9, 192.0.2.9", b"\xc3\x28,192.0.2.9 "] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", http::HeaderValue::from_bytes(hostile).unwrap());
+            let proxies = proxies(RightMostUntrusted, &["x-forwarded-for"]);
+            let found = proxies.forwarded(&from("10.0.0.1:1"), &headers).unwrap();
+            assert_eq!(found.address, Some([192, 0, 2, 9].into()), "{hostile:?}");
+        }
     }
 
     #[test]

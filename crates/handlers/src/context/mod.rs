@@ -9,6 +9,7 @@ pub(crate) mod found;
 pub(crate) mod interceptor;
 pub(crate) mod log_value;
 pub(crate) mod origin;
+pub(crate) mod own_fields;
 pub(crate) mod page;
 pub(crate) mod place;
 pub(crate) mod proxied;

@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::filter::Filter;
+use crate::context::own_fields;
 use crate::error::BuildError;
 use http::{HeaderMap, HeaderName, Response, header};
 use regent_config as config;
@@ -70,6 +71,7 @@ impl CopyToRequest {
         let fields = response.map(|(_, fields)| fields.clone()).unwrap_or_default();
         for (_, to) in &self.0 {
             exchange.headers.remove(to);
+            own_fields::keep(&mut exchange.headers, to);
         }
         for (from, to) in &self.0 {
             for value in fields.get_all(from) {

@@ -5,6 +5,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::filter::Filter;
+use crate::context::own_fields;
 use crate::error::BuildError;
 use crate::templates::text::Text;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
@@ -67,6 +68,11 @@ impl HeaderOps {
         let values: Vec<_> = self.all().map(|op| op.value.render(exchange).into_owned()).collect();
         for (op, value) in self.all().zip(&values) {
             op.apply(value, &mut exchange.headers);
+            if let (Names::One(name), Kind::Set | Kind::Add | Kind::Default | Kind::Replace(_)) =
+                (&op.names, &op.kind)
+            {
+                own_fields::keep(&mut exchange.headers, name);
+            }
         }
         if self.all().any(|op| op.names.include(&header::HOST)) {
             exchange.refresh_host();

@@ -139,11 +139,12 @@ impl Sites {
             Flow::Relay(status) => {
                 exchange.set_origin(Origin::Upstream);
                 let mut response = response;
-                status.into_iter().for_each(|status| *response.status_mut() = status);
+                let is_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+                status.filter(|_| is_http).into_iter().for_each(|status| *response.status_mut() = status);
                 response
             }
             Flow::Answer(Action::Respond(response)) => {
-                let action = self.intercepted(exchange, response);
+                let action = self.intercepted(exchange, response, &mut None);
                 return self.completed(exchange, action);
             }
             Flow::Answer(forward) => return self.with_hub(exchange, forward),
@@ -153,19 +154,31 @@ impl Sites {
                 return self.completed(exchange, page);
             }
         };
-        self.intercept(exchange, response)
+        self.intercept(exchange, response).0
     }
 
-    /// What `intercept` makes of a response that is none of this server's own, if that is concerned.
-    pub fn intercept(&self, exchange: &mut Exchange, response: Response<ResponseBody>) -> Action {
-        if !exchange.may_be_intercepted() {
-            return Action::Respond(response);
+    /// What `intercept` makes of a response that is none of this server's own, if that is concerned, and the body that it has
+    /// replaced. One by which the connection leaves HTTP stays as it is.
+    pub fn intercept(
+        &self,
+        exchange: &mut Exchange,
+        response: Response<ResponseBody>,
+    ) -> (Action, Option<ResponseBody>) {
+        if !exchange.may_be_intercepted() || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return (Action::Respond(response), None);
         }
-        let action = self.intercepted(exchange, response);
-        self.completed(exchange, action)
+        let mut replaced = None;
+        let action = self.intercepted(exchange, response, &mut replaced);
+        (self.completed(exchange, action), replaced)
     }
 
-    fn intercepted(&self, exchange: &mut Exchange, mut response: Response<ResponseBody>) -> Action {
+    /// `replaced`: the body of this response, if another takes its place.
+    fn intercepted(
+        &self,
+        exchange: &mut Exchange,
+        mut response: Response<ResponseBody>,
+        replaced: &mut Option<ResponseBody>,
+    ) -> Action {
         // It may be the one that was to replace another.
         if let Some(replaced) = exchange.set_response_head(None) {
             replaced.put_under(response.headers_mut());
@@ -179,18 +192,16 @@ impl Sites {
                     exchange.set_response_head(None);
                     *response.status_mut() = status;
                 }
-                Some(Interception::Flow(Flow::Answer(Action::Forward(target)))) => {
-                    return Action::Forward(target);
-                }
-                Some(Interception::Flow(Flow::Answer(Action::Abort))) => return Action::Abort,
-                Some(Interception::Flow(Flow::Fail(failure))) => return self.failed(exchange, failure),
                 Some(Interception::Flow(flow)) => {
+                    replaced.get_or_insert(std::mem::replace(response.body_mut(), ResponseBody::empty()));
                     response = match flow {
                         Flow::Answer(Action::Respond(response)) => response,
-                        _ => page::empty(StatusCode::OK),
+                        Flow::Answer(other) => return other,
+                        Flow::Fail(failure) => return self.failed(exchange, failure),
+                        Flow::Next | Flow::Relay(_) => page::empty(StatusCode::OK),
                     };
-                    let replaced = exchange.set_response_head(None);
-                    replaced.into_iter().for_each(|head| head.put_under(response.headers_mut()));
+                    let head = exchange.set_response_head(None);
+                    head.into_iter().for_each(|head| head.put_under(response.headers_mut()));
                 }
             }
         }
@@ -268,10 +279,10 @@ impl Sites {
         let Some(site) = site else { return Action::Respond(page::empty(StatusCode::OK)) };
         let site = &self.sites[site];
         match site.routes.run(exchange) {
-            Flow::Answer(Action::Respond(response)) => self.intercepted(exchange, response),
+            Flow::Answer(Action::Respond(response)) => self.intercepted(exchange, response, &mut None),
             Flow::Answer(action) => action,
             // There is a response to relay only behind an upstream.
-            Flow::Next | Flow::Relay(_) => self.intercepted(exchange, page::empty(StatusCode::OK)),
+            Flow::Next | Flow::Relay(_) => self.intercepted(exchange, page::empty(StatusCode::OK), &mut None),
             Flow::Fail(failure) => self.failed(exchange, failure),
         }
     }
