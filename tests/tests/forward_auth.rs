@@ -69,6 +69,27 @@ fn a_client_cannot_take_back_what_is_known_of_it() {
 }
 
 #[test]
+fn no_trailer_says_otherwise() {
+    let gate = gate();
+    let upstream = Upstream::answering(|_| ok("", "seen"));
+    let site = format!(
+        "forward_auth {} {{\nuri /verify\ncopy_headers Remote-User\n}}\nreverse_proxy {}",
+        gate.address(),
+        upstream.address()
+    );
+    let server = Setup::new().site(&site).start();
+    let mut conn = server.connect();
+    conn.send(
+        "POST / HTTP/1.1\r\nHost: x\r\nCookie: session=ann\r\nTrailer: Remote-User, X-Sum\r\n\
+         Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nRemote-User: root\r\nX-Sum: 1\r\n\r\n",
+    );
+    conn.response().expect(200);
+    let seen = upstream.last();
+    assert_eq!((seen.field("remote-user").as_str(), seen.trailers.trim()), ("ann", "x-sum: 1"));
+    server.stop();
+}
+
+#[test]
 fn who_is_not_known_gets_the_others_response() {
     let gate = gate();
     let server = guarded(&gate);

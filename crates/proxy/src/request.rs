@@ -46,7 +46,9 @@ impl Way<'_> {
     ) -> Request<Upload> {
         let mut request = Request::new(body);
         *request.method_mut() = self.asked.method.clone();
-        *request.headers_mut() = self.head(exchange, rules);
+        let head = self.head(exchange, rules);
+        request.body_mut().go_behind(&head);
+        *request.headers_mut() = head;
         let target = target(&self.asked.uri, &self.asked.method);
         match version {
             Version::Http1 => *request.uri_mut() = target.into(),

@@ -1,7 +1,7 @@
 //! The body of a request on its way to an upstream.
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, HeaderName, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use regent_exchange::{BodyError, BodyLimits, Informational, Pace, RequestBody};
 use std::cell::Cell;
@@ -17,6 +17,8 @@ pub(crate) struct Upload {
     pace: Pace,
     progress: Rc<Progress>,
     client: Rc<dyn Informational>,
+    /// Fields of the head: no trailer says otherwise.
+    said: Vec<HeaderName>,
 }
 
 /// How far a body has come, for those who do not have it.
@@ -84,7 +86,15 @@ impl Upload {
             progress.end();
         }
         let (progress, client) = (Rc::clone(progress), Rc::clone(client));
-        Ok(Self { body, limits, pace: Pace::default(), progress, client })
+        Ok(Self { body, limits, pace: Pace::default(), progress, client, said: Vec::new() })
+    }
+
+    /// Keeps out trailers that are in the head that goes before this body. Who a request is from may be said there, by the routes:
+    /// a server that merges both would take the client's word for it (RFC 9110 §6.5.1).
+    pub fn go_behind(&mut self, head: &HeaderMap) {
+        if self.body.size_hint().exact().is_none() {
+            self.said = head.keys().cloned().collect();
+        }
     }
 
     fn fail(&mut self, status: StatusCode) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -93,7 +103,7 @@ impl Upload {
         Poll::Ready(Some(Err("the request's body could not be read".into())))
     }
 
-    fn take(&mut self, frame: Frame<Bytes>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn take(&mut self, mut frame: Frame<Bytes>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.pace.came();
         match frame.data_ref() {
             Some(bytes) => {
@@ -105,7 +115,13 @@ impl Upload {
             }
             // hyper lets trailers end at an empty line of a bare LF and throws away what came with that, where another
             // server sees the next request.
-            None => self.client.close_connection(),
+            None => {
+                self.client.close_connection();
+                let trailers = frame.trailers_mut();
+                trailers
+                    .into_iter()
+                    .for_each(|fields| self.said.iter().for_each(|name| drop(fields.remove(name))));
+            }
         }
         Poll::Ready(Some(Ok(frame)))
     }
