@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 pub use application::Application;
 pub use directories::{Directory, Purpose, WriteState};
-pub use ports::{Port, PortState};
+pub use ports::{OWN_NAME, Port, PortState};
 
 /// Everything that checks look at beside the configuration. `None`: the machine does not say.
 #[derive(Debug)]

@@ -1,12 +1,9 @@
 //! Whether the addresses can be had, and whether the admin API is for this machine alone.
 
-use crate::machine::PortState;
+use crate::machine::{OWN_NAME, PortState};
 use crate::{Finding, Machine};
 use regent_config::{AdminListen, Config};
 use std::net::IpAddr;
-
-/// The name of a running server, as the kernel has it.
-const OWN_NAME: &str = "regent";
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
     for port in &machine.ports {

@@ -5,6 +5,9 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
+/// The name of a running server, as the kernel has it.
+pub const OWN_NAME: &str = "regent";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     pub address: SocketAddr,
@@ -27,8 +30,14 @@ impl Port {
     pub fn read(address: SocketAddr) -> Self {
         let state = match bind(address) {
             Ok(()) => PortState::Free,
-            Err(error) if error.kind() == ErrorKind::AddrInUse => PortState::Taken(listener(address.port())),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => PortState::Forbidden,
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                PortState::Taken(owner(&sockets(address.port())))
+            }
+            // The kernel looks at rights first; the server that may listen there perhaps does already.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => match sockets(address.port()) {
+                sockets if sockets.is_empty() => PortState::Forbidden,
+                sockets => PortState::Taken(owner(&sockets)),
+            },
             Err(error) => PortState::Unusable(error.to_string()),
         };
         Self { address, state }
@@ -44,16 +53,24 @@ fn bind(address: SocketAddr) -> std::io::Result<()> {
     Ok(bind(&socket, &address)?)
 }
 
-/// The name of a program that listens on this port. Only root sees those of other users.
-fn listener(port: u16) -> Option<String> {
-    let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
+/// The sockets that listen on this port, as links in `/proc/PID/fd` name them.
+fn sockets(port: u16) -> Vec<String> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
+    tables
         .filter_map(|file| fs::read_to_string(file).ok())
         .flat_map(|table| listening_inodes(&table, port))
-        .collect();
-    let processes = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
-    let owner = processes.filter(|path| path.join("fd").is_dir()).find(|path| holds(path, &inodes))?;
-    Some(fs::read_to_string(owner.join("comm")).ok()?.trim().to_owned())
+        .collect()
+}
+
+/// The name of the program that has one of these sockets. Only root sees those of other users, and of a server that has
+/// closed its memory: who does not see the owner is told of a Regent if one runs.
+fn owner(sockets: &[String]) -> Option<String> {
+    let processes: Vec<_> = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path()).collect();
+    let name = |process: &Path| Some(fs::read_to_string(process.join("comm")).ok()?.trim().to_owned());
+    match processes.iter().find(|process| holds(process, sockets)) {
+        Some(process) => name(process),
+        None => processes.iter().filter_map(|process| name(process)).find(|name| name == OWN_NAME),
+    }
 }
 
 /// From a table as proc(5) has it: local address in the second column, `0A` (listening) in the fourth, inode in the tenth.

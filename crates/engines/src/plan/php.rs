@@ -106,6 +106,7 @@ pub(super) fn pool_starts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::ThreadCounts;
     use regent_config::Worker;
     use std::time::Duration;
 
@@ -158,6 +159,15 @@ mod tests {
     #[test]
     fn without_configuration_there_are_two_threads_a_core_and_more_as_needed() {
         assert_eq!(threads(&php(None, &[])), [(8, 1024)]);
+    }
+
+    #[test]
+    fn threads_of_all_pools_are_counted_together() {
+        let counts =
+            |php: &PhpGlobal| ThreadCounts::of(php, 4).map(|counts| (counts.least, counts.most)).unwrap();
+        assert_eq!(counts(&php(Some(10), &[Some(4)])), (10, 10));
+        assert_eq!(counts(&php(None, &[None])), (9, 1024));
+        assert!(ThreadCounts::of(&php(Some(8), &[None]), 4).is_err());
     }
 
     #[test]
