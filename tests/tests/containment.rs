@@ -6,6 +6,7 @@ use regent_tests::{Gate, STOP_AT_GATE, Server, Setup, in_parallel, keep_asking, 
 use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 /// Waits until another engine than this one is the only one, and PHP answers.
@@ -314,6 +315,24 @@ fn scripts_cannot_reach_the_memory_of_the_server() {
     let server = site().env("REGENT_DUMPABLE", "1").start();
     assert_eq!(server.get("/").expect(200).text(), "mem open environ open maps open fd open");
     server.wait_for_log("scripts can read and change the memory of this process");
+    server.stop();
+}
+
+/// systemd's `AmbientCapabilities=CAP_NET_BIND_SERVICE`, which every program inherits.
+#[test]
+fn scripts_do_not_get_the_servers_right_to_low_ports() {
+    const SCRIPT: &str = "<?php preg_match('/^CapAmb:\\s*(\\w+)/m', file_get_contents('/proc/thread-self/status'), $own); \
+        preg_match('/^CapInh:\\s*(\\w+)/m', shell_exec('cat /proc/self/status'), $childs); echo $own[1], ' ', $childs[1];";
+    let words = ["setpriv", "--inh-caps=-all,+net_bind_service", "--ambient-caps=+net_bind_service"];
+    let works = Command::new(words[0]).args(&words[1..]).arg("true").status();
+    if !works.is_ok_and(|status| status.success()) {
+        println!("skipped: setpriv (util-linux) cannot give the right here");
+        return;
+    }
+    let server = Setup::new().file("index.php", SCRIPT).launcher(&words).start();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    assert!(status.contains("CapAmb:\t0000000000000400"), "the server itself has it: {status}");
+    assert_eq!(server.get("/").expect(200).text(), "0000000000000000 0000000000000000");
     server.stop();
 }
 

@@ -8,6 +8,7 @@
 mod flood;
 mod heap;
 mod reporter;
+mod rights;
 mod sched_batch;
 mod thread_pool;
 
@@ -55,6 +56,7 @@ impl Host {
         if std::env::args_os().len() > 1 {
             return Err(HostError::Arguments);
         }
+        rights::give_up_low_ports()?;
         die_with_server()?;
         die_of_faults();
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
