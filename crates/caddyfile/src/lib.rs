@@ -19,4 +19,4 @@ pub use error::{Error, Errors};
 pub use format::format;
 pub use parser::{Parsed, parse};
 pub use source::{Source, Span};
-pub use tree::{File, Line, SiteBlock, Token};
+pub use tree::{File, Line, NamedRoute, SiteBlock, Token};

@@ -2,7 +2,7 @@
 
 use crate::import::{Call, Importer};
 use crate::source::Source;
-use crate::tree::{File, Line, SiteBlock, Token};
+use crate::tree::{File, Line, NamedRoute, SiteBlock, Token};
 use crate::{Error, Errors, Span, lexer, substitute};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -140,9 +140,8 @@ impl<'a> Parser<'a> {
         };
         if let Some(name) = name.strip_prefix('(').and_then(|name| name.strip_suffix(')')) {
             self.snippet(first, name);
-        } else if name.starts_with("&(") {
-            self.error(first, "named routes are not built yet in Regent");
-            self.braced_items(first);
+        } else if let Some(name) = name.strip_prefix("&(").and_then(|name| name.strip_suffix(')')) {
+            self.named_route(first, name);
         } else {
             self.site(first, addresses);
         }
@@ -183,6 +182,19 @@ impl<'a> Parser<'a> {
             self.error(&last, "another address has to follow the comma");
         }
         addresses
+    }
+
+    fn named_route(&mut self, first: &Token, name: &str) {
+        if !self.rest.last().is_some_and(Item::is_open) {
+            return self.error(first, format!("a block has to follow the named route `&({name})`"));
+        }
+        self.rest.pop();
+        let lines = self.block(first, 1);
+        if self.tree.named_routes.iter().any(|route| route.name.text == name) {
+            self.error(first, format!("the named route `&({name})` is defined twice"));
+        }
+        let name = Token { text: name.to_owned(), ..first.clone() };
+        self.tree.named_routes.push(NamedRoute { name, lines });
     }
 
     fn snippet(&mut self, first: &Token, name: &str) {
@@ -387,8 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn named_routes_are_refused() {
-        assert_eq!(messages("&(r) {\n\tx\n}"), ["Caddyfile:1:1: named routes are not built yet in Regent"]);
+    fn named_routes_are_no_sites() {
+        let source = Source::from_text("Caddyfile", "&(r) {\n\tx y\n}\n:80 {\n}", Path::new(""));
+        let file = parse(source, &|_| None).unwrap().file;
+        assert_eq!((file.sites.len(), file.named_routes[0].name.text.as_str()), (1, "r"));
+        assert_eq!(file.named_routes[0].lines[0].name.text, "x");
+        let found = messages("&(r) {\n}\n&(r) {\n}\n&(s)\n:80 {\n}");
+        assert_eq!(found[0], "Caddyfile:3:1: the named route `&(r)` is defined twice");
+        assert_eq!(found[1], "Caddyfile:5:1: a block has to follow the named route `&(s)`");
     }
 
     #[test]

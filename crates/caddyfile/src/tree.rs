@@ -8,6 +8,15 @@ pub struct File {
     /// The lines of the global options block; empty without one.
     pub global: Vec<Line>,
     pub sites: Vec<SiteBlock>,
+    pub named_routes: Vec<NamedRoute>,
+}
+
+/// `&(name) { … }`: directives that sites can use by the name.
+#[derive(Debug, Clone)]
+pub struct NamedRoute {
+    /// Without the brackets around it.
+    pub name: Token,
+    pub lines: Vec<Line>,
 }
 
 /// A site block: its addresses and its directives.

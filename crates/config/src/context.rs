@@ -2,6 +2,7 @@
 
 use crate::environment::Environment;
 use crate::model::{MercureHub, ReverseProxy, Template};
+use crate::named_routes::NamedRoutes;
 use crate::native::Natives;
 use crate::order::Order;
 use crate::problems::{Warning, error};
@@ -30,6 +31,7 @@ pub(crate) struct Context<'a> {
     pub hubs: Vec<MercureHub>,
     /// All of the file so far.
     pub proxies: Vec<ReverseProxy>,
+    pub named_routes: NamedRoutes,
     /// The block of a `handle_response` that the lines stand in.
     pub response_block: Option<ResponseBlock>,
     /// The configuration's own files: no file server hands them out.
@@ -49,6 +51,7 @@ impl<'a> Context<'a> {
             trusting: None,
             hubs: Vec::new(),
             proxies: Vec::new(),
+            named_routes: NamedRoutes::default(),
             response_block: None,
             hidden,
         }

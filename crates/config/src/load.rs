@@ -3,7 +3,9 @@
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::global::{self, finish_threads};
+use crate::mapped;
 use crate::model::{Config, Template};
+use crate::named_routes::NamedRoutes;
 use crate::native;
 use crate::problems::Warning;
 use crate::sites;
@@ -54,12 +56,14 @@ pub fn to_json(config: &Config) -> String {
 }
 
 fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
-    let parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
+    let mut parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
+    mapped::name_destinations(&mut parsed.file);
     let hidden = parsed.sources.iter().filter_map(|source| source.file()).map(glob_of).collect();
     let mut cx = Context::new(environment, hidden);
     cx.errors = parsed.errors;
     let mut options = global::parse(&mut cx, &parsed.file.global);
-    let servers = sites::parse(&mut cx, &options, &parsed.file.sites);
+    cx.named_routes = NamedRoutes::new(&parsed.file.named_routes);
+    let servers = sites::parse(&mut cx, &options, &parsed.file);
     let heads = servers.iter().map(|server| server.options.limits.max_header_size);
     options.global.max_header_size = heads.max().unwrap_or(options.global.max_header_size);
     if let Some(token) =

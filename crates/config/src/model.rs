@@ -8,6 +8,7 @@ mod global;
 mod intercept;
 mod log;
 mod log_filter;
+mod map;
 mod mercure;
 mod native;
 mod reverse_proxy;
@@ -21,6 +22,7 @@ pub use global::*;
 pub use intercept::*;
 pub use log::*;
 pub use log_filter::*;
+pub use map::*;
 pub use mercure::*;
 pub use native::*;
 pub use reverse_proxy::*;
@@ -208,6 +210,7 @@ pub enum Handler {
     Root(Template),
     /// `vars`: sets `{vars.NAME}`.
     Vars(Vec<(String, Template)>),
+    Map(Map),
     /// Keeps the request out of the site's access logs.
     LogSkip,
     /// Adds a field to what access logs have of the request.

@@ -20,7 +20,7 @@ use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
 use crate::template;
 use certificates::Certificates;
-use regent_caddyfile::{Error, Line, SiteBlock, Token};
+use regent_caddyfile::{Error, File, Line, SiteBlock, Token};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -61,7 +61,9 @@ struct Lines<'a> {
     routes: Vec<Line>,
 }
 
-pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[SiteBlock]) -> Vec<Server> {
+pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) -> Vec<Server> {
+    let blocks = &file.sites;
+    file.named_routes.iter().for_each(|route| check_placeholders(cx, &route.lines, Within::Site));
     let mut taken = Taken::default();
     let mut opened = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -78,6 +80,8 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, blocks: &[Sit
             is_bound: !lines.binds.is_empty(),
         });
     }
+    let unused: Vec<_> = cx.named_routes.unused().cloned().collect();
+    unused.iter().for_each(|name| cx.warn(name, "no site invokes this route, so it has no effect"));
     narrow(&mut opened);
     transport::settle(cx, &mut opened);
     let written = opened.len();

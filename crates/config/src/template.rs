@@ -176,6 +176,11 @@ pub(crate) fn is_of_response(written: &str) -> bool {
     ["resp.", "http.intercept."].iter().any(|space| name.starts_with(space))
 }
 
+/// Whether this, between braces, is a placeholder.
+pub(crate) fn is_placeholder(name: &str) -> bool {
+    long_name(name).is_some()
+}
+
 fn escaped_brace(text: &str) -> Option<char> {
     text.strip_prefix('\\')?.chars().next().filter(|c| matches!(c, '{' | '}'))
 }

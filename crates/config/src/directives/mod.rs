@@ -16,11 +16,13 @@ mod handle_path;
 mod header;
 mod ignored;
 mod intercept;
+mod invoke;
 mod lane;
 pub(crate) mod log;
 mod log_append;
 mod log_name;
 mod log_skip;
+mod map;
 mod mercure;
 mod method;
 mod native;
@@ -80,7 +82,7 @@ pub(crate) enum Parse {
 /// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP and Regent add to it.
 const TABLE: &[Directive] = &[
     ignored::TRACING,
-    not_built("map"),
+    map::DIRECTIVE,
     vars::DIRECTIVE,
     not_built("fs"),
     root::DIRECTIVE,
@@ -108,7 +110,7 @@ const TABLE: &[Directive] = &[
     ignored::PUSH,
     intercept::DIRECTIVE,
     not_built("templates"),
-    not_built("invoke"),
+    invoke::DIRECTIVE,
     handle::DIRECTIVE,
     handle_path::DIRECTIVE,
     route::DIRECTIVE,

@@ -8,6 +8,7 @@ pub(crate) mod error;
 pub(crate) mod fastcgi;
 pub(crate) mod file_server;
 pub(crate) mod intercept;
+pub(crate) mod map;
 pub(crate) mod mercure;
 pub(crate) mod native;
 pub(crate) mod php;

@@ -11,6 +11,7 @@ use crate::directives::copy_response::{CopiedFields, CopyToRequest};
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
 use crate::directives::intercept::Intercept;
+use crate::directives::map::Map;
 use crate::directives::mercure::Mercure;
 use crate::directives::native::Native;
 use crate::directives::php::Php;
@@ -37,6 +38,7 @@ use std::time::Duration;
 pub(super) enum Handler {
     Root(RootSource),
     Vars(Vars),
+    Map(Map),
     LogSkip,
     LogAppend { name: String, value: Arc<Text>, when: LogAppendTime },
     LogName(Vec<Text>),
@@ -70,6 +72,7 @@ impl Handler {
         Ok(match handler {
             config::Handler::Root(root) => Self::Root(RootSource::compile(Some(root))?),
             config::Handler::Vars(vars) => Self::Vars(Vars::compile(vars)),
+            config::Handler::Map(map) => Self::Map(Map::compile(map)?),
             config::Handler::LogSkip => Self::LogSkip,
             config::Handler::LogAppend { name, value, when } => {
                 Self::LogAppend { name: name.clone(), value: Arc::new(Text::compile(value)), when: *when }
@@ -126,6 +129,7 @@ impl Handler {
                 None => return Flow::error(StatusCode::BAD_REQUEST),
             },
             Self::Vars(vars) => return vars.handle(exchange),
+            Self::Map(map) => map.handle(exchange),
             Self::LogSkip => exchange.is_logged = false,
             Self::LogAppend { name, value, when } => {
                 let value = match when {
