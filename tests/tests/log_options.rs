@@ -137,3 +137,47 @@ fn the_servers_own_log_rolls_too() {
     }
     server.stop();
 }
+
+#[test]
+fn secrets_in_cookies_and_addresses_are_hashed() {
+    let server = Setup::new()
+        .global_options("servers {\nlog_credentials\n}")
+        .site(
+            "log {
+        output file DIRECTORY/access.log
+        format filter {
+            wrap json
+            request>headers>Cookie cookie {
+                hash session
+                delete ad
+                replace theme hidden
+            }
+            request>uri query {
+                hash token
+            }
+            request>remote_ip hash
+            request>headers>User-Agent multi_regexp {
+                regexp \\d+ N
+                regexp N/N version
+            }
+        }
+    }
+    respond ok",
+        )
+        .start();
+    let request = server.request("GET", "/mark?token=abc&x=1").header("User-Agent", "app 12/3");
+    request.header("Cookie", "session=abc; ad=1; theme=dark; other=2").send().expect(200);
+    let line = until("the log has the request", || {
+        let lines = lines(&server, "access.log", 1);
+        lines
+            .into_iter()
+            .find(|line| line["request"]["uri"].as_str().is_some_and(|uri| uri.starts_with("/mark")))
+    });
+    let request = &line["request"];
+    assert_eq!(request["headers"]["Cookie"][0], "session=ba7816bf; theme=hidden; other=2");
+    assert_eq!(request["uri"], "/mark?token=ba7816bf&x=1");
+    assert_eq!(request["headers"]["User-Agent"][0], "app version");
+    // Of `printf 127.0.0.1 | sha256sum`.
+    assert_eq!(request["remote_ip"], "12ca17b4");
+    server.stop();
+}

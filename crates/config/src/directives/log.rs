@@ -38,9 +38,12 @@
 //! |---|---|
 //! | `FIELD delete` | the field is left out |
 //! | `FIELD replace TEXT` | it is this text |
-//! | `FIELD query { replace PARAMETER TEXT; delete PARAMETER }` | so are parameters in the query of a URL |
+//! | `FIELD hash` | it is the first eight digits of its SHA-256, so that equal values can still be told |
+//! | `FIELD query { replace PARAMETER TEXT; hash PARAMETER; delete PARAMETER }` | so are parameters in the query of a URL |
+//! | `FIELD cookie { replace NAME TEXT; hash NAME; delete NAME }` | so are cookies; they are in the log with [log_credentials](#servers) alone |
 //! | `FIELD ip_mask [BITS [BITS6]]`, or a block of `ipv4 BITS` and `ipv6 BITS` | addresses are cut to so many bits; without a number, to none |
 //! | `FIELD regexp PATTERN TEXT` | what the pattern finds is this text, in which `$1` is a group |
+//! | `FIELD multi_regexp { regexp PATTERN TEXT }` | the same for several, one after the other |
 //! | `FIELD rename NAME` | it has another name |
 //!
 //! A field is named as in the JSON, with `>` for each step inwards: `status`, `request>uri`, `request>headers>Referer`. `uri` alone

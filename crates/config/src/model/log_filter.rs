@@ -49,16 +49,28 @@ pub enum LogAction {
         pattern: String,
         replacement: String,
     },
+    /// The same with several, one after the other.
+    MultiRegexp(Vec<(String, String)>),
     /// Under this name.
     Rename(String),
+    /// As the first eight digits of its SHA-256.
+    Hash,
     /// Parameters of the URL that the field is. Not for fields that are no texts.
-    Query(Vec<QueryEdit>),
+    Query(Vec<ValueEdit>),
+    /// Cookies of the list that the field is.
+    Cookie(Vec<ValueEdit>),
 }
 
-/// What becomes of the query parameters of one name.
+/// What becomes of the query parameters, or the cookies, of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct QueryEdit {
-    pub parameter: String,
-    /// `None`: the parameter is deleted.
-    pub value: Option<String>,
+pub struct ValueEdit {
+    pub name: String,
+    pub action: ValueAction,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum ValueAction {
+    Delete,
+    Replace(String),
+    Hash,
 }

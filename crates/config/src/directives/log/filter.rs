@@ -4,13 +4,13 @@ use super::format;
 use crate::call::Call;
 use crate::conditions::regexp;
 use crate::context::Context;
-use crate::model::{LogAction, LogConfig, LogField, LogFilter, QueryEdit};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::model::{LogAction, LogConfig, LogField, LogFilter, ValueAction, ValueEdit};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 
-const ACTIONS: &[&str] = &["delete", "ip_mask", "query", "regexp", "rename", "replace"];
-const ACTIONS_UNBUILT: &[&str] = &["cookie", "hash", "multi_regexp"];
+const ACTIONS: &[&str] =
+    &["cookie", "delete", "hash", "ip_mask", "multi_regexp", "query", "regexp", "rename", "replace"];
 
 /// Changes format and filters of a log.
 pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
@@ -60,15 +60,15 @@ fn action(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogAction, Error> {
     match kind.text.as_str() {
         "delete" => rest.exactly::<0>("FIELD delete").map(|_| LogAction::Delete),
         "replace" => Ok(LogAction::Replace(cx.fixed_text(rest.one("FIELD replace TEXT")?)?)),
-        "query" => query(cx, &rest).map(LogAction::Query),
+        "query" => edits(cx, &rest, "PARAMETER").map(LogAction::Query),
+        "cookie" => edits(cx, &rest, "NAME").map(LogAction::Cookie),
+        "hash" => rest.exactly::<0>("FIELD hash").map(|_| LogAction::Hash),
+        "multi_regexp" => multi_regexp(cx, &rest).map(LogAction::MultiRegexp),
         "ip_mask" => ip_mask(cx, &rest),
         "rename" => Ok(LogAction::Rename(rest.one("FIELD rename NAME")?.text.clone())),
         "regexp" => {
             let [pattern, replacement] = rest.exactly("FIELD regexp PATTERN TEXT")?;
             Ok(LogAction::Regexp { pattern: regexp(pattern)?, replacement: cx.fixed_text(replacement)? })
-        }
-        name if ACTIONS_UNBUILT.contains(&name) => {
-            Err(not_built_as(kind, &format!("format filter … {name}")))
         }
         _ => Err(unknown(kind, "filter", ACTIONS)),
     }
@@ -92,21 +92,41 @@ fn ip_mask(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogAction, Error> {
     Ok(LogAction::IpMask { v4, v6 })
 }
 
-fn query(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Vec<QueryEdit>, Error> {
-    call.no_arguments("FIELD query { replace PARAMETER TEXT; delete PARAMETER }")?;
+/// `query { … }` and `cookie { … }`.
+fn edits(cx: &mut Context<'_>, call: &Call<'_>, what: &str) -> Result<Vec<ValueEdit>, Error> {
+    call.no_arguments(&format!(
+        "FIELD {} {{ replace {what} TEXT; hash {what}; delete {what} }}",
+        call.name()
+    ))?;
     let mut edits = Vec::new();
     for option in call.options() {
-        let (parameter, value): (&Token, _) = match option.name() {
+        let (name, action): (&Token, _) = match option.name() {
             "replace" => {
-                let [parameter, value] = option.exactly("replace PARAMETER TEXT")?;
-                (parameter, Some(cx.fixed_text(value)?))
+                let [name, value] = option.exactly(&format!("replace {what} TEXT"))?;
+                (name, ValueAction::Replace(cx.fixed_text(value)?))
             }
-            "delete" => (option.one("delete PARAMETER")?, None),
-            _ => return Err(unknown_option(option.name, "query", &["delete", "replace"], &["hash"])),
+            "hash" => (option.one(&format!("hash {what}"))?, ValueAction::Hash),
+            "delete" => (option.one(&format!("delete {what}"))?, ValueAction::Delete),
+            _ => return Err(unknown_option(option.name, call.name(), &["delete", "hash", "replace"], &[])),
         };
-        edits.push(QueryEdit { parameter: cx.fixed_text(parameter)?, value });
+        edits.push(ValueEdit { name: cx.fixed_text(name)?, action });
     }
     Ok(edits)
+}
+
+fn multi_regexp(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Vec<(String, String)>, Error> {
+    call.no_arguments("FIELD multi_regexp { regexp PATTERN TEXT }")?;
+    let mut steps = Vec::new();
+    for option in call.options() {
+        match option.name() {
+            "regexp" => {
+                let [pattern, replacement] = option.exactly("regexp PATTERN TEXT")?;
+                steps.push((regexp(pattern)?, cx.fixed_text(replacement)?));
+            }
+            _ => return Err(unknown_option(option.name, "multi_regexp", &["regexp"], &[])),
+        }
+    }
+    Ok(steps)
 }
 
 impl LogField {
@@ -154,7 +174,7 @@ impl LogField {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, file_errors, load};
-    use crate::model::{LogAction, LogConfig, LogField, LogFilter, LogFormat, QueryEdit};
+    use crate::model::{LogAction, LogConfig, LogField, LogFilter, LogFormat, ValueAction, ValueEdit};
 
     fn log(directive: &str) -> (LogConfig, Vec<String>) {
         let loaded = load(&format!(":80 {{\n{directive}\n}}")).unwrap_or_else(|errors| panic!("{errors}"));
@@ -174,8 +194,8 @@ mod tests {
         );
         assert_eq!(config.format, LogFormat::Json);
         let edits = vec![
-            QueryEdit { parameter: "token".into(), value: Some("X".into()) },
-            QueryEdit { parameter: "secret".into(), value: None },
+            ValueEdit { name: "token".into(), action: ValueAction::Replace("X".into()) },
+            ValueEdit { name: "secret".into(), action: ValueAction::Delete },
         ];
         let expected = [
             filter(LogField::Uri, LogAction::Query(edits)),
@@ -216,20 +236,37 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_hashed_or_taken_out() {
+        let (config, _) = log(
+            "log {\nformat filter {\nrequest>headers>Cookie cookie {\nhash session\ndelete ad\n}\nuser_id hash\n\
+             request>uri multi_regexp {\nregexp a+ b\nregexp c d\n}\n}\n}",
+        );
+        let edit = |name: &str, action| ValueEdit { name: name.into(), action };
+        let cookies = vec![edit("session", ValueAction::Hash), edit("ad", ValueAction::Delete)];
+        let steps = [("a+", "b"), ("c", "d")].map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();
+        let expected = [
+            filter(LogField::RequestHeader("cookie".into()), LogAction::Cookie(cookies)),
+            filter(LogField::UserId, LogAction::Hash),
+            filter(LogField::Uri, LogAction::MultiRegexp(steps)),
+        ];
+        assert_eq!(config.filters, expected);
+    }
+
+    #[test]
     fn mistakes() {
         let found = errors(
-            "log {\nformat filter x {\nwrap xml\nrequest>uri hash\nrequest>uri delet\nstatus query {\n}\nrequest>uri\n\
-             request>host delete\nrequest>host delete\nrequest>uri query {\nhash a\n}\n}\n}",
+            "log {\nformat filter x {\nwrap xml\nrequest>uri hash x\nrequest>uri delet\nstatus query {\n}\nrequest>uri\n\
+             request>host delete\nrequest>host delete\nrequest>uri query {\nhide a\n}\n}\n}",
         );
         for (index, part) in [
             "too many arguments for `format`",
             "unknown format `xml`",
-            "is not built yet",
+            "too many arguments for `hash`",
             "did you mean `delete`?",
             "`query` is for texts, and `status` is none",
             "too few arguments for `request>uri`",
             "`request>host` has a filter already",
-            "`query hash` is not built yet",
+            "unknown option `hide` of `query`",
         ]
         .into_iter()
         .enumerate()

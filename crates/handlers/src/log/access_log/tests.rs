@@ -1,6 +1,6 @@
 use super::*;
 use crate::context::exchange::tests::request;
-use regent_config::{LogAction, LogFile, LogFilter, QueryEdit};
+use regent_config::{LogAction, LogFile, LogFilter, ValueAction, ValueEdit};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -68,7 +68,7 @@ fn json_lines_are_those_of_caddy() {
 #[test]
 fn filters_change_what_is_written() {
     let filter = |field, action| LogFilter { field, action };
-    let edit = QueryEdit { parameter: "q".into(), value: Some("X".into()) };
+    let edit = ValueEdit { name: "q".into(), action: ValueAction::Replace("X".into()) };
     let filters = [
         filter(LogField::Uri, LogAction::Query(vec![edit])),
         filter(LogField::RemoteIp, LogAction::Delete),
