@@ -108,12 +108,13 @@ fn file_server_serves_files_and_runs_no_script() {
         .file("page.php", "<?php echo 'run';")
         .file("style.css", "a { color: red }")
         .file("style.css.gz", "not really gzip")
-        .arguments(&["file-server", "-r", "ROOT", "-l", "ADDRESS", "--precompressed", "gzip,br", "-a"])
+        .arguments(&["file-server", "-r", "ROOT", "-l", "ADDRESS", "--precompressed", "gzip,br", "-a", "-b"])
         .start();
     assert_eq!(server.get("/page.php").expect(200).text(), "<?php echo 'run';");
     assert_eq!(server.get("/style.css").expect(200).text(), "a { color: red }");
     let compressed = server.request("GET", "/style.css").header("Accept-Encoding", "gzip").send();
     assert_eq!(compressed.expect(200).text(), "not really gzip");
+    assert!(server.get("/").expect(200).text().contains("./style.css.gz"), "its directory is listed");
     server.wait_for_log("/style.css");
     server.stop();
 }

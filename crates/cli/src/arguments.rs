@@ -242,6 +242,9 @@ pub struct FileServer {
     /// Serve FILE.br, FILE.zst or FILE.gz, where they are, to clients that accept them: br, zstd, gzip
     #[arg(short, long, value_name = "ENCODING", value_delimiter = ',')]
     pub precompressed: Vec<String>,
+    /// List the files of a directory that has no index
+    #[arg(short, long)]
+    pub browse: bool,
 }
 
 /// What the two commands without a configuration file have in common.

@@ -3,7 +3,8 @@
 use crate::arguments::{FileServer, PhpServer, Site};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
-    AccessLog, Compression, Config, Content, Environment, Loaded, LogDetail, SiteArguments, WorkerArgument,
+    AccessLog, Compression, Config, Content, Environment, Listings, Loaded, LogDetail, SiteArguments,
+    WorkerArgument,
 };
 use regent_server::ConfigSource;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,8 @@ fn php_server(options: &PhpServer) -> Result<Loaded> {
 /// The configuration of `regent file-server`.
 fn file_server(options: &FileServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    site(root, &options.site, Content::Files { precompressed: options.precompressed.clone() })
+    let listings = if options.browse { Listings::On } else { Listings::Off };
+    site(root, &options.site, Content::Files { precompressed: options.precompressed.clone(), listings })
 }
 
 /// Where certificates are kept if no configuration says so.

@@ -44,7 +44,15 @@ pub enum Content {
     Files {
         /// Encodings (`br`, `zstd`, `gzip`) of files that lie beside the others, as `style.css.gz`.
         precompressed: Vec<String>,
+        listings: Listings,
     },
+}
+
+/// Whether a directory without an index has a page that lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listings {
+    On,
+    Off,
 }
 
 /// A worker as the command line has it: `FILE[,N]`.
@@ -198,9 +206,12 @@ fn write_content(text: &mut Text, site: &SiteArguments, environment: &Environmen
                 text.close();
             }
         }
-        Content::Files { precompressed } => {
+        Content::Files { precompressed, listings } => {
             text.open("file_server {");
             text.line(&root);
+            if *listings == Listings::On {
+                text.line("browse");
+            }
             if !precompressed.is_empty() {
                 let words = precompressed.iter().map(|word| quoted(Path::new(word)));
                 text.line(&format!("precompressed {}", words.collect::<Result<Vec<_>, _>>()?.join(" ")));

@@ -31,7 +31,7 @@ mod values;
 mod workers;
 
 pub use command_line::{
-    AccessLog, Compression, Content, LogDetail, SiteArguments, WorkerArgument, site_config,
+    AccessLog, Compression, Content, Listings, LogDetail, SiteArguments, WorkerArgument, site_config,
 };
 pub use environment::Environment;
 pub use load::{Loaded, load, parse, to_json};

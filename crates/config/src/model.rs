@@ -2,6 +2,7 @@
 //!
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
+mod browse;
 mod encode;
 mod expression;
 mod global;
@@ -16,6 +17,7 @@ mod server;
 mod template;
 mod tls;
 
+pub use browse::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
@@ -329,6 +331,9 @@ pub struct FileServer {
     pub hide: Vec<Template>,
     /// Index file names. Default: index.html, index.txt.
     pub index: Vec<String>,
+    /// A directory without an index has a page that lists it. `None`: it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browse: Option<Browse>,
     /// A missing file goes to the next route instead of 404.
     pub pass_thru: bool,
     /// Redirect `/dir` to `/dir/` and `/file/` to `/file`. Default: true.
@@ -416,6 +421,7 @@ impl Default for FileServer {
             root: None,
             hide: Vec::new(),
             index: vec!["index.html".into(), "index.txt".into()],
+            browse: None,
             pass_thru: false,
             canonical_uris: true,
             status: None,

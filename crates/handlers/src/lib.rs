@@ -21,6 +21,7 @@ mod templates;
 pub use context::client::{Forwarded, Scheme};
 pub use context::exchange::Exchange;
 pub use context::failure::Failure;
+pub use context::listing::{Listed, Listing};
 pub use context::proxied::Proxied;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, ProxyRules, ProxyTarget, Target};
 pub use context::verification::{Verification, Verified};

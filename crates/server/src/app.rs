@@ -10,9 +10,9 @@ use crate::hooks;
 use crate::hub_gateway::HubGateway;
 use crate::hubs::OpenHubs;
 use crate::listener::{Listener, Terms};
-use crate::password_checks::PasswordChecks;
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::Service;
+use crate::turns::Turns;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_http::Settings;
@@ -130,7 +130,8 @@ impl App {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,
                 limits: listener.limits,
-                passwords: PasswordChecks::default(),
+                passwords: Turns::default(),
+                listings: Turns::default(),
                 sites: listener.sites,
                 sni_host: listener.sni_host,
                 tls: listener.tls.clone(),

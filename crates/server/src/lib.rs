@@ -22,12 +22,12 @@ mod inline_reload;
 mod io_threads;
 mod listener;
 mod parts;
-mod password_checks;
 mod plan;
 mod proxy_headers;
 mod reload;
 mod service;
 mod source;
+mod turns;
 mod vigil;
 mod watching;
 

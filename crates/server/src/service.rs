@@ -4,7 +4,7 @@ use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
-use crate::password_checks::PasswordChecks;
+use crate::turns::Turns;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -32,7 +32,8 @@ pub(crate) struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
     pub limits: BodyLimits,
-    pub passwords: PasswordChecks,
+    pub passwords: Turns,
+    pub listings: Turns,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
     /// `None`: plain HTTP.
@@ -53,6 +54,12 @@ pub(crate) struct Accepted {
     pub ends: Ends,
     /// What the client was asked for in the handshake; `None` without TLS.
     pub client_auth: Option<ClientAuthClass>,
+}
+
+/// Too many wait for the same work.
+fn busy() -> Failure {
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE)
+        .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 async fn read_to_end(mut body: ResponseBody) {
@@ -152,8 +159,8 @@ impl Service {
         self.finish(response, ending)
     }
 
-    /// Checks passwords, and hands a request on, until there is a response: an engine or another server may have to make the page
-    /// of an error too.
+    /// Checks passwords, lists directories, and hands a request on, until there is a response: an engine or another server may
+    /// have to make the page of an error too.
     async fn carry_out(
         &self,
         mut action: Action,
@@ -181,16 +188,17 @@ impl Service {
                     break self.finish(response, ending);
                 }
                 Action::Abort => break self.abort(ending, &**client),
-                Action::Verify(verification) => match self.passwords.check(*verification).await {
-                    None => {
-                        let busy = Failure::new(StatusCode::SERVICE_UNAVAILABLE);
-                        let busy = busy.with_field(header::RETRY_AFTER, HeaderValue::from_static("1"));
-                        self.sites.resume(exchange, busy)
-                    }
+                Action::Verify(verification) => match self.passwords.run(move || verification.run()).await {
+                    None => self.sites.resume(exchange, busy()),
                     Some(verified) => {
                         exchange.start_over(verified);
                         self.sites.route(exchange)
                     }
+                },
+                Action::List(listing) => match self.listings.run(move || listing.run()).await {
+                    None => self.sites.resume(exchange, busy()),
+                    Some(Ok(listed)) => self.sites.intercept(exchange, listed.response()).0,
+                    Some(Err(status)) => self.sites.resume(exchange, Failure::new(status)),
                 },
                 Action::Forward(target) => {
                     let arrival = Arrival { ends, client, head_time, received: &received };

@@ -64,14 +64,15 @@ fn php_with_a_worker() {
 
 #[test]
 fn files_alone() {
-    let content = Content::Files { precompressed: vec!["gzip".into(), "br".into()] };
+    let content = Content::Files { precompressed: vec!["gzip".into(), "br".into()], listings: Listings::On };
     let config = config(&SiteArguments { content, compression: Compression::Off, ..php("/srv/files") });
     let [server] = config.servers[0].sites[0].routes.as_slice() else { panic!() };
     let Handler::FileServer(files) = &server.handler else { panic!() };
     assert_eq!(files.root, Some(Template::text("/srv/files")));
     assert_eq!(files.precompressed, ["gzip", "br"]);
+    assert!(files.browse.is_some());
 
-    let content = Content::Files { precompressed: vec!["lz4".into()] };
+    let content = Content::Files { precompressed: vec!["lz4".into()], listings: Listings::Off };
     assert_eq!(error(&SiteArguments { content, ..php("/srv") }), "unknown encoding `lz4`");
 }
 

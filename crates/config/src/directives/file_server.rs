@@ -1,4 +1,4 @@
-//! `file_server [MATCHER] { … }`: files under the site's root.
+//! `file_server [MATCHER] [browse] { … }`: files under the site's root.
 //!
 //! | option | default | meaning |
 //! |---|---|---|
@@ -9,6 +9,12 @@
 //! | `status CODE` | 200; that of the error in [handle_errors](#handle_errors) | |
 //! | `disable_canonical_uris` | | no redirect from `/dir` to `/dir/` |
 //! | `pass_thru` | | a missing file is left to the next handler |
+//! | `browse`, or a block of `file_limit N` and `sort BY [asc\|desc]` | off | a directory without an index has a page that lists it: see below |
+//!
+//! A page of `browse` shows names, sizes and times of at most `file_limit` entries (10,000), sorted by name, namedirfirst (the
+//! default), size or time. The query of a request may say otherwise, as `?sort=time&order=desc&limit=20&offset=40`. `Accept:
+//! application/json` gets the same as JSON, in Caddy's form. What is hidden is not in it, nor are links that lead out of the
+//! root or nowhere; a directory that a link out of the root leads to has no page.
 //!
 //! ```caddyfile
 //! file_server /assets/* {
@@ -20,7 +26,7 @@ use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{FileServer, Handler, Template};
+use crate::model::{Browse, FileServer, Handler, ListingOrder, ListingSort, Template};
 use crate::problems::{not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -28,19 +34,25 @@ use regent_caddyfile::{Error, Token};
 pub(super) const DIRECTIVE: Directive = super::handler("file_server", parse);
 
 const OPTIONS: &[&str] =
-    &["disable_canonical_uris", "hide", "index", "pass_thru", "precompressed", "root", "status"];
-const UNBUILT: &[&str] = &["browse", "etag_file_extensions", "fs"];
+    &["browse", "disable_canonical_uris", "hide", "index", "pass_thru", "precompressed", "root", "status"];
+const UNBUILT: &[&str] = &["etag_file_extensions", "fs"];
+
+const SYNTAX: &str = "file_server [MATCHER] [browse] { OPTION… }";
+
+/// Entries of a page: each is some hundred bytes of memory and of HTML.
+const MOST_LISTED: u32 = 100_000;
 
 /// In Caddy's order of preference.
 const ENCODINGS: &[&str] = &["br", "zstd", "gzip"];
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
-    match call.args.first() {
-        Some(token) if token.text == "browse" => return Err(not_built_as(token, "file_server browse")),
-        Some(_) => return Err(call.wrong_arguments(0, "file_server [MATCHER] { OPTION… }")),
-        None => {}
-    }
-    let mut server = FileServer { hide: cx.hidden.clone(), ..FileServer::default() };
+    let browse = match call.args {
+        [] => None,
+        [word] if word.text == "browse" => Some(Browse::default()),
+        [word, ..] if word.text == "browse" => return Err(call.wrong_arguments(1, SYNTAX)),
+        _ => return Err(call.wrong_arguments(0, SYNTAX)),
+    };
+    let mut server = FileServer { hide: cx.hidden.clone(), browse, ..FileServer::default() };
     for option in call.options() {
         let result = apply(&option, &mut server);
         cx.check(result);
@@ -61,9 +73,40 @@ fn apply(option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
         }
         "status" => server.status = Some(values::integer(option.one("status CODE")?, 100..=999, "status")?),
         "precompressed" => server.precompressed = precompressed(option)?,
+        "browse" => server.browse = Some(browse(option)?),
         _ => return Err(unknown_option(option.name, "file_server", OPTIONS, UNBUILT)),
     }
     Ok(())
+}
+
+fn browse(option: &Call<'_>) -> Result<Browse, Error> {
+    if let Some(template) = option.args.first() {
+        return Err(not_built_as(template, "browse TEMPLATE"));
+    }
+    let mut browse = Browse::default();
+    for line in option.options() {
+        match line.name() {
+            "file_limit" => {
+                browse.file_limit =
+                    values::integer(line.one("file_limit N")?, 1..=MOST_LISTED, "file_limit")?;
+            }
+            "sort" => {
+                let words = line.some("sort BY [asc | desc]")?;
+                let known = ["name", "namedirfirst", "size", "time"];
+                browse.sort =
+                    ListingSort::named(&words[0].text).ok_or_else(|| unknown(&words[0], "sort", &known))?;
+                if let Some(order) = words.get(1) {
+                    browse.order = ListingOrder::named(&order.text)
+                        .ok_or_else(|| unknown(order, "order", &["asc", "desc"]))?;
+                }
+            }
+            _ => {
+                let unbuilt = ["reveal_symlinks"];
+                return Err(unknown_option(line.name, "browse", &["file_limit", "sort"], &unbuilt));
+            }
+        }
+    }
+    Ok(browse)
 }
 
 fn index(names: &[Token]) -> Vec<String> {
@@ -87,7 +130,7 @@ fn precompressed(option: &Call<'_>) -> Result<Vec<String>, Error> {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler};
-    use crate::model::{FileServer, Handler, Template};
+    use crate::model::{Browse, FileServer, Handler, ListingOrder, ListingSort, Template};
 
     #[test]
     fn options() {
@@ -97,6 +140,7 @@ mod tests {
             root: Some(Template::text("/srv")),
             hide: vec![Template::text(".git"), Template::text("*.bak")],
             index: vec!["a".into(), "b".into()],
+            browse: None,
             pass_thru: true,
             canonical_uris: false,
             status: Some(203),
@@ -107,12 +151,31 @@ mod tests {
     }
 
     #[test]
+    fn directories_are_listed_if_that_is_asked_for() {
+        let browse = |text: &str| match handler(text) {
+            Handler::FileServer(server) => server.browse,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(browse("file_server /x* browse"), Some(Browse::default()));
+        assert_eq!(browse("file_server {\nbrowse\n}"), Some(Browse::default()));
+        let own = Browse { file_limit: 5, sort: ListingSort::Time, order: ListingOrder::Descending };
+        assert_eq!(browse("file_server {\nbrowse {\nfile_limit 5\nsort time desc\n}\n}"), Some(own));
+        for text in [
+            "browse page.html",
+            "browse {\nsort age\n}",
+            "browse {\nfile_limit 0\n}",
+            "browse {\nreveal_symlinks\n}",
+        ] {
+            assert_eq!(errors(&format!("file_server {{\n{text}\n}}")).len(), 1, "{text}");
+        }
+        assert_eq!(errors("file_server browse x\nfile_server x").len(), 2);
+    }
+
+    #[test]
     fn mistakes() {
-        let found =
-            errors("file_server browse\nfile_server {\nbrowse\nstatus 9\nprecompressed lz4\nidex x\n}");
-        assert_eq!(found[0], "`file_server browse` is not built yet in Regent");
-        assert_eq!(found[1], "`file_server browse` is not built yet in Regent");
-        assert!(found[4].contains("did you mean `index`?"), "{found:?}");
-        assert_eq!(found.len(), 5);
+        let found = errors("file_server {\nfs x\nstatus 9\nprecompressed lz4\nidex x\n}");
+        assert_eq!(found[0], "`file_server fs` is not built yet in Regent");
+        assert!(found[3].contains("did you mean `index`?"), "{found:?}");
+        assert_eq!(found.len(), 4);
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod filter;
 pub(crate) mod flow;
 pub(crate) mod found;
 pub(crate) mod interceptor;
+pub(crate) mod listing;
 pub(crate) mod log_value;
 pub(crate) mod origin;
 pub(crate) mod own_fields;

@@ -1,6 +1,7 @@
 //! What the routes made of a request: its response, or who is to make that.
 
 use crate::context::exchange::Exchange;
+use crate::context::listing::Listing;
 use crate::context::verification::Verification;
 use crate::paths::root;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
@@ -24,6 +25,8 @@ pub enum Action {
     /// Check a password, which blocks, and then route the request once more
     /// ([`Exchange::start_over`](crate::Exchange::start_over)).
     Verify(Box<Verification>),
+    /// List a directory, which blocks, and send that.
+    List(Box<dyn Listing>),
 }
 
 /// Who makes the response of a request that is handed on.

@@ -5,6 +5,7 @@ use crate::context::failure::Failure;
 use crate::context::flow::Flow;
 use crate::context::found::FileKind;
 use crate::context::page;
+use crate::context::target::Action;
 use crate::directives::Context;
 use crate::directives::redir;
 use crate::error::BuildError;
@@ -14,6 +15,7 @@ use crate::files::content_type::ContentTypes;
 use crate::files::file_cache::{self, CachedFile, FileCache};
 use crate::files::file_stat;
 use crate::files::hide::{Hide, Sources};
+use crate::files::listing::DirectoryListing;
 use crate::files::range::{self, ByteRange, Wanted};
 use crate::paths::root;
 use crate::paths::url_path;
@@ -34,6 +36,7 @@ pub(crate) struct FileServer {
     root: RootSource,
     hide: Hide,
     index: Vec<Vec<u8>>,
+    browse: Option<config::Browse>,
     missing: Missing,
     canonical_uris: bool,
     status: Option<StatusCode>,
@@ -103,6 +106,7 @@ impl FileServer {
             hide: Hide::compile(&server.hide, sources)?,
             // Cleaned, so that an index name cannot lead elsewhere.
             index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
+            browse: server.browse,
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },
             canonical_uris: server.canonical_uris,
             status: server.status.map(status).transpose()?,
@@ -134,7 +138,7 @@ impl FileServer {
                 Some(FileKind::File) => {
                     self.send(exchange, path, &Seen { file: &file, stat: Some(stat) }, Via::Name)
                 }
-                Some(FileKind::Directory) => self.serve_directory(exchange, path, &file),
+                Some(FileKind::Directory) => self.serve_directory(exchange, path, &file, root.prefix()),
                 None => self.missing(),
             },
         }
@@ -154,7 +158,7 @@ impl FileServer {
         self.hide.hides(exchange, path, file)
     }
 
-    fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8]) -> Flow {
+    fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8], prefix: &[u8]) -> Flow {
         for index in &self.index {
             let file = root::join(directory, index);
             let relative = root::join(url_path::trim_end_slashes(path), index);
@@ -166,7 +170,30 @@ impl FileServer {
                 return self.send(exchange, path, &Seen { file: &file, stat }, Via::Index);
             }
         }
-        self.missing()
+        match &self.browse {
+            Some(browse) if exchange.failure().is_none() => self.list(exchange, path, prefix, browse),
+            _ => self.missing(),
+        }
+    }
+
+    fn list(&self, exchange: &Exchange, path: &[u8], prefix: &[u8], browse: &config::Browse) -> Flow {
+        if let Some(canonical) = self.canonical_path(exchange, path, Via::Index) {
+            return Flow::respond(redir::redirect_to_path(exchange, &canonical));
+        }
+        match exchange.method {
+            Method::GET | Method::HEAD => {
+                let listing = DirectoryListing::new(browse, exchange, prefix, path, &self.hide);
+                Flow::Answer(Action::List(Box::new(listing)))
+            }
+            _ => self.refused_method(),
+        }
+    }
+
+    fn refused_method(&self) -> Flow {
+        match self.missing {
+            Missing::Next => Flow::Next,
+            Missing::NotFound => Flow::Fail(method_not_allowed()),
+        }
     }
 
     fn send(&self, exchange: &Exchange, path: &[u8], seen: &Seen<'_>, via: Via) -> Flow {
@@ -175,10 +202,7 @@ impl FileServer {
         }
         // The page of an error is an answer to any method.
         if exchange.failure().is_none() && !matches!(exchange.method, Method::GET | Method::HEAD) {
-            return match self.missing {
-                Missing::Next => Flow::Next,
-                Missing::NotFound => Flow::Fail(method_not_allowed()),
-            };
+            return self.refused_method();
         }
         match self.open(exchange, seen) {
             Ok(opened) => Flow::respond(self.answer(exchange, seen.file, opened)),

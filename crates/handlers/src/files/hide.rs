@@ -15,7 +15,7 @@ pub(crate) struct Hide {
 }
 
 /// What passes for source code.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Sources {
     /// What the site runs.
     Scripts(Split),
@@ -23,7 +23,7 @@ pub(crate) enum Sources {
     Copies(Split),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum HidePattern {
     /// Without a slash: any file or directory of that name, wherever it is.
     Name(Glob),
@@ -49,8 +49,28 @@ impl Hide {
         Ok(Self { patterns: patterns.iter().map(compile).collect::<Result<_, _>>()?, sources })
     }
 
+    /// What is hidden from this request, for a thread that does not have it.
+    pub(crate) fn of_request(&self, exchange: &Exchange) -> Self {
+        let settle = |pattern: &HidePattern| match pattern {
+            HidePattern::Computed(text) => HidePattern::parse(&text.render(exchange)),
+            fixed => Some(fixed.clone()),
+        };
+        Self { patterns: self.patterns.iter().filter_map(settle).collect(), sources: self.sources.clone() }
+    }
+
+    /// As [`Self::hides`], once it is [of a request](Self::of_request).
+    pub(crate) fn hides_settled(&self, relative: &[u8], absolute: &[u8]) -> bool {
+        self.hides_always(relative)
+            || self.patterns.iter().any(|pattern| pattern.hides_settled(relative, absolute) == Some(true))
+    }
+
     /// Whether the file at this decoded path below the root is hidden. `absolute` is where it is on the disk.
     pub(crate) fn hides(&self, exchange: &Exchange, relative: &[u8], absolute: &[u8]) -> bool {
+        self.hides_always(relative)
+            || self.patterns.iter().any(|pattern| pattern.hides(exchange, relative, absolute))
+    }
+
+    fn hides_always(&self, relative: &[u8]) -> bool {
         let mut segments = relative.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty());
         let mut first = true;
         let dotted = segments.any(|segment| {
@@ -58,9 +78,7 @@ impl Hide {
             segment.starts_with(b".") && !well_known
         });
         let name = relative.rsplit(|byte| *byte == b'/').find(|segment| !segment.is_empty());
-        dotted
-            || name.is_some_and(|name| self.sources.has(name))
-            || self.patterns.iter().any(|pattern| pattern.hides(exchange, relative, absolute))
+        dotted || name.is_some_and(|name| self.sources.has(name))
     }
 }
 
@@ -86,17 +104,27 @@ impl HidePattern {
     }
 
     fn hides(&self, exchange: &Exchange, relative: &[u8], absolute: &[u8]) -> bool {
+        self.hides_settled(relative, absolute).unwrap_or_else(|| match self {
+            Self::Computed(text) => Self::parse(&text.render(exchange))
+                .is_some_and(|pattern| pattern.hides_settled(relative, absolute) == Some(true)),
+            Self::Name(_) | Self::Path { .. } => false,
+        })
+    }
+
+    /// `None`: that takes the request.
+    fn hides_settled(&self, relative: &[u8], absolute: &[u8]) -> Option<bool> {
         match self {
-            Self::Name(glob) => relative
-                .split(|byte| *byte == b'/')
-                .any(|segment| !segment.is_empty() && glob.matches(segment)),
-            Self::Path { text, glob } => {
+            Self::Name(glob) => Some(
+                relative
+                    .split(|byte| *byte == b'/')
+                    .any(|segment| !segment.is_empty() && glob.matches(segment)),
+            ),
+            Self::Path { text, glob } => Some(
                 [absolute, relative, relative.strip_prefix(b"/").unwrap_or(relative)]
                     .into_iter()
-                    .any(|path| is_below(path, text) || glob.matches(path))
-            }
-            Self::Computed(text) => Self::parse(&text.render(exchange))
-                .is_some_and(|pattern| pattern.hides(exchange, relative, absolute)),
+                    .any(|path| is_below(path, text) || glob.matches(path)),
+            ),
+            Self::Computed(_) => None,
         }
     }
 }

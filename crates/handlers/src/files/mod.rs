@@ -7,4 +7,5 @@ pub(crate) mod file_cache;
 pub(crate) mod file_stat;
 pub(crate) mod hide;
 pub(crate) mod known_scripts;
+pub(crate) mod listing;
 pub(crate) mod range;

@@ -1,6 +1,6 @@
-//! Passwords are hashed outside of the I/O threads: it takes a core for up to seconds.
+//! Work that is done outside of the I/O threads, a bounded number at a time: passwords are hashed, which takes a core for up to
+//! seconds, and directories are listed.
 
-use regent_handlers::{Verification, Verified};
 use std::cell::Cell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -10,37 +10,33 @@ const AT_ONCE: usize = 2;
 /// Requests that may wait for their turn; more are answered with 503.
 const MOST_WAITING: usize = 64;
 
-pub(crate) struct PasswordChecks {
+pub(crate) struct Turns {
     turns: Arc<Semaphore>,
     waiting: Cell<usize>,
 }
 
-impl Default for PasswordChecks {
+impl Default for Turns {
     fn default() -> Self {
         Self { turns: Arc::new(Semaphore::new(AT_ONCE)), waiting: Cell::new(0) }
     }
 }
 
-impl PasswordChecks {
+impl Turns {
     /// `None`: too many wait.
-    pub async fn check(&self, verification: Verification) -> Option<Verified> {
-        self.run(|| verification.run()).await
-    }
-
-    async fn run<T: Send + 'static>(&self, hash: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         if self.waiting.get() == MOST_WAITING {
             return None;
         }
         let waiting = Waiting::new(&self.waiting);
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok()?;
         drop(waiting);
-        // The turn ends when the hash is there, also if the client has left by then.
-        let hashed = move || {
-            let hash = hash();
+        // The turn ends when the work is done, also if the client has left by then.
+        let done = move || {
+            let done = work();
             drop(turn);
-            hash
+            done
         };
-        tokio::task::spawn_blocking(hashed).await.ok()
+        tokio::task::spawn_blocking(done).await.ok()
     }
 }
 
@@ -67,8 +63,8 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test]
-    async fn who_leaves_makes_no_room_before_the_hash_is_there() {
-        let checks = PasswordChecks::default();
+    async fn who_leaves_makes_no_room_before_the_work_is_done() {
+        let checks = Turns::default();
         let gates: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 let (open, gate) = mpsc::channel::<()>();
@@ -85,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_than_so_many_wait() {
-        let checks = PasswordChecks::default();
+        let checks = Turns::default();
         let turns = checks.turns.acquire_many(AT_ONCE as u32).await.unwrap();
         let mut waiting: Vec<_> = (0..MOST_WAITING).map(|_| Box::pin(checks.run(|| ()))).collect();
         assert!(waiting.iter_mut().all(|check| check.now_or_never().is_none()));

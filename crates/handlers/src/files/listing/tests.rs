@@ -1,0 +1,96 @@
+//! What is in a listing, and in which order.
+
+use super::*;
+use crate::context::exchange::tests::request;
+use crate::files::hide::Sources;
+use crate::paths::script::Split;
+use regent_config::Template;
+use std::os::unix::fs::symlink;
+
+/// A root with files, and beside it a directory that is no part of it.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, outside) = (directory.path().join("root"), directory.path().join("outside"));
+    for path in [&root, &outside, &root.join("sub"), &root.join("B")] {
+        fs::create_dir(path).unwrap();
+    }
+    for (name, content) in
+        [("b.txt", "12345"), ("a.txt", "1"), ("x.php", "<?php"), (".env", ""), ("old.bak", ""), ("C", "123")]
+    {
+        fs::write(root.join(name), content).unwrap();
+    }
+    fs::write(outside.join("secret"), "").unwrap();
+    for (target, link) in
+        [("../outside/secret", "out"), ("../outside", "outdir"), ("a.txt", "link"), ("nowhere", "broken")]
+    {
+        symlink(target, root.join(link)).unwrap();
+    }
+    directory
+}
+
+fn listed(directory: &Path, target: &str, fields: &[(&str, &str)], limit: u32) -> Result<String, StatusCode> {
+    let prefix = directory.join("root");
+    let prefix = prefix.as_os_str().as_bytes();
+    let exchange = request("GET", target, fields);
+    let hide = Hide::compile(&[Template::text("*.bak")], Sources::Scripts(Split::new(&[".php".into()])));
+    let browse = Browse { file_limit: limit, ..Browse::default() };
+    let listing = DirectoryListing::new(&browse, &exchange, prefix, exchange.path(), &hide.unwrap());
+    Box::new(listing).run().map(|listed| String::from_utf8(listed.text).unwrap())
+}
+
+/// The names in a page in JSON.
+fn names(query: &str) -> Vec<String> {
+    let directory = directory();
+    let text =
+        listed(directory.path(), &format!("/{query}"), &[("accept", "Application/JSON")], 100).unwrap();
+    let items: serde_json::Value = serde_json::from_str(&text).unwrap();
+    items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_hidden_or_elsewhere_is_not_listed_and_the_rest_is_sorted() {
+    assert_eq!(names(""), ["B/", "sub/", "a.txt", "b.txt", "C", "link"]);
+    assert_eq!(names("?sort=name"), ["a.txt", "B/", "b.txt", "C", "link", "sub/"]);
+    assert_eq!(names("?sort=name&order=desc&limit=2&offset=1"), ["link", "C"]);
+    assert_eq!(names("?sort=size&order=desc"), ["sub/", "B/", "b.txt", "C", "link", "a.txt"]);
+    assert_eq!(names("?sort=nonsense&limit=-1&offset=x").len(), 6);
+    assert_eq!(names("?offset=99"), [""; 0]);
+}
+
+#[test]
+fn directories_out_of_the_root_are_not_listed() {
+    let directory = directory();
+    for path in ["/outdir/", "/none/", "/broken/", "/a.txt/"] {
+        assert_eq!(listed(directory.path(), path, &[], 100), Err(StatusCode::NOT_FOUND), "{path}");
+    }
+    assert!(listed(directory.path(), "/sub/", &[], 100).unwrap().contains("<h1>/sub/</h1>"));
+}
+
+#[test]
+fn a_directory_of_many_is_cut() {
+    let directory = directory();
+    let page = listed(directory.path(), "/", &[], 3).unwrap();
+    assert!(page.contains("too many"), "{page}");
+    assert!(page.matches("<tr><td>").count() <= 3, "{page}");
+}
+
+#[test]
+fn names_are_no_markup() {
+    let directory = directory();
+    let root = directory.path().join("root");
+    for name in ["<script>alert(1)<", "a\"onclick='x", "java:x", "100%?#.txt"] {
+        fs::write(root.join(name), "").unwrap();
+    }
+    fs::write(root.join(OsStr::from_bytes(b"latin\xe9")), "").unwrap();
+    let page = listed(directory.path(), "/?sort=%22%3E%3Cb%3E", &[], 100).unwrap();
+    for part in [
+        "<a href=\"./%3Cscript%3Ealert(1)%3C\">&lt;script&gt;alert(1)&lt;</a>",
+        "<a href=\"./a%22onclick=&#39;x\">a&quot;onclick=&#39;x</a>",
+        "<a href=\"./java:x\">java:x</a>",
+        "<a href=\"./100%25%3F%23.txt\">100%?#.txt</a>",
+        "<a href=\"./latin%E9\">",
+    ] {
+        assert!(page.contains(part), "{part} in\n{page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("<b>"));
+}
