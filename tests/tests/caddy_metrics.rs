@@ -210,6 +210,27 @@ fn what_became_of_reloads_and_calls_of_the_admin_api_is_told() {
     server.stop();
 }
 
+#[test]
+fn a_site_has_the_metrics_at_a_path_of_its_own() {
+    let site = "metrics /metrics {
+        disable_openmetrics
+    }
+    file_server";
+    let server = setup("metrics").admin("off").site(site).start();
+    let page = server.get("/metrics").expect(200);
+    assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let text = page.text();
+    assert!(text.contains("regent_build_info{") && text.contains("caddy_http_requests_total{"), "{text}");
+    assert!(
+        text.contains("caddy_http_requests_in_flight{handler=\"subroute\",server=\"srv0\"} 1\n"),
+        "{text}"
+    );
+    let head = server.request("HEAD", "/metrics").send().expect(200);
+    assert!(head.header("content-length").is_some() && head.text().is_empty());
+    server.get("/x").expect(404);
+    server.stop();
+}
+
 fn gauge(server: &Server, name: &str) -> f64 {
     let text = scrape(server);
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());

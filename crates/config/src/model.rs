@@ -256,6 +256,7 @@ pub enum Handler {
     Encode(Encode),
     BasicAuth(BasicAuth),
     Mercure(HubId),
+    Metrics,
     /// Of these rules, the first that fits a response is carried out.
     Intercept(Vec<InterceptRule>),
     FileServer(FileServer),

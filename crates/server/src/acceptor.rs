@@ -6,6 +6,7 @@ use crate::engine_links::EngineLinks;
 use crate::front::Front;
 use crate::hooks;
 use crate::listener::Opened;
+use crate::scrapes::Scrapes;
 use crate::vigil::Vigil;
 use regent_gateway::Inlined;
 use regent_metrics::{HttpMeter, Recorder};
@@ -64,6 +65,7 @@ pub(crate) struct IoStart {
     pub app: AppStart,
     pub recorder: Recorder,
     pub meter: HttpMeter,
+    pub scrapes: Scrapes,
     pub vigil: Vigil,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
@@ -100,6 +102,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
         links: Rc::clone(&links),
         recorder: Rc::new(start.recorder),
         meter: Rc::new(start.meter),
+        scrapes: start.scrapes,
         handshakes: Handshakes::default(),
     };
     let app = App::build(start.app, &parts, None)?;

@@ -11,6 +11,7 @@ use crate::hub_gateway::HubGateway;
 use crate::hubs::OpenHubs;
 use crate::listener::{Listener, Terms};
 use crate::proxy_headers::ProxyHeaders;
+use crate::scrapes::Scrapes;
 use crate::service::Service;
 use crate::turns::Turns;
 use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
@@ -66,6 +67,7 @@ pub(crate) struct ThreadParts {
     pub links: Rc<EngineLinks>,
     pub recorder: Rc<Recorder>,
     pub meter: Rc<HttpMeter>,
+    pub scrapes: Scrapes,
     pub handshakes: Handshakes,
 }
 
@@ -140,6 +142,7 @@ impl App {
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
                 hubs: HubGateway { hubs: Arc::clone(&start.hubs), limits: listener.limits },
                 proxy: Rc::clone(&proxy),
+                scrapes: parts.scrapes.clone(),
                 figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));

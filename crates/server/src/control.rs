@@ -45,6 +45,22 @@ impl Current {
     }
 }
 
+impl Server {
+    /// All of them, in the text format of Prometheus.
+    pub async fn metrics(&self) -> String {
+        let current = self.current();
+        let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
+        let (registry, tls, http) = (Arc::clone(&self.registry), current.tls.clone(), current.http);
+        let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
+        // With many routes it takes tens of milliseconds, in which this thread has to scale.
+        let rendered = tokio::task::spawn_blocking(move || {
+            let certificates = certificates::gauges(tls.as_ref());
+            regent_metrics::render(&registry, &Gauges { certificates, upstreams, http, ..of_pools })
+        });
+        rendered.await.expect("invariant: rendering does not panic")
+    }
+}
+
 impl ServerControl {
     /// What runs in the server is loaded first, since it can be refused without a consequence, and takes over last.
     async fn restart_all_native(&self) -> Result<Restarted, Refusal> {
@@ -143,20 +159,7 @@ impl Control for ServerControl {
     }
 
     fn metrics(&self) -> BoxFuture<'_, String> {
-        async {
-            let current = self.server.current();
-            let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
-            let (registry, tls) = (Arc::clone(&self.server.registry), current.tls.clone());
-            let http = current.http;
-            let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
-            // With many routes it takes tens of milliseconds, in which this thread has to scale.
-            let rendered = tokio::task::spawn_blocking(move || {
-                let certificates = certificates::gauges(tls.as_ref());
-                regent_metrics::render(&registry, &Gauges { certificates, upstreams, http, ..of_pools })
-            });
-            rendered.await.expect("invariant: rendering does not panic")
-        }
-        .boxed()
+        self.server.metrics().boxed()
     }
 
     fn answered(&self, request: AdminRequest<'_>) {

@@ -25,6 +25,7 @@ mod parts;
 mod plan;
 mod proxy_headers;
 mod reload;
+mod scrapes;
 mod service;
 mod source;
 mod turns;
@@ -150,6 +151,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let inlined = inline_reload::load(config.global.native.clone()).await?;
     let apps = parts.app_starts(&config, facts.io_threads, (to_php, to_native), Some(&inlined));
 
+    let (scrapes, askers) = scrapes::channel();
     let (commands, receivers): (Vec<_>, Vec<_>) =
         (0..facts.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
     let (stage, stages) = watch::channel(Stage::Running);
@@ -163,6 +165,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             app,
             recorder: registry.recorder(),
             meter: registry.http_meter(),
+            scrapes: scrapes.clone(),
             vigil: Vigil::new(cpus, facts.io_threads),
             commands,
             stage: stages.clone(),
@@ -207,6 +210,8 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         state: Mutex::new(Some(state)),
         stopping: watch::Sender::new(false),
     });
+    let asked = Arc::downgrade(&server);
+    tokio::spawn(askers.serve(async move || Some(asked.upgrade()?.metrics().await)));
     server.watch_files().await;
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);

@@ -4,6 +4,7 @@ use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
+use crate::scrapes::Scrapes;
 use crate::turns::Turns;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -45,6 +46,7 @@ pub(crate) struct Service {
     pub native: Option<Rc<NativeGateway>>,
     pub hubs: HubGateway,
     pub proxy: Rc<Proxy>,
+    pub scrapes: Scrapes,
     /// `None`: requests are not counted under Caddy's names.
     pub figures: Option<HttpFigures>,
 }
@@ -241,6 +243,13 @@ impl Service {
                     client.close_connection();
                 }
                 (Ok(self.hubs.answer(exchange, *hub, body.take()).await), None)
+            }
+            Target::Metrics => {
+                // As in [`Self::respond`].
+                if body.size_hint().exact().is_none() {
+                    client.close_connection();
+                }
+                (self.scrapes.answer(exchange.original_method()).await, None)
             }
             Target::Proxy(proxy) => {
                 let arrived = regent_proxy::Arrived { exchange, client, limits };

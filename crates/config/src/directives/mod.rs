@@ -25,6 +25,7 @@ mod log_skip;
 mod map;
 mod mercure;
 mod method;
+mod metrics;
 mod native;
 mod php;
 mod php_fastcgi;
@@ -118,7 +119,7 @@ const TABLE: &[Directive] = &[
     error::DIRECTIVE,
     copy_response::DIRECTIVE,
     respond::DIRECTIVE,
-    not_built("metrics"),
+    metrics::DIRECTIVE,
     reverse_proxy::DIRECTIVE,
     php_fastcgi::DIRECTIVE,
     native::DIRECTIVE,

@@ -37,6 +37,8 @@ pub enum Target {
     Native(NativeTarget),
     /// A Mercure hub, which is no engine: the server has it.
     Mercure(HubId),
+    /// The server itself, which puts its metrics together elsewhere.
+    Metrics,
     /// Another server.
     Proxy(ProxyTarget),
 }
@@ -119,8 +121,7 @@ impl Target {
         match self {
             Self::Php(php) => Some(&mut php.delivery),
             Self::Native(native) => Some(&mut native.delivery),
-            Self::Mercure(_) => None,
-            Self::Proxy(_) => None,
+            Self::Mercure(_) | Self::Metrics | Self::Proxy(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::context::flow::Flow;
 use crate::context::origin::Origin;
 use crate::context::place::Place;
 use crate::context::target::Action;
+use crate::context::target::Target;
 use crate::directives::Context;
 use crate::directives::basic_auth::BasicAuth;
 use crate::directives::copy_response::{CopiedFields, CopyToRequest};
@@ -55,6 +56,7 @@ pub(super) enum Handler {
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
     Mercure(Mercure),
+    Metrics,
     Intercept(Arc<Intercept<Routes>>),
     FileServer(FileServer),
     Php(Php),
@@ -95,6 +97,7 @@ impl Handler {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
             }
             config::Handler::Mercure(hub) => Self::Mercure(Mercure::new(*hub)),
+            config::Handler::Metrics => Self::Metrics,
             config::Handler::Intercept(rules) => {
                 let intercept = Intercept::compile(rules, |routes| Routes::compile(routes, context))?;
                 Self::Intercept(Arc::new(intercept))
@@ -164,6 +167,7 @@ impl Handler {
                 exchange.add_filter(Arc::new(encoding));
             }
             Self::Mercure(mercure) => return mercure.handle(exchange),
+            Self::Metrics => return Flow::Answer(Action::Forward(Target::Metrics)),
             Self::Intercept(intercept) => {
                 let interceptor: Arc<Intercept<Routes>> = Arc::clone(intercept);
                 exchange.add_interceptor(interceptor);
