@@ -230,6 +230,9 @@ pub struct PhpServer {
     /// Start the workers anew when a file changes: in this directory, or of this pattern; may be given several times
     #[arg(long, value_name = "PATTERN", requires = "workers")]
     pub watch: Vec<String>,
+    /// A Mercure hub, with the keys of MERCURE_PUBLISHER_JWT_KEY and MERCURE_SUBSCRIBER_JWT_KEY
+    #[arg(short, long)]
+    pub mercure: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -3,7 +3,7 @@
 use crate::arguments::{FileServer, PhpServer, Site};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
-    AccessLog, Compression, Config, Content, Environment, Listings, Loaded, LogDetail, SiteArguments,
+    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, SiteArguments,
     WorkerArgument,
 };
 use regent_server::ConfigSource;
@@ -99,7 +99,8 @@ fn read(file: Option<&Path>) -> Result<Loaded> {
 fn php_server(options: &PhpServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(default_root);
     let workers = options.workers.iter().map(|text| worker(text)).collect::<Result<Vec<_>>>()?;
-    site(root, &options.site, Content::Php { workers, watch: options.watch.clone() })
+    let hub = if options.mercure { Hub::On } else { Hub::Off };
+    site(root, &options.site, Content::Php { workers, watch: options.watch.clone(), hub })
 }
 
 /// The configuration of `regent file-server`.

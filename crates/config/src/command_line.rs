@@ -39,6 +39,7 @@ pub enum Content {
         workers: Vec<WorkerArgument>,
         /// Directories, files and patterns whose change starts the workers anew.
         watch: Vec<String>,
+        hub: Hub,
     },
     /// Nothing but files.
     Files {
@@ -51,6 +52,13 @@ pub enum Content {
 /// Whether a directory without an index has a page that lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listings {
+    On,
+    Off,
+}
+
+/// Whether there is a Mercure hub. Its keys are in the environment, as FrankenPHP has them (caddy/mercure.go).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hub {
     On,
     Off,
 }
@@ -193,7 +201,10 @@ fn caddyfile(site: &SiteArguments, place: &Place, environment: &Environment) -> 
 fn write_content(text: &mut Text, site: &SiteArguments, environment: &Environment) -> Result<(), Error> {
     let root = format!("root {}", quoted(&environment.absolute(&site.root))?);
     match &site.content {
-        Content::Php { workers, watch } => {
+        Content::Php { workers, watch, hub } => {
+            if *hub == Hub::On {
+                write_hub(text, environment)?;
+            }
             let watch = watch.iter().map(|pattern| watched(pattern)).collect::<Result<String, _>>()?;
             text.open("php_server {");
             text.line(&root);
@@ -217,6 +228,25 @@ fn write_content(text: &mut Text, site: &SiteArguments, environment: &Environmen
                 text.line(&format!("precompressed {}", words.collect::<Result<Vec<_>, _>>()?.join(" ")));
             }
         }
+    }
+    text.close();
+    Ok(())
+}
+
+/// The values stay in the environment: they are secrets, and any text.
+fn write_hub(text: &mut Text, environment: &Environment) -> Result<(), Error> {
+    text.open("mercure {");
+    for role in ["publisher", "subscriber"] {
+        let prefix = format!("MERCURE_{}_JWT", role.to_ascii_uppercase());
+        if environment.variable(&format!("{prefix}_KEY")).is_none_or(|key| key.is_empty()) {
+            let message =
+                format!("--mercure: the environment variable {prefix}_KEY must be set to a key of tokens");
+            return Err(Error::without_span(message));
+        }
+        let has_algorithm =
+            environment.variable(&format!("{prefix}_ALG")).is_some_and(|name| !name.is_empty());
+        let algorithm = if has_algorithm { format!(" {{env.{prefix}_ALG}}") } else { String::new() };
+        text.line(&format!("{role}_jwt {{env.{prefix}_KEY}}{algorithm}"));
     }
     text.close();
     Ok(())

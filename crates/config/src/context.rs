@@ -1,7 +1,8 @@
 //! What the parsing of a whole file shares.
 
 use crate::environment::Environment;
-use crate::model::{MercureHub, ReverseProxy, Template};
+use crate::hot_reload::Pending;
+use crate::model::{HotReload, MercureHub, ReverseProxy, Template};
 use crate::named_routes::NamedRoutes;
 use crate::native::Natives;
 use crate::order::Order;
@@ -29,6 +30,9 @@ pub(crate) struct Context<'a> {
     /// A `trust_client_address`, if there is one.
     pub trusting: Option<Token>,
     pub hubs: Vec<MercureHub>,
+    pub hot_reloads: Vec<HotReload>,
+    /// Of the site that is being parsed.
+    pub hot_reloads_of_site: Vec<Pending>,
     /// All of the file so far.
     pub proxies: Vec<ReverseProxy>,
     pub named_routes: NamedRoutes,
@@ -50,6 +54,8 @@ impl<'a> Context<'a> {
             native: Natives::default(),
             trusting: None,
             hubs: Vec::new(),
+            hot_reloads: Vec::new(),
+            hot_reloads_of_site: Vec::new(),
             proxies: Vec::new(),
             named_routes: NamedRoutes::default(),
             response_block: None,

@@ -14,6 +14,7 @@ mod directives;
 mod environment;
 mod expression;
 mod global;
+mod hot_reload;
 mod ip_ranges;
 mod load;
 mod mapped;
@@ -31,9 +32,10 @@ mod values;
 mod workers;
 
 pub use command_line::{
-    AccessLog, Compression, Content, Listings, LogDetail, SiteArguments, WorkerArgument, site_config,
+    AccessLog, Compression, Content, Hub, Listings, LogDetail, SiteArguments, WorkerArgument, site_config,
 };
 pub use environment::Environment;
+pub use hot_reload::hub_of;
 pub use load::{Loaded, load, parse, to_json};
 pub use model::*;
 pub use problems::Warning;

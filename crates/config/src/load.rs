@@ -80,6 +80,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     options.global.php.workers = cx.workers.into_vec();
     options.global.native = cx.native.into_global();
     options.global.hubs = cx.hubs;
+    options.global.hot_reloads = cx.hot_reloads;
     if servers.is_empty() {
         cx.warnings
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });

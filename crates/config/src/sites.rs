@@ -11,6 +11,7 @@ use crate::directives::bind::{self, Interface};
 use crate::directives::tls::{self, Tls};
 use crate::directives::{self, handle_errors, log};
 use crate::global::{GlobalOptions, ServerBlock};
+use crate::hot_reload;
 use crate::matchers::Scope;
 use crate::model::{
     CertificateSource, Handler, Listen, Matcher, Purpose, Route, Server, ServerTls, Site, SiteTls, SniHost,
@@ -208,13 +209,10 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
     let logs = lines.logs.iter();
     let access_logs = logs.map(|line| log::access_log(cx, &Call::new(line))).collect();
     let scope = Scope::new(cx, None, &lines.routes);
-    Site {
-        hosts: Vec::new(),
-        tls: None,
-        routes: routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective),
-        error_routes: handle_errors::routes(cx, &scope, &lines.errors),
-        access_logs,
-    }
+    let routes = routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective);
+    let error_routes = handle_errors::routes(cx, &scope, &lines.errors);
+    hot_reload::settle(cx, &routes);
+    Site { hosts: Vec::new(), tls: None, routes, error_routes, access_logs }
 }
 
 /// The paths of its addresses; none if it is for all.

@@ -193,6 +193,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         inlined,
         spools: parts.spools,
         proxies: parts.proxies,
+        hubs: parts.hubs,
         upkeep: Upkeep::of(parts.tls.as_ref()),
         watching: None,
         tls: parts.tls,

@@ -6,18 +6,19 @@
 
 use crate::counted;
 use crate::https::trust_at_start;
-use crate::hubs::Hubs;
+use crate::hubs::{Hubs, OpenHubs};
 use crate::inline_reload;
 use crate::io_threads::IoThreads;
 use crate::listener::{AddressChange, Addresses};
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
-use crate::watching::Watching;
+use crate::watching::{React, Wanted, Watching};
 use crate::{ConfigSource, Options, StartError};
-use regent_config::{Admin, Config, LogConfig};
+use regent_config::{Admin, Config, HotReload, LogConfig};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
 use regent_gateway::Inlined;
 use regent_handlers::LogOutputs;
+use regent_mercure::Publication;
 use regent_metrics::{HostLabel, Registry, ReloadOutcome};
 use regent_proxy::Transports;
 use regent_spool::Spools;
@@ -93,6 +94,7 @@ pub(crate) struct Current {
     pub engines: Vec<Arc<EngineControl>>,
     pub configuration: Arc<serde_json::Value>,
     pub proxies: Arc<Transports>,
+    pub hubs: Arc<OpenHubs>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
     /// What is kept under Caddy's names; `None`: nothing.
@@ -107,6 +109,7 @@ pub(crate) struct State {
     pub inlined: Arc<Inlined>,
     pub spools: Arc<Spools>,
     pub proxies: Arc<Transports>,
+    pub hubs: Arc<OpenHubs>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
     /// Renews certificates.
@@ -184,7 +187,7 @@ impl Server {
             self.hubs.keep_only(&state.config.global.hubs);
         })?;
         self.change_to(&mut state, next).await;
-        if Watching::wanted(&state.config) != Watching::patterns(state.watching.as_ref()) {
+        if Wanted::of(&state.config) != Wanted::by(state.watching.as_ref()) {
             state.watching = self.watch(&state.config);
         }
         self.hubs.keep_only(&state.config.global.hubs);
@@ -203,15 +206,7 @@ impl Server {
     }
 
     fn watch(self: &Arc<Self>, config: &Config) -> Option<Watching> {
-        let server = Arc::downgrade(self);
-        Watching::start(config, move || {
-            let server = Weak::upgrade(&server);
-            async move {
-                if let Some(server) = server {
-                    server.restart_workers().await;
-                }
-            }
-        })
+        Watching::start(config, ToServer(Arc::downgrade(self)))
     }
 
     async fn restart_workers(&self) {
@@ -344,6 +339,7 @@ impl Server {
         }
         state.spools = parts.spools;
         state.proxies = parts.proxies;
+        state.hubs = parts.hubs;
         if let (Some(next), Some(before)) = (&parts.tls, &state.tls) {
             // What a public CA has refused is not asked for again at once.
             next.continue_from(before);
@@ -363,6 +359,29 @@ impl Server {
     }
 }
 
+/// Changed files reach the server by this.
+struct ToServer(Weak<Server>);
+
+impl React for ToServer {
+    async fn restart(&self) {
+        if let Some(server) = self.0.upgrade() {
+            server.restart_workers().await;
+        }
+    }
+
+    fn tell(&self, pages: &HotReload, changes: String) {
+        let Some(server) = self.0.upgrade() else { return };
+        let publication =
+            Publication { topics: vec![pages.topic.clone()], data: changes, ..Publication::default() };
+        let current = server.current();
+        // It has gone if the configuration changes at this moment, and what is watched will too.
+        let Some(hub) = current.hubs.hubs.get(usize::from(pages.hub.0)) else { return };
+        if let Err(error) = hub.publish(publication) {
+            tracing::warn!(%error, "pages could not be told of changed files");
+        }
+    }
+}
+
 impl State {
     pub fn current(&self) -> Current {
         let engines = std::iter::once(&self.php).chain(&self.native);
@@ -370,6 +389,7 @@ impl State {
             engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
             configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
             proxies: Arc::clone(&self.proxies),
+            hubs: Arc::clone(&self.hubs),
             tls: self.tls.clone(),
             http: counted::shown(self.config.global.metrics),
         }

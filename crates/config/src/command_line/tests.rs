@@ -11,7 +11,7 @@ fn php(root: &str) -> SiteArguments {
         root: root.into(),
         domain: None,
         listen: None,
-        content: Content::Php { workers: Vec::new(), watch: Vec::new() },
+        content: Content::Php { workers: Vec::new(), watch: Vec::new(), hub: Hub::Off },
         compression: Compression::On,
         access_log: AccessLog::Off,
         log_level: LogDetail::Usual,
@@ -47,7 +47,11 @@ fn php_with_a_worker() {
     let worker = WorkerArgument { file: "my worker.php".into(), num: Some(3) };
     let site = SiteArguments {
         listen: Some("127.0.0.1:8080".into()),
-        content: Content::Php { workers: vec![worker], watch: vec!["src/**/*.{php,twig}".into()] },
+        content: Content::Php {
+            workers: vec![worker],
+            watch: vec!["src/**/*.{php,twig}".into()],
+            hub: Hub::Off,
+        },
         ..php("public dir")
     };
     let config = site_config(&site, &environment(directory.path())).unwrap().config;
@@ -130,7 +134,8 @@ fn mistakes() {
     assert!(error(&listen("8080")).contains("no address to listen on"));
     assert!(error(&php("a{$HOME}")).contains("cannot stand in a configuration"));
     let workers = vec![WorkerArgument { file: "none.php".into(), num: None }];
-    let missing = SiteArguments { content: Content::Php { workers, watch: Vec::new() }, ..php("/srv") };
+    let missing =
+        SiteArguments { content: Content::Php { workers, watch: Vec::new(), hub: Hub::Off }, ..php("/srv") };
     let loaded = site_config(&missing, &environment(Path::new("/srv"))).unwrap();
     assert!(
         loaded
@@ -142,4 +147,26 @@ fn mistakes() {
     for domain in ["https://localhost", "localhost:8443", "", ":80", "*", "a b", "a{$HOME}", "a/b", "a, b"] {
         assert!(error(&with_domain(domain, None)).contains("is no domain"), "{domain}");
     }
+}
+
+#[test]
+fn a_hub_has_its_keys_from_the_environment() {
+    let site = SiteArguments {
+        content: Content::Php { workers: Vec::new(), watch: Vec::new(), hub: Hub::On },
+        ..php("/srv")
+    };
+    assert!(error(&site).contains("MERCURE_PUBLISHER_JWT_KEY must be set"), "{}", error(&site));
+    let variables = [
+        ("MERCURE_PUBLISHER_JWT_KEY", "a } secret"),
+        ("MERCURE_PUBLISHER_JWT_ALG", "HS512"),
+        ("MERCURE_SUBSCRIBER_JWT_KEY", "another"),
+        ("MERCURE_SUBSCRIBER_JWT_ALG", ""),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment { variables: variables.into(), current_dir: "/srv".into() };
+    let hub = site_config(&site, &environment).unwrap().config.global.hubs.remove(0);
+    let (publisher, subscriber) = (hub.publisher.unwrap(), hub.subscriber.unwrap());
+    assert_eq!((&*publisher.key.0, &*publisher.algorithm), ("a } secret", "HS512"));
+    assert_eq!((&*subscriber.key.0, &*subscriber.algorithm), ("another", "HS256"));
+    assert!(!hub.anonymous);
 }

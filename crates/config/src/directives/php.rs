@@ -7,6 +7,7 @@
 //! | `resolve_root_symlink [true\|false]` | true | scripts see the directory that a linked root points to |
 //! | `env NAME VALUE`, or a block | | for `$_SERVER` and `getenv()`; a worker of this block has them at boot too, and its own `env` goes before them |
 //! | `worker FILE [N]`, or a block | | a worker for requests of this block only; see `workers.rs` |
+//! | `hot_reload [PATTERN…]`, or a block of `watch PATTERN…` and `topic TOPIC` | `./**/*.{css,env,gif,htm,html,jpg,jpeg,js,mjs,php,png,svg,twig,webp,xml,yaml,yml}` | pages in browsers change when such a file does; see [development](worker.md#development) |
 //! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
@@ -26,9 +27,10 @@ use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
 use crate::delivery;
+use crate::hot_reload;
 use crate::matchers::Scope;
 use crate::model::{Handler, Php, Template};
-use crate::problems::unknown_option;
+use crate::problems::{error, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
 use regent_caddyfile::Error;
@@ -39,6 +41,7 @@ pub(super) const DIRECTIVE: Directive = super::handler("php", parse);
 pub(super) const OPTIONS: &[&str] = &[
     "deadline",
     "env",
+    "hot_reload",
     "lane",
     "request_body_timeout",
     "request_buffering",
@@ -49,7 +52,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "trust_client_address",
     "worker",
 ];
-pub(super) const UNBUILT: &[&str] = &["hot_reload", "name"];
+pub(super) const UNBUILT: &[&str] = &["name"];
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     call.no_arguments("php [MATCHER] { OPTION… }")?;
@@ -68,6 +71,8 @@ pub(super) struct Block<'a> {
     pub php: Php,
     /// Parsed last, as they depend on the root and on the environment.
     workers: Vec<Call<'a>>,
+    /// Where pages subscribe.
+    hot_reload: Option<String>,
 }
 
 impl<'a> Block<'a> {
@@ -89,6 +94,11 @@ impl<'a> Block<'a> {
                 .one("request_timeout DURATION | off")
                 .and_then(values::request_timeout)
                 .map(|limit| self.php.delivery.request_timeout = Some(limit)),
+            "hot_reload" if self.hot_reload.is_some() => Err(error(
+                option.name,
+                "`hot_reload` stands in this block already; it can have several patterns",
+            )),
+            "hot_reload" => hot_reload::parse(cx, option).map(|url| self.hot_reload = Some(url)),
             "resolve_root_symlink" => symlink(option).map(|value| self.php.resolve_root_symlink = value),
             _ => return false,
         };
@@ -97,6 +107,11 @@ impl<'a> Block<'a> {
     }
 
     pub fn finish(mut self, cx: &mut Context<'_>) -> Php {
+        if let Some(url) = self.hot_reload.take() {
+            let env = &mut self.php.delivery.env;
+            env.retain(|(name, _)| name != hot_reload::VARIABLE);
+            env.push((hot_reload::VARIABLE.to_owned(), Template::text(url)));
+        }
         let fixed = |template: &Template| cx.fixed(template);
         // As in FrankenPHP, a worker's file starts from the root only if the root stands in this block.
         let root = self.php.root.as_ref().and_then(fixed).map(PathBuf::from);

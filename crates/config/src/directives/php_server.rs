@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors("php_server {\nrot /x\nfile_server on\nindex\ntry_files\nhot_reload\n}");
+        let found = errors("php_server {\nrot /x\nfile_server on\nindex\ntry_files\nname x\n}");
         assert!(found[0].contains("did you mean `root`?"), "{found:?}");
         assert_eq!(found.len(), 5);
     }

@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{GlobalTls, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
+use super::{GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Global {
     /// All Mercure hubs; a [`HubId`](super::HubId) is an index into it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hubs: Vec<MercureHub>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hot_reloads: Vec<HotReload>,
 }
 
 /// The `metrics` global option: which requests are counted apart.
@@ -222,6 +224,7 @@ impl Default for Global {
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),
             hubs: Vec::new(),
+            hot_reloads: Vec::new(),
         }
     }
 }

@@ -60,6 +60,15 @@ pub struct JwtKey {
     pub algorithm: String,
 }
 
+/// `hot_reload`: pages that subscribe to the topic are told of changed files. No two have the same hub and topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HotReload {
+    pub hub: HubId,
+    pub topic: String,
+    /// Patterns, relative to the working directory.
+    pub watch: Vec<String>,
+}
+
 /// A text that is shown to nobody: not in the configuration that is printed, nor in a log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);

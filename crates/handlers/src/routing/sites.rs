@@ -82,7 +82,7 @@ impl Sites {
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,
-                hub: hub(&site.routes),
+                hub: config::hub_of(&site.routes),
                 access_logs: site
                     .access_logs
                     .iter()
@@ -337,14 +337,6 @@ impl Hosts {
             self.wildcards.iter().find(|(pattern, _)| host::matches(pattern, host)).map(|(_, site)| *site);
         [exact, wildcard, self.every].into_iter().flatten().min()
     }
-}
-
-fn hub(routes: &[config::Route]) -> Option<HubId> {
-    routes.iter().find_map(|route| match &route.handler {
-        config::Handler::Mercure(hub) => Some(*hub),
-        config::Handler::Subroute(routes) => hub(routes),
-        _ => None,
-    })
 }
 
 fn asks_for_passwords(routes: &[config::Route]) -> bool {
