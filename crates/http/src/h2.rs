@@ -5,15 +5,11 @@
 //! take turns.
 
 mod activity;
-mod allowance;
 mod connection;
-mod date;
 mod early;
 mod failure;
 mod frames;
-mod head;
 mod incoming;
-mod request;
 mod sender;
 mod sniff;
 mod socket;

@@ -3,9 +3,14 @@
 //! What a request means is not known here; a service answers it.
 #![forbid(unsafe_code)]
 
+mod allowance;
+mod date;
 pub mod h1;
 pub mod h2;
 mod linger;
+mod owed;
 mod patience;
+mod request_head;
+mod response_head;
 
 pub use h1::{Interim, Settings, serve};

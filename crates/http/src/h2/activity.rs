@@ -1,6 +1,6 @@
 //! What an HTTP/2 connection is doing, and since when: the base of its time-outs and of the limits on its frames.
 
-use crate::h2::allowance::Allowance;
+use crate::allowance::Allowance;
 use crate::h2::failure::{Flood, Stalled};
 use crate::h2::frames::{Event, FrameHead, FrameScanner, Kind};
 use crate::patience::{Patience, Stall};

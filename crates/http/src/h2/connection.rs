@@ -3,9 +3,9 @@
 //! Its streams are futures of the connection's own task. So they end with it, whatever ends it; what they write is sent in the
 //! same turn, without waking another task first; and no stream needs a channel to tell the connection how it ended.
 
+use crate::date::DateField;
 use crate::h1::Settings;
 use crate::h2::activity::{Activity, Course, Expired, Load};
-use crate::h2::date::DateField;
 use crate::h2::failure::{Failure, Stalled};
 use crate::h2::socket::ObservedStream;
 use crate::h2::stream::{self, Outcome, Shared};

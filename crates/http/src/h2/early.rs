@@ -65,7 +65,7 @@ impl Informational for Early {
             return;
         }
         let mut fields = fields.clone();
-        super::head::drop_connection_fields(&mut fields);
+        crate::response_head::drop_connection_fields(&mut fields);
         OF_THE_FINAL.iter().for_each(|name| drop(fields.remove(name)));
         self.write(status, fields);
     }

@@ -1,17 +1,16 @@
 //! The body of a response on its way to the client.
 
-use crate::h2::head::drop_connection_fields;
-use crate::patience::Stall;
+use crate::owed::Owed;
+use crate::patience::StallTimer;
+use crate::response_head::drop_connection_fields;
 use ::h2::SendStream;
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use regent_net::CoarseInstant;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Sleep, sleep};
 
 /// Bytes that a stream asks room for at a time. Streams take turns after each.
 const PIECE: usize = 16 * 1024;
@@ -30,15 +29,7 @@ pub(super) enum Unsent {
 /// What sends a body: the stream of a response whose head was sent.
 pub(super) struct Sender {
     stream: SendStream<Bytes>,
-    wait: Wait,
-}
-
-/// How long a client has given no room.
-struct Wait {
-    limit: Duration,
-    stall: Stall,
-    /// Looks at `stall` now and then: it is not armed and disarmed for each piece.
-    timer: Option<Pin<Box<Sleep>>>,
+    wait: StallTimer,
 }
 
 /// Whether more follows.
@@ -51,7 +42,7 @@ enum More {
 impl Sender {
     /// `limit`: how long the client may give no room.
     pub fn new(stream: SendStream<Bytes>, limit: Duration) -> Self {
-        Self { stream, wait: Wait { limit, stall: Stall::default(), timer: None } }
+        Self { stream, wait: StallTimer::new(limit) }
     }
 
     /// The stream, for a reset.
@@ -60,29 +51,29 @@ impl Sender {
     }
 
     /// Sends a body to its end, and with it that of the stream. `owed`: its length, if the client was told.
-    pub async fn send<B>(&mut self, body: B, mut owed: Option<u64>) -> Result<(), Unsent>
+    pub async fn send<B>(&mut self, body: B, owed: Option<u64>) -> Result<(), Unsent>
     where
         B: Body<Data = Bytes, Error = io::Error>,
     {
-        let mut body = pin!(body);
+        let (mut body, mut owed) = (pin!(body), Owed::new(owed));
         while let Some(frame) = self.next_frame(body.as_mut()).await? {
             match frame.into_data() {
                 Ok(data) => {
-                    take(&mut owed, data.len())?;
+                    owed.take(data.len()).map_err(Unsent::Failed)?;
                     // A piece without bytes cannot carry the end.
                     if body.is_end_stream() && !data.is_empty() {
-                        check_whole(owed)?;
+                        owed.check_whole().map_err(Unsent::Failed)?;
                         return self.send_data(data, More::Ends).await;
                     }
                     self.send_data(data, More::Follows).await?;
                 }
                 Err(frame) => {
-                    check_whole(owed)?;
+                    owed.check_whole().map_err(Unsent::Failed)?;
                     return self.send_trailers(frame);
                 }
             }
         }
-        check_whole(owed)?;
+        owed.check_whole().map_err(Unsent::Failed)?;
         self.stream.send_data(Bytes::new(), true).map_err(|_| Unsent::Reset)
     }
 
@@ -128,47 +119,11 @@ impl Sender {
         };
         match room {
             Poll::Ready(Some(Ok(room))) => {
-                self.wait.stall.end();
+                self.wait.end();
                 Poll::Ready(Ok(room))
             }
             Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Unsent::Reset)),
             Poll::Pending => self.wait.poll_expired(context).map(|()| Err(Unsent::Stalled)),
         }
     }
-}
-
-impl Wait {
-    /// Ready when it has been too long.
-    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.stall.begin();
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.limit)));
-        loop {
-            ready!(timer.as_mut().poll(context));
-            let left = self.stall.left(self.limit, CoarseInstant::now());
-            if left.is_zero() {
-                return Poll::Ready(());
-            }
-            timer.set(sleep(left));
-        }
-    }
-}
-
-/// A body must not be longer than the client was told.
-fn take(owed: &mut Option<u64>, length: usize) -> Result<(), Unsent> {
-    if let Some(owed) = owed {
-        *owed = owed.checked_sub(length as u64).ok_or_else(|| Unsent::Failed(wrong_length("more")))?;
-    }
-    Ok(())
-}
-
-/// Nor shorter.
-fn check_whole(owed: Option<u64>) -> Result<(), Unsent> {
-    match owed {
-        None | Some(0) => Ok(()),
-        Some(_) => Err(Unsent::Failed(wrong_length("less"))),
-    }
-}
-
-fn wrong_length(comparison: &str) -> io::Error {
-    io::Error::other(format!("a response has {comparison} bytes than its Content-Length says"))
 }

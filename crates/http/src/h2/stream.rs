@@ -1,15 +1,15 @@
 //! One stream: a request, and the response to it.
 
-use crate::h2::date::DateField;
+use crate::date::DateField;
 use crate::h2::early::Early;
-use crate::h2::head::{Content, final_head};
 use crate::h2::incoming::Incoming;
-use crate::h2::request::{Refusal, admit};
 use crate::h2::sender::{Sender, Unsent};
+use crate::request_head::{Refusal, admit};
+use crate::response_head::{Content, final_head, refusal};
 use ::h2::server::SendResponse;
 use ::h2::{Reason, RecvStream};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use regent_exchange::{Informational, RequestBody};
 use std::future::{Future, poll_fn};
@@ -130,24 +130,17 @@ fn send_head(mut respond: SendResponse<Bytes>, head: Response<()>) -> Outcome {
     }
 }
 
-fn refuse(mut respond: SendResponse<Bytes>, method: &Method, refusal: Refusal, date: &DateField) -> Outcome {
-    tracing::debug!(?refusal, "a request was refused");
-    match refusal {
+fn refuse(mut respond: SendResponse<Bytes>, method: &Method, refused: Refusal, date: &DateField) -> Outcome {
+    tracing::debug!(?refused, "a request was refused");
+    match refused {
         Refusal::Malformed => respond.send_reset(Reason::PROTOCOL_ERROR),
         Refusal::Status(status) => refuse_with(respond, method, status, date.now()),
     }
     Outcome::Refused
 }
 
-/// As the server words it elsewhere.
 fn refuse_with(mut respond: SendResponse<Bytes>, method: &Method, status: StatusCode, date: HeaderValue) {
-    let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or_default());
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    let fields = response.headers_mut();
-    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    fields.insert(header::CONTENT_LENGTH, text.len().into());
-    fields.insert(header::DATE, date);
+    let (response, text) = refusal(status, date);
     let is_head = *method == Method::HEAD;
     // The line waits in the stream for a client that gives no room.
     if let Ok(mut stream) = respond.send_response(response, is_head)

@@ -1,9 +1,9 @@
-//! What HTTP/2 forbids in a request and the h2 crate lets through, and the request as a service gets it: as HTTP/1.1 has it,
-//! with its target in origin form, a `Host` field, and one `Cookie` field.
+//! What HTTP/2 and HTTP/3 forbid in a request and what reads it lets through, and the request as a service gets it: as HTTP/1.1
+//! has it, with its target in origin form, a `Host` field, and one `Cookie` field.
 
 use http::header::{COOKIE, HOST};
 use http::request::Parts;
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::uri::{self, Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
 /// Fields that a request may have; 431 beyond. Compressed, a field may cost its client one byte (CVE-2026-49975).
@@ -11,7 +11,7 @@ const MOST_FIELDS: usize = 200;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Malformed in a way that has no response: a stream error (RFC 9113 §8.1.1).
     Malformed,
     Status(StatusCode),
@@ -20,7 +20,13 @@ pub(super) enum Refusal {
 const BAD_REQUEST: Refusal = Refusal::Status(StatusCode::BAD_REQUEST);
 
 /// Makes the request one that a service may have.
-pub(super) fn admit(head: &mut Parts) -> Result<(), Refusal> {
+pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
+    let uri = std::mem::take(&mut head.uri).into_parts();
+    admit_with(head, uri)
+}
+
+/// The same, of a request that has this for its URI.
+pub(crate) fn admit_with(head: &mut Parts, uri: uri::Parts) -> Result<(), Refusal> {
     check_values(&head.headers)?;
     // `:scheme` and `:path` are missing. No upgrade to another protocol is announced (RFC 8441).
     if head.method == Method::CONNECT {
@@ -30,7 +36,6 @@ pub(super) fn admit(head: &mut Parts) -> Result<(), Refusal> {
     if head.headers.len() > MOST_FIELDS {
         return Err(Refusal::Status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
-    let uri = std::mem::take(&mut head.uri).into_parts();
     if uri.scheme.as_ref().is_some_and(|scheme| *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS) {
         return Err(BAD_REQUEST);
     }

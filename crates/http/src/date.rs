@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 /// The value of `Date`, written anew every second at most.
 #[derive(Default)]
-pub(super) struct DateField(RefCell<Option<(Duration, HeaderValue)>>);
+pub(crate) struct DateField(RefCell<Option<(Duration, HeaderValue)>>);
 
 impl DateField {
     pub fn now(&self) -> HeaderValue {

@@ -1,10 +1,10 @@
-//! The head of a response, as HTTP/2 may have it.
+//! The head of a response, as HTTP/2 and HTTP/3 may have it.
 
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body::SizeHint;
 
-/// Fields that are about an HTTP/1.1 connection, and an error in HTTP/2 (RFC 9113 §8.2.2).
+/// Fields that are about an HTTP/1.1 connection, and an error elsewhere (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const OF_A_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -16,19 +16,19 @@ const OF_A_CONNECTION: [HeaderName; 6] = [
 
 /// What follows a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     None,
     /// A body; of so many bytes, if the head says it.
     Body(Option<u64>),
 }
 
-/// Removes what HTTP/2 does not have.
-pub(super) fn drop_connection_fields(fields: &mut HeaderMap) {
+/// Removes what only HTTP/1.1 has.
+pub(crate) fn drop_connection_fields(fields: &mut HeaderMap) {
     OF_A_CONNECTION.iter().for_each(|name| drop(fields.remove(name)));
 }
 
 /// The head to send of a response to a request with this method, whose body has this length. `None`: it is not a final one.
-pub(super) fn final_head(
+pub(crate) fn final_head(
     parts: Parts,
     method: &Method,
     body: &SizeHint,
@@ -45,6 +45,18 @@ pub(super) fn final_head(
     *response.status_mut() = status;
     *response.headers_mut() = fields;
     Some((response, content))
+}
+
+/// A response that refuses a request, as the server words it elsewhere; its body goes with it.
+pub(crate) fn refusal(status: StatusCode, date: HeaderValue) -> (Response<()>, String) {
+    let text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or_default());
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    fields.insert(header::CONTENT_LENGTH, text.len().into());
+    fields.insert(header::DATE, date);
+    (response, text)
 }
 
 /// Makes `Content-Length` say what is true, or nothing (RFC 9110 §8.6).

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 /// A number that is taken from, and grows with time.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     left: Cell<u32>,
     most: u32,
     per_second: u32,
