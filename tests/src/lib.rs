@@ -17,6 +17,7 @@ pub mod apps;
 pub mod browser;
 pub mod fastcgi;
 mod gate;
+pub mod h3;
 mod http;
 mod load;
 mod mariadb;

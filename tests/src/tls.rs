@@ -44,6 +44,11 @@ impl TlsClient {
         Self(Arc::new(builder.with_custom_certificate_verifier(verifier).with_no_client_auth()))
     }
 
+    /// For a client of QUIC with the same trust and certificate.
+    pub(crate) fn config(&self) -> ClientConfig {
+        (*self.0).clone()
+    }
+
     /// Connects to the site with this name or address.
     ///
     /// # Errors

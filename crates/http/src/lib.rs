@@ -7,6 +7,7 @@ mod allowance;
 mod date;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 mod linger;
 mod owed;
 mod patience;

@@ -13,6 +13,7 @@ mod proxy_protocol;
 mod registration;
 mod socket;
 mod stream;
+mod udp;
 mod unix;
 
 pub use accept::{Arrival, Listeners, local_address};
@@ -26,4 +27,5 @@ pub use proxy_protocol::{Addresses, BadHeader, Parsed, ProxyHeader, parse_proxy_
 pub use registration::RegisteredSocket;
 pub use socket::{Socket, Sockets};
 pub use stream::Stream;
+pub use udp::bind_udp;
 pub use unix::{SocketFile, listen_unix};

@@ -2,6 +2,7 @@
 
 use crate::app::{App, AppStart, ThreadParts};
 use crate::blocking;
+use crate::datagrams::{Datagrams, Receiving};
 use crate::engine_links::EngineLinks;
 use crate::front::Front;
 use crate::hooks;
@@ -9,6 +10,7 @@ use crate::listener::Opened;
 use crate::scrapes::Scrapes;
 use crate::vigil::Vigil;
 use regent_gateway::Inlined;
+use regent_http::h3::Arriving;
 use regent_metrics::{HttpMeter, Recorder};
 use regent_net::{Arrival, Listeners};
 use regent_tls::Handshakes;
@@ -19,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 
 /// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -28,6 +30,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) enum Command {
     /// A connection that another thread accepted.
     Serve(OwnedFd, Arrival),
+    /// A client of HTTP/3, at the address of this number.
+    ServeDatagrams(Box<Arriving>, usize, Receiving),
     /// Makes an App beside the current one.
     Prepare(Box<AppStart>, oneshot::Sender<io::Result<()>>),
     /// The App that was prepared last is current from now on.
@@ -111,13 +115,15 @@ async fn serve(start: IoStart) -> io::Result<()> {
     hooks::hook(Rc::clone(&links), Rc::clone(&sockets), Rc::clone(&vigil));
     spawn_local(async move { vigil.keep(&links, &sockets).await });
     let mut stage = start.stage;
-    if let Some(dealer) = start.accept {
-        front.accept(dealer, stage.clone())?;
-    }
+    let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, Rc::clone(&front), parts));
     drained(&mut stage).await;
     front.drain();
     front.none_left().await;
+    if let Some(accepting) = accepting {
+        // This thread receives for those of HTTP/3 on all threads. An error: it has panicked.
+        let _ = accepting.await;
+    }
     Ok(())
 }
 
@@ -127,6 +133,9 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, 
         // Who asked may have gone, and then the answer is for nobody.
         match command {
             Command::Serve(socket, arrival) => front.serve(socket, arrival),
+            Command::ServeDatagrams(arriving, number, receiving) => {
+                front.serve_datagrams(*arriving, number, receiving);
+            }
             Command::Prepare(start, done) => {
                 let built = App::build(*start, &parts, Some(&front.app()));
                 let _ = done.send(built.map(|app| prepared = Some(app)));
@@ -143,41 +152,50 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, 
 }
 
 impl Front {
-    /// Accepts until the server drains.
-    fn accept(self: &Rc<Self>, dealer: Dealer, mut stage: watch::Receiver<Stage>) -> io::Result<()> {
-        let mut listeners = Listeners::new()?;
-        prepare(&mut listeners, dealer.addresses)?;
-        listeners.begin();
-        let deal = Deal { threads: dealer.threads, next: Cell::new(0) };
-        let front = Rc::clone(self);
-        spawn_local(async move {
+    /// Accepts until the server drains. The task ends when no connection needs it any more.
+    fn accept(
+        self: &Rc<Self>,
+        dealer: Dealer,
+        mut stage: watch::Receiver<Stage>,
+    ) -> io::Result<JoinHandle<()>> {
+        let deal = Rc::new(Deal { front: Rc::clone(self), threads: dealer.threads, next: Cell::new(0) });
+        let mut doors = Doors { listeners: Listeners::new()?, datagrams: Datagrams::default(), deal };
+        doors.prepare(dealer.addresses)?;
+        doors.begin();
+        Ok(spawn_local(async move {
             tokio::select! {
-                () = front.deal_out(&mut listeners, dealer.changes, &deal) => {}
+                () = doors.deal_out(dealer.changes) => {}
                 () = drained(&mut stage) => {}
             }
-        });
-        Ok(())
+            let Doors { listeners, datagrams, .. } = doors;
+            drop(listeners);
+            datagrams.none_left().await;
+        }))
     }
+}
 
+/// Where connections come from.
+struct Doors {
+    listeners: Listeners,
+    datagrams: Datagrams,
+    deal: Rc<Deal>,
+}
+
+impl Doors {
     /// Those that are being served go first, between two rounds of the listening sockets: of thousands that are read
     /// before one is answered, nothing is left in the caches when it is.
-    async fn deal_out(
-        self: &Rc<Self>,
-        listeners: &mut Listeners,
-        mut changes: mpsc::UnboundedReceiver<ListenerChange>,
-        deal: &Deal,
-    ) {
+    async fn deal_out(&mut self, mut changes: mpsc::UnboundedReceiver<ListenerChange>) {
         loop {
             let accepted = tokio::select! {
                 biased;
                 Some(change) = changes.recv() => {
-                    apply(change, listeners);
+                    self.apply(change);
                     continue;
                 }
-                accepted = listeners.next() => accepted,
+                accepted = self.listeners.next() => accepted,
             };
             match accepted {
-                Ok((socket, arrival)) => deal.out(self, socket, arrival),
+                Ok((socket, arrival)) => self.deal.out(socket, arrival),
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -187,34 +205,52 @@ impl Front {
             }
         }
     }
-}
 
-/// All or none.
-fn prepare(listeners: &mut Listeners, addresses: Vec<Opened>) -> io::Result<()> {
-    let prepared = addresses.into_iter().try_for_each(|(number, sockets)| listeners.prepare(number, sockets));
-    prepared.inspect_err(|_| listeners.discard())
-}
+    /// All or none.
+    fn prepare(&mut self, addresses: Vec<Opened>) -> io::Result<()> {
+        let prepared = addresses.into_iter().try_for_each(|opened| match opened {
+            Opened::Stream(number, sockets) => self.listeners.prepare(number, sockets),
+            Opened::Udp(number, socket) => self.datagrams.prepare(number, socket),
+        });
+        prepared.inspect_err(|_| self.discard())
+    }
 
-fn apply(change: ListenerChange, listeners: &mut Listeners) {
-    match change {
-        ListenerChange::Prepare(addresses, done) => {
-            // Who asked has given up otherwise.
-            if done.send(prepare(listeners, addresses)).is_err() {
-                listeners.discard();
+    fn begin(&mut self) {
+        self.listeners.begin();
+        let deal = Rc::clone(&self.deal);
+        self.datagrams
+            .begin(move |arriving, number, receiving| deal.out_datagrams(arriving, number, receiving));
+    }
+
+    fn discard(&mut self) {
+        self.listeners.discard();
+        self.datagrams.discard();
+    }
+
+    fn apply(&mut self, change: ListenerChange) {
+        match change {
+            ListenerChange::Prepare(addresses, done) => {
+                // Who asked has given up otherwise.
+                if done.send(self.prepare(addresses)).is_err() {
+                    self.discard();
+                }
             }
-        }
-        ListenerChange::Begin => listeners.begin(),
-        ListenerChange::Discard => listeners.discard(),
-        ListenerChange::Close(number, done) => {
-            listeners.close(number);
-            // Who asked has gone otherwise.
-            let _ = done.send(());
+            ListenerChange::Begin => self.begin(),
+            ListenerChange::Discard => self.discard(),
+            ListenerChange::Close(number, done) => {
+                self.listeners.close(number);
+                self.datagrams.close(number);
+                // Who asked has gone otherwise.
+                let _ = done.send(());
+            }
         }
     }
 }
 
 /// Deals connections out to all I/O threads.
 struct Deal {
+    /// Of this thread.
+    front: Rc<Front>,
     /// This one first.
     threads: Vec<mpsc::UnboundedSender<Command>>,
     /// The thread whose turn it is.
@@ -222,13 +258,27 @@ struct Deal {
 }
 
 impl Deal {
-    fn out(&self, front: &Rc<Front>, socket: OwnedFd, arrival: Arrival) {
-        let thread = self.next.replace((self.next.get() + 1) % self.threads.len());
-        match thread {
-            0 => front.serve(socket, arrival),
+    fn out(&self, socket: OwnedFd, arrival: Arrival) {
+        match self.turn() {
+            0 => self.front.serve(socket, arrival),
             // A thread that has ended drops the connection, as the server is about to.
-            _ => drop(self.threads[thread].send(Command::Serve(socket, arrival))),
+            thread => drop(self.threads[thread].send(Command::Serve(socket, arrival))),
         }
+    }
+
+    fn out_datagrams(&self, arriving: Arriving, number: usize, receiving: Receiving) {
+        match self.turn() {
+            0 => self.front.serve_datagrams(arriving, number, receiving),
+            // As above.
+            thread => {
+                let command = Command::ServeDatagrams(Box::new(arriving), number, receiving);
+                drop(self.threads[thread].send(command));
+            }
+        }
+    }
+
+    fn turn(&self) -> usize {
+        self.next.replace((self.next.get() + 1) % self.threads.len())
     }
 }
 

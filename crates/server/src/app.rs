@@ -136,6 +136,7 @@ impl App {
                 listings: Turns::default(),
                 sites: listener.sites,
                 sni_host: listener.sni_host,
+                alt_svc: listener.alt_svc,
                 tls: listener.tls.clone(),
                 challenges: listener.challenges,
                 php: Rc::clone(&to_php),

@@ -1,6 +1,9 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
+mod quic;
+
 use crate::app::{App, Conditions, Door};
+use crate::datagrams::Receiving;
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::{Accepted, Service};
 use crate::vigil::Vigil;
@@ -8,9 +11,10 @@ use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
 use regent_gateway::Ends;
 use regent_http::h2::{self, Sniffed};
+use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
-use regent_tls::Acceptor;
+use regent_tls::{Acceptor, ConnectionFacts};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -110,6 +114,23 @@ impl Front {
         }));
     }
 
+    /// Serves a connection of HTTP/3 to its end, in a task of its own. One that is not served is refused.
+    pub fn serve_datagrams(self: &Rc<Self>, arriving: Arriving, number: usize, receiving: Receiving) {
+        let Some(port) = self.port(number) else { return };
+        let (front, conditions) = (Rc::clone(self), port.conditions());
+        if front.drain.has_begun() || !conditions.terms.protocols.contains(&HttpProtocol::H3) {
+            return;
+        }
+        let open = OpenConnection::new(&front);
+        front.vigil.event();
+        spawn_local(Box::pin(async move {
+            let stop = &front.drain;
+            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions, stop };
+            speaker.converse_by_quic(arriving).await;
+            drop((open, receiving));
+        }));
+    }
+
     fn port(&self, number: usize) -> Option<Rc<Port>> {
         let ports = self.ports.borrow();
         ports.iter().find(|(own, _)| *own == number).map(|(_, port)| Rc::clone(port))
@@ -187,6 +208,19 @@ enum Requests {
     One,
 }
 
+/// Of a connection whose terms have changed while it shook hands.
+struct Late {
+    settings: Settings,
+    until_then: Drain,
+}
+
+impl Late {
+    fn new(settings: &Settings) -> Self {
+        let settings = Settings { idle: settings.idle.min(LATE), ..*settings };
+        Self { settings, until_then: Drain::default() }
+    }
+}
+
 impl Conduct<'_> {
     /// `client`: who has sent it.
     fn request_came(&self, client: &dyn Informational) {
@@ -247,19 +281,9 @@ impl Speaker<'_> {
             }
         };
         let facts = Arc::clone(stream.facts());
-        let tls = regent_exchange::Tls {
-            protocol: facts.protocol,
-            cipher: facts.cipher,
-            server_name: facts.server_name.as_deref().map(Into::into),
-        };
-        let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
-        let accepted = Accepted { ends, client_auth: Some(facts.client_auth) };
-        let of_one = Settings { idle: self.conditions.settings.idle.min(LATE), ..self.conditions.settings };
-        let until_then = Drain::default();
-        let conduct = match self.port.drain.has_begun() {
-            false => self.conduct(),
-            true => Conduct { settings: &of_one, drain: &until_then, requests: Requests::One },
-        };
+        let accepted = secured(connection, &facts);
+        let late = Late::new(&self.conditions.settings);
+        let conduct = self.conduct_after_handshake(&late);
         match facts.alpn.as_deref() {
             Some(b"h2") => self.converse_by_h2(stream, accepted, conduct).await,
             _ => self.converse(stream, cork, accepted, conduct).await,
@@ -268,6 +292,13 @@ impl Speaker<'_> {
 
     fn conduct(&self) -> Conduct<'_> {
         Conduct { settings: &self.conditions.settings, drain: &self.port.drain, requests: Requests::Many }
+    }
+
+    fn conduct_after_handshake<'a>(&'a self, late: &'a Late) -> Conduct<'a> {
+        match self.port.drain.has_begun() {
+            false => self.conduct(),
+            true => Conduct { settings: &late.settings, drain: &late.until_then, requests: Requests::One },
+        }
     }
 
     /// HTTP/2 without TLS begins with its preface (RFC 9113 §3.3); what begins otherwise is HTTP/1.1.
@@ -323,6 +354,16 @@ impl Speaker<'_> {
             tracing::debug!(%error, "a connection ended with an error");
         }
     }
+}
+
+fn secured(connection: Connection, facts: &ConnectionFacts) -> Accepted {
+    let tls = regent_exchange::Tls {
+        protocol: facts.protocol,
+        cipher: facts.cipher,
+        server_name: facts.server_name.as_deref().map(Into::into),
+    };
+    let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
+    Accepted { ends, client_auth: Some(facts.client_auth) }
 }
 
 fn plain(connection: Connection) -> Accepted {

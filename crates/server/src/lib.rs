@@ -11,10 +11,12 @@ mod app;
 mod blocking;
 mod control;
 mod counted;
+mod datagrams;
 mod engine_links;
 mod front;
 mod head_check;
 mod hooks;
+mod http3;
 mod https;
 mod hub_gateway;
 mod hubs;
@@ -88,6 +90,11 @@ pub enum StartError {
     Listen { address: String, cause: io::Error },
     #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
     ListenUnix { path: PathBuf, cause: io::Error },
+    #[error(
+        "HTTP/3 on UDP {address}: {cause}{hint}; without `h3` in `servers {{ protocols }}` the server starts without it",
+        hint = hint(.cause)
+    )]
+    ListenUdp { address: SocketAddr, cause: io::Error },
     #[error("TLS: {0}")]
     Tls(#[from] regent_tls::Error),
     #[error(transparent)]
@@ -133,7 +140,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let registry = Arc::new(Registry::new(Instant::now()));
     let making = Parts::make(
         config.clone(),
-        change.numbers.clone(),
+        change.addresses.clone(),
         Arc::clone(&outputs),
         Arc::clone(&hubs),
         None,

@@ -2,9 +2,11 @@
 
 use crate::StartError;
 use crate::counted;
+use crate::http3;
 use crate::https::Https;
 use crate::plan;
 use crate::proxy_headers::ProxyHeaders;
+use http::HeaderValue;
 use regent_config::{
     ClientAuth, Config, HttpProtocol, Listen, ProxyProtocol, Server, ServerTls, Site, SniHost, Timeouts,
     UnixSocket,
@@ -17,7 +19,7 @@ use regent_net::{Neighbours, SocketFile};
 use regent_tls::{SiteTable, Tls};
 use rustix::fd::OwnedFd;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 /// What each I/O thread is told of a listening address.
@@ -31,6 +33,8 @@ pub(crate) struct Listener {
     /// Has the challenges of public CAs that may be looked for here; `None`: there are never any.
     pub challenges: Option<Tls>,
     pub sni_host: SniHost,
+    /// Tells clients where it speaks HTTP/3; `None`: nowhere.
+    pub alt_svc: Option<HeaderValue>,
     pub settings: Settings,
     pub limits: BodyLimits,
     /// `None`: requests are not counted under Caddy's names.
@@ -74,12 +78,27 @@ struct Address {
     listen: Listen,
     /// With the port that the system chose for port 0.
     actual: Listen,
+    /// Whether there is a socket for HTTP/3 beside those of TCP. Once there, it stays.
+    has_udp: bool,
     /// Removed when it is dropped.
     file: Option<SocketFile>,
 }
 
-/// The sockets of an address, which are to be accepted from under its number.
-pub(crate) type Opened = (usize, Vec<OwnedFd>);
+/// New sockets of an address, which connections are to be taken from under its number.
+pub(crate) enum Opened {
+    /// To be accepted from.
+    Stream(usize, Vec<OwnedFd>),
+    /// For HTTP/3.
+    Udp(usize, UdpSocket),
+}
+
+/// An address of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListenedOn {
+    pub number: usize,
+    /// Where it speaks HTTP/3; `None`: nowhere.
+    pub udp_port: Option<u16>,
+}
 
 /// What a configuration changes of the addresses. Dropped, it closes what it opened.
 pub(crate) struct AddressChange {
@@ -87,29 +106,32 @@ pub(crate) struct AddressChange {
     pub sockets: Vec<Opened>,
     /// By number.
     pub closed: Vec<usize>,
-    /// Numbers of the configuration's addresses, in its order.
-    pub numbers: Vec<usize>,
+    /// Numbers of addresses that have got a UDP socket.
+    with_udp: Vec<usize>,
+    /// The configuration's addresses, in its order.
+    pub addresses: Vec<ListenedOn>,
 }
 
 impl Listener {
-    /// `numbers`: by address.
+    /// `addresses`: those of the configuration.
     pub fn all(
         config: &Config,
         https: Https,
-        numbers: &[usize],
+        addresses: &[ListenedOn],
         outputs: &LogOutputs,
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
-        let listener = |((server, tls), number): ((&Server, Option<Arc<SiteTable>>), &usize)| {
+        let listener = |((server, tls), address): ((&Server, Option<Arc<SiteTable>>), &ListenedOn)| {
             let sites = Arc::new(Sites::build(server, &config.global.php.workers, &config.proxies, outputs)?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };
             Ok(Self {
-                number: *number,
+                number: address.number,
+                alt_svc: address.udp_port.map(http3::alt_svc),
                 sites,
                 tls,
                 challenges,
@@ -125,7 +147,7 @@ impl Listener {
                 terms: Arc::new(Terms::of(server)),
             })
         };
-        config.servers.iter().zip(tables).zip(numbers).map(listener).collect()
+        config.servers.iter().zip(tables).zip(addresses).map(listener).collect()
     }
 }
 
@@ -155,16 +177,30 @@ impl Addresses {
             opened: Vec::new(),
             sockets: Vec::new(),
             closed: Vec::new(),
-            numbers: Vec::with_capacity(servers.len()),
+            with_udp: Vec::new(),
+            addresses: Vec::with_capacity(servers.len()),
         };
         for server in servers {
-            let number = match self.find(&server.listen) {
-                Some(kept) => kept.number,
-                None => self.open(&server.listen, &mut change)?,
+            let (number, actual, had_udp) = match self.find(&server.listen) {
+                Some(kept) => (kept.number, kept.actual.clone(), kept.has_udp),
+                None => {
+                    self.open(&server.listen, &mut change).map(|(number, actual)| (number, actual, false))?
+                }
             };
-            change.numbers.push(number);
+            let wanted = http3::address(server, &actual);
+            let udp = match wanted {
+                Some(address) if !had_udp => http3::bind(address, server.options.udp_port)?,
+                _ => None,
+            };
+            let udp_port = wanted.filter(|_| had_udp || udp.is_some()).map(|address| address.port());
+            if let Some(socket) = udp {
+                change.with_udp.push(number);
+                change.sockets.push(Opened::Udp(number, socket));
+            }
+            change.addresses.push(ListenedOn { number, udp_port });
         }
-        let is_left = |address: &&Address| !change.numbers.contains(&address.number);
+        let is_left =
+            |address: &&Address| !change.addresses.iter().any(|other| other.number == address.number);
         change.closed = self.open.iter().filter(is_left).map(|address| address.number).collect();
         Ok(change)
     }
@@ -176,10 +212,14 @@ impl Addresses {
             tracing::info!(address = name(&address.actual), "not serving this address any more");
         }
         self.open.extend(change.opened);
+        for address in &mut self.open {
+            address.has_udp |= change.with_udp.contains(&address.number);
+        }
         for server in servers {
             self.set_mode(&server.listen);
         }
-        self.open.sort_by_key(|address| change.numbers.iter().position(|number| *number == address.number));
+        let place = |number| change.addresses.iter().position(|address| address.number == number);
+        self.open.sort_by_key(|address| place(address.number));
     }
 
     /// With the ports that the system chose for port 0, in the order of the configuration.
@@ -191,7 +231,7 @@ impl Addresses {
         self.open.iter().find(|address| is_same(&address.listen, listen))
     }
 
-    fn open(&self, listen: &Listen, change: &mut AddressChange) -> Result<usize, StartError> {
+    fn open(&self, listen: &Listen, change: &mut AddressChange) -> Result<(usize, Listen), StartError> {
         let number = self.next + change.opened.len();
         let (actual, sockets, file) = match listen {
             Listen::Tcp(address) => {
@@ -205,9 +245,11 @@ impl Addresses {
                 (listen.clone(), vec![socket.into()], Some(file))
             }
         };
-        change.opened.push(Address { number, listen: listen.clone(), actual, file });
-        change.sockets.push((number, sockets));
-        Ok(number)
+        let address =
+            Address { number, listen: listen.clone(), actual: actual.clone(), has_udp: false, file };
+        change.opened.push(address);
+        change.sockets.push(Opened::Stream(number, sockets));
+        Ok((number, actual))
     }
 
     /// `:8080` can be opened before `127.0.0.1:8080` is closed.

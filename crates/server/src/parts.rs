@@ -5,7 +5,7 @@ use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
 use crate::https::Https;
 use crate::hubs::{Hubs, OpenHubs};
-use crate::listener::Listener;
+use crate::listener::{ListenedOn, Listener};
 use regent_config::Config;
 use regent_engines::{
     ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
@@ -50,10 +50,10 @@ pub(crate) enum Clients {
 }
 
 impl Parts {
-    /// `numbers`: of the listening addresses. `spools`: those before, if they are to stay.
+    /// `addresses`: those that are listened on. `spools`: those before, if they are to stay.
     pub async fn make(
         config: Config,
-        numbers: Vec<usize>,
+        addresses: Vec<ListenedOn>,
         outputs: Arc<LogOutputs>,
         hubs: Arc<Hubs>,
         proxies: Option<Arc<Transports>>,
@@ -67,7 +67,7 @@ impl Parts {
             };
             let https = Https::open(&config)?;
             let tls = https.tls.clone();
-            let listeners = Listener::all(&config, https, &numbers, &outputs, &registry)?;
+            let listeners = Listener::all(&config, https, &addresses, &outputs, &registry)?;
             let hubs = Arc::new(hubs.open(&config.global.hubs)?);
             let proxies = Transports::open(&config, proxies.as_deref())?;
             Ok(Self { listeners, tls, spools, hubs, proxies })

@@ -254,11 +254,11 @@ impl Server {
         self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
-        let (numbers, outputs, hubs) =
-            (change.numbers.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
+        let (addresses, outputs, hubs) =
+            (change.addresses.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
         let parts = Parts::make(
             config.clone(),
-            numbers,
+            addresses,
             outputs,
             hubs,
             Some(Arc::clone(&state.proxies)),

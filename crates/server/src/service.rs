@@ -6,7 +6,7 @@ use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
 use crate::scrapes::Scrapes;
 use crate::turns::Turns;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use http_body_util::BodyExt;
 use regent_config::SniHost;
@@ -37,6 +37,8 @@ pub(crate) struct Service {
     pub listings: Turns,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
+    /// Tells clients where HTTP/3 is spoken; `None`: nowhere.
+    pub alt_svc: Option<HeaderValue>,
     /// `None`: plain HTTP.
     pub tls: Option<Arc<SiteTable>>,
     /// Has the challenges of public CAs that may be looked for here; `None`: there are never any.
@@ -295,12 +297,18 @@ impl Service {
         self.native.as_ref().expect("invariant: routes lead to services that are")
     }
 
-    fn finish(&self, response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
+    fn finish(&self, mut response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
         let Ending { exchange, started, received, counted } = ending;
         let outcome = match counted.is_some() && Sites::is_of_error(&exchange, &response) {
             true => Outcome::Failed,
             false => Outcome::Answered,
         };
+        if let Some(alt_svc) = &self.alt_svc
+            && exchange.version != Version::HTTP_3
+        {
+            // Before the filters, which may remove it.
+            response.headers_mut().entry(header::ALT_SVC).or_insert_with(|| alt_svc.clone());
+        }
         let response = exchange.finish(response);
         let logged = match started.filter(|_| self.sites.keep_access_logs()) {
             Some(started) => Logged::new(response, &self.sites, exchange, received, started),

@@ -2,13 +2,15 @@
 
 use crate::facts::ConnectionFacts;
 use crate::handshakes::{HandshakeError, Handshakes};
-use crate::sites::{Entry, SiteTable};
-use crate::{Stream, acme, client_auth, hello};
+use crate::quic::{self, QuicServer};
+use crate::sites::SiteTable;
+use crate::{Stream, acme, hello};
+use quinn_proto::crypto::rustls::QuicServerConfig;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio_rustls::{StartHandshake, server};
+use tokio_rustls::StartHandshake;
 
 /// As much plaintext and ciphertext as may wait for a slow client, each; then a write waits. Two full records, so that
 /// one is sealed while another leaves.
@@ -18,19 +20,37 @@ const BUFFER_LIMIT: usize = 32 * 1024;
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Of one I/O thread and one listening address.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Acceptor {
     sites: Arc<SiteTable>,
     handshakes: Handshakes,
+    /// For QUIC.
+    initial: Arc<QuicServerConfig>,
 }
 
 impl Acceptor {
     pub fn new(sites: Arc<SiteTable>, handshakes: Handshakes) -> Self {
-        Self { sites, handshakes }
+        Self { sites, handshakes, initial: quic::initial() }
     }
 
     pub fn sites(&self) -> &Arc<SiteTable> {
         &self.sites
+    }
+
+    /// For the handshake of a QUIC connection, which [`Self::within_limits`] runs.
+    pub fn quic(&self, local: Option<IpAddr>) -> Arc<QuicServer> {
+        Arc::new(QuicServer::new(Arc::clone(&self.sites), local, Arc::clone(&self.initial)))
+    }
+
+    /// Runs a handshake of QUIC as one of those that may be under way.
+    ///
+    /// # Errors
+    /// As [`Self::accept`].
+    pub async fn within_limits<T>(
+        &self,
+        handshake: impl Future<Output = Result<T, HandshakeError>>,
+    ) -> io::Result<T> {
+        Ok(self.handshakes.run(handshake).await?)
     }
 
     /// `local`: the address that the client connected to, by which a site is found if the client names none.
@@ -67,12 +87,13 @@ impl Acceptor {
             connection.set_buffer_limit(Some(BUFFER_LIMIT));
         });
         let mut stream = handshake.await.map_err(HandshakeError::of)?;
-        if let Err(error) = self.check_resumed(entry, &stream) {
+        if let Err(error) = self.sites.check_resumed(entry, stream.get_ref().1) {
             // For the client the handshake is through; it is to know that this is no attack. It may be gone already.
             let _ = stream.shutdown().await;
-            return Err(error);
+            return Err(HandshakeError::Failed(error.to_string()));
         }
-        let facts = ConnectionFacts::of(stream.get_ref().1, entry.class);
+        let connection = stream.get_ref().1;
+        let facts = ConnectionFacts::of(connection, connection.server_name(), entry.class);
         Ok(Stream::new(stream, facts))
     }
 
@@ -95,18 +116,6 @@ impl Acceptor {
                 HandshakeError::Challenge(name)
             }
             Err(error) => HandshakeError::of(error),
-        }
-    }
-
-    fn check_resumed<S>(&self, entry: &Entry, stream: &server::TlsStream<S>) -> Result<(), HandshakeError> {
-        let connection = stream.get_ref().1;
-        let is_resumed = connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
-        match (&entry.verifier, connection.peer_certificates()) {
-            (Some(verifier), Some(chain)) if is_resumed => {
-                client_auth::verify_again(&**verifier, chain, &*self.sites.clock)
-                    .map_err(|error| HandshakeError::Failed(error.to_string()))
-            }
-            _ => Ok(()),
         }
     }
 }

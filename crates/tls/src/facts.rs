@@ -2,7 +2,7 @@
 
 use crate::ClientAuthClass;
 use crate::policy::{cipher_name, protocol_name};
-use rustls::{HandshakeKind, ServerConnection};
+use rustls::{CommonState, HandshakeKind};
 
 /// Settled with the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,12 @@ pub struct ConnectionFacts {
 }
 
 impl ConnectionFacts {
-    /// Of a connection after its handshake.
-    pub(crate) fn of(connection: &ServerConnection, client_auth: ClientAuthClass) -> Self {
+    /// Of a connection after its handshake, whose client asked for this name.
+    pub(crate) fn of(
+        connection: &CommonState,
+        server_name: Option<&str>,
+        client_auth: ClientAuthClass,
+    ) -> Self {
         let chain = connection.peer_certificates().unwrap_or_default();
         Self {
             protocol: connection.protocol_version().map_or("", protocol_name),
@@ -35,7 +39,7 @@ impl ConnectionFacts {
             key_exchange: connection
                 .negotiated_key_exchange_group()
                 .map(|group| format!("{:?}", group.name())),
-            server_name: connection.server_name().map(str::to_ascii_lowercase),
+            server_name: server_name.map(str::to_ascii_lowercase),
             alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             client_auth,

@@ -25,6 +25,7 @@ mod local_ca;
 mod manual;
 mod options;
 mod policy;
+mod quic;
 mod roots;
 mod server_config;
 mod sites;
@@ -55,6 +56,7 @@ pub use options::{
     Options, Site, Tickets,
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
+pub use quic::{QuicServer, quic_facts};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;

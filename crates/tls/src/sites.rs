@@ -3,10 +3,10 @@
 use crate::Error;
 use crate::acme::{AcmeSlot, Challenges};
 use crate::catalog::{ByName, Certificates};
-use crate::client_auth::ClientAuthClass;
+use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
-use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::{CommonState, HandshakeKind, ServerConfig};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -144,6 +144,17 @@ impl SiteTable {
             Err(_) => self.by_name(host.trim_end_matches('.')).or(self.rest.as_ref()),
         };
         entry.map(|entry| entry.class)
+    }
+
+    /// Whoever comes back with a ticket has to have a certificate that is still good, where one is asked for.
+    pub(crate) fn check_resumed(&self, entry: &Entry, connection: &CommonState) -> Result<(), rustls::Error> {
+        let is_resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
+        match (&entry.verifier, connection.peer_certificates()) {
+            (Some(verifier), Some(chain)) if is_resumed => {
+                client_auth::verify_again(&**verifier, chain, &*self.clock)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn by_name(&self, name: &str) -> Option<&Arc<Entry>> {

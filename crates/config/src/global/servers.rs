@@ -11,7 +11,7 @@
 //! | `timeouts { idle D }` | 5m |
 //! | `max_header_size SIZE` | 64KiB |
 //! | `min_body_rate SIZE` \| `off` | 240 |
-//! | `protocols h1 [h2] [h2c]` | h1 h2 |
+//! | `protocols h1 [h2] [h2c] [h3]` | h1 h2 h3 |
 //! | `strict_sni_host [on` \| `insecure_off]` | on where a site asks for client certificates |
 //! | `trusted_proxies static RANGE…` | none |
 //! | `trusted_proxies_strict` | off |
@@ -27,7 +27,8 @@
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
 //! awaited counts.
 //!
-//! `protocols`: h2 is HTTP/2 over TLS, h2c without; h3 can be written, but HTTP/3 is not built yet.
+//! `protocols`: h2 is HTTP/2 over TLS, h2c without; h3 is [HTTP/3](https.md#http3), where there is TLS. An address whose UDP port
+//! cannot be had goes without it; where `h3` is written, that is an error.
 //!
 //! `strict_sni_host`: the `Host` of a request over TLS has to be the name of the handshake, or else it is answered with 421.
 //!
@@ -70,7 +71,9 @@ mod trusted_proxies;
 use super::metrics;
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts};
+use crate::model::{
+    HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts, UdpPort,
+};
 use crate::problems::{error, unknown, unknown_option};
 use crate::unix_socket;
 use crate::values;
@@ -199,7 +202,11 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
             "timeouts" => timeouts(cx, &option, &mut server.timeouts),
             "max_header_size" => max_header_size(&option).map(|size| server.limits.max_header_size = size),
             "min_body_rate" => min_body_rate(&option).map(|rate| server.limits.min_body_rate = rate),
-            "protocols" => protocols(cx, &option).map(|protocols| server.protocols = protocols),
+            "protocols" => protocols(&option).map(|protocols| {
+                let asks = protocols.contains(&HttpProtocol::H3);
+                server.udp_port = if asks { UdpPort::Required } else { UdpPort::Optional };
+                server.protocols = protocols;
+            }),
             "strict_sni_host" => sni_host(&option).map(|checked| block.sni_host = Some(checked)),
             "listener_wrappers" => {
                 listener_wrappers::parse(cx, &option).map(|found| server.proxy_protocol = found)
@@ -259,15 +266,12 @@ fn min_body_rate(option: &Call<'_>) -> Result<u64, Error> {
     if token.text == "off" { Ok(0) } else { values::size(token) }
 }
 
-fn protocols(cx: &mut Context<'_>, option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
+fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
     let mut protocols = Vec::new();
     for token in option.some("protocols h1 [h2] [h2c] [h3]")? {
         let protocol = protocol(token)?;
         if protocols.contains(&protocol) {
             return Err(error(token, format!("`{}` is written twice", token.text)));
-        }
-        if protocol == HttpProtocol::H3 {
-            cx.warn(token, "`h3` has no effect: HTTP/3 is not built yet in Regent");
         }
         protocols.push(protocol);
     }

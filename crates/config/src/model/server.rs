@@ -14,8 +14,9 @@ pub struct ServerOptions {
     /// In metrics. `None`: `srv0`, `srv1`, …, in the order of the addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2.
+    /// What is spoken with clients. Default: HTTP/1 and, over TLS, HTTP/2 and HTTP/3.
     pub protocols: Vec<HttpProtocol>,
+    pub udp_port: UdpPort,
     pub timeouts: Timeouts,
     pub limits: Limits,
     /// `None`: the address of a client is that of its connection.
@@ -23,6 +24,16 @@ pub struct ServerOptions {
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<ProxyProtocol>,
     pub log_credentials: LogCredentials,
+}
+
+/// What becomes of an address that has HTTP/3 among its protocols, and whose UDP port cannot be had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum UdpPort {
+    /// It goes without HTTP/3, with a warning.
+    #[default]
+    Optional,
+    /// It is an error: HTTP/3 was asked for.
+    Required,
 }
 
 /// What access logs have of `Cookie`, `Set-Cookie`, `Authorization` and `Proxy-Authorization`.
@@ -112,7 +123,8 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             name: None,
-            protocols: vec![HttpProtocol::H1, HttpProtocol::H2],
+            protocols: vec![HttpProtocol::H1, HttpProtocol::H2, HttpProtocol::H3],
+            udp_port: UdpPort::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             trusted_proxies: None,

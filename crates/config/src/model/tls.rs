@@ -210,7 +210,7 @@ pub enum HttpProtocol {
     H2,
     /// HTTP/2 without TLS.
     H2c,
-    /// HTTP/3, which is not served yet.
+    /// HTTP/3, over TLS always.
     H3,
 }
 

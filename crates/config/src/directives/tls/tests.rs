@@ -77,7 +77,7 @@ fn versions_suites_and_curves() {
     let warnings = load("localhost {\ntls {\nalpn h2 h3\n}\n}").unwrap().warnings;
     assert_eq!(
         warnings[0].to_string(),
-        "Caddyfile:3:9: `h3` has no effect: HTTP/3 is not built yet in Regent"
+        "Caddyfile:3:9: `h3` needs no mention: `servers { protocols }` has the addresses with HTTP/3"
     );
     assert_eq!(tls("tls {\nprotocols tls1.3\n}").versions.min, TlsVersion::Tls13);
 }

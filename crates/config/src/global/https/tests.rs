@@ -66,14 +66,14 @@ fn protocols() {
     let protocols = |option: &str| {
         config(&format!("{{\nservers {{\n{option}\n}}\n}}\n:80 {{\n}}")).servers[0].options.protocols.clone()
     };
-    assert_eq!(protocols(""), [HttpProtocol::H1, HttpProtocol::H2]);
+    assert_eq!(protocols(""), [HttpProtocol::H1, HttpProtocol::H2, HttpProtocol::H3]);
     assert_eq!(protocols("protocols h1 h2c"), [HttpProtocol::H1, HttpProtocol::H2c]);
-    let loaded = load("{\nservers {\nprotocols h1 h2 h3\n}\n}\n:80 {\n}").unwrap();
-    assert_eq!(loaded.config.servers[0].options.protocols.len(), 3);
-    assert_eq!(
-        loaded.warnings[0].to_string(),
-        "Caddyfile:3:17: `h3` has no effect: HTTP/3 is not built yet in Regent"
-    );
+    let udp_port = |option: &str| {
+        config(&format!("{{\nservers {{\n{option}\n}}\n}}\n:80 {{\n}}")).servers[0].options.udp_port
+    };
+    assert_eq!(udp_port(""), UdpPort::Optional);
+    assert_eq!(udp_port("protocols h1 h3"), UdpPort::Required);
+    assert_eq!(udp_port("protocols h1 h2"), UdpPort::Optional);
     for option in ["protocols", "protocols h2", "protocols h1 h1", "protocols h1 spdy"] {
         assert_eq!(errors(&format!("servers {{\n{option}\n}}")).len(), 1, "{option}");
     }

@@ -1,0 +1,46 @@
+//! Sockets for datagrams.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+/// Bytes that the kernel may hold of what has come, and of what is to be sent. One socket receives for all connections; the kernel caps
+/// this at `net.core.rmem_max` and `net.core.wmem_max`.
+const BUFFER: usize = 7 * 1024 * 1024;
+
+/// A non-blocking socket for datagrams to this address. That of the IPv6 wildcard takes IPv4 too.
+pub fn bind_udp(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.set_nonblocking(true)?;
+    // Smaller ones only lose datagrams sooner.
+    let _ = (socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER));
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wildcard_takes_ipv4() {
+        let socket = bind_udp("[::]:0".parse().unwrap()).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        client.send_to(b"hello", ("127.0.0.1", port)).unwrap();
+        socket.set_nonblocking(false).unwrap();
+        let mut buffer = [0; 9];
+        let (length, from) = socket.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..length], from.port()), (&b"hello"[..], client.local_addr().unwrap().port()));
+    }
+
+    #[test]
+    fn an_address_in_use_is_an_error() {
+        let first = bind_udp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let error = bind_udp(first.local_addr().unwrap()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}

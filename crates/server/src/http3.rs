@@ -1,0 +1,37 @@
+//! Where HTTP/3 is spoken: beside TCP, on the UDP port of the same number.
+
+use crate::StartError;
+use http::HeaderValue;
+use regent_config::{HttpProtocol, Listen, Server, UdpPort};
+use std::net::{SocketAddr, UdpSocket};
+
+/// How long a client may go by what it was told, in seconds: a month, as Caddy says.
+const MAX_AGE: u32 = 2_592_000;
+
+/// Where a server that listens here speaks HTTP/3; `None`: nowhere. Behind a balancer that says who the client is, it is spoken only
+/// where it is asked for: nobody would say it there.
+pub(crate) fn address(server: &Server, listen: &Listen) -> Option<SocketAddr> {
+    let Listen::Tcp(address) = listen else { return None };
+    let options = &server.options;
+    let is_spoken = server.tls.is_some() && options.protocols.contains(&HttpProtocol::H3);
+    let is_wanted = options.proxy_protocol.is_none() || options.udp_port == UdpPort::Required;
+    (is_spoken && is_wanted).then_some(*address)
+}
+
+/// `None`: it cannot be had, and need not be.
+pub(crate) fn bind(address: SocketAddr, port: UdpPort) -> Result<Option<UdpSocket>, StartError> {
+    match (regent_net::bind_udp(address), port) {
+        (Ok(socket), _) => Ok(Some(socket)),
+        (Err(cause), UdpPort::Required) => Err(StartError::ListenUdp { address, cause }),
+        (Err(error), UdpPort::Optional) => {
+            tracing::warn!(%error, %address, "no HTTP/3 at this address: its UDP port cannot be had");
+            Ok(None)
+        }
+    }
+}
+
+/// The value of `Alt-Svc` (RFC 7838 §3) for responses that do not come by HTTP/3.
+pub(crate) fn alt_svc(port: u16) -> HeaderValue {
+    let value = format!("h3=\":{port}\"; ma={MAX_AGE}");
+    HeaderValue::try_from(value).expect("invariant: it is ASCII")
+}
