@@ -6,7 +6,7 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use http::{HeaderMap, Request, Response, StatusCode};
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, ConnectionError, Endpoint};
+use quinn::{ClientConfig, Connecting, ConnectionError, Endpoint};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,6 +71,13 @@ pub async fn connect_quic(
     address: SocketAddr,
     name: &str,
 ) -> Result<(Endpoint, quinn::Connection), ConnectionError> {
+    let (endpoint, connecting) = begin_quic(client, address, name);
+    let connection = connecting.await?;
+    Ok((endpoint, connection))
+}
+
+/// A handshake that has begun.
+pub fn begin_quic(client: &TlsClient, address: SocketAddr, name: &str) -> (Endpoint, Connecting) {
     let mut tls = client.config();
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3");
@@ -78,8 +85,7 @@ pub async fn connect_quic(
     let endpoint = Endpoint::client(local.parse().expect("an address")).expect("a socket");
     let config = ClientConfig::new(Arc::new(crypto));
     let connecting = endpoint.connect_with(config, address, name).expect("a name");
-    let connection = connecting.await?;
-    Ok((endpoint, connection))
+    (endpoint, connecting)
 }
 
 impl Http3 {

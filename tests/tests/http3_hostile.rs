@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use quinn::{ConnectionError, ReadError, RecvStream, VarInt, WriteError};
-use regent_tests::h3::{Http3, block_on, connect_quic};
-use regent_tests::{Server, Setup, TlsClient};
+use regent_tests::h3::{Http3, begin_quic, block_on, connect_quic};
+use regent_tests::{DEADLINE, Server, Setup, TlsClient};
+use std::net::UdpSocket;
 
 const CONTROL: u8 = 0x00;
 const ENCODER: u8 = 0x02;
@@ -261,6 +262,33 @@ fn a_client_that_stalls_does_not_stay() {
             () = busy => assert_eq!(client.end().await, 0x100),
         }
         is_served(&server).await;
+    });
+    server.stop();
+}
+
+/// RFC 9000 section 8.1.2. The clients behind the relay hear nothing, so their handshakes stay under way.
+#[test]
+fn from_many_unfinished_handshakes_on_clients_prove_their_addresses() {
+    const CLIENTS: usize = 300;
+    let server = server("protocols h1 h3");
+    let relay = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    relay.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    block_on(async {
+        let address = relay.local_addr().expect("an address");
+        let client = TlsClient::credulous();
+        let begun: Vec<_> = (0..CLIENTS).map(|_| begin_quic(&client, address, "localhost")).collect();
+        let mut datagram = [0; 2000];
+        loop {
+            let (length, from) = relay.recv_from(&mut datagram).expect("a datagram");
+            if from != server.tls_address() {
+                relay.send_to(&datagram[..length], server.tls_address()).expect("the server listens");
+            } else if datagram[0] & 0xf0 == 0xf0 {
+                // A long header, of the type Retry.
+                break;
+            }
+        }
+        is_served(&server).await;
+        drop(begun);
     });
     server.stop();
 }

@@ -3,6 +3,7 @@
 use crate::StartError;
 use http::HeaderValue;
 use regent_config::{HttpProtocol, Listen, Server, UdpPort};
+use regent_net::Neighbours;
 use std::net::{SocketAddr, UdpSocket};
 
 /// How long a client may go by what it was told, in seconds: a month, as Caddy says.
@@ -19,8 +20,12 @@ pub(crate) fn address(server: &Server, listen: &Listen) -> Option<SocketAddr> {
 }
 
 /// `None`: it cannot be had, and need not be.
-pub(crate) fn bind(address: SocketAddr, port: UdpPort) -> Result<Option<UdpSocket>, StartError> {
-    match (regent_net::bind_udp(address), port) {
+pub(crate) fn bind(
+    address: SocketAddr,
+    neighbours: Neighbours,
+    port: UdpPort,
+) -> Result<Option<UdpSocket>, StartError> {
+    match (regent_net::bind_udp(address, neighbours), port) {
         (Ok(socket), _) => Ok(Some(socket)),
         (Err(cause), UdpPort::Required) => Err(StartError::ListenUdp { address, cause }),
         (Err(error), UdpPort::Optional) => {

@@ -189,7 +189,9 @@ impl Addresses {
             };
             let wanted = http3::address(server, &actual);
             let udp = match wanted {
-                Some(address) if !had_udp => http3::bind(address, server.options.udp_port)?,
+                Some(address) if !had_udp => {
+                    http3::bind(address, self.udp_neighbours(address), server.options.udp_port)?
+                }
                 _ => None,
             };
             let udp_port = wanted.filter(|_| had_udp || udp.is_some()).map(|address| address.port());
@@ -254,11 +256,11 @@ impl Addresses {
 
     /// `:8080` can be opened before `127.0.0.1:8080` is closed.
     fn neighbours(&self, address: SocketAddr) -> Neighbours {
-        let has_port = |own: &Address| match &own.actual {
-            Listen::Tcp(own) => address.port() != 0 && own.port() == address.port(),
-            Listen::Unix(_) => false,
-        };
-        if self.open.iter().any(has_port) { Neighbours::Own } else { Neighbours::None }
+        neighbours(self.open.iter().any(|own| own.has_port(address.port())))
+    }
+
+    fn udp_neighbours(&self, address: SocketAddr) -> Neighbours {
+        neighbours(self.open.iter().any(|own| own.has_udp && own.has_port(address.port())))
     }
 
     fn set_mode(&mut self, listen: &Listen) {
@@ -271,6 +273,19 @@ impl Addresses {
         }
         address.listen = listen.clone();
     }
+}
+
+impl Address {
+    fn has_port(&self, port: u16) -> bool {
+        match &self.actual {
+            Listen::Tcp(own) => port != 0 && own.port() == port,
+            Listen::Unix(_) => false,
+        }
+    }
+}
+
+fn neighbours(are_own: bool) -> Neighbours {
+    if are_own { Neighbours::Own } else { Neighbours::None }
 }
 
 /// Whether the same sockets do for both: the mode of a Unix socket's file can be changed.
