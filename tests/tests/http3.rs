@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use quinn::{ConnectionError, VarInt};
-use regent_tests::h3::{Http3, block_on, receive};
+use regent_tests::h3::{Http3, block_on, connect_quic, receive};
 use regent_tests::{Gate, STOP_AT_GATE, Server, Setup, TlsClient};
 use rustix::process::Signal;
 use std::net::UdpSocket;
@@ -189,6 +189,54 @@ fn a_request_for_another_name_is_misdirected() {
     server.stop();
 }
 
+/// Clients name no address in their hello.
+#[test]
+fn a_site_is_found_by_the_address_that_the_client_came_to() {
+    let server = setup("", "127.0.0.1, [::1] {\n\trespond {http.request.local.host}\n}").start();
+    let port = server.tls_address().port();
+    block_on(async {
+        for (name, address) in [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")] {
+            let at = format!("{address}:{port}").parse().expect("an address");
+            let mut client = Http3::connect(&client(&server), at, name).await.expect("a connection");
+            let request = http::Request::get(format!("https://{address}:{port}/"));
+            assert_eq!(client.send(request).await.expect("a response").expect(200).text(), name);
+        }
+    });
+    server.stop();
+}
+
+#[test]
+fn a_response_can_come_before_the_body_that_nobody_wants() {
+    let server = localhost().start();
+    block_on(async {
+        let mut client = connect(&server).await;
+        let mut stream = client.open(client.request("POST", "/ping")).await.expect("a stream");
+        // More than all windows: the client is told that it may stop.
+        while stream.send_data(vec![0; 1 << 20].into()).await.is_ok() {}
+        let head = stream.recv_response().await.expect("a response");
+        assert_eq!(receive(&mut stream, head).await.expect("a response").expect(200).text(), "pong");
+        assert_eq!(client.get("/ping").await.text(), "pong", "the connection goes on");
+    });
+    server.stop();
+}
+
+#[test]
+fn a_client_that_waits_is_asked_for_its_body() {
+    let server = localhost().file("index.php", "<?php echo file_get_contents('php://input');").start();
+    block_on(async {
+        let mut client = connect(&server).await;
+        let request =
+            client.request("POST", "/").header("expect", "100-continue").header("content-length", "4");
+        let mut stream = client.open(request).await.expect("a stream");
+        assert_eq!(stream.recv_response().await.expect("a response").status(), 100);
+        stream.send_data("body".into()).await.expect("room");
+        stream.finish().await.expect("a stream");
+        let head = stream.recv_response().await.expect("a response");
+        assert_eq!(receive(&mut stream, head).await.expect("a response").expect(200).text(), "body");
+    });
+    server.stop();
+}
+
 #[test]
 fn a_client_without_a_site_or_the_certificate_that_it_needs_is_refused() {
     let made = rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
@@ -204,8 +252,13 @@ fn a_client_without_a_site_or_the_certificate_that_it_needs_is_refused() {
         let Err(ConnectionError::ConnectionClosed(closed)) = refused else { panic!() };
         // `unrecognized_name`.
         assert_eq!(u64::from(closed.error_code), 0x170);
-        let without = connect(&server).await;
-        let ConnectionError::ConnectionClosed(closed) = without.quic.closed().await else { panic!() };
+        // Its own handshake is through before the server has looked.
+        let without = connect_quic(&client(&server), server.tls_address(), "localhost").await;
+        let ended = match without {
+            Ok((_endpoint, connection)) => connection.closed().await,
+            Err(error) => error,
+        };
+        let ConnectionError::ConnectionClosed(closed) = ended else { panic!("{ended}") };
         // `certificate_required`.
         assert_eq!(u64::from(closed.error_code), 0x174);
         let certified =

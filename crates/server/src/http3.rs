@@ -40,3 +40,41 @@ pub(crate) fn alt_svc(port: u16) -> HeaderValue {
     let value = format!("h3=\":{port}\"; ma={MAX_AGE}");
     HeaderValue::try_from(value).expect("invariant: it is ASCII")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regent_config::{Config, Environment};
+    use std::path::Path;
+
+    fn config(options: &str, site: &str) -> Config {
+        let text = format!("{{\nservers {{\n{options}\n}}\n}}\n{site} {{\nrespond a\n}}");
+        let environment = Environment::of_process().unwrap();
+        regent_config::parse("Caddyfile", &text, Path::new("/"), &environment).unwrap().config
+    }
+
+    /// Whether there is HTTP/3 at the first address.
+    fn is_spoken(options: &str, site: &str) -> bool {
+        let server = &config(options, site).servers[0];
+        address(server, &server.listen).is_some()
+    }
+
+    #[test]
+    fn it_is_spoken_beside_tcp_with_tls() {
+        assert!(is_spoken("", "https://localhost:8443"));
+        assert!(!is_spoken("", "http://localhost:8080"));
+        assert!(!is_spoken("protocols h1 h2", "https://localhost:8443"));
+    }
+
+    #[test]
+    fn behind_a_balancer_it_has_to_be_asked_for() {
+        let wrapper = "listener_wrappers {\nproxy_protocol {\nallow 10.0.0.0/8\n}\n}";
+        assert!(!is_spoken(wrapper, "https://localhost:8443"));
+        assert!(is_spoken(&format!("protocols h1 h3\n{wrapper}"), "https://localhost:8443"));
+    }
+
+    #[test]
+    fn clients_are_told_of_the_port() {
+        assert_eq!(alt_svc(443), "h3=\":443\"; ma=2592000");
+    }
+}
