@@ -8,6 +8,7 @@ mod opcache;
 mod php;
 mod ports;
 mod sites;
+mod user;
 
 #[cfg(test)]
 mod fixture;
@@ -19,6 +20,7 @@ use regent_config::Config;
 pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
     let mut findings = Vec::new();
     ports::check(config, machine, &mut findings);
+    user::check(config, machine, &mut findings);
     directories::check(machine, &mut findings);
     certificates::check(machine, &mut findings);
     sites::check(machine, &mut findings);

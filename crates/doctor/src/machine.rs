@@ -23,6 +23,8 @@ pub use ports::{OWN_NAME, Port, PortState};
 #[derive(Debug)]
 pub struct Machine {
     pub now: SystemTime,
+    /// Who asks, and so whose rights are looked at.
+    pub uid: u32,
     /// In words, why PHP cannot be asked.
     pub php: Result<PhpFacts, String>,
     /// How many threads of PHP the configuration means here.
@@ -52,6 +54,7 @@ impl Machine {
         let php = PhpFacts::ask(engine, &config.global.php.php_ini);
         Self {
             now: SystemTime::now(),
+            uid: rustix::process::geteuid().as_raw(),
             directories: directories::read(config, php.as_ref().ok()),
             php,
             threads: ThreadCounts::of(&config.global.php, cpus.ceil() as usize),

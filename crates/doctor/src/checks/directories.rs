@@ -16,13 +16,14 @@ pub(super) fn check(machine: &Machine, findings: &mut Vec<Finding>) {
 fn check_rights(directory: &Directory, findings: &mut Vec<Finding>) {
     let state = match directory.state {
         WriteState::Writable | WriteState::CanBeMade => return,
-        WriteState::Missing => "is not there, and this user cannot make it",
-        WriteState::Forbidden => "cannot be written to by this user",
+        WriteState::Missing => "is not there, and is not made by itself",
+        WriteState::Forbidden => "cannot be written to by its user",
     };
     let remedy = if directory.state == WriteState::Missing && directory.purpose == Purpose::Sessions {
         "Make it, for the server's user alone: PHP does not make it."
     } else {
-        "Give it to the server's user, name another, or run `regent doctor` as the server's user if that may write."
+        "Give it to the server's user (`user` of the `regent` block for what PHP writes), name another, or run `regent doctor` \
+         as the server's user if that may write."
     };
     let what = format!("{}: {} {state}", name(directory.purpose), directory.path.display());
     findings.push(Finding::problem("directory", what, consequence(directory.purpose), remedy));

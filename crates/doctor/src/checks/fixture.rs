@@ -43,6 +43,7 @@ pub fn php_with(name: &str, value: &str) -> PhpFacts {
 pub fn machine() -> Machine {
     Machine {
         now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+        uid: 33,
         php: Ok(php()),
         threads: Ok(ThreadCounts { least: 8, most: 8 }),
         memory_limit: Some(8 * GIB),

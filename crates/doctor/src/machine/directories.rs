@@ -1,8 +1,9 @@
 //! Directories that the server and PHP write to.
 
 use crate::php::PhpFacts;
-use regent_config::{Config, LogConfig, LogOutput};
+use regent_config::{Config, EngineUser, LogConfig, LogOutput};
 use rustix::fs::{Access, FsWord, access, statfs, statvfs};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// `f_type` of a tmpfs (statfs(2)).
@@ -58,7 +59,8 @@ pub fn read(config: &Config, php: Option<&PhpFacts>) -> Vec<Directory> {
         wanted.push((Purpose::Uploads, php_directory(php, "upload_tmp_dir", &temporary)));
     }
     wanted.dedup();
-    wanted.into_iter().map(|(purpose, path)| directory(path, purpose)).collect()
+    let php_user = config.global.php.user.as_ref();
+    wanted.into_iter().map(|(purpose, path)| directory(path, purpose, php_user)).collect()
 }
 
 fn log_directory(log: &LogConfig) -> Option<PathBuf> {
@@ -74,10 +76,13 @@ fn php_directory(php: &PhpFacts, setting: &str, temporary: &Path) -> PathBuf {
     value.filter(|path| !path.is_empty()).map_or_else(|| temporary.to_owned(), PathBuf::from)
 }
 
-fn directory(path: PathBuf, purpose: Purpose) -> Directory {
+fn directory(path: PathBuf, purpose: Purpose, php_user: Option<&EngineUser>) -> Directory {
     // What is to be made lies where its nearest ancestor does.
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/")).to_owned();
-    let writable = access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let writable = match php_user.filter(|_| matches!(purpose, Purpose::Sessions | Purpose::Uploads)) {
+        Some(user) => may_write(&existing, user),
+        None => access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
+    };
     let state = match (existing == path, writable) {
         (true, true) => WriteState::Writable,
         (true, false) => WriteState::Forbidden,
@@ -90,12 +95,26 @@ fn directory(path: PathBuf, purpose: Purpose) -> Directory {
     Directory { path, purpose, state, in_memory, free }
 }
 
+/// By the directory's mode: what access control lists say is not looked at.
+fn may_write(directory: &Path, user: &EngineUser) -> bool {
+    const WRITE_AND_SEARCH: u32 = 0o3;
+    let Ok(found) = directory.metadata() else { return false };
+    let bits = match (found.uid() == user.uid, found.gid() == user.gid) {
+        (true, _) => found.mode() >> 6,
+        (false, true) => found.mode() >> 3,
+        (false, false) => found.mode(),
+    };
+    user.uid == 0 || bits & WRITE_AND_SEARCH == WRITE_AND_SEARCH
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     fn state(path: &Path, purpose: Purpose) -> WriteState {
-        directory(path.to_owned(), purpose).state
+        directory(path.to_owned(), purpose, None).state
     }
 
     #[test]
@@ -106,7 +125,29 @@ mod tests {
         assert_eq!(state(&new, Purpose::Log), WriteState::CanBeMade);
         assert_eq!(state(&new, Purpose::Sessions), WriteState::Missing);
         assert_eq!(state(Path::new("/proc/nothing"), Purpose::Spool), WriteState::Missing);
-        assert!(directory(base.path().to_owned(), Purpose::Spool).free.is_some());
+        assert!(directory(base.path().to_owned(), Purpose::Spool, None).free.is_some());
+    }
+
+    #[test]
+    fn what_php_writes_has_to_be_open_to_its_user() {
+        let base = tempfile::tempdir().unwrap();
+        let own = base.path().metadata().unwrap();
+        let user = |uid, gid| EngineUser { name: "web".into(), uid, gid };
+        let set_mode = |mode| fs::set_permissions(base.path(), fs::Permissions::from_mode(mode)).unwrap();
+        for (mode, user, expected) in [
+            (0o700, user(own.uid(), 0), true),
+            (0o700, user(4321, 4321), false),
+            (0o770, user(4321, own.gid()), true),
+            (0o702, user(4321, 4321), false),
+            (0o703, user(4321, 4321), true),
+        ] {
+            set_mode(mode);
+            assert_eq!(may_write(base.path(), &user), expected, "{mode:o} {user:?}");
+        }
+        set_mode(0o700);
+        let state = |purpose| directory(base.path().to_owned(), purpose, Some(&user(4321, 4321))).state;
+        assert_eq!(state(Purpose::Sessions), WriteState::Forbidden);
+        assert_eq!(state(Purpose::Log), WriteState::Writable, "which the server writes itself");
     }
 
     #[test]
