@@ -266,3 +266,22 @@ fn upstreams_are_listed_and_measured_and_a_reload_forgets_no_failure() {
     assert!(admin.metric("regent_proxy_failures_total", &[("upstream", &address)]) == 2.0);
     server.stop();
 }
+
+#[test]
+fn lb_retry_match_says_what_may_be_sent_again() {
+    let breaks_off = Upstream::talking(|stream, _| drop(receive(&mut BufReader::new(stream), 0)));
+    let fine = Upstream::answering(|_| ok("", "fine"));
+    let server = site(&format!(
+        "reverse_proxy {} {} {{\nlb_policy first\nlb_retries 1\nlb_retry_match {{\nmethod POST\npath /safe/*\n}}\n\
+         lb_retry_match path /also\n}}",
+        breaks_off.address(),
+        fine.address()
+    ));
+    for (method, target, status) in
+        [("POST", "/safe/x", 200), ("POST", "/x", 502), ("GET", "/safe/x", 502), ("GET", "/also", 200)]
+    {
+        assert_eq!(server.request(method, target).send().status, status, "{method} {target}");
+    }
+    server.request("POST", "/safe/x").body("text/plain", "a body that is gone").send().expect(502);
+    server.stop();
+}

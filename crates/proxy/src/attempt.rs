@@ -32,6 +32,8 @@ pub(crate) struct Attempt<'a> {
     pub client: &'a Rc<dyn Informational>,
     pub progress: &'a Rc<Progress>,
     pub limits: BodyLimits,
+    /// Whether a request without a body may be sent again that an upstream may have seen.
+    pub may_repeat: bool,
 }
 
 /// The head of a response, whose body is still to come over the connection.
@@ -45,7 +47,7 @@ pub(crate) struct Answered {
 /// Why there is none.
 pub(crate) struct Failed {
     pub trouble: Trouble,
-    /// The body, if the request can be sent again: nothing of it was sent, or it has none and does no harm twice.
+    /// The body, if the request can be sent again: nothing of it was sent, or it has none and may be repeated.
     pub upload: Option<Upload>,
 }
 
@@ -68,13 +70,16 @@ impl Attempt<'_> {
             Ok(answered) => return Ok(answered),
             Err(error) => error,
         };
-        let failed = self.failed(error, is_empty);
+        // In which the directive has no say: the upstream has most likely not seen it.
+        let was_late = was_used && matches!(error, Unsent::Broken(_));
+        let may_repeat = self.may_repeat || was_late && self.asked.method.is_idempotent();
+        let failed = self.failed(error, is_empty && may_repeat);
         let upload = match failed {
             Failed { trouble: Trouble::Broken { .. }, upload: Some(upload) } if was_used => upload,
             failed => return Err(failed),
         };
         let sent = self.send_over(Freshness::New, upload, started).await?;
-        sent.map_err(|(_, error)| self.failed(error, is_empty))
+        sent.map_err(|(_, error)| self.failed(error, is_empty && self.may_repeat))
     }
 
     /// The inner error says whether the connection had been used before.
@@ -121,7 +126,8 @@ impl Attempt<'_> {
         }
     }
 
-    fn failed(&self, error: Unsent, is_empty: bool) -> Failed {
+    /// `may_repeat`: the request has no body, and may be sent again.
+    fn failed(&self, error: Unsent, may_repeat: bool) -> Failed {
         let upstream = self.pool.name.clone();
         if let Some(status) = self.progress.trouble() {
             return Failed { trouble: Trouble::Upload(status), upload: None };
@@ -137,12 +143,11 @@ impl Attempt<'_> {
                 (Trouble::Silent { upstream, after }, None)
             }
         };
-        Failed { trouble, upload: unsent.or_else(|| self.upload_again(is_empty)) }
+        Failed { trouble, upload: unsent.or_else(|| self.upload_again(may_repeat)) }
     }
 
-    /// The body for another try, if the request does no harm twice and has none.
-    fn upload_again(&self, is_empty: bool) -> Option<Upload> {
-        let may_repeat = is_empty && self.asked.method.is_idempotent();
+    /// The body for another try: none.
+    fn upload_again(&self, may_repeat: bool) -> Option<Upload> {
         let again = || Upload::new(RequestBody::empty(), self.limits, self.progress, self.client).ok();
         may_repeat.then(again).flatten()
     }
@@ -190,15 +195,15 @@ impl Attempt<'_> {
                 upload: Rc::clone(self.progress),
                 latency: started.elapsed(),
             }),
-            Err(fault) => Err(self.failed_fastcgi(fault, is_empty)),
+            Err(fault) => Err(self.failed_fastcgi(fault, is_empty && self.may_repeat)),
         }
     }
 
-    fn failed_fastcgi(&self, cause: Fault, is_empty: bool) -> Failed {
+    fn failed_fastcgi(&self, cause: Fault, may_repeat: bool) -> Failed {
         if let Some(status) = self.progress.trouble() {
             return Failed { trouble: Trouble::Upload(status), upload: None };
         }
         let trouble = Trouble::FastCgi { upstream: self.pool.name.clone(), cause };
-        Failed { trouble, upload: self.upload_again(is_empty) }
+        Failed { trouble, upload: self.upload_again(may_repeat) }
     }
 }

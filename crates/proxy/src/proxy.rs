@@ -103,6 +103,7 @@ impl Proxy {
         }
         let backend = &self.backends[usize::from(target.rules.id().0)];
         let (asked, body) = asked(exchange, target, backend, body)?;
+        let may_repeat = target.rules.may_repeat(exchange).unwrap_or_else(|| asked.method.is_idempotent());
         let limits = BodyLimits { size: exchange.max_body_size.or(limits.size), ..limits };
         let (body, progress) = if backend.transport.config.transport.fastcgi.is_some() {
             let whole = ahead::read(body, limits, received, client, &self.spools).await;
@@ -129,6 +130,7 @@ impl Proxy {
                         client,
                         progress: &progress,
                         limits,
+                        may_repeat,
                     };
                     let Failed { trouble, upload: left } = match attempt.send(upload).await {
                         Ok(answered) => return answered.finish(chosen, exchange, target, &asked, client),

@@ -14,6 +14,7 @@
 //! | `method METHOD`, `rewrite TO` | for the upstream alone; `GET` and `HEAD` send no body |
 //! | `lb_policy POLICY` | which upstream gets a request, see below (default: `random`) |
 //! | `lb_retries COUNT`, `lb_try_duration DURATION` | how often, or how long, another upstream is tried (default: not at all) |
+//! | `lb_retry_match CONDITION`, or a block | which requests that an upstream may have seen go to another one, if they have no body (default: GET, HEAD and others that do no harm twice) |
 //! | `lb_try_interval DURATION` | between two tries (default 250ms with `lb_try_duration`, otherwise none) |
 //! | `fail_duration DURATION` | how long a failure is remembered (default: not at all) |
 //! | `max_fails COUNT` | failures within that time with which an upstream gets no requests (default 1) |
@@ -112,7 +113,6 @@ const UNBUILT: &[&str] = &[
     "health_path",
     "health_request_body",
     "health_upstream",
-    "lb_retry_match",
     "request_buffers",
     "response_buffers",
     "stream_close_delay",

@@ -1,6 +1,6 @@
 //! `reverse_proxy`: requests that are handed to other servers.
 
-use super::{HeaderOp, ResponseMatcher, Rewrite, Route, Template, as_text};
+use super::{HeaderOp, MatcherSet, ResponseMatcher, Rewrite, Route, Template, as_text};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -69,6 +69,10 @@ pub struct Balancing {
     pub try_duration: Duration,
     /// Between two tries.
     pub try_interval: Duration,
+    /// Which requests may be sent again that an upstream may have seen: all of the conditions of one. Empty: those whose
+    /// method does no harm twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry_match: Vec<MatcherSet>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -332,6 +336,7 @@ impl Default for Balancing {
             retries: Some(0),
             try_duration: Duration::ZERO,
             try_interval: Duration::ZERO,
+            retry_match: Vec::new(),
         }
     }
 }

@@ -87,6 +87,9 @@ pub trait ProxyRules: Send + Sync {
     /// Whether a response is for [`Sites::handle_response`](crate::Sites::handle_response).
     fn handles_responses(&self) -> bool;
 
+    /// Whether the request may be sent once more that an upstream may have seen; `None`: its method says.
+    fn may_repeat(&self, exchange: &mut Exchange) -> Option<bool>;
+
     /// What a FastCGI server is to run for this URI, whose path may be a rewritten one. An error is the status to answer
     /// with.
     fn script(&self, exchange: &Exchange, uri: &Uri) -> Result<PhpTarget, StatusCode>;

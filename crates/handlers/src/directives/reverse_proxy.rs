@@ -7,6 +7,7 @@ use crate::directives::fastcgi::FastCgi;
 use crate::directives::rewrite::Rewrite;
 use crate::error::BuildError;
 use crate::filters::header::HeaderOps;
+use crate::matchers::matcher::{self, Matcher};
 use crate::templates::text::Text;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use regent_config::{self as config, HeaderOp, ProxyId, Upstream};
@@ -20,6 +21,7 @@ struct Rules {
     /// Of each upstream whose address is known only with the request.
     computed: Vec<Option<Text>>,
     fastcgi: Option<FastCgi>,
+    retry_match: Vec<Vec<Matcher>>,
     rewrites: Vec<Rewrite>,
     header_up: HeaderOps,
     header_down: HeaderOps,
@@ -35,6 +37,7 @@ impl ReverseProxy {
         Ok(Self(Arc::new(Rules {
             id,
             computed: proxy.upstreams.iter().map(computed).collect(),
+            retry_match: matcher::compile_sets(&proxy.balancing.retry_match)?,
             fastcgi: proxy.transport.fastcgi.as_ref().map(FastCgi::compile).transpose()?,
             rewrites: proxy.rewrites.iter().map(Rewrite::compile).collect::<Result<_, _>>()?,
             header_up: at_once(&proxy.header_up)?,
@@ -75,6 +78,12 @@ impl ProxyRules for Rules {
 
     fn handles_responses(&self) -> bool {
         self.handles_responses
+    }
+
+    fn may_repeat(&self, exchange: &mut Exchange) -> Option<bool> {
+        // One that cannot be told does not fit.
+        let any = |exchange: &mut Exchange| matcher::any_set(&self.retry_match, exchange).unwrap_or(false);
+        (!self.retry_match.is_empty()).then(|| any(exchange))
     }
 
     fn script(&self, exchange: &Exchange, uri: &Uri) -> Result<PhpTarget, StatusCode> {

@@ -1,15 +1,17 @@
 //! `lb_…`: which upstream a request goes to, and how often that is tried.
 
 use crate::call::Call;
+use crate::conditions;
 use crate::context::Context;
 use crate::directives::header::is_name;
-use crate::model::{Balancing, CookiePolicy, HashKey, LbPolicy, OptionalKey, Upstream};
+use crate::model::{Balancing, CookiePolicy, HashKey, LbPolicy, MatcherSet, OptionalKey, Upstream};
 use crate::problems::{error, unknown, unknown_option};
 use crate::values::{duration, integer, positive_duration};
 use regent_caddyfile::{Error, Token};
 use std::time::Duration;
 
-pub(super) const OPTIONS: &[&str] = &["lb_policy", "lb_retries", "lb_try_duration", "lb_try_interval"];
+pub(super) const OPTIONS: &[&str] =
+    &["lb_policy", "lb_retries", "lb_retry_match", "lb_try_duration", "lb_try_interval"];
 
 const POLICIES: &[&str] = &[
     "client_ip_hash",
@@ -36,10 +38,11 @@ pub(super) struct Written {
     retries: Option<u32>,
     try_duration: Option<Duration>,
     try_interval: Option<Duration>,
+    retry_match: Vec<MatcherSet>,
 }
 
 impl Written {
-    pub fn read(&mut self, cx: &Context<'_>, option: &Call<'_>) -> Result<(), Error> {
+    pub fn read(&mut self, cx: &mut Context<'_>, option: &Call<'_>) -> Result<(), Error> {
         match option.name() {
             "lb_policy" => {
                 if self.policy.is_some() {
@@ -50,6 +53,7 @@ impl Written {
             "lb_retries" => {
                 self.retries = Some(integer(option.one("lb_retries COUNT")?, 0..=u32::MAX, option.name())?);
             }
+            "lb_retry_match" => self.retry_match.push(conditions::parse(cx, option, option.name())?),
             "lb_try_duration" => self.try_duration = Some(duration(option.one("lb_try_duration DURATION")?)?),
             _ => self.try_interval = Some(duration(option.one("lb_try_interval DURATION")?)?),
         }
@@ -74,6 +78,7 @@ impl Written {
                 if try_duration.is_zero() { Some(0) } else { None }
             }),
             try_duration,
+            retry_match: self.retry_match,
             try_interval: self.try_interval.filter(|own| !own.is_zero()).unwrap_or(interval),
         }
     }

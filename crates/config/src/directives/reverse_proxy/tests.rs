@@ -121,6 +121,9 @@ fn tries_have_a_bound() {
     };
     assert_eq!(tries(""), (Some(0), 0, 0));
     assert_eq!(tries("lb_retries 2"), (Some(2), 0, 0));
+    let conditions =
+        balancing("lb_retry_match {\nmethod POST\npath /x\n}\nlb_retry_match method PUT").retry_match;
+    assert_eq!(conditions.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(tries("lb_try_duration 5s"), (None, 5, 250));
     assert_eq!(tries("lb_retries 2\nlb_try_duration 5s\nlb_try_interval 10ms"), (Some(2), 5, 10));
 }
@@ -193,5 +196,6 @@ fn mistakes_in_options() {
     assert!(message("health_interval 5s").contains("health_uri URI"));
     assert!(message("health_uri http://a/").contains("is no path"));
     assert!(message("unhealthy_status x").contains("is no status"));
-    assert!(message("lb_retry_match method POST").contains("is not built yet"));
+    assert!(message("lb_retry_match").contains("too few arguments"));
+    assert!(message("dynamic a x").contains("is not built yet"));
 }
