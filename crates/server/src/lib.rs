@@ -59,6 +59,7 @@ use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use vigil::Vigil;
+use watching::Begun;
 
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
@@ -158,6 +159,8 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let inlined = inline_reload::load(config.global.native.clone()).await?;
     let apps = parts.app_starts(&config, facts.io_threads, (to_php, to_native), Some(&inlined));
 
+    // Before the first request, whose client may go on to change a file.
+    let watched = Begun::new(&config).await;
     let (scrapes, askers) = scrapes::channel();
     let (commands, receivers): (Vec<_>, Vec<_>) =
         (0..facts.io_threads).map(|_| mpsc::unbounded_channel()).unzip();
@@ -220,7 +223,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     });
     let asked = Arc::downgrade(&server);
     tokio::spawn(askers.serve(async move || Some(asked.upgrade()?.metrics().await)));
-    server.watch_files().await;
+    server.follow_files(watched).await;
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });

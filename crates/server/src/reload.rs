@@ -12,7 +12,7 @@ use crate::io_threads::IoThreads;
 use crate::listener::{AddressChange, Addresses};
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
-use crate::watching::{React, Wanted, Watching};
+use crate::watching::{Begun, React, Wanted, Watching};
 use crate::{ConfigSource, Options, StartError};
 use regent_config::{Admin, Config, HotReload, LogConfig};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
@@ -188,7 +188,10 @@ impl Server {
         })?;
         self.change_to(&mut state, next).await;
         if Wanted::of(&state.config) != Wanted::by(state.watching.as_ref()) {
-            state.watching = self.watch(&state.config);
+            // The one before ends first: no change is told of twice.
+            state.watching = None;
+            let begun = Begun::new(&state.config).await;
+            state.watching = begun.map(|begun| begun.follow(ToServer(Arc::downgrade(self))));
         }
         self.hubs.keep_only(&state.config.global.hubs);
         drop(state);
@@ -198,15 +201,11 @@ impl Server {
         Ok(reloaded)
     }
 
-    /// As the configuration of the start wants it.
-    pub async fn watch_files(self: &Arc<Self>) {
+    /// What the configuration of the start wants to be watched.
+    pub async fn follow_files(self: &Arc<Self>, begun: Option<Begun>) {
         if let Ok(mut state) = self.lock().await {
-            state.watching = self.watch(&state.config);
+            state.watching = begun.map(|begun| begun.follow(ToServer(Arc::downgrade(self))));
         }
-    }
-
-    fn watch(self: &Arc<Self>, config: &Config) -> Option<Watching> {
-        Watching::start(config, ToServer(Arc::downgrade(self)))
     }
 
     async fn restart_workers(&self) {

@@ -68,24 +68,43 @@ impl Wanted {
     }
 }
 
-impl Watching {
-    /// Reacts to each burst of changes. `None` if nothing is to be watched, or cannot be: the site is served all the same.
-    pub fn start(config: &Config, react: impl React) -> Option<Self> {
+/// Files are watched, and nobody reacts to changes yet.
+pub(crate) struct Begun {
+    wanted: Wanted,
+    rules: Rules,
+    told: mpsc::UnboundedReceiver<Vec<PathBuf>>,
+    watch: Watch,
+}
+
+impl Begun {
+    /// Ready when it is known what is there now. `None` if nothing is to be watched, or cannot be: the site is served all the
+    /// same.
+    pub async fn new(config: &Config) -> Option<Self> {
         let wanted = Wanted::of(config);
         if wanted == Wanted::default() {
             return None;
         }
         let rules = Rules::new(&wanted, std::env::current_dir().unwrap_or_default());
         let (tell, told) = mpsc::unbounded_channel();
-        let watch = Watch::start(rules.patterns(), move |files: &[&Path]| {
-            // Who listens ends with the watch.
-            let _ = tell.send(files.iter().map(|file| file.to_path_buf()).collect());
+        let patterns = rules.patterns();
+        // It looks at all files.
+        let starting = tokio::task::spawn_blocking(move || {
+            Watch::start(patterns, move |files: &[&Path]| {
+                // Who listens ends with the watch.
+                let _ = tell.send(files.iter().map(|file| file.to_path_buf()).collect());
+            })
         });
+        let watch = starting.await.expect("invariant: looking at files does not panic");
         let watch = watch
             .inspect_err(|error| tracing::error!(%error, "changed files are not noticed: neither workers nor pages follow them"))
             .ok()?;
-        let task = tokio::spawn(follow(told, rules, react));
-        Some(Self { wanted, task, _watch: watch })
+        Some(Self { wanted, rules, told, watch })
+    }
+
+    /// Reacts to each burst of changes from now on, and to what has changed in between.
+    pub fn follow(self, react: impl React) -> Watching {
+        let Self { wanted, rules, told, watch } = self;
+        Watching { wanted, task: tokio::spawn(follow(told, rules, react)), _watch: watch }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::pattern::Pattern;
 use crate::snapshot::Snapshot;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// So long nothing must happen before it is looked what has changed: an editor saves in several steps, and a checkout
@@ -21,7 +22,7 @@ pub struct Watch {
 
 impl Watch {
     /// Calls `on_change` with the files that were made, changed or removed, on a thread of its own, after each burst of
-    /// changes. What is there now is the beginning.
+    /// changes. What is there when this returns is the beginning: it blocks until all files have been looked at.
     ///
     /// # Errors
     /// When there is no thread or no descriptor left.
@@ -31,11 +32,14 @@ impl Watch {
     ) -> io::Result<Self> {
         let events = Events::new()?;
         let watch = Self { bell: events.bell() };
+        let (knows, is_known) = mpsc::channel();
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-            if let Err(error) = look(&patterns, events, on_change) {
+            if let Err(error) = look(&patterns, events, knows, on_change) {
                 tracing::error!(%error, "changed files are no longer noticed");
             }
         })?;
+        // The thread says why, if it has ended.
+        let _ = is_known.recv();
         Ok(watch)
     }
 }
@@ -46,8 +50,16 @@ impl Drop for Watch {
     }
 }
 
-fn look(patterns: &[Pattern], mut events: Events, mut on_change: impl FnMut(&[&Path])) -> io::Result<()> {
+/// `knows` is told when what is there is known.
+fn look(
+    patterns: &[Pattern],
+    mut events: Events,
+    knows: mpsc::Sender<()>,
+    mut on_change: impl FnMut(&[&Path]),
+) -> io::Result<()> {
     let mut known = take(patterns, &mut events);
+    // Who asked waits for it.
+    let _ = knows.send(());
     if known.is_cut {
         tracing::warn!("there are more files than can be watched: name fewer directories (`watch`)");
     }
@@ -99,7 +111,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::path::PathBuf;
-    use std::sync::mpsc::{self, Receiver};
+    use std::sync::mpsc::Receiver;
 
     /// More than it ever takes.
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -113,7 +125,7 @@ mod tests {
         (Watch::start(patterns, tell).unwrap(), changes)
     }
 
-    /// The thread looks for the first time some time after the start: files are written until it has seen one.
+    /// Several files are not written at once: they are written until one of them was seen.
     fn until_told(changes: &Receiver<Vec<PathBuf>>, mut write: impl FnMut()) -> Vec<PathBuf> {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
@@ -136,6 +148,14 @@ mod tests {
             fs::write(directory.path().join("a.php"), "x".repeat(round)).unwrap();
         });
         assert_eq!(told, [directory.path().join("a.php")]);
+    }
+
+    #[test]
+    fn the_first_change_after_the_start_is_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_watch, changes) = watch(&["*.php"], directory.path());
+        fs::write(directory.path().join("a.php"), "x").unwrap();
+        assert_eq!(changes.recv_timeout(PATIENCE).unwrap(), [directory.path().join("a.php")]);
     }
 
     #[test]
