@@ -242,6 +242,35 @@ fn five_hundred_idle_subscribers_cost_little_and_get_their_update() {
     server.stop();
 }
 
+/// Templates with 16 variables each. One connection may have 25 of them.
+fn hostile(number: usize, templates: usize) -> String {
+    let names: Vec<_> = ('a'..='p').map(String::from).collect();
+    let topic = |topic| format!("topic=%7B%2B{}%7D{number}_{topic}%7B%2Ba%7D&", names[1..].join(","));
+    (0..templates).map(topic).collect()
+}
+
+#[test]
+fn templates_that_are_made_to_be_costly_hold_up_nobody() {
+    let server = started("anonymous\n\tsubscriptions");
+    let (mut honest, _) = subscribe(&server, "topic=news&topic=%2Fbooks%2F%7Bid%7D", "");
+    let (before, _) = server.memory();
+    let refused = server.get(&format!("{HUB}?{}", hostile(0, 100))).expect(400).text();
+    assert!(refused.starts_with("Too many variables"), "{refused}");
+    let conns: Vec<_> = (0..40).map(|number| subscribe(&server, &hostile(number, 25), "").0).collect();
+    publish(&server, &[("topic", "news"), ("id", "1")]).expect(200);
+    publish(&server, &[("topic", "/books/1"), ("id", "2")]).expect(200);
+    let expected = format!(":\n{}{}", event("1", ""), event("2", ""));
+    assert_eq!(honest.read_until("id: 2\ndata: \n\n"), expected);
+    let (after, _) = server.memory();
+    let grown = after.rss.saturating_sub(before.rss);
+    assert!(grown < 40 << 20, "{grown} bytes");
+    drop(conns);
+    let (mut again, _) = subscribe(&server, "topic=news", "");
+    publish(&server, &[("topic", "news"), ("id", "3")]).expect(200);
+    assert_eq!(again.read_until("\n\n"), format!(":\n{}", event("3", "")));
+    server.stop();
+}
+
 #[test]
 fn pages_of_other_origins_are_let_in_as_configured() {
     let server = started("anonymous\n\tcors_origins https://app.test\n\tpublish_origins https://app.test");

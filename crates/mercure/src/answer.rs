@@ -7,6 +7,7 @@ use crate::options::{Anonymous, Subscriptions};
 use crate::registry::Interest;
 use crate::selector::Selector;
 use crate::subscriptions::Listing;
+use crate::template::Topic;
 use crate::token::Grant;
 use crate::{cors, update::Publication};
 use bytes::{Bytes, BytesMut};
@@ -25,6 +26,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const MOST_SUBSCRIPTIONS: usize = 100;
 /// Bytes of one topic selector.
 const LONGEST_SELECTOR: usize = 8 * 1024;
+/// Bytes of all topic selectors of one connection.
+const MOST_BYTES: usize = 32 * 1024;
+/// Variables of all templates of one connection: each has a part in what an update costs.
+const MOST_VARIABLES: usize = 400;
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, OPTIONS");
 
@@ -146,11 +151,10 @@ impl Hub {
         if asked.method == Method::HEAD {
             return Ok(response);
         }
-        let interest = Interest { topics, grants: grant.subscribe };
+        let interest = Interest::new(topics, grant.subscribe);
         let subscription = Subscription { payload: grant.payload, valid_for: grant.valid_for };
-        let Some((stream, after)) = self.subscribe(interest, subscription, since).await else {
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "The hub is closing; come again"));
-        };
+        let joined = self.subscribe(interest, subscription, since).await;
+        let (stream, after) = joined.map_err(|reason| refuse(StatusCode::SERVICE_UNAVAILABLE, reason))?;
         if let (true, Ok(after)) = (is_asked_for_more, HeaderValue::from_maybe_shared(Bytes::from(after))) {
             response.headers_mut().insert(LAST_EVENT_ID, after);
         }
@@ -169,7 +173,8 @@ impl Hub {
         let grant = grant.ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Unauthorized"))?;
         let listing = Listing::of_path(asked.path).ok_or_else(not_found)?;
         let path = listing.path();
-        if !grant.subscribe.iter().any(|selector| selector.fits(&path) || selector.fits(asked.path)) {
+        let paths = [Topic::new(&path), Topic::new(asked.path)];
+        if !grant.subscribe.iter().any(|selector| paths.iter().any(|path| selector.fits(path))) {
             return Err(refuse(StatusCode::FORBIDDEN, "The token does not allow to see these subscriptions"));
         }
         let (document, last_event_id) = self.list(listing).await.ok_or_else(not_found)?;
@@ -190,8 +195,8 @@ impl Hub {
 /// An update may be published if all its topics may.
 fn may_publish(grant: &Grant, publication: &Publication) -> Result<(), Refusal> {
     let allowed = grant.publish.as_deref().unwrap_or_default();
-    let fits = |topic: &String| allowed.iter().any(|selector| selector.fits(topic));
-    if grant.publish.is_some() && publication.topics.iter().all(fits) {
+    let fits = |topic: Topic<'_>| allowed.iter().any(|selector| selector.fits(&topic));
+    if grant.publish.is_some() && publication.topics.iter().map(|topic| Topic::new(topic)).all(fits) {
         return Ok(());
     }
     Err(refuse(StatusCode::FORBIDDEN, "The token does not allow to publish to all of these topics"))
@@ -215,7 +220,18 @@ fn topics(query: &str) -> Result<Vec<Selector>, Refusal> {
     if topics.is_empty() {
         return Err(refuse(StatusCode::BAD_REQUEST, "Missing \"topic\" parameter"));
     }
-    Ok(topics.iter().map(|topic| Selector::new(topic)).collect())
+    let selectors: Vec<_> = topics.iter().map(|topic| Selector::new(topic)).collect();
+    if selectors.iter().map(|selector| selector.text().len()).sum::<usize>() > MOST_BYTES {
+        return Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "Too long \"topic\" parameters: 32768 bytes are allowed",
+        ));
+    }
+    if selectors.iter().map(Selector::variables).sum::<usize>() > MOST_VARIABLES {
+        let reason = "Too many variables in \"topic\" parameters: 400 are allowed";
+        return Err(refuse(StatusCode::BAD_REQUEST, reason));
+    }
+    Ok(selectors)
 }
 
 /// The field goes before the parameter, which is there for the first connection of a browser.

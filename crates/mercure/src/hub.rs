@@ -1,7 +1,7 @@
 //! A hub, as the server sees it.
 
 use crate::cors::Cors;
-use crate::dispatcher::{self, Command, Commands};
+use crate::dispatcher::{self, Command, Commands, Full, Joined};
 use crate::history::{History, Past};
 use crate::journal::JournalError;
 use crate::mailbox::Mailbox;
@@ -55,6 +55,15 @@ pub enum Refused {
     Update(#[from] UpdateError),
     #[error("too many updates wait to be dispatched")]
     Overload,
+}
+
+/// Why somebody cannot subscribe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotJoined {
+    #[error("The hub is closing; come again")]
+    Closed,
+    #[error("The hub's subscribers have too many different topics at the moment; come again later")]
+    Full,
 }
 
 impl Hub {
@@ -135,26 +144,26 @@ impl Hub {
         Ok((id, done))
     }
 
-    /// `None`: the hub has closed.
     pub(crate) async fn subscribe(
         &self,
         interest: Interest,
         subscription: Subscription,
         since: Option<String>,
-    ) -> Option<(EventStream, String)> {
-        let (interest, mailbox) = (Arc::new(interest), Arc::<Mailbox>::default());
+    ) -> Result<(EventStream, String), NotJoined> {
+        let mailbox = Arc::<Mailbox>::default();
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let subscriber = Subscriber {
             id: uuid::urn(),
-            interest: Arc::clone(&interest),
+            interest: Arc::new(interest),
             payload: subscription.payload,
             mailbox: Arc::clone(&mailbox),
         };
-        let (joined, past) = oneshot::channel();
+        let (joined, answer) = oneshot::channel();
         self.commands.send(Command::Subscribe { number, subscriber, since, joined });
         // The subscriber leaves too if its client goes while this waits.
         let membership = Membership { number, commands: self.commands.clone() };
-        let Past { updates, after } = past.await.ok()?;
+        let answer = answer.await.map_err(|_| NotJoined::Closed)?;
+        let Joined { past: Past { updates, after }, interest } = answer.map_err(|Full| NotJoined::Full)?;
         let start = Start {
             membership,
             interest,
@@ -163,7 +172,7 @@ impl Hub {
             heartbeat: self.options.heartbeat,
             lifetime: lifetime(self.options.write_timeout, subscription.valid_for),
         };
-        Some((EventStream::new(start), after))
+        Ok((EventStream::new(start), after))
     }
 
     /// The document, if there is one, and the id of the latest update. `None`: the hub has ended.

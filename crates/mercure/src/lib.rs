@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod budget;
 mod cors;
 mod credentials;
 mod dispatcher;
 mod form;
 mod history;
 mod hub;
+mod index;
 mod journal;
 mod mailbox;
 mod options;

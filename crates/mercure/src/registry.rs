@@ -1,10 +1,13 @@
 //! Who has subscribed to what.
 
+use crate::budget;
+use crate::index::Index;
 use crate::mailbox::Mailbox;
 use crate::selector::{Selector, any_fits};
+use crate::template::Topic;
 use crate::update::Update;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The number of a connection, in the order in which they came.
@@ -14,9 +17,9 @@ pub(crate) type Number = u64;
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
     /// Selectors of what it wants; no two are the same.
-    pub topics: Vec<Selector>,
+    pub topics: Vec<Arc<Selector>>,
     /// Selectors of private updates that it may have.
-    pub grants: Vec<Selector>,
+    pub grants: Vec<Arc<Selector>>,
 }
 
 /// A connection that gets updates.
@@ -28,26 +31,32 @@ pub(crate) struct Subscriber {
     pub mailbox: Arc<Mailbox>,
 }
 
-/// All connections of a hub, by what they want: an update costs what those cost that get it, and a look at each template.
-#[derive(Default)]
+/// All connections of a hub, by what they want and may have.
 pub(crate) struct Registry {
     subscribers: BTreeMap<Number, Subscriber>,
-    /// By topic.
-    exact: HashMap<Box<str>, BTreeSet<Number>>,
-    /// By template, or `*`.
-    patterns: HashMap<Box<str>, Pattern>,
-}
-
-struct Pattern {
-    selector: Selector,
-    numbers: BTreeSet<Number>,
+    /// What those want that may have no private update. Those are not looked at for one.
+    anonymous: Index,
+    /// What the others want.
+    granted: Index,
+    /// What the others may have.
+    grants: Index,
 }
 
 impl Interest {
+    pub fn new(topics: Vec<Selector>, grants: Vec<Selector>) -> Self {
+        let shared = |selectors: Vec<Selector>| selectors.into_iter().map(Arc::new).collect();
+        Self { topics: shared(topics), grants: shared(grants) }
+    }
+
+    /// Of all templates: what a look at an update costs is in proportion to it.
+    pub fn variables(&self) -> usize {
+        self.topics.iter().chain(&self.grants).map(|selector| selector.variables()).sum()
+    }
+
     /// Whether a subscriber gets the update. The topic that it wants and the one that allows it need not be the same
     /// (draft-dunglas-mercure-07, section 6.2).
     pub fn wants(&self, update: &Update) -> bool {
-        any_fits(&self.topics, update.topics()) && self.may_have(update)
+        self.may_have(update) && any_fits(&self.topics, update.topics())
     }
 
     fn may_have(&self, update: &Update) -> bool {
@@ -55,48 +64,55 @@ impl Interest {
     }
 }
 
-impl Registry {
-    pub fn add(&mut self, number: Number, subscriber: Subscriber) {
-        for selector in &subscriber.interest.topics {
-            let text = selector.text();
-            let numbers = if selector.is_pattern() {
-                let pattern = || Pattern { selector: Selector::new(text), numbers: BTreeSet::new() };
-                &mut self.patterns.entry(text.into()).or_insert_with(pattern).numbers
-            } else {
-                self.exact.entry(text.into()).or_default()
-            };
-            numbers.insert(number);
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            subscribers: BTreeMap::new(),
+            anonymous: Index::new(budget::ANONYMOUS),
+            granted: Index::new(budget::GRANTED),
+            grants: Index::new(budget::SIGNED),
         }
-        self.subscribers.insert(number, subscriber);
+    }
+}
+
+impl Registry {
+    /// Whether what such a subscriber wants is within the bounds of the hub.
+    pub fn has_room_for(&self, interest: &Interest) -> bool {
+        let index = if interest.grants.is_empty() { &self.anonymous } else { &self.granted };
+        index.has_room_for(&interest.topics)
+    }
+
+    /// Answers the subscriber's interest, of selectors that it has in common with others.
+    pub fn add(&mut self, number: Number, subscriber: Subscriber) -> Arc<Interest> {
+        let Interest { topics, grants } = &*subscriber.interest;
+        let wanted = if grants.is_empty() { &mut self.anonymous } else { &mut self.granted };
+        let interest = Arc::new(Interest {
+            topics: topics.iter().map(|selector| wanted.add(selector, number)).collect(),
+            grants: grants.iter().map(|selector| self.grants.add(selector, number)).collect(),
+        });
+        self.subscribers.insert(number, Subscriber { interest: Arc::clone(&interest), ..subscriber });
+        interest
     }
 
     pub fn remove(&mut self, number: Number) -> Option<Subscriber> {
         let subscriber = self.subscribers.remove(&number)?;
-        for text in subscriber.interest.topics.iter().map(Selector::text) {
-            if let Some(numbers) = self.exact.get_mut(text) {
-                numbers.remove(&number);
-                if numbers.is_empty() {
-                    self.exact.remove(text);
-                }
-            }
-            if let Some(pattern) = self.patterns.get_mut(text) {
-                pattern.numbers.remove(&number);
-                if pattern.numbers.is_empty() {
-                    self.patterns.remove(text);
-                }
-            }
-        }
+        let Interest { topics, grants } = &*subscriber.interest;
+        let wanted = if grants.is_empty() { &mut self.anonymous } else { &mut self.granted };
+        topics.iter().for_each(|selector| wanted.remove(selector, number));
+        grants.iter().for_each(|selector| self.grants.remove(selector, number));
         Some(subscriber)
     }
 
     /// Those that want the update and may have it.
     pub fn recipients(&self, update: &Update) -> Vec<(Number, &Arc<Mailbox>)> {
+        let topics: Vec<_> = update.topics().iter().map(|topic| Topic::new(topic)).collect();
+        if update.is_private() && !topics.iter().any(|topic| self.grants.fitting(topic).next().is_some()) {
+            return Vec::new();
+        }
+        let anonymous = (!update.is_private()).then_some(&self.anonymous);
         let mut numbers: Vec<Number> = Vec::new();
-        for topic in update.topics() {
-            numbers.extend(self.exact.get(&**topic).into_iter().flatten());
-            for pattern in self.patterns.values().filter(|pattern| pattern.selector.fits(topic)) {
-                numbers.extend(&pattern.numbers);
-            }
+        for index in anonymous.into_iter().chain([&self.granted]) {
+            topics.iter().for_each(|topic| numbers.extend(index.fitting(topic).flatten()));
         }
         numbers.sort_unstable();
         numbers.dedup();
@@ -124,7 +140,7 @@ mod tests {
 
     fn interest(topics: &[&str], grants: &[&str]) -> Arc<Interest> {
         let selectors = |texts: &[&str]| texts.iter().map(|text| Selector::new(text)).collect();
-        Arc::new(Interest { topics: selectors(topics), grants: selectors(grants) })
+        Arc::new(Interest::new(selectors(topics), selectors(grants)))
     }
 
     fn subscriber(interest: &Arc<Interest>) -> Subscriber {
@@ -178,7 +194,33 @@ mod tests {
         assert!(registry.remove(1).is_some() && registry.remove(1).is_none());
         assert_eq!(numbers(&registry, &update(&["a"], false)), [2]);
         registry.remove(2);
-        assert!(registry.exact.is_empty() && registry.patterns.is_empty() && registry.subscribers.is_empty());
+        registry.add(3, subscriber(&interest(&["a", "/x/{id}"], &["/x/{id}", "b"])));
+        registry.remove(3);
+        let indexes = [&registry.anonymous, &registry.granted, &registry.grants];
+        assert!(indexes.iter().all(|index| index.is_empty()) && registry.subscribers.is_empty());
+    }
+
+    #[test]
+    fn who_has_no_token_leaves_room_for_those_that_have_one() {
+        let mut registry = Registry::default();
+        let names = ["a"; 16].join(",");
+        let templates = |number: Number| -> Vec<_> {
+            (0..25).map(|template| Selector::new(&format!("{{{names}}}{number}_{template}"))).collect()
+        };
+        let refused = (0..).find(|number| {
+            let interest = Arc::new(Interest::new(templates(*number), Vec::new()));
+            let has_room = registry.has_room_for(&interest);
+            if has_room {
+                registry.add(*number, subscriber(&interest));
+            }
+            !has_room
+        });
+        assert_eq!(refused, Some(40));
+        assert!(registry.has_room_for(&interest(&["topic", "*"], &[])), "topics cost no time");
+        assert!(registry.has_room_for(&Interest::new(templates(0), Vec::new())), "they are there");
+        assert!(registry.has_room_for(&Interest::new(templates(100), vec![Selector::new("mine")])));
+        registry.remove(7);
+        assert!(registry.has_room_for(&Interest::new(templates(100), Vec::new())));
     }
 
     proptest! {
@@ -198,7 +240,7 @@ mod tests {
             let update = update(&topics, private);
             for (number, (topics, grants)) in interests.iter().enumerate() {
                 let texts = |list: &[String]| list.iter().map(|text| Selector::new(text)).collect();
-                let interest = Arc::new(Interest { topics: texts(topics), grants: texts(grants) });
+                let interest = Arc::new(Interest::new(texts(topics), texts(grants)));
                 if interest.wants(&update) {
                     wanting.push(number as Number);
                 }

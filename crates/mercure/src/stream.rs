@@ -18,6 +18,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 const COMMENT: Bytes = Bytes::from_static(b":\n");
 /// Updates of the past that are looked at in one go.
 const LOOKS: usize = 256;
+/// The same times the variables of the subscriber's templates.
+const LOOKS_AT_VARIABLES: usize = 4096;
 /// When clients come again whose hub has closed, in milliseconds: not all at once.
 const COME_AGAIN: std::ops::Range<u64> = 500..3000;
 
@@ -26,6 +28,8 @@ pub(crate) struct EventStream {
     interest: Arc<Interest>,
     mailbox: Arc<Mailbox>,
     past: std::vec::IntoIter<Arc<Update>>,
+    /// How many updates of it are looked at in one go.
+    looks: usize,
     state: State,
     /// 0: never.
     heartbeat: Duration,
@@ -67,7 +71,9 @@ impl EventStream {
         let Start { membership, interest, mailbox, past, heartbeat, lifetime } = start;
         let now = Instant::now();
         let end = lifetime.and_then(|lifetime| now.checked_add(lifetime));
+        let looks = (LOOKS_AT_VARIABLES / interest.variables().max(1)).clamp(1, LOOKS);
         let mut stream = Self {
+            looks,
             interest,
             mailbox,
             past: past.into_iter(),
@@ -113,7 +119,7 @@ impl EventStream {
 
     fn next_of_past(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.mailbox.touch();
-        let wanted = self.past.by_ref().take(LOOKS).find(|update| self.interest.wants(update));
+        let wanted = self.past.by_ref().take(self.looks).find(|update| self.interest.wants(update));
         if let Some(update) = wanted {
             return Poll::Ready(Some(update.event()));
         }

@@ -190,7 +190,7 @@ mod tests {
         let topics = topics.iter().map(|topic| Selector::new(topic)).collect();
         Subscriber {
             id: id.into(),
-            interest: Arc::new(Interest { topics, grants: Vec::new() }),
+            interest: Arc::new(Interest::new(topics, Vec::new())),
             payload: Some(json!({"user": 1})),
             mailbox: Arc::default(),
         }

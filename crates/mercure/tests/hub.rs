@@ -324,3 +324,41 @@ async fn a_token_ends_the_connection_that_it_opened() {
     let mut body = answer(&hub, get("topic=a", fields)).await.into_body();
     assert_eq!(event(&mut body).await, None);
 }
+
+#[tokio::test]
+async fn topics_that_cost_too_much_are_refused() {
+    let hub = Hub::open(options()).unwrap();
+    let names = ["a"; 16].join(",");
+    let query = |from: usize, number: usize| -> String {
+        (from..from + number).map(|topic| format!("topic={{{names}}}{topic}&")).collect()
+    };
+    let (code, reason) = text(answer(&hub, get(&query(0, 26), vec![])).await).await;
+    assert_eq!(
+        (code, &*reason),
+        (StatusCode::BAD_REQUEST, "Too many variables in \"topic\" parameters: 400 are allowed\n")
+    );
+    let long: String = (0..5).map(|topic| format!("topic={topic}{}&", "x".repeat(7000))).collect();
+    let (code, reason) = text(answer(&hub, get(&long, vec![])).await).await;
+    assert_eq!(
+        (code, &*reason),
+        (StatusCode::BAD_REQUEST, "Too long \"topic\" parameters: 32768 bytes are allowed\n")
+    );
+    let mut all = Vec::new();
+    for number in 0..40 {
+        all.push(answer(&hub, get(&query(number * 25, 25), vec![])).await);
+    }
+    assert!(all.iter().all(|response| response.status() == StatusCode::OK));
+    let (code, reason) = text(answer(&hub, get(&query(9000, 25), vec![])).await).await;
+    assert!(
+        code == StatusCode::SERVICE_UNAVAILABLE && reason.contains("too many different topics"),
+        "{code} {reason}"
+    );
+    let mut honest = answer(&hub, get("topic=news&topic=*", vec![])).await.into_body();
+    assert_eq!(status(&hub, get(&query(0, 25), vec![])).await, StatusCode::OK);
+    let granted = bearer(json!({"subscribe": ["/users/1"]}));
+    assert_eq!(status(&hub, get(&query(9000, 25), granted)).await, StatusCode::OK);
+    publish(&hub, "news", "1", false).await;
+    assert_eq!(event(&mut honest).await.unwrap(), "id: 1\ndata: \n\n");
+    drop(all);
+    assert_eq!(status(&hub, get(&query(9000, 25), vec![])).await, StatusCode::OK);
+}
