@@ -16,6 +16,15 @@ php_suites() {
   esac
 }
 
+# php_archive VERSION: a source of this PHP that is known by its sum, as `PATH SHA256`; the path is that in a mirror.
+php_archive() {
+  case $ID-$1 in
+    debian-8.4)
+      echo pool/main/p/php8.4/php8.4_8.4.24.orig.tar.xz \
+        e127be09a8506f4327c5cfa78a614b00d210714484ec215ce0011b4a03c00731 ;;
+  esac
+}
+
 # The mirror that this system already uses: the first one of its own distribution.
 system_mirror() {
   { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
