@@ -13,6 +13,7 @@ mod map;
 mod mercure;
 mod native;
 mod reverse_proxy;
+mod rewrite;
 mod server;
 mod template;
 mod tls;
@@ -28,6 +29,7 @@ pub use map::*;
 pub use mercure::*;
 pub use native::*;
 pub use reverse_proxy::*;
+pub use rewrite::*;
 pub use server::*;
 pub use template::*;
 pub use tls::*;
@@ -306,22 +308,6 @@ pub enum HeaderOpKind {
     Replace {
         search: String,
     },
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub enum Rewrite {
-    /// `rewrite TO`: path and query; a TO without `?` keeps the query, one that starts with `?` keeps the path.
-    To(Template),
-    Method(Template),
-    /// `uri strip_prefix`, `handle_path`.
-    StripPrefix(Template),
-    StripSuffix(Template),
-    Replace {
-        find: String,
-        replace: Template,
-    },
-    /// `try_files`: rewrite to the first that exists, with its `policy` first_exist.
-    TryFiles(FileMatcher),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
