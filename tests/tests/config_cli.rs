@@ -214,14 +214,14 @@ fn braces_and_quotes_that_are_never_closed_are_errors() {
 
 #[test]
 fn validate_warns_of_a_worker_script_that_is_not_there_and_of_what_has_no_effect() {
-    let text = "{\n\tadmin off\n\tmetrics {\n\t\tper_host\n\t}\n\tfrankenphp {\n\t\tworker nowhere.php\n\t}\n}\n\
+    let text = "{\n\tadmin off\n\tmetrics {\n\t\tobserve_catchall_hosts\n\t}\n\tfrankenphp {\n\t\tworker nowhere.php\n\t}\n}\n\
                 http://127.0.0.1:9/app {\n\tvulcain\n\tphp_server frankenphp\n}\n";
     let directory = with_caddyfile(text);
     let output = regent(directory.path(), &["validate", "--config", "Caddyfile"]);
     let said = text_of(&output);
     assert!(output.status.success(), "{said}");
     for part in [
-        "4:3: `per_host`",
+        "4:3: `observe_catchall_hosts`",
         "7:10: the worker's file does not exist",
         "10:1: a path",
         "11:2: `vulcain`",
