@@ -76,7 +76,7 @@ struct Figures {
 fn besiege(server: &Server, attacks: &[Attack]) -> Figures {
     let seconds = std::env::var(LENGTH).map_or(SHORT, |text| text.parse().expect("a number of seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);
-    // A site in use: what is known of no route is in one lane with the attackers' (docs/deadlines.md).
+    // A site in use: a server that has just started knows no route, and holds back none (docs/deadlines.md).
     (0..50).for_each(|_| drop(server.get("/steady.php?n=1").expect(200)));
     let (served, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
     in_parallel(VISITORS + attacks.len(), |i| match i.checked_sub(VISITORS) {
