@@ -134,9 +134,7 @@ impl Service {
             Action::Abort => Answering::ready(self.abort(asked.ending(None), &*client)),
             later => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
-                Answering::Later(Box::pin(async move {
-                    service.carry_out(later, asked, &accepted.ends, &client).await
-                }))
+                Answering::Later(Box::pin(service.carry_out(later, asked, accepted, client)))
             }
         }
     }
@@ -165,12 +163,14 @@ impl Service {
 
     /// Checks passwords, lists directories, and hands a request on, until there is a response: an engine or another server may
     /// have to make the page of an error too.
+    ///
+    /// What few requests need is boxed: the future is moved into a box of its own, and its size is paid for by each.
     async fn carry_out(
-        &self,
+        self: Rc<Self>,
         mut action: Action,
         asked: Asked,
-        ends: &Ends,
-        client: &Rc<dyn Informational>,
+        accepted: Rc<Accepted>,
+        client: Rc<dyn Informational>,
     ) -> Response<Counted> {
         let received = Rc::new(Cell::new(0));
         let mut passage = None;
@@ -191,21 +191,24 @@ impl Service {
                     }
                     break self.finish(response, ending);
                 }
-                Action::Abort => break self.abort(ending, &**client),
-                Action::Verify(verification) => match self.passwords.run(move || verification.run()).await {
-                    None => self.sites.resume(exchange, busy()),
-                    Some(verified) => {
-                        exchange.start_over(verified);
-                        self.sites.route(exchange)
+                Action::Abort => break self.abort(ending, &*client),
+                Action::Verify(verification) => {
+                    match Box::pin(self.passwords.run(move || verification.run())).await {
+                        None => self.sites.resume(exchange, busy()),
+                        Some(verified) => {
+                            exchange.start_over(verified);
+                            self.sites.route(exchange)
+                        }
                     }
-                },
-                Action::List(listing) => match self.listings.run(move || listing.run()).await {
+                }
+                Action::List(listing) => match Box::pin(self.listings.run(move || listing.run())).await {
                     None => self.sites.resume(exchange, busy()),
                     Some(Ok(listed)) => self.sites.intercept(exchange, listed.response()).0,
                     Some(Err(status)) => self.sites.resume(exchange, Failure::new(status)),
                 },
                 Action::Forward(target) => {
-                    let arrival = Arrival { ends, client, head_time, received: &received };
+                    let arrival =
+                        Arrival { ends: &accepted.ends, client: &client, head_time, received: &received };
                     let result;
                     (result, passage) = self.hand_on(&target, exchange, &mut body, arrival).await;
                     match result {
@@ -244,14 +247,14 @@ impl Service {
                 if body.size_hint().exact().is_none() {
                     client.close_connection();
                 }
-                (Ok(self.hubs.answer(exchange, *hub, body.take()).await), None)
+                (Ok(Box::pin(self.hubs.answer(exchange, *hub, body.take())).await), None)
             }
             Target::Metrics => {
                 // As in [`Self::respond`].
                 if body.size_hint().exact().is_none() {
                     client.close_connection();
                 }
-                (self.scrapes.answer(exchange.original_method()).await, None)
+                (Box::pin(self.scrapes.answer(exchange.original_method())).await, None)
             }
             Target::Proxy(proxy) => {
                 let arrived = regent_proxy::Arrived { exchange, client, limits };
@@ -275,7 +278,7 @@ impl Service {
                 let (action, replaced) = self.sites.intercept(exchange, response);
                 // A script runs to its end, though nobody sees what it prints.
                 if let (Some(body), Target::Php(_) | Target::Native(_)) = (replaced, target) {
-                    read_to_end(body).await;
+                    Box::pin(read_to_end(body)).await;
                 }
                 action
             }
