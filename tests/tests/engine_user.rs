@@ -1,7 +1,7 @@
 //! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Response, Setup, free_address, regent_command};
+use regent_tests::{Response, Setup, free_address, regent_command, until};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -49,14 +49,17 @@ fn setup() -> Setup {
 /// The program of a running engine, and the libphp that it has loaded.
 fn mapped_files() -> Vec<PathBuf> {
     let server = Setup::new().start();
-    let maps = fs::read_to_string(format!("/proc/{}/maps", server.engine())).unwrap();
-    server.stop();
-    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let maps = format!("/proc/{}/maps", server.engine());
     let is_ours = |path: &&str| path.ends_with("/regent-php") || path.contains("/libphp");
-    let mut paths: Vec<PathBuf> = paths.filter(is_ours).map(PathBuf::from).collect();
-    paths.dedup();
-    assert_eq!(paths.len(), 2, "{maps}");
-    paths
+    let found = until("the engine has loaded libphp", || {
+        let maps = fs::read_to_string(&maps).unwrap();
+        let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+        let mut paths: Vec<PathBuf> = paths.filter(is_ours).map(PathBuf::from).collect();
+        paths.dedup();
+        (paths.len() == 2).then_some(paths)
+    });
+    server.stop();
+    found
 }
 
 #[test]
