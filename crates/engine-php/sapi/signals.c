@@ -173,10 +173,18 @@ static void take_disguise_off(siginfo_t *info)
     }
 }
 
+/*
+ * The kernel keeps one pending signal of a standard number and drops the next (signal(7)), so one is all that the thread will
+ * get: counting the dropped one would have the thread keep for itself what is meant for the process. Real-time signals queue.
+ */
 void regent_signals_send_to(struct regent_signals *signals, int number, const siginfo_t *info)
 {
-    signals->sent[number]++;
-    if (!forward(signals->thread, number, info)) {
+    if (number < SIGRTMIN) {
+        signals->sent[number] = 1;
+    } else {
+        signals->sent[number]++;
+    }
+    if (!forward(signals->thread, number, info) && number >= SIGRTMIN) {
         signals->sent[number]--;
     }
 }
