@@ -17,6 +17,10 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+const PAGE_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+                           style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+                           frame-ancestors 'none'";
+
 /// Indented, as people read it with curl, and with a line end.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let mut text = serde_json::to_vec_pretty(value).expect("invariant: answers have text keys only");
@@ -30,6 +34,14 @@ pub(crate) fn ok(value: &impl Serialize) -> Answer {
 
 pub(crate) fn text(media_type: &'static str, text: impl Into<Bytes>) -> Answer {
     answer(StatusCode::OK, media_type, text)
+}
+
+/// A page that may run the script that it brings, and nothing else: to the browser it belongs to no site, so it can ask
+/// nothing of this listener.
+pub(crate) fn page_of_its_own(text: impl Into<Bytes>) -> Answer {
+    let mut answer = answer(StatusCode::OK, "text/html; charset=utf-8", text);
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    answer
 }
 
 fn answer(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Answer {

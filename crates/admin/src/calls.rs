@@ -3,6 +3,7 @@
 mod changes;
 mod configuration;
 mod load;
+mod profile;
 
 use crate::answer::{Answer, ok, text};
 use crate::certificate::CertificateList;
@@ -34,6 +35,7 @@ pub(crate) async fn answer(
         Call::Description => Ok(text("application/json", include_str!("../openapi.json"))),
         Call::Threads => Ok(ok(&ThreadList::new(control.threads().await?, SystemTime::now()))),
         Call::ThreadStack => Ok(ok(&control.stack(query::thread(query)?).await?)),
+        Call::Profile => profile::take(control, query).await,
         Call::AddThreads => changes::add(control, query).await,
         Call::RemoveThreads => changes::remove(control, query).await,
         Call::RestartWorkers => {

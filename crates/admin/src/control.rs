@@ -7,10 +7,12 @@ use crate::thread::{ThreadStack, Threads};
 use crate::upstream::Upstream;
 use futures_util::future::BoxFuture;
 use regent_metrics::AdminRequest;
+use regent_profile::Profile;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A running server, as far as the admin listener is concerned.
 ///
@@ -22,6 +24,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// What a thread of PHP is at, by its number.
     fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>>;
+
+    /// Which functions the threads of PHP are in, looked at for a while. One at a time.
+    fn profile(&self, wish: ProfileWish) -> BoxFuture<'_, Result<Profile, Refusal>>;
 
     /// All pools: first the one of classic requests, then those of the workers and those of the native services, each in the
     /// order of the configuration.
@@ -90,6 +95,18 @@ pub struct Restarted {
     pub restarted: u32,
 }
 
+/// What is to be profiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileWish {
+    /// [`Pool::name`]; `None`: all pools of PHP.
+    pub pool: Option<String>,
+    /// Only requests whose path begins so.
+    pub path: String,
+    pub duration: Duration,
+    /// Looks a second.
+    pub hertz: u32,
+}
+
 /// A configuration that is to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reload {
@@ -133,6 +150,14 @@ pub enum Refusal {
     /// 404.
     #[error("there is no thread {0} of PHP; `GET /regent/threads` lists those that there are")]
     UnknownThread(u16),
+    /// 404.
+    #[error(
+        "the pool `{0}` runs no PHP, so there is nothing to profile; leave `worker` out to profile all of PHP"
+    )]
+    NoPhp(String),
+    /// 409.
+    #[error("a profile is being taken already, for somebody else; wait until it is done")]
+    ProfileUnderWay,
     /// 409.
     #[error("{}", too_many(*threads, *most))]
     TooMany { threads: u16, most: u16 },

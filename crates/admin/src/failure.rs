@@ -70,6 +70,10 @@ pub(crate) enum Failure {
     NoText,
     #[error("`config={0}` is no absolute path of a file; the server reads it, from its own directory")]
     ConfigPath(String),
+    #[error("`{name}={value}` is no whole number from {least} to {most}")]
+    Number { name: &'static str, value: String, least: u32, most: u32 },
+    #[error("`format={0}` is none; there are `html`, `folded`, `folded-cpu`, `speedscope` and `json`")]
+    Format(String),
     #[error("`force={0}` is neither `true` nor `false`")]
     Force(String),
     #[error("{0}")]
@@ -94,6 +98,8 @@ impl Failure {
             | Self::NoText
             | Self::ConfigPath(_)
             | Self::Force(_)
+            | Self::Number { .. }
+            | Self::Format(_)
             | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
@@ -101,10 +107,14 @@ impl Failure {
             | Self::UnknownWorker { .. }
             | Self::NoClassicPool
             | Self::NotConfigured { .. }
-            | Self::Refused(Refusal::UnknownPool(_) | Refusal::UnknownThread(_)) => StatusCode::NOT_FOUND,
+            | Self::Refused(Refusal::UnknownPool(_) | Refusal::UnknownThread(_) | Refusal::NoPhp(_)) => {
+                StatusCode::NOT_FOUND
+            }
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. }) => StatusCode::CONFLICT,
+            Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. } | Refusal::ProfileUnderWay) => {
+                StatusCode::CONFLICT
+            }
             Self::LongBody(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,

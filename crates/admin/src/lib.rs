@@ -27,7 +27,9 @@ mod upstream;
 
 pub use address::{Address, AddressError};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
-pub use control::{Change, Control, Force, Readiness, Refusal, Reload, Reloaded, Restarted, Source};
+pub use control::{
+    Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
+};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};

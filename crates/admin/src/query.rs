@@ -2,6 +2,7 @@
 
 use crate::control::Force;
 use crate::failure::Failure;
+use regent_profile::{Format, Measure};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
@@ -80,6 +81,67 @@ fn parse_force(text: &str) -> Result<Force, Failure> {
     }
 }
 
+/// `worker=FILE&path=/shop&seconds=10&hertz=99&format=html`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProfileQuery {
+    /// `None`: all pools of PHP.
+    pub worker: Option<String>,
+    pub path: String,
+    pub seconds: u32,
+    pub hertz: u32,
+    pub format: Format,
+}
+
+/// Who waits longer has forgotten what for.
+const MOST_SECONDS: u32 = 300;
+const MOST_HERTZ: u32 = 1000;
+
+impl ProfileQuery {
+    pub fn parse(query: Option<&str>) -> Result<Self, Failure> {
+        let (mut worker, mut path, mut seconds, mut hertz, mut format) = (None, None, None, None, None);
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "worker" => set(&mut worker, "worker", value.into_owned())?,
+                "path" => set(&mut path, "path", value.into_owned())?,
+                "seconds" => set(&mut seconds, "seconds", number("seconds", &value, MOST_SECONDS)?)?,
+                "hertz" => set(&mut hertz, "hertz", number("hertz", &value, MOST_HERTZ)?)?,
+                "format" => set(&mut format, "format", parse_format(&value)?)?,
+                _ => {
+                    return Err(unknown(
+                        &name,
+                        "there are `worker`, `path`, `seconds`, `hertz` and `format`",
+                    ));
+                }
+            }
+        }
+        Ok(Self {
+            worker,
+            path: path.unwrap_or_default(),
+            seconds: seconds.unwrap_or(10),
+            // Not a hundred: much that programs do by the clock would be seen too often, or never.
+            hertz: hertz.unwrap_or(99),
+            format: format.unwrap_or(Format::Html),
+        })
+    }
+}
+
+fn number(name: &'static str, text: &str, most: u32) -> Result<u32, Failure> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| digits && (1..=most).contains(number));
+    number.ok_or_else(|| Failure::Number { name, value: text.to_owned(), least: 1, most })
+}
+
+fn parse_format(text: &str) -> Result<Format, Failure> {
+    Ok(match text {
+        "html" => Format::Html,
+        "folded" => Format::Folded(Measure::Wall),
+        "folded-cpu" => Format::Folded(Measure::Cpu),
+        "speedscope" => Format::Speedscope,
+        "json" => Format::Json,
+        _ => return Err(Failure::Format(text.to_owned())),
+    })
+}
+
 /// Refuses parameters, for changes that have none.
 pub(crate) fn none(query: Option<&str>) -> Result<(), Failure> {
     match form_urlencoded::parse(query.unwrap_or_default().as_bytes()).next() {
@@ -144,6 +206,29 @@ mod tests {
         assert!(error("worker=a&worker=b").contains("comes twice"));
         none(Some("x=1")).unwrap_err();
         none(None).unwrap();
+    }
+
+    #[test]
+    fn a_profile_is_of_ten_seconds_unless_it_says_otherwise() {
+        let parse = |query| ProfileQuery::parse(query).map_err(|failure| failure.to_string());
+        let usual = parse(None).unwrap();
+        assert_eq!((usual.seconds, usual.hertz, usual.format), (10, 99, Format::Html));
+        let other =
+            parse(Some("seconds=300&hertz=1000&path=%2Fa%26b&format=folded-cpu&worker=w.php")).unwrap();
+        assert_eq!((other.seconds, other.hertz, &*other.path), (300, 1000, "/a&b"));
+        assert_eq!(other.format, Format::Folded(Measure::Cpu));
+        for (query, hint) in [
+            ("seconds=0", "1 to 300"),
+            ("seconds=301", "1 to 300"),
+            ("hertz=-1", "1 to 1000"),
+            ("hertz=%2B5", "1 to 1000"),
+            ("format=svg", "`speedscope`"),
+            ("format=html&format=html", "twice"),
+            ("pool=x", "not known"),
+        ] {
+            let error = parse(Some(query)).unwrap_err();
+            assert!(error.contains(hint), "{query}: {error}");
+        }
     }
 
     #[test]

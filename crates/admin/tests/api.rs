@@ -127,6 +127,29 @@ fn a_thread_is_looked_into() {
 }
 
 #[test]
+fn a_profile_is_written_as_it_is_asked_for() {
+    let site = Site::start();
+    let page = site.call("GET", "/regent/profile");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.body.contains("\"samples\":99") && page.body.contains("\"file\":\"all pools\""));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("sandbox allow-scripts; default-src 'none'"), "{policy}");
+    let folded =
+        site.call("GET", &format!("/regent/profile?format=folded&seconds=2&hertz=7&worker={WORKER}"));
+    assert_eq!((folded.status, folded.body), (200, "{main} app 7\n".to_owned()));
+    for (query, status, error) in [
+        ("seconds=0", 400, "`seconds=0` is no whole number from 1 to 300"),
+        ("worker=hello", 404, "runs no PHP"),
+        ("worker=nope.php", 404, "no worker"),
+        ("path=/under-way", 409, "a profile is being taken already"),
+    ] {
+        let answer = site.call("GET", &format!("/regent/profile?{query}"));
+        assert_eq!(answer.status, status, "{query}");
+        assert!(answer.error().contains(error), "{query}: {}", answer.error());
+    }
+}
+
+#[test]
 fn the_last_thread_stays() {
     let site = Site::start();
     let answer = site.call("DELETE", "/regent/threads?count=2");

@@ -124,6 +124,15 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
             rest("?index=x"),
             Case { rest: "?index=0", ..meets(Server::Refusing) },
         ],
+        ("get", "/{prefix}/profile") => vec![
+            Case::default(),
+            rest("?format=folded"),
+            rest("?format=json"),
+            rest("?format=x"),
+            rest("?worker=/no/such.php"),
+            rest("?path=/under-way"),
+            meets(Server::Refusing),
+        ],
         ("get", "/{prefix}/ready") => vec![Case::default(), meets(Server::NotReady)],
         ("put" | "delete", "/{prefix}/threads") => vec![
             Case::default(),

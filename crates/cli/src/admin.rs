@@ -3,6 +3,7 @@
 mod client;
 mod frame;
 mod keys;
+mod profile;
 mod reload;
 mod screen;
 mod stop;
@@ -11,6 +12,7 @@ mod threads;
 mod top;
 mod units;
 
+pub use profile::profile;
 pub use reload::reload;
 pub use stop::stop;
 pub use threads::{native, threads, workers};

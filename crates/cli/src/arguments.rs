@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use regent_admin::Address;
 use std::ffi::OsString;
 use std::num::NonZeroU16;
@@ -54,6 +54,8 @@ pub enum Command {
     HashPassword(HashPassword),
     /// List, add or remove the threads of a running server
     Threads(Threads),
+    /// Show where the PHP code of a running server spends its time, as a flame graph
+    Profile(Profile),
     /// Start the workers of a running server anew
     Workers(Workers),
     /// Load the native modules of a running server anew
@@ -373,6 +375,52 @@ pub struct Selection {
     #[arg(short, long, visible_alias = "service", value_name = "FILE")]
     pub worker: Option<String>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = PROFILE_EXAMPLES)]
+pub struct Profile {
+    #[command(flatten)]
+    pub admin: Admin,
+    /// Look for so long, in seconds: 1 to 300
+    #[arg(short, long, default_value = "10", value_parser = clap::value_parser!(u32).range(1..=300))]
+    pub seconds: u32,
+    /// Look so often in each second: 1 to 1000
+    #[arg(long, default_value = "99", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub hertz: u32,
+    /// Only the threads of this worker, by its file or name
+    #[arg(short, long, value_name = "FILE")]
+    pub worker: Option<String>,
+    /// Only requests whose path begins so
+    #[arg(short, long, value_name = "PATH")]
+    pub path: Option<String>,
+    /// Where it is written to; - is the standard output [default: regent-profile and the format's ending]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What is written
+    #[arg(short, long, default_value = "html")]
+    pub format: ProfileFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileFormat {
+    /// A flame graph for the browser
+    Html,
+    /// A line for each stack, with its samples
+    Folded,
+    /// The same with microseconds of CPU time
+    FoldedCpu,
+    /// A file for speedscope
+    Speedscope,
+    /// All that was seen
+    Json,
+}
+
+const PROFILE_EXAMPLES: &str = "\
+Examples:
+  regent profile                                           ten seconds of all of PHP, to regent-profile.html
+  regent profile --seconds 60 --path /shop                 a minute of the requests below /shop
+  regent profile --worker public/worker.php -o w.html      one worker only
+  regent profile --format folded -o - | sort -k2           for other tools";
 
 #[derive(Debug, Args)]
 pub struct Workers {

@@ -62,6 +62,7 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Fmt(options) => return format(&options),
         Command::HashPassword(options) => println!("{}", hash_password(&options)?),
+        Command::Profile(options) => admin::profile(&options)?,
         Command::Threads(options) => admin::threads(&options)?,
         Command::Workers(options) => admin::workers(&options)?,
         Command::Native(options) => admin::native(&options)?,

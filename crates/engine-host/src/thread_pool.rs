@@ -3,7 +3,7 @@
 
 use crate::heap::Heap;
 use crate::{Reporter, die_with_server};
-use regent_wire::control::{Event, Order, ThreadStart};
+use regent_wire::control::{Event, Order, ProfileOrder, ThreadStart};
 use regent_wire::{Engine, EngineThread};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -28,6 +28,9 @@ pub trait Job: Send + Sync + 'static {
     fn trace(&self, _index: u16) -> String {
         String::new()
     }
+
+    /// Takes a profile and sends it, while the threads go on. Without an answer it cannot be taken.
+    fn profile(&self, _order: ProfileOrder, _engine: &Arc<Engine>) {}
 }
 
 /// What becomes of a thread that has done its job.
@@ -118,6 +121,7 @@ impl ThreadPool {
             Order::Trace { index } => {
                 self.reporter.send(&Event::Traced { index, stack: self.job.trace(index) });
             }
+            Order::Profile(order) => self.job.profile(order, &self.engine),
             // Answered where it came in.
             Order::Beat { .. } => {}
         }

@@ -180,6 +180,33 @@ int regent_php_opcache_enabled(void);
 /* The settings that PHP and its extensions have, one by one, on the thread that has started PHP; ptr NULL: no more. */
 regent_str regent_php_ini_name(size_t index);
 
+/* A function of PHP by the addresses of its texts: two calls of it have the same. */
+typedef struct regent_function {
+    const void *name;  /* NULL: the code of a file, outside of functions */
+    const void *scope; /* its class; NULL: none */
+    const void *file;  /* NULL: it is no function of a script */
+} regent_function;
+
+/* Functions that a sample holds at most; of more, the outermost are missing. */
+#define REGENT_MOST_FUNCTIONS 256
+
+/* What a PHP thread is at. */
+typedef struct regent_sample {
+    int64_t cpu;        /* ns that the thread has spent on a CPU so far */
+    size_t n_functions; /* 0: it runs no script */
+    regent_function functions[REGENT_MOST_FUNCTIONS]; /* the innermost first */
+    size_t uri_length;
+    char uri[256];      /* of its request, may be cut; uri_length 0: it has none */
+} regent_sample;
+
+/* Samples a thread by the host's number of it, from another thread; returns 0 if there is none of that number. Not from
+ * several threads of the host with the same sample. */
+int regent_php_sample(uint32_t thread, int with_functions, regent_sample *sample);
+/* The name ("Class::function") and the file of a function that was sampled a moment ago. They return the bytes, 0 if there
+ * is none, or it is gone. */
+size_t regent_php_function_name(const regent_function *function, char *text, size_t size);
+size_t regent_php_function_file(const regent_function *function, char *text, size_t size);
+
 /* What a PHP thread is at, by the host's number of it, seen from another thread: as regent_overdue.trace. Returns the bytes;
  * 0: it runs no script, or there is no such thread. */
 size_t regent_php_trace(uint32_t thread, char *text, size_t size);

@@ -142,6 +142,20 @@ size_t regent_php_trace(uint32_t thread, char *text, size_t size)
     return length;
 }
 
+int regent_php_sample(uint32_t thread, int with_functions, regent_sample *sample)
+{
+    int found = 0;
+    pthread_mutex_lock(&watch.lock); /* as above */
+    for (regent_time_limit *limit = watch.limits; limit != NULL && !found; limit = limit->next) {
+        if (limit->context->options->number == thread) {
+            regent_sample_take(limit->context, with_functions != 0, sample);
+            found = 1;
+        }
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return found;
+}
+
 /* ---- A thread's limit ------------------------------------------------------------------------------------------ */
 
 void regent_time_limit_enter_thread(regent_context *context)

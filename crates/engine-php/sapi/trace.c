@@ -22,13 +22,13 @@ typedef struct output {
     size_t size, used;
 } output;
 
-static bool copy(void *to, const void *from, size_t size)
+bool regent_peek(void *to, const void *from, size_t size)
 {
     struct iovec here = {to, size}, there = {(void *)from, size};
     return from != NULL && process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-#define COPY_FIELD(to, structure, type, field) copy((to), (const char *)(structure) + offsetof(type, field), sizeof(*(to)))
+#define COPY_FIELD(to, structure, type, field) regent_peek((to), (const char *)(structure) + offsetof(type, field), sizeof(*(to)))
 
 static void put(output *out, const char *text, size_t length)
 {
@@ -47,7 +47,7 @@ static void put_string(output *out, const zend_string *string)
         return;
     }
     length = length < MOST_NAME ? length : MOST_NAME;
-    if (copy(bytes, (const char *)string + offsetof(zend_string, val), length)) {
+    if (regent_peek(bytes, (const char *)string + offsetof(zend_string, val), length)) {
         put(out, bytes, length);
     }
 }
@@ -98,7 +98,7 @@ static size_t read_frames(const zend_execute_data *innermost, char *text, size_t
     zend_execute_data frame;
     int count = 0;
     for (const zend_execute_data *at = innermost; at != NULL && count < MOST_FRAMES; at = frame.prev_execute_data) {
-        if (!copy(&frame, at, sizeof(frame))) {
+        if (!regent_peek(&frame, at, sizeof(frame))) {
             break;
         }
         if (frame.func == NULL) {
@@ -118,11 +118,11 @@ size_t regent_trace(const regent_context *context, char *text, size_t size)
     zend_execute_data *before = NULL, *after = NULL;
     size_t length = 0;
     for (int look = 0; look < MOST_LOOKS; look++) {
-        if (!copy(&before, context->current_frame, sizeof(before))) {
+        if (!regent_peek(&before, context->current_frame, sizeof(before))) {
             return 0;
         }
         length = read_frames(before, text, size);
-        if (copy(&after, context->current_frame, sizeof(after)) && before == after) {
+        if (regent_peek(&after, context->current_frame, sizeof(after)) && before == after) {
             break;
         }
     }

@@ -125,6 +125,30 @@ pub struct ThreadOptions {
     pub number: u32,
 }
 
+/// `regent_function`: addresses that stand for texts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Function {
+    pub name: usize,
+    pub scope: usize,
+    pub file: usize,
+}
+
+/// `REGENT_MOST_FUNCTIONS`
+pub const MOST_FUNCTIONS: usize = 256;
+/// Bytes of a URI in a sample.
+pub const MOST_URI: usize = 256;
+
+/// `regent_sample`
+#[repr(C)]
+pub struct Sample {
+    pub cpu: i64,
+    pub n_functions: usize,
+    pub functions: [Function; MOST_FUNCTIONS],
+    pub uri_length: usize,
+    pub uri: [u8; MOST_URI],
+}
+
 /// Why `regent_php_thread` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEnd {
@@ -158,8 +182,30 @@ unsafe extern "C" {
     pub fn regent_php_version() -> *const c_char;
     pub fn regent_php_opcache_enabled() -> c_int;
     pub fn regent_php_ini_name(index: usize) -> Str;
+    pub fn regent_php_sample(thread: u32, with_functions: c_int, sample: *mut Sample) -> c_int;
+    pub fn regent_php_function_name(function: *const Function, text: *mut c_char, size: usize) -> usize;
+    pub fn regent_php_function_file(function: *const Function, text: *mut c_char, size: usize) -> usize;
     pub fn regent_php_trace(thread: u32, text: *mut c_char, size: usize) -> usize;
     pub fn regent_php_thread(thread: *mut c_void, options: *const ThreadOptions) -> c_int;
+}
+
+impl Sample {
+    pub const EMPTY: Self = Self {
+        cpu: 0,
+        n_functions: 0,
+        functions: [Function { name: 0, scope: 0, file: 0 }; MOST_FUNCTIONS],
+        uri_length: 0,
+        uri: [0; MOST_URI],
+    };
+
+    /// The innermost first.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions[..self.n_functions.min(MOST_FUNCTIONS)]
+    }
+
+    pub fn uri(&self) -> &[u8] {
+        &self.uri[..self.uri_length.min(MOST_URI)]
+    }
 }
 
 impl Str {

@@ -9,6 +9,7 @@ mod host;
 mod ini;
 mod late;
 mod php;
+mod profiler;
 mod publication;
 mod renewal;
 mod threads;

@@ -2,14 +2,15 @@
 
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
+use crate::profiler::{PoolsOfThreads, Profiler};
 use crate::renewal::{Renewal, RenewalPool};
 use crate::warmup::Warmup;
 use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, Reporter};
-use regent_wire::control::{Event, PoolStart, ScriptEnd, WorkerStart};
-use regent_wire::{EngineThread, ThreadState};
+use regent_wire::control::{Event, PoolStart, ProfileOrder, ScriptEnd, WorkerStart};
+use regent_wire::{Engine, EngineThread, ThreadState};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,12 +30,21 @@ pub struct Scripts {
     renewals: Vec<Arc<RenewalPool>>,
     reporter: Arc<Reporter>,
     load: Arc<EngineLoad>,
+    threads: PoolsOfThreads,
+    profiler: Profiler,
 }
 
 impl Scripts {
     pub fn new(pools: Vec<PoolStart>, reporter: &Arc<Reporter>) -> Self {
         let renewals = pools.iter().map(|_| Arc::default()).collect();
-        Self { pools, renewals, reporter: Arc::clone(reporter), load: EngineLoad::new() }
+        Self {
+            pools,
+            renewals,
+            reporter: Arc::clone(reporter),
+            load: EngineLoad::new(),
+            threads: PoolsOfThreads::default(),
+            profiler: Profiler::default(),
+        }
     }
 }
 
@@ -51,6 +61,8 @@ impl Job for Scripts {
         let Some(pool) = self.pools.get(thread.pool()) else { return Afterwards::End };
         let warmup = Warmup::new(pool, &self.reporter);
         let renewal = Renewal::new(&self.renewals[thread.pool()], pool);
+        let numbers = (thread.index() as u16, thread.pool() as u16);
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).insert(numbers.0, numbers.1);
         let php = PhpThread::new(thread, Arc::clone(&self.load), warmup, renewal, readiness);
         Runner { pool, reporter: &self.reporter }.run(php)
     }
@@ -60,6 +72,10 @@ impl Job for Scripts {
         // SAFETY: law 5: a buffer of that size, for the time of the call; what the thread does meanwhile is its own.
         let length = unsafe { ffi::regent_php_trace(index.into(), text.as_mut_ptr().cast(), text.len()) };
         String::from_utf8_lossy(&text[..length.min(LONGEST_TRACE)]).into_owned()
+    }
+
+    fn profile(&self, order: ProfileOrder, engine: &Arc<Engine>) {
+        self.profiler.begin(order, engine, &self.threads, &self.reporter);
     }
 }
 

@@ -34,6 +34,7 @@ pub use pools::{Pool, Pools};
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{StartUntil, UpdateSink};
 pub use supervisor::{
-    CommandRefused, GenerationView, PoolView, ScaleEvent, Supervisor, SupervisorHandle, ThreadListing, View,
+    CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
+    ThreadListing, View,
 };
 pub use thread_table::ThreadStage;

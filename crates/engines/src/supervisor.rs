@@ -8,6 +8,7 @@ mod generations;
 mod hung;
 mod last_requests;
 mod overdue;
+mod profiles;
 mod replacement;
 mod reports;
 mod shutdown;
@@ -23,6 +24,7 @@ use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
 use generations::{Generations, Role};
 use hung::HangWatch;
+use profiles::Profiles;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, NO_START, Restarts};
@@ -37,6 +39,7 @@ use tokio::task::JoinHandle;
 pub use autoscaler::ScaleEvent;
 pub use commands::{CommandRefused, PoolView, SupervisorHandle, ThreadListing, View};
 pub use generation::GenerationView;
+pub use profiles::ProfileWish;
 
 /// Why an engine does not start.
 const NO_FIRST_BOOT: &str = "a worker script does not boot: see the log";
@@ -149,6 +152,7 @@ struct State {
     generations: Generations,
     restarts: Restarts,
     traces: Traces,
+    profiles: Profiles,
     /// Engines in a row that did not live long.
     failures: u32,
 }
@@ -168,6 +172,7 @@ impl State {
             next_id: 1,
             restarts: Restarts::default(),
             traces: Traces::default(),
+            profiles: Profiles::default(),
             failures: 0,
         }
     }
@@ -284,6 +289,7 @@ impl State {
 
     /// An engine is gone, whichever it was.
     async fn on_end(&mut self, id: u64) {
+        self.forget_profile(id);
         match self.generations.role(id) {
             Role::Current => self.replace_dead().await,
             Role::Replacement => self.give_up_replacement(NO_START),
@@ -305,6 +311,7 @@ impl State {
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),
             Event::Traced { index, stack } => self.traced(id, index, &stack),
+            Event::Profiled(part) => self.profiled(id, part),
             message => {
                 log_event(self.setup.plan.kind, &message);
                 if role == Role::Replacement {

@@ -12,8 +12,9 @@ use futures_util::future::BoxFuture;
 use regent_admin::{
     Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
 };
-use regent_engines::{CommandRefused, EngineControl, EngineKind, View};
+use regent_engines::{CommandRefused, EngineControl, EngineKind, ProfileWish, View};
 use regent_metrics::{AdminRequest, Gauges};
+use regent_profile::Profile;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -112,6 +113,21 @@ impl Control for ServerControl {
             let engine = php.ok_or(Refusal::UnknownThread(index))?;
             let stack = engine.supervisor.trace(index).await.map_err(refusal)?;
             Ok(ThreadStack { index, stack: stack.lines().map(str::to_owned).collect() })
+        }
+        .boxed()
+    }
+
+    fn profile(&self, wish: regent_admin::ProfileWish) -> BoxFuture<'_, Result<Profile, Refusal>> {
+        async move {
+            let current = self.server.current();
+            let php = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php);
+            let no_php = || Refusal::NoPhp("native".to_owned());
+            let (engine, pool) = match &wish.pool {
+                None => (&**php.ok_or_else(no_php)?, None),
+                Some(pool) => current.find(pool).map(|(engine, index)| (engine, Some(index)))?,
+            };
+            let regent_admin::ProfileWish { path, duration, hertz, .. } = wish;
+            engine.supervisor.profile(ProfileWish { pool, path, duration, hertz }).await.map_err(refusal)
         }
         .boxed()
     }
@@ -234,6 +250,7 @@ fn refusal(refused: CommandRefused) -> Refusal {
     match refused {
         CommandRefused::TooMany { threads, most } => Refusal::TooMany { threads, most },
         CommandRefused::TooFew { threads } => Refusal::TooFew { threads },
+        CommandRefused::ProfileUnderWay => Refusal::ProfileUnderWay,
         CommandRefused::NoThread(index) => Refusal::UnknownThread(index),
         CommandRefused::Unavailable(reason) => Refusal::Unavailable(reason),
     }

@@ -47,9 +47,69 @@ pub enum Order {
     Start { threads: Vec<ThreadStart> },
     /// What is this thread at? Answered with [`Event::Traced`], not necessarily at once.
     Trace { index: u16 },
+    /// Looks again and again at what its threads are at. Answered with [`Event::Profiled`], several times; one that is
+    /// under way is given up.
+    Profile(ProfileOrder),
     /// Is to be answered at once, in the shared memory ([`crate::Engine::answer`]), whatever the threads are doing: an
     /// engine that does not is killed.
     Beat { number: u64 },
+}
+
+/// What is to be profiled, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileOrder {
+    /// Tells the answers of one order from those of another.
+    pub number: u64,
+    pub duration_ms: u64,
+    /// Looks a second.
+    pub hertz: u32,
+    /// An index into [`Start::pools`]; `None`: all of them.
+    pub pool: Option<u16>,
+    /// Only requests whose path begins so; empty: all of them.
+    pub path: String,
+}
+
+/// A part of a profile. Functions, paths and stacks are numbered in the order that they come in, over all parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfilePart {
+    /// [`ProfileOrder::number`]
+    pub number: u64,
+    pub functions: Vec<ProfiledFunction>,
+    /// Of requests, without the query.
+    pub paths: Vec<String>,
+    pub stacks: Vec<ProfiledStack>,
+    /// In the last part.
+    pub end: Option<ProfileEnd>,
+}
+
+/// A function of PHP.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProfiledFunction {
+    /// `Class::function`; empty: the code of a file outside of functions.
+    pub name: String,
+    /// Empty of functions that are not of PHP code.
+    pub file: String,
+}
+
+/// How often threads were seen in these functions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledStack {
+    pub path: u32,
+    /// The outermost first.
+    pub functions: Vec<u32>,
+    pub samples: u64,
+    /// Microseconds that the threads spent on a CPU meanwhile.
+    pub cpu_us: u64,
+}
+
+/// How a profile went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileEnd {
+    pub duration_ms: u64,
+    /// Looks at all threads. Fewer than were ordered where the machine is too busy for them.
+    pub looks: u64,
+    /// Samples that are in no stack, since there were too many different ones.
+    pub lost: u64,
 }
 
 /// A thread that is to be started.
@@ -122,6 +182,8 @@ pub enum Event {
     Slow(Slow),
     /// What a thread is at, a line for each function, the innermost first; nothing if it runs no code that it could tell of.
     Traced { index: u16, stack: String },
+    /// A part of what was ordered.
+    Profiled(ProfilePart),
     /// A worker script has ended, and is about to be started again.
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.

@@ -69,7 +69,7 @@ pub(super) async fn to_the_end<T: Send + 'static>(
 }
 
 /// The worker's pool by its file or name, or a service's by its name; without one, that of classic requests.
-fn choose(pools: Vec<Pool>, worker: Option<String>) -> Result<Pool, Failure> {
+pub(super) fn choose(pools: Vec<Pool>, worker: Option<String>) -> Result<Pool, Failure> {
     let known: Vec<String> = pools.iter().filter_map(special).collect();
     let chosen = match &worker {
         None => pools.into_iter().find(|pool| special(pool).is_none()),

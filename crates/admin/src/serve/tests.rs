@@ -3,7 +3,7 @@
 use super::*;
 use crate::address::Address;
 use crate::certificate::Certificate;
-use crate::control::{Change, Readiness, Refusal, Reload, Reloaded, Restarted};
+use crate::control::{Change, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted};
 use crate::guard::Access;
 use crate::listener;
 use crate::pool::Pool;
@@ -30,6 +30,10 @@ impl Control for Bare {
 
     fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>> {
         Box::pin(async move { Err(Refusal::UnknownThread(index)) })
+    }
+
+    fn profile(&self, _: ProfileWish) -> BoxFuture<'_, Result<regent_profile::Profile, Refusal>> {
+        Box::pin(async { Ok(regent_profile::Profile::default()) })
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>> {

@@ -4,10 +4,11 @@
 use futures_util::future::BoxFuture;
 use regent_admin::{
     Access, Activity, AdminRequest, Certificate, CertificateSource, Change, Control, Current, Engine,
-    Generation, Lane, Origin, Percentiles, Pool, PoolStatistics, Readiness, Refusal, Reload, Reloaded,
-    Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts, ThreadStack,
-    Threads, Traffic, bind,
+    Generation, Lane, Origin, Percentiles, Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload,
+    Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts,
+    ThreadStack, Threads, Traffic, bind,
 };
+use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -218,6 +219,27 @@ impl Control for Fake {
             return Box::pin(async move { Err(Refusal::UnknownThread(index)) });
         }
         self.told(ThreadStack { index, stack: vec!["#0 sleep()".into(), "#1 {main} /app/a.php:3".into()] })
+    }
+
+    /// A profile that shows what was wished for; another one is under way where the path says so.
+    fn profile(&self, wish: ProfileWish) -> BoxFuture<'_, Result<Profile, Refusal>> {
+        if wish.path == "/under-way" {
+            return Box::pin(async { Err(Refusal::ProfileUnderWay) });
+        }
+        let pool = wish.pool.unwrap_or_else(|| "all pools".to_owned());
+        self.told(Profile {
+            functions: vec![Function { name: String::new(), file: pool }],
+            paths: vec![wish.path],
+            stacks: vec![Stack {
+                path: 0,
+                functions: vec![0],
+                samples: wish.hertz.into(),
+                cpu: wish.duration,
+            }],
+            duration: wish.duration,
+            looks: u64::from(wish.hertz) * wish.duration.as_secs(),
+            lost: 0,
+        })
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<Pool>, Refusal>> {

@@ -26,6 +26,8 @@ pub enum Patience {
     Short,
     /// Until a change is made: workers may boot for a while.
     Long,
+    /// What takes so many seconds by itself.
+    Besides(u64),
 }
 
 pub struct Client {
@@ -56,9 +58,17 @@ impl Client {
     /// # Errors
     /// When the server does not answer in time, answers an error (with its text), or something else than was asked for.
     pub fn call<T: DeserializeOwned>(&self, method: Method, target: &str, patience: Patience) -> Result<T> {
+        let body = self.fetch(method, target, patience)?;
+        serde_json::from_slice(&body)
+            .with_context(|| format!("what {} answers is not Regent's", self.address))
+    }
+
+    /// The same, whatever the answer is.
+    pub fn fetch(&self, method: Method, target: &str, patience: Patience) -> Result<Bytes> {
         let seconds = match patience {
             Patience::Short => 5,
             Patience::Long => 120,
+            Patience::Besides(seconds) => seconds + 30,
         };
         let (status, body) = self.runtime.block_on(async {
             let answer = self.exchange(method, target);
@@ -66,8 +76,7 @@ impl Client {
             in_time.with_context(|| format!("{} did not answer within {seconds} s", self.address))?
         })?;
         if status.is_success() {
-            return serde_json::from_slice(&body)
-                .with_context(|| format!("what {} answers is not Regent's", self.address));
+            return Ok(body);
         }
         match serde_json::from_slice::<Report>(&body) {
             Ok(Report { error }) => bail!("{}", printable(&error)),

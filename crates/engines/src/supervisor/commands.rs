@@ -2,9 +2,11 @@
 
 use super::autoscaler::ScaleEvent;
 use super::generation::{Generation, GenerationView};
+use super::profiles::{ProfileAnswer, ProfileWish};
 use super::stacks::TraceAnswer;
 use super::{State, stuck};
 use crate::thread_table::{ThreadEntry, ThreadStage};
+use regent_profile::Profile;
 use regent_wire::{EngineMemory, ThreadState, ThreadView, clock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// An engine tells at once what a thread is at, or not at all.
 const TRACE_DEADLINE: Duration = Duration::from_secs(3);
+/// What a profile may take beside its own time: to be sent, and on a machine that is busy.
+const PROFILE_DEADLINE: Duration = Duration::from_secs(15);
 
 /// A question or an order; the answer comes through the sender.
 pub(super) enum Command {
@@ -33,6 +37,11 @@ pub(super) enum Command {
         index: u16,
         answer: TraceAnswer,
     },
+    /// Look at the threads of the current generation for a while.
+    Profile {
+        wish: ProfileWish,
+        answer: ProfileAnswer,
+    },
 }
 
 /// Why a change was not made.
@@ -48,6 +57,8 @@ pub enum CommandRefused {
         threads: u16,
     },
     NoThread(u16),
+    /// Somebody else takes a profile.
+    ProfileUnderWay,
     Unavailable(String),
 }
 
@@ -119,6 +130,16 @@ impl SupervisorHandle {
         tokio::time::timeout(TRACE_DEADLINE, asked).await.map_err(|_| silent())??
     }
 
+    /// Which functions of PHP the threads are in, seen for a while.
+    pub async fn profile(&self, wish: ProfileWish) -> Result<Profile, CommandRefused> {
+        let deadline = wish.duration + PROFILE_DEADLINE;
+        let (answer, answered) = oneshot::channel();
+        let gone = || CommandRefused::Unavailable("the engine has ended meanwhile".to_owned());
+        self.commands.send(Command::Profile { wish, answer }).map_err(|_| gone())?;
+        let silent = || CommandRefused::Unavailable("the engine does not answer".to_owned());
+        tokio::time::timeout(deadline, answered).await.map_err(|_| silent())?.map_err(|_| gone())?
+    }
+
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, CommandRefused> {
         let stopping = |_| CommandRefused::Unavailable("the server is stopping".to_owned());
         let (answer, answered) = oneshot::channel();
@@ -142,6 +163,7 @@ impl State {
             }
             Command::Restart(answer) => self.restart_on_demand(answer),
             Command::Trace { index, answer } => self.trace(index, answer),
+            Command::Profile { wish, answer } => self.profile(wish, answer),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::process::{EngineProcess, ProcessEvent};
 use crate::setup::{Setup, UpdateSink};
 use crate::thread_table::ThreadTable;
 use regent_config::EngineUser;
-use regent_wire::control::{Event, Order, Start, ThreadStart};
+use regent_wire::control::{Event, Order, ProfileOrder, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
 use rustix::fd::OwnedFd;
 use std::borrow::Cow;
@@ -146,6 +146,12 @@ impl Generation {
     pub fn trace(&self, index: u16) {
         // As above.
         let _ = self.orders.send(Order::Trace { index });
+    }
+
+    /// Orders a profile; events bring it.
+    pub fn profile(&self, order: ProfileOrder) {
+        // As above.
+        let _ = self.orders.send(Order::Profile(order));
     }
 
     /// Asks for a sign of life, which comes in the shared memory.

@@ -28,6 +28,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         | Event::Update(_)
         | Event::Slow(_)
         | Event::Traced { .. }
+        | Event::Profiled(_)
         | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(

@@ -1,0 +1,130 @@
+//! `regent profile`: which functions of PHP the threads are in, seen for a while and without stopping them.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Server, Setup, in_parallel, regent_command};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Three quarters of its time it waits, and one it computes.
+const MIXED: &str = "<?php
+    class Shop {
+        static function waits() { usleep(30_000); }
+        static function computes() { $end = hrtime(true) + 10_000_000; while (hrtime(true) < $end) { md5('x'); } }
+    }
+    function page() { Shop::waits(); Shop::computes(); }
+    page(); echo 'done';";
+
+/// The answer of this call, while clients ask for these paths one after the other.
+fn during<T: Send>(server: &Server, paths: &[&str], call: impl FnOnce() -> T + Send) -> T {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for path in paths {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    server.get(path).expect(200);
+                }
+            });
+        }
+        let answer = panic::catch_unwind(AssertUnwindSafe(call));
+        is_over.store(true, Ordering::Relaxed);
+        answer.unwrap_or_else(|reason| panic::resume_unwind(reason))
+    })
+}
+
+fn profile(server: &Server, query: &str) -> serde_json::Value {
+    server.admin().get(&format!("/regent/profile?format=json&{query}")).expect(200).json()
+}
+
+/// Samples and microseconds of CPU time of the stacks with a function whose name begins so, on paths that begin so.
+fn of(profile: &serde_json::Value, function: &str, path: &str) -> (u64, u64) {
+    let text = |list: &str, index: &serde_json::Value, name: Option<&str>| {
+        let entry = &profile[list][index.as_u64().unwrap() as usize];
+        name.map_or(entry, |name| &entry[name]).as_str().unwrap().to_owned()
+    };
+    let is_meant = |stack: &&serde_json::Value| {
+        let mut functions = stack["functions"].as_array().unwrap().iter();
+        functions.any(|index| text("functions", index, Some("name")).starts_with(function))
+            && text("paths", &stack["path"], None).starts_with(path)
+    };
+    let stacks = profile["stacks"].as_array().unwrap().iter().filter(is_meant);
+    stacks.fold((0, 0), |(samples, cpu), stack| {
+        (samples + stack["samples"].as_u64().unwrap(), cpu + stack["cpu_microseconds"].as_u64().unwrap())
+    })
+}
+
+#[test]
+fn where_a_page_waits_and_where_it_computes_is_seen() {
+    let server = Setup::new().admin("ADMIN").php_options("num_threads 3").file("page.php", MIXED).start();
+    let profile =
+        during(&server, &["/page.php?a=b", "/page.php"], || profile(&server, "seconds=2&hertz=200"));
+    let (all, _) = of(&profile, "page", "/page.php");
+    let (waits, waited_cpu) = of(&profile, "Shop::waits", "/page.php");
+    let (computes, computed_cpu) = of(&profile, "Shop::computes", "/page.php");
+    assert!(all > 20 && waits > computes && computes > 0, "{all} {waits} {computes}");
+    assert!(computed_cpu > waited_cpu, "{computed_cpu} {waited_cpu}");
+    let paths = profile["paths"].as_array().unwrap();
+    assert!(paths.iter().any(|path| path == "/page.php"), "without the query: {paths:?}");
+    server.stop();
+}
+
+#[test]
+fn only_the_path_or_the_worker_is_seen_that_was_asked_for() {
+    const WORKER: &str = "<?php function handle() { usleep(5_000); echo 'ok'; }
+        while (frankenphp_handle_request('handle')) { }";
+    let server = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 4\n\t\tworker {\n\t\t\tfile ROOT/worker.php\n\t\t\tnum 1\n\t\t}")
+        .file("worker.php", WORKER)
+        .file("page.php", MIXED)
+        .file("other.php", MIXED)
+        .start();
+    let paths = ["/page.php", "/other.php", "/worker.php/x"];
+    let by_path = during(&server, &paths, || profile(&server, "seconds=1&hertz=200&path=/page"));
+    assert!(of(&by_path, "page", "/page.php").0 > 0);
+    assert_eq!((of(&by_path, "", "/other").0, of(&by_path, "", "/worker").0), (0, 0));
+    let worker = server.root().canonicalize().unwrap().join("worker.php");
+    let query = format!("seconds=1&hertz=200&worker={}", worker.display());
+    let by_worker = during(&server, &paths, || profile(&server, &query));
+    assert!(of(&by_worker, "handle", "/worker.php").0 > 0);
+    assert_eq!(of(&by_worker, "page", "").0, 0);
+    server.stop();
+}
+
+#[test]
+fn the_command_writes_a_flame_graph_and_there_is_one_profile_at_a_time() {
+    let server = Setup::new().admin("ADMIN").file("page.php", MIXED).start();
+    let file = server.directory().join("flames.html");
+    let command = |seconds: &str| {
+        let mut command = regent_command(server.directory());
+        command.args(["profile", "--admin", &server.admin().address().to_string()]);
+        command.args(["--seconds", seconds, "--output"]);
+        command
+    };
+    let taken = during(&server, &["/page.php"], || command("1").arg(&file).output().unwrap());
+    assert!(taken.status.success(), "{taken:?}");
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert!(page.contains("Shop::computes") && page.starts_with("<!doctype html>"));
+    let both = in_parallel(2, |_| command("2").arg("-").output().unwrap());
+    let refused = both.iter().find(|output| !output.status.success()).expect("the second is refused");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("a profile is being taken already"),
+        "{refused:?}"
+    );
+    server.stop();
+}
+
+#[test]
+fn an_engine_that_dies_or_runs_nothing_is_told_of() {
+    let server = Setup::new().admin("ADMIN").file("crash.php", "<?php posix_kill(getmypid(), 9);").start();
+    assert_eq!(profile(&server, "seconds=1")["stacks"], serde_json::json!([]));
+    let answer = thread::scope(|scope| {
+        let asked = scope.spawn(|| server.admin().get("/regent/profile?seconds=60"));
+        server.get("/crash.php").expect(502);
+        asked.join().unwrap()
+    });
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("the engine has ended meanwhile"), "{}", answer.text());
+    assert_eq!(profile(&server, "seconds=1")["stacks"], serde_json::json!([]));
+    server.stop();
+}
