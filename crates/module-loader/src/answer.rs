@@ -91,7 +91,11 @@ impl<'a> Answer<'a> {
         if name.eq_ignore_ascii_case(b"content-length") {
             return self.declare(value);
         }
-        self.buffers.fields.set(name, value).map_err(|_| abi::INVALID)
+        let Buffers { fields, trailers, .. } = &mut *self.buffers;
+        // What has announced the trailers that were set stays beside it.
+        let is_beside = !trailers.is_empty() && name.eq_ignore_ascii_case(b"trailer");
+        let set = if is_beside { fields.add(name, value) } else { fields.set(name, value) };
+        set.map_err(|_| abi::INVALID)
     }
 
     pub fn add_header(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
