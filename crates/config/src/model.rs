@@ -12,6 +12,7 @@ mod log_filter;
 mod map;
 mod mercure;
 mod native;
+mod request_body;
 mod reverse_proxy;
 mod rewrite;
 mod server;
@@ -28,6 +29,7 @@ pub use log_filter::*;
 pub use map::*;
 pub use mercure::*;
 pub use native::*;
+pub use request_body::*;
 pub use reverse_proxy::*;
 pub use rewrite::*;
 pub use server::*;
@@ -247,10 +249,7 @@ pub enum Handler {
         status: Template,
         message: Template,
     },
-    /// `request_body max_size`, in bytes, for this route.
-    RequestBody {
-        max_size: u64,
-    },
+    RequestBody(RequestBody),
     /// `deadline`: soft real-time limit of what follows; longer than 0.
     Deadline(Duration),
     /// `lane`: the lane of what follows.

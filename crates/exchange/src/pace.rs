@@ -25,6 +25,8 @@ pub struct Patience {
     /// Bytes a second that it brings on average, or else it ends: a byte now and then is no silence, and would keep a
     /// request for ever. 0: as slow as it likes.
     pub rate: u64,
+    /// Longest time that it takes in all; `None`: no bound but these.
+    pub whole: Option<Duration>,
 }
 
 /// The time that a body has taken. Only what the client was awaited for counts: a body that waits for a full spool, or
@@ -79,7 +81,8 @@ impl Patience {
             0 => Duration::MAX,
             rate => GRACE.min(self.silence).saturating_add(Duration::from_secs(received / rate)),
         };
-        self.silence.saturating_sub(silent).min(earned.saturating_sub(awaited))
+        let most = earned.min(self.whole.unwrap_or(Duration::MAX));
+        self.silence.saturating_sub(silent).min(most.saturating_sub(awaited))
     }
 }
 
@@ -103,7 +106,13 @@ mod tests {
         None
     }
 
-    const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), rate: 240 };
+    const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), rate: 240, whole: None };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_have_a_time_of_its_own() {
+        let patience = Patience { whole: Some(Duration::from_secs(25)), ..PATIENCE };
+        assert_eq!(lasts(patience, 10, 1 << 20).await, Some(2));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_drips_ends_after_the_grace() {

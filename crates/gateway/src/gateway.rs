@@ -119,7 +119,7 @@ impl Gateway {
                 silence: delivery.request_body_timeout.map_or(limits.patience.silence, timeout),
                 ..limits.patience
             },
-            size: exchange.max_body_size.or(limits.size),
+            ..limits
         };
         let mut upload = Upload::of(body, limits, received, client).map_err(Trouble::Upload)?;
         if let Some(upload) = &mut upload {

@@ -18,6 +18,7 @@ mod paths;
 mod routing;
 mod templates;
 
+pub use context::body_rules::BodyRules;
 pub use context::client::{Forwarded, Scheme};
 pub use context::exchange::Exchange;
 pub use context::failure::Failure;

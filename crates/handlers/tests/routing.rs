@@ -102,11 +102,14 @@ fn head_has_the_length_of_get_and_no_body() {
 
 #[test]
 fn request_body_sets_the_limit() {
-    let sites = site(vec![when(path_is("/up"), Handler::RequestBody { max_size: 7 })]);
+    let sites = site(vec![when(
+        path_is("/up"),
+        Handler::RequestBody(RequestBody { max_size: Some(7), ..RequestBody::default() }),
+    )]);
     for (uri, want) in [("/up", Some(7)), ("/", None)] {
         let mut exchange = exchange("POST", uri, &[]);
         sites.route(&mut exchange);
-        assert_eq!(exchange.max_body_size, want);
+        assert_eq!(exchange.body.max_size, want);
     }
 }
 

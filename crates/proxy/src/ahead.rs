@@ -147,8 +147,10 @@ mod tests {
         fn abort(&self) {}
     }
 
-    const LIMITS: BodyLimits =
-        BodyLimits { patience: Patience { silence: Duration::from_secs(60), rate: 0 }, size: Some(1 << 20) };
+    const LIMITS: BodyLimits = BodyLimits {
+        patience: Patience { silence: Duration::from_secs(60), rate: 0, whole: None },
+        size: Some(1 << 20),
+    };
 
     async fn read_with(memory: u64, body: RequestBody) -> Result<(u64, Vec<u8>), StatusCode> {
         let bounds = regent_config::Spool { memory, file: 0, directory: None };

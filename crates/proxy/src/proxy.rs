@@ -104,7 +104,6 @@ impl Proxy {
         let backend = &self.backends[usize::from(target.rules.id().0)];
         let (asked, body) = asked(exchange, target, backend, body)?;
         let may_repeat = target.rules.may_repeat(exchange).unwrap_or_else(|| asked.method.is_idempotent());
-        let limits = BodyLimits { size: exchange.max_body_size.or(limits.size), ..limits };
         let (body, progress) = if backend.transport.config.transport.fastcgi.is_some() {
             let whole = ahead::read(body, limits, received, client, &self.spools).await;
             // It has been counted.

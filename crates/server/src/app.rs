@@ -141,7 +141,7 @@ impl App {
                 challenges: listener.challenges,
                 php: Rc::clone(&to_php),
                 native: native.as_ref().map(|(_, gateway)| Rc::clone(gateway)),
-                hubs: HubGateway { hubs: Arc::clone(&start.hubs), limits: listener.limits },
+                hubs: HubGateway { hubs: Arc::clone(&start.hubs) },
                 proxy: Rc::clone(&proxy),
                 scrapes: parts.scrapes.clone(),
                 figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),

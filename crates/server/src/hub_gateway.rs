@@ -15,20 +15,24 @@ const UPDATE: u64 = 1 << 20;
 /// The hubs of a configuration, and what a publisher may send.
 pub(crate) struct HubGateway {
     pub hubs: Arc<OpenHubs>,
-    /// Of requests whose route has none of its own.
-    pub limits: BodyLimits,
 }
 
 impl HubGateway {
-    pub async fn answer(&self, exchange: &Exchange, hub: HubId, body: RequestBody) -> Response<ResponseBody> {
+    pub async fn answer(
+        &self,
+        exchange: &Exchange,
+        hub: HubId,
+        body: RequestBody,
+        limits: BodyLimits,
+    ) -> Response<ResponseBody> {
         let asked = Asked {
             method: &exchange.method,
             path: exchange.uri.path(),
             query: exchange.uri.query().unwrap_or_default(),
             headers: &exchange.headers,
         };
-        let bytes = exchange.max_body_size.or(self.limits.size).unwrap_or(UPDATE);
-        let bounds = Bounds { bytes, silence: self.limits.patience.silence };
+        let bytes = limits.size.unwrap_or(UPDATE);
+        let bounds = Bounds { bytes, silence: limits.patience.silence };
         self.hubs.hubs[usize::from(hub.0)].answer(asked, body, bounds).await
     }
 }

@@ -44,8 +44,11 @@ pub(crate) fn settings(options: &ServerOptions) -> Settings {
 
 /// Of its requests.
 pub(crate) fn body_limits(options: &ServerOptions) -> BodyLimits {
-    let patience =
-        Patience { silence: timeout(options.timeouts.read_body), rate: options.limits.min_body_rate };
+    let patience = Patience {
+        silence: timeout(options.timeouts.read_body),
+        rate: options.limits.min_body_rate,
+        whole: None,
+    };
     BodyLimits { patience, size: options.limits.max_body_size }
 }
 

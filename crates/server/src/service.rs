@@ -8,7 +8,7 @@ use crate::scrapes::Scrapes;
 use crate::turns::Turns;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::Body;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use regent_config::SniHost;
 use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
@@ -207,6 +207,13 @@ impl Service {
                     Some(Err(status)) => self.sites.resume(exchange, Failure::new(status)),
                 },
                 Action::Forward(target) => {
+                    if let Some(text) = exchange.body.replaced_by.take() {
+                        // As in [`Self::respond`].
+                        if body.size_hint().exact().is_none() {
+                            client.close_connection();
+                        }
+                        body = RequestBody::new(Full::new(text));
+                    }
                     let arrival =
                         Arrival { ends: &accepted.ends, client: &client, head_time, received: &received };
                     let result;
@@ -235,7 +242,7 @@ impl Service {
         body: &mut RequestBody,
         Arrival { ends, client, head_time, received }: Arrival<'_>,
     ) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
-        let limits = self.limits;
+        let limits = exchange.body.over(self.limits);
         let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits };
         match target {
             Target::Php(php) => counted(self.php.run(arrived(exchange), php, body.take(), received).await),
@@ -247,7 +254,7 @@ impl Service {
                 if body.size_hint().exact().is_none() {
                     client.close_connection();
                 }
-                (Ok(Box::pin(self.hubs.answer(exchange, *hub, body.take())).await), None)
+                (Ok(Box::pin(self.hubs.answer(exchange, *hub, body.take(), limits)).await), None)
             }
             Target::Metrics => {
                 // As in [`Self::respond`].

@@ -1,5 +1,6 @@
 //! A request on its way through the routes.
 
+use crate::context::body_rules::BodyRules;
 use crate::context::client::Forwarded;
 use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
@@ -38,8 +39,7 @@ pub struct Exchange {
     pub host: String,
     /// `None`: the connection is not one of a trusted proxy.
     pub(crate) forwarded: Option<Box<Forwarded>>,
-    /// ResponseBody limit of this route in bytes (`request_body max_size`).
-    pub max_body_size: Option<u64>,
+    pub body: BodyRules,
     /// The upstream that it was handed to last.
     pub proxied: Option<Box<Proxied>>,
     /// Where it goes on when that has responded.
@@ -99,7 +99,7 @@ impl Exchange {
             connection,
             host: host.unwrap_or_default(),
             forwarded: None,
-            max_body_size: None,
+            body: BodyRules::default(),
             proxied: None,
             place: Place::default(),
             deadline: None,

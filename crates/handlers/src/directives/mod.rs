@@ -1,5 +1,5 @@
-//! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `log_skip`, `request_body` and
-//! `root` set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
+//! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `log_skip` and `root`
+//! set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
 
 pub(crate) mod basic_auth;
 pub(crate) mod copy_response;
@@ -14,6 +14,7 @@ pub(crate) mod native;
 pub(crate) mod php;
 pub(crate) mod php_server;
 pub(crate) mod redir;
+pub(crate) mod request_body;
 pub(crate) mod respond;
 pub(crate) mod reverse_proxy;
 pub(crate) mod rewrite;

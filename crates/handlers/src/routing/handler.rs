@@ -18,6 +18,7 @@ use crate::directives::native::Native;
 use crate::directives::php::Php;
 use crate::directives::php_server::PhpServer;
 use crate::directives::redir::Redirect;
+use crate::directives::request_body::RequestBody;
 use crate::directives::respond::Respond;
 use crate::directives::reverse_proxy::ReverseProxy;
 use crate::directives::rewrite::Rewrite;
@@ -51,7 +52,7 @@ pub(super) enum Handler {
     Abort,
     BasicAuth(BasicAuth),
     Error(RaiseError),
-    RequestBody { max_size: u64 },
+    RequestBody(RequestBody),
     Deadline(Duration),
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
@@ -90,7 +91,7 @@ impl Handler {
             config::Handler::Abort => Self::Abort,
             config::Handler::BasicAuth(auth) => Self::BasicAuth(BasicAuth::compile(auth)?),
             config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
-            config::Handler::RequestBody { max_size } => Self::RequestBody { max_size: *max_size },
+            config::Handler::RequestBody(body) => Self::RequestBody(RequestBody::compile(body)),
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
             config::Handler::Encode(encode) => {
@@ -159,7 +160,7 @@ impl Handler {
             Self::BasicAuth(auth) => return auth.handle(exchange),
             Self::Abort => return Flow::Answer(Action::Abort),
             Self::Error(error) => return error.handle(exchange),
-            Self::RequestBody { max_size } => exchange.max_body_size = Some(*max_size),
+            Self::RequestBody(body) => body.handle(exchange),
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),
             Self::Lane(lane) => exchange.set_lane(lane),
             Self::Encode(encode) => {
