@@ -36,6 +36,35 @@ fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
+#[test]
+fn a_name_that_ask_allows_gets_its_certificate_in_the_first_handshake() {
+    let (http, https, ask) = (free_port(), free_port(), free_port());
+    let setup = Setup::new();
+    let Some(pebble) = Pebble::start(setup.directory(), http, https) else { return };
+    let caddyfile = format!(
+        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n\
+         \ton_demand_tls {{\n\t\task http://127.0.0.1:{ask}/known?key=1\n\t}}\n}}\n\
+         https:// {{\n\ttls {{\n\t\ton_demand\n\t}}\n\trespond \"{{host}}\"\n}}\n\
+         http://127.0.0.1:{ask} {{\n\t@known query domain=shop.test key=1\n\trespond @known 200\n\trespond 404\n}}\n\
+         http://:PORT {{\n\trespond ready\n}}\n",
+        pebble.url(),
+        pebble.certificate().display(),
+    );
+    let server = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let client = pebble.client();
+    for _ in 0..20 {
+        client.try_connect(local(https), "other.test").map(|_| ()).expect_err("the name is refused");
+    }
+    assert_eq!(pebble.orders(), 0, "{}", pebble.log());
+    assert_eq!(text(&mut client.connect(local(https), "shop.test"), "shop.test"), "shop.test");
+    let orders = pebble.orders();
+    assert_eq!(text(&mut client.connect(local(https), "shop.test"), "shop.test"), "shop.test");
+    assert!(certificate(&server, "shop.test")["last_error"].is_null());
+    assert_eq!(pebble.orders(), orders, "{}", pebble.log());
+    server.stop();
+}
+
 fn text(conn: &mut TlsConn, host: &str) -> String {
     conn.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     conn.response().expect(200).text()

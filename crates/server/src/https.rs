@@ -2,9 +2,10 @@
 
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, DnsHook,
-    ExternalAccount, Internal, Issuance, KeyPairFiles, KeyType, Options, Policy, ProtocolVersion, Site,
-    SiteTable, Tickets, Tls, TrustStores,
+    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, DnsChallenge,
+    DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles, KeyType,
+    OnDemand, Options, OrderLimit, Policy, ProtocolVersion, Site, SiteTable, Tickets, Tls, TrustStores,
+    TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +72,12 @@ fn options(global: &config::GlobalTls) -> Options {
         fallback_sni: global.fallback_sni.clone(),
         tickets: Tickets::Stored,
         renew_interval: global.renew_interval,
+        on_demand: OnDemand {
+            ask: global.on_demand_ask.clone(),
+            limit: global
+                .on_demand_limit
+                .map(|limit| OrderLimit { orders: limit.orders, interval: limit.interval }),
+        },
     }
 }
 
@@ -151,10 +158,7 @@ fn certificate(tls: &config::SiteTls) -> CertificateSource {
         config::CertificateSource::Internal { lifetime, issuance } => CertificateSource::Internal(Internal {
             lifetime: *lifetime,
             key_type: key_type(tls.key_type),
-            issuance: match issuance {
-                config::Issuance::AtStart => Issuance::AtStart,
-                config::Issuance::OnDemand => Issuance::OnDemand,
-            },
+            issuance: self::issuance(*issuance),
         }),
         config::CertificateSource::Files { pairs, directories } => {
             let pairs = pairs.iter().cloned();
@@ -167,8 +171,16 @@ fn certificate(tls: &config::SiteTls) -> CertificateSource {
         }
         config::CertificateSource::Shared => CertificateSource::Shared,
         config::CertificateSource::Acme(of_site) => {
-            CertificateSource::Acme(Box::new(acme(of_site, key_type(tls.key_type))))
+            let issuance = issuance(of_site.issuance);
+            CertificateSource::Acme(Box::new(acme(of_site, key_type(tls.key_type))), issuance)
         }
+    }
+}
+
+fn issuance(issuance: config::Issuance) -> Issuance {
+    match issuance {
+        config::Issuance::AtStart => Issuance::AtStart,
+        config::Issuance::OnDemand => Issuance::OnDemand,
     }
 }
 
@@ -188,13 +200,34 @@ fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
         profile: acme.profile.clone(),
         key_type,
         challenges: challenges.into_iter().filter(is_enabled).map(|(kind, _)| kind).collect(),
-        dns_hook: acme.dns.as_ref().map(dns_hook),
+        dns: acme.dns.as_ref().map(|dns| DnsChallenge {
+            provider: dns_provider(dns),
+            propagation_delay: acme.propagation_delay,
+        }),
     }
 }
 
-fn dns_hook(dns: &config::DnsProvider) -> DnsHook {
-    let config::DnsProvider::Exec { program, arguments } = dns;
-    DnsHook { program: program.clone(), arguments: arguments.clone() }
+fn dns_provider(dns: &config::DnsProvider) -> DnsProvider {
+    match dns {
+        config::DnsProvider::Exec { program, arguments } => {
+            DnsProvider::Exec(DnsHook { program: program.clone(), arguments: arguments.clone() })
+        }
+        config::DnsProvider::Rfc2136 { host, port, key } => {
+            let key = key.as_ref().map(tsig_key);
+            DnsProvider::Rfc2136(DnsUpdateServer { host: host.clone(), port: *port, key })
+        }
+    }
+}
+
+fn tsig_key(key: &config::TsigKey) -> TsigKey {
+    let algorithm = match key.algorithm {
+        config::TsigAlgorithm::HmacSha1 => TsigAlgorithm::HmacSha1,
+        config::TsigAlgorithm::HmacSha224 => TsigAlgorithm::HmacSha224,
+        config::TsigAlgorithm::HmacSha256 => TsigAlgorithm::HmacSha256,
+        config::TsigAlgorithm::HmacSha384 => TsigAlgorithm::HmacSha384,
+        config::TsigAlgorithm::HmacSha512 => TsigAlgorithm::HmacSha512,
+    };
+    TsigKey { name: key.name.clone(), algorithm, secret: key.secret.clone() }
 }
 
 fn key_type(key_type: config::KeyType) -> KeyType {

@@ -3,7 +3,7 @@
 use crate::facts::ConnectionFacts;
 use crate::handshakes::{HandshakeError, Handshakes};
 use crate::quic::{self, QuicServer};
-use crate::sites::SiteTable;
+use crate::sites::{Found, SiteTable};
 use crate::{Stream, acme, hello};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use std::io;
@@ -18,6 +18,13 @@ const BUFFER_LIMIT: usize = 32 * 1024;
 
 /// The fatal alert `unrecognized_name` as a record in the clear (RFC 8446 §5.1, §6.2): the handshake has not begun.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// How far a handshake has come.
+enum Shaken<'a, S> {
+    Done(Box<Stream<S>>),
+    /// The hello is read, and there is no certificate yet.
+    Waits(Box<StartHandshake<S>>, Found<'a>),
+}
 
 /// Of one I/O thread and one listening address.
 #[derive(Clone)]
@@ -62,10 +69,40 @@ impl Acceptor {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         // In memory of its own, so that the connection's task does not go on holding a place for it.
-        Ok(self.handshakes.run(Box::pin(self.handshake(stream, local))).await?)
+        match self.handshakes.run(Box::pin(self.handshake(stream, local))).await? {
+            Shaken::Done(stream) => Ok(*stream),
+            Shaken::Waits(started, found) => Ok(Box::pin(self.complete_later(*started, found)).await?),
+        }
     }
 
-    async fn handshake<S>(&self, mut stream: S, local: Option<IpAddr>) -> Result<Stream<S>, HandshakeError>
+    /// An order takes as long as many handshakes, and has bounds of its own.
+    async fn complete_later<S>(
+        &self,
+        started: StartHandshake<S>,
+        found: Found<'_>,
+    ) -> Result<Stream<S>, HandshakeError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let server_name = started.client_hello().server_name().map(str::to_owned);
+        match found.prepare(server_name.as_deref()).await {
+            Ok(()) => self.handshakes.run(self.complete(started, &found)).await,
+            Err(error) => {
+                let refused = async {
+                    refuse(started).await;
+                    Ok(())
+                };
+                self.handshakes.run(refused).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn handshake<S>(
+        &self,
+        mut stream: S,
+        local: Option<IpAddr>,
+    ) -> Result<Shaken<'_, S>, HandshakeError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -78,11 +115,25 @@ impl Acceptor {
             refuse(started).await;
             return Err(server_name.map_or(HandshakeError::NoName, HandshakeError::UnknownName));
         };
-        let entry = found.entry;
-        if entry.is_without_certificate() {
+        if found.entry.is_without_certificate() {
             refuse(started).await;
             return Err(HandshakeError::NoCertificate(server_name.unwrap_or_default()));
         }
+        if !found.is_ready(server_name.as_deref()) {
+            return Ok(Shaken::Waits(Box::new(started), found));
+        }
+        self.complete(started, &found).await.map(|stream| Shaken::Done(Box::new(stream)))
+    }
+
+    async fn complete<S>(
+        &self,
+        started: StartHandshake<S>,
+        found: &Found<'_>,
+    ) -> Result<Stream<S>, HandshakeError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let entry = found.entry;
         let handshake = started.into_stream_with(found.config(), |connection| {
             connection.set_buffer_limit(Some(BUFFER_LIMIT));
         });

@@ -46,6 +46,8 @@ pub enum Error {
     Policy { reason: String },
     #[error("the settings for a public CA cannot be used: {reason}")]
     Acme { reason: String },
+    #[error("`on_demand_tls` cannot ask {url:?}, which is no URL such as `http://localhost:5555/check`")]
+    AskUrl { url: String },
     #[error(
         "client certificates are to be verified, but neither a trusted CA nor a trusted certificate is given"
     )]

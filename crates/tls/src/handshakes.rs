@@ -91,6 +91,8 @@ pub enum HandshakeError {
     PlainHttp,
     #[error("there is no certificate for {0:?} yet")]
     NoCertificate(String),
+    #[error("{0:?} may have no certificate on demand: `ask` has refused it, or could not be asked")]
+    NotAllowed(String),
     #[error("a CA looked for a challenge for {0:?}")]
     Challenge(String),
     #[error("the client left within the TLS handshake")]
@@ -126,6 +128,7 @@ impl From<HandshakeError> for io::Error {
             HandshakeError::UnknownName(_)
             | HandshakeError::NoName
             | HandshakeError::NoCertificate(_)
+            | HandshakeError::NotAllowed(_)
             | HandshakeError::PlainHttp
             | HandshakeError::Failed(_) => io::ErrorKind::InvalidData,
         };

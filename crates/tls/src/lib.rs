@@ -23,9 +23,13 @@ mod hello;
 mod key_type;
 mod local_ca;
 mod manual;
+mod on_demand;
 mod options;
+mod outgoing;
+mod permission;
 mod policy;
 mod quic;
+mod recent;
 mod roots;
 mod server_config;
 mod sites;
@@ -41,7 +45,10 @@ mod trust;
 mod tests;
 
 pub use acceptor::Acceptor;
-pub use acme::{Acme, ChallengeKind, DnsHook, ExternalAccount};
+pub use acme::{
+    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, OrderLimit,
+    TsigAlgorithm, TsigKey,
+};
 pub use check::{certificate_expiry, check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};
 pub use client_auth::ClientAuthClass;
@@ -53,7 +60,7 @@ pub use handshakes::{HandshakeError, Handshakes};
 pub use key_type::KeyType;
 pub use options::{
     CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
-    Options, Site, Tickets,
+    OnDemand, Options, Site, Tickets,
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};

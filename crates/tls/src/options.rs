@@ -1,7 +1,7 @@
 //! What the configuration says, as plain data.
 
 use crate::Policy;
-use crate::acme::Acme;
+use crate::acme::{Acme, OrderLimit};
 use crate::key_type::KeyType;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +18,17 @@ pub struct Options {
     pub tickets: Tickets,
     /// How often certificates are looked at for renewal. Those with a short lifetime are looked at more often.
     pub renew_interval: Duration,
+    pub on_demand: OnDemand,
+}
+
+/// Who bounds the names that get certificates on demand (global option `on_demand_tls`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OnDemand {
+    /// The URL that is asked, with `domain=NAME` in its query, before a certificate is made or ordered; any status but
+    /// 2xx is a no. `None`: all names that a site is for are allowed.
+    pub ask: Option<String>,
+    /// Of orders at public CAs. `None`: only [`Acme`]'s own of each account, 10 in 10 s.
+    pub limit: Option<OrderLimit>,
 }
 
 impl Options {
@@ -29,6 +40,7 @@ impl Options {
             fallback_sni: None,
             tickets: Tickets::default(),
             renew_interval: Duration::from_secs(600),
+            on_demand: OnDemand::default(),
         }
     }
 }
@@ -64,7 +76,7 @@ pub enum CertificateSource {
     /// Those of the local CA.
     Internal(Internal),
     /// One of a public CA for each name.
-    Acme(Box<Acme>),
+    Acme(Box<Acme>, Issuance),
 }
 
 /// Several certificates for one name, as one with an ECDSA and one with an RSA key, are chosen by what the client can
@@ -99,7 +111,7 @@ pub enum Issuance {
     /// With the site table, one for each name.
     #[default]
     AtStart,
-    /// In the handshake that asks for a name. They are not stored.
+    /// In the handshake that asks for a name. Those of the local CA are not stored.
     OnDemand,
 }
 

@@ -1,10 +1,12 @@
 //! Which site a client wants, from its hello and the address that it came to.
 
 use crate::Error;
-use crate::acme::{AcmeSlot, Challenges};
+use crate::acme::{AcmeSlot, Challenges, Unready};
 use crate::catalog::{ByName, Certificates};
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
+use crate::handshakes::HandshakeError;
+use crate::on_demand::OnDemandGate;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{CommonState, HandshakeKind, ServerConfig};
 use std::collections::HashMap;
@@ -43,6 +45,8 @@ pub(crate) struct Entry {
     pub certificates: Option<Arc<dyn Certificates>>,
     /// Of a public CA; it may be empty yet. `None`: the certificate is of another source.
     pub acme: Option<Arc<AcmeSlot>>,
+    /// `None`: the certificates do not come about in handshakes, or without asking.
+    pub on_demand: Option<OnDemandGate>,
 }
 
 impl Entry {
@@ -77,6 +81,34 @@ impl Found<'_> {
             }
             _ => Arc::clone(&self.entry.config),
         }
+    }
+
+    /// Whether the handshake finds a certificate, or would after [`Self::prepare`]. What is due is begun. `server_name`: that
+    /// of the hello.
+    pub fn is_ready(&self, server_name: Option<&str>) -> bool {
+        match &self.entry.on_demand {
+            None => true,
+            Some(gate) => self.certified_name(server_name).is_some_and(|name| gate.is_open(&name)),
+        }
+    }
+
+    /// Waits for a certificate that comes about in handshakes.
+    pub async fn prepare(&self, server_name: Option<&str>) -> Result<(), HandshakeError> {
+        let Some(gate) = &self.entry.on_demand else { return Ok(()) };
+        let name = self.certified_name(server_name).ok_or(HandshakeError::NoName)?;
+        gate.open(&name).await.map_err(|why| match why {
+            Unready::Refused => HandshakeError::NotAllowed(name),
+            Unready::Missing => HandshakeError::NoCertificate(name),
+        })
+    }
+
+    /// Normal. `None`: there is none, or none that a certificate can be for.
+    fn certified_name(&self, server_name: Option<&str>) -> Option<String> {
+        let name = match &self.name {
+            FoundBy::Hello => server_name,
+            FoundBy::Name(name) => name.as_deref(),
+        };
+        normal_name(name?).ok().filter(|name| !name.starts_with("*."))
     }
 }
 

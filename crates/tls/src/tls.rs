@@ -1,12 +1,14 @@
 //! All certificates and keys of one configuration.
 
-use crate::acme::Manager;
+use crate::acme::{Limit, Manager, Rules};
 use crate::catalog::{ByHello, Catalog, Certificates, Otherwise};
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
 use crate::local_ca::{LocalCa, OnDemand, Profile};
 use crate::manual::ManualCertificates;
+use crate::on_demand::OnDemandGate;
 use crate::options::{CertificateFiles, CertificateSource, Internal, Issuance, Options, Site, Tickets};
+use crate::permission::Permission;
 use crate::sites::{DefaultNames, Entry, SiteTable, normal_name};
 use crate::slot::Slot;
 use crate::store::Store;
@@ -38,6 +40,8 @@ struct Inner {
     renew_interval: Duration,
     local_ca: Arc<LocalCa>,
     acme: Manager,
+    /// Of names on demand.
+    rules: Rules,
     /// `None`: no resumption.
     tickets: Option<TicketKeys>,
     served: Mutex<Served>,
@@ -77,9 +81,14 @@ impl Tls {
         let normal = |name: Option<String>| name.as_deref().map(normal_name).transpose();
         let default_names =
             DefaultNames { unnamed: normal(options.default_sni)?, unknown: normal(options.fallback_sni)? };
+        let ask = options.on_demand.ask.as_deref();
+        let permission =
+            ask.map(|url| Permission::open(url, Arc::clone(&clock)).map(Arc::new)).transpose()?;
+        let limit = options.on_demand.limit.map(|limit| Arc::new(Limit::new(limit)));
         let fallback = Otherwise::Fallback(default_names.unknown.clone());
         Ok(Self(Arc::new(Inner {
             default_names,
+            rules: Rules { permission, limit },
             renew_interval: options.renew_interval,
             acme: Manager::new(store.clone(), Arc::clone(&clock)),
             local_ca: Arc::new(LocalCa::new(store, Arc::clone(&clock))),
@@ -135,7 +144,7 @@ impl Tls {
         self.0.acme.challenges().http_response(&normal_name(host).ok()?, token)
     }
 
-    /// All that are served, and those that are still to be obtained; not those that are made on demand.
+    /// All that are served, and those that are still to be obtained; of names on demand some, and none of the local CA.
     pub fn certificates(&self) -> Vec<CertificateState> {
         let mut states = self.0.acme.states();
         let served = self.0.served();
@@ -235,7 +244,12 @@ impl Inner {
                 insert_all(table, names, &self.entry_by_name(site, Arc::clone(&self.shared) as _)?);
             }
             CertificateSource::Internal(internal) => self.add_internal(table, site, internal, names)?,
-            CertificateSource::Acme(acme) => {
+            CertificateSource::Acme(acme, Issuance::OnDemand) => {
+                let certificates = self.acme.manage_on_demand(acme, &self.rules)?;
+                let entry = self.entry_by_name(site, Arc::clone(&certificates) as _)?;
+                insert_all(table, names, &gated(&entry, Some(OnDemandGate::Acme(certificates))));
+            }
+            CertificateSource::Acme(acme, Issuance::AtStart) => {
                 for name in names {
                     let slot = self.acme.manage(name.as_deref().ok_or(Error::NoName)?, acme)?;
                     let entry = self.entry(site, Arc::clone(&slot) as _)?;
@@ -261,7 +275,10 @@ impl Inner {
             names.into_iter().partition(|name| is_on_demand(name.as_deref()));
         if !on_demand.is_empty() {
             let certificates = OnDemand::new(Arc::clone(&self.local_ca), profile)?;
-            insert_all(table, on_demand, &self.entry_by_name(site, Arc::new(certificates))?);
+            let entry = self.entry_by_name(site, Arc::new(certificates))?;
+            let permission =
+                self.rules.permission.clone().filter(|_| internal.issuance == Issuance::OnDemand);
+            insert_all(table, on_demand, &gated(&entry, permission.map(OnDemandGate::Local)));
         }
         for name in at_start {
             let slot = self.internal(name.as_deref().ok_or(Error::NoName)?, profile)?;
@@ -282,7 +299,7 @@ impl Inner {
         let config =
             server_config::build(&site.policy, verification.as_ref(), ticketer, resolver, &self.clock)?;
         let verifier = verification.map(|verification| verification.verifier);
-        Ok(Entry { config, class, verifier, certificates: None, acme: None })
+        Ok(Entry { config, class, verifier, certificates: None, acme: None, on_demand: None })
     }
 
     fn manual(
@@ -350,6 +367,10 @@ impl Inner {
     fn served(&self) -> MutexGuard<'_, Served> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn gated(entry: &Entry, on_demand: Option<OnDemandGate>) -> Arc<Entry> {
+    Arc::new(Entry { on_demand, ..entry.clone() })
 }
 
 fn insert_all(table: &mut SiteTable, names: Vec<Option<String>>, entry: &Arc<Entry>) {

@@ -13,10 +13,10 @@
 //! | `load DIRECTORY…` | | directories of `.pem` files, each with certificates and their key |
 //! | `key_type TYPE` | p256 | of certificates that are made: ed25519, p256, p384, rsa2048, rsa4096 |
 //! | `issuer internal { lifetime DURATION }` | 12h | as `tls internal`; how long a certificate is valid |
-//! | `on_demand` | | certificates are made in the handshake that asks for a name |
+//! | `on_demand` | | certificates are made or ordered in the handshake that asks for a name; see [HTTPS](https.md#certificates-on-demand) |
 //! | `client_auth { … }` | | certificates of clients; see below |
 //! | `issuer acme [DIRECTORY] { … }` | | certificates of a public CA; its options are below |
-//! | `ca URL`, `ca_root FILE`, `dns …`, `eab …` | | the same without a block: `dir`, `trusted_roots`, `dns` and `eab` |
+//! | `ca URL`, `ca_root FILE`, `dns …`, `eab …`, `propagation_delay …` | | the same without a block: `dir`, `trusted_roots`, `dns`, `eab` and `propagation_delay` |
 //!
 //! | option of `issuer acme` | default | meaning |
 //! |---|---|---|
@@ -27,6 +27,8 @@
 //! | `profile NAME` | the CA's choice | the kind of certificate, such as `shortlived` |
 //! | `trusted_roots FILE…` | those of the system | PEM files of the roots that the CA's own server is verified with |
 //! | `dns exec PROGRAM [ARGUMENT…]` | | the DNS challenge alone, with a program that sets and removes the records |
+//! | `dns rfc2136 { server ADDRESS; key_name NAME; key_alg ALGORITHM; key SECRET }` | key_alg hmac-sha256 | the DNS challenge alone, by updates of a name server (RFC 2136), signed with a key (TSIG) |
+//! | `propagation_delay DURATION` | 0 | how long to wait after the record is set, for name servers that have it later |
 //! | `disable_http_challenge`, `disable_tlsalpn_challenge` | | one challenge less |
 //!
 //! | option of `client_auth` | default | meaning |
@@ -45,6 +47,7 @@
 //! ```
 
 mod client_auth;
+pub(crate) mod dns;
 pub(crate) mod issuer;
 pub(crate) mod parameters;
 
@@ -80,6 +83,7 @@ const OPTIONS: &[&str] = &[
     "key_type",
     "load",
     "on_demand",
+    "propagation_delay",
     "protocols",
 ];
 
@@ -88,7 +92,6 @@ const UNBUILT: &[&str] = &[
     "dns_ttl",
     "get_certificate",
     "insecure_secrets_log",
-    "propagation_delay",
     "propagation_timeout",
     "renewal_window_ratio",
     "resolvers",
@@ -228,7 +231,7 @@ impl<'a> Tls<'a> {
                 option.exactly::<0>("force_automate")?;
                 self.wildcard = Wildcard::Unused;
             }
-            "ca" | "ca_root" | "dns" | "eab" => {
+            "ca" | "ca_root" | "dns" | "eab" | "propagation_delay" => {
                 let acme = self.acme(option.name, options)?;
                 issuer::apply(cx, option, acme)?;
             }

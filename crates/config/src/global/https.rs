@@ -17,12 +17,16 @@
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
 //! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
+//! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
+//! | `acme_dns exec …`, `acme_dns rfc2136 { … }` | | the DNS challenge for all names of a public CA, as `dns` of [tls](#tls) |
+
+mod on_demand;
 
 use super::GlobalOptions;
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::tls::{issuer, parameters};
+use crate::directives::tls::{dns, issuer, parameters};
 use crate::environment::Environment;
 use crate::model::{Eab, InstallTrust, OcspStapling};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
@@ -34,6 +38,7 @@ use std::path::{Path, PathBuf};
 pub(super) const OPTIONS: &[&str] = &[
     "acme_ca",
     "acme_ca_root",
+    "acme_dns",
     "acme_eab",
     "auto_https",
     "cert_issuer",
@@ -125,7 +130,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
                 values::positive_duration(call.one("renew_interval DURATION")?)?;
         }
         "ocsp_stapling" => options.global.tls.ocsp_stapling = ocsp_stapling(call.one("ocsp_stapling off")?)?,
-        "on_demand_tls" => options.global.tls.on_demand_ask = Some(on_demand(cx, call)?),
+        "on_demand_tls" => on_demand::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
         _ => acme(cx, call, options)?,
     }
@@ -143,6 +148,7 @@ fn acme(cx: &Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Resul
             let token = call.one("acme_ca_root FILE")?;
             options.acme.trusted_roots = vec![cx.environment.absolute(Path::new(&cx.fixed_text(token)?))];
         }
+        "acme_dns" => options.acme.dns = Some(dns::parse(cx, call)?),
         _ => options.acme.eab = Some(eab(cx, call)?),
     }
     Ok(())
@@ -177,6 +183,7 @@ pub(super) fn complete_issuer(options: &mut GlobalOptions) {
     issuer.email = issuer.email.take().or(all.email);
     issuer.directory = issuer.directory.take().or(all.directory);
     issuer.eab = issuer.eab.take().or(all.eab);
+    issuer.dns = issuer.dns.take().or(all.dns);
     if issuer.trusted_roots.is_empty() {
         issuer.trusted_roots = all.trusted_roots;
     }
@@ -221,33 +228,6 @@ fn ocsp_stapling(token: &Token) -> Result<OcspStapling, Error> {
     } else {
         Err(error(token, "`ocsp_stapling` can only be `off`"))
     }
-}
-
-fn on_demand(cx: &Context<'_>, call: &Call<'_>) -> Result<String, Error> {
-    let syntax = "on_demand_tls { ask URL }";
-    call.no_arguments(syntax)?;
-    let mut ask = None;
-    for option in call.options() {
-        match option.name() {
-            "ask" => ask = Some(ask_url(cx, option.one("ask URL")?)?),
-            "interval" | "burst" => {
-                let message =
-                    format!("`{}` is no option any more, in Caddy neither; remove it", option.name());
-                return Err(error(option.name, message));
-            }
-            _ => return Err(unknown_option(option.name, "on_demand_tls", &["ask"], &["permission"])),
-        }
-    }
-    ask.ok_or_else(|| error(call.name, format!("`on_demand_tls` needs `ask`; write: {syntax}")))
-}
-
-fn ask_url(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
-    let text = cx.fixed_text(token)?;
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
-        return Ok(text);
-    }
-    Err(error(token, format!("`{text}` is no URL; write one such as `http://localhost:5555/check`")))
 }
 
 /// Where certificates are kept if the file does not say (Caddy's storage.go, AppDataDir).

@@ -55,7 +55,6 @@ const OPTIONS: &[&str] = &[
 
 /// Caddy's, and those of the modules that FrankenPHP is built with.
 const UNBUILT: &[&str] = &[
-    "acme_dns",
     "cert_lifetime",
     "default_bind",
     "dns",

@@ -96,6 +96,8 @@ pub struct Acme {
     pub profile: Option<String>,
     /// `None`: no DNS challenge.
     pub dns: Option<DnsProvider>,
+    /// Between the record of the DNS challenge and the CA's look at it (`propagation_delay`). Default: 0.
+    pub propagation_delay: Duration,
     pub http_challenge: Challenge,
     pub tls_alpn_challenge: Challenge,
 }
@@ -121,6 +123,33 @@ pub enum DnsProvider {
         #[serde(serialize_with = "as_secrets")]
         arguments: Vec<String>,
     },
+    /// A name server that takes updates (RFC 2136).
+    Rfc2136 {
+        /// A name or an address, without brackets.
+        host: String,
+        port: u16,
+        /// `None`: updates are not signed.
+        key: Option<TsigKey>,
+    },
+}
+
+/// What updates are signed with (RFC 8945).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TsigKey {
+    pub name: String,
+    pub algorithm: TsigAlgorithm,
+    /// Never printed: `regent adapt` shows dots.
+    #[serde(serialize_with = "as_secret_bytes")]
+    pub secret: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum TsigAlgorithm {
+    HmacSha1,
+    HmacSha224,
+    HmacSha256,
+    HmacSha384,
+    HmacSha512,
 }
 
 /// A challenge that the CA may choose.
@@ -233,6 +262,16 @@ pub struct GlobalTls {
     pub renew_interval: Duration,
     /// The URL that is asked whether a name may have a certificate on demand.
     pub on_demand_ask: Option<String>,
+    /// Of orders on demand; `None`: only what a CA's account may ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_demand_limit: Option<OrderLimit>,
+}
+
+/// So many orders (`burst`) at most in so much time (`interval`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OrderLimit {
+    pub orders: u32,
+    pub interval: Duration,
 }
 
 /// Whether the root of the local CA is put among those that the system trusts.
@@ -294,6 +333,7 @@ impl Default for GlobalTls {
             ocsp_stapling: OcspStapling::On,
             renew_interval: Duration::from_secs(600),
             on_demand_ask: None,
+            on_demand_limit: None,
         }
     }
 }
@@ -303,6 +343,10 @@ fn as_texts<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S:
 }
 
 fn as_secret<S: Serializer>(_: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("…")
+}
+
+fn as_secret_bytes<S: Serializer>(_: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("…")
 }
 

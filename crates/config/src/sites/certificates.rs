@@ -77,10 +77,7 @@ impl<'a> Certificates<'a> {
             check_name(way, host)?;
         }
         match named.unwrap_or_else(|| self.default_issuer(way)) {
-            Issuer::Internal { lifetime } => {
-                self.check_ask(tls, issuance)?;
-                Ok(CertificateSource::Internal { lifetime, issuance })
-            }
+            Issuer::Internal { lifetime } => Ok(CertificateSource::Internal { lifetime, issuance }),
             Issuer::Acme(acme) => {
                 self.check_permission(way, issuance)?;
                 Ok(CertificateSource::Acme(Box::new(Acme { issuance, ..*acme })))
@@ -99,17 +96,6 @@ impl<'a> Certificates<'a> {
             return Err(error(way.token, message));
         }
         Ok(())
-    }
-
-    /// Nobody is asked before the local CA makes a certificate.
-    fn check_ask(&self, tls: Option<&Tls<'_>>, issuance: Issuance) -> Result<(), Error> {
-        match (tls, issuance, &self.options.global.tls.on_demand_ask) {
-            (Some(tls), Issuance::OnDemand, Some(_)) => Err(error(
-                tls.name,
-                "`on_demand_tls { ask URL }` is not built for certificates of the local CA: remove that option, so that any name gets one here, or `on_demand`",
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// Whether the site has no certificate of its own.
@@ -136,16 +122,13 @@ impl<'a> Certificates<'a> {
 /// Whether a public CA can issue what is asked for. `token`: where the CA is asked.
 fn check_acme(acme: &Acme, token: &Token, way: &Way<'_>) -> Result<(), Error> {
     let name = &way.token.text;
-    if acme.issuance == Issuance::OnDemand {
-        let message = format!(
-            "`{name}` asks for certificates of a public CA on demand, which are not built yet in Regent; write the names of the site without `on_demand`, or `tls internal` with it"
-        );
-        return Err(error(token, message));
-    }
     if acme.dns.is_some() {
         return Ok(());
     }
-    if way.door.host.as_deref().is_some_and(|host| host.starts_with("*.")) {
+    // On demand, each name that the wildcard covers has a certificate of its own.
+    if acme.issuance == Issuance::AtStart
+        && way.door.host.as_deref().is_some_and(|host| host.starts_with("*."))
+    {
         let message = format!(
             "a public CA issues a certificate for `{name}` by the DNS challenge only; write `tls {{ dns exec PROGRAM }}`, `tls internal` or `tls CERT KEY` in the block of the site"
         );

@@ -33,6 +33,8 @@ struct Known {
     /// Names that other processes may have an order for, with the issuer keys of their CAs. For others no file is read,
     /// so that what clients ask for costs nothing.
     names: HashMap<String, BTreeSet<String>>,
+    /// Issuer keys of CAs that may certify any name, on demand.
+    any: BTreeSet<String>,
 }
 
 /// As certmagic writes it (`acme.Challenge` of acmez).
@@ -81,6 +83,11 @@ impl Challenges {
         self.known().names.entry(name.to_owned()).or_default().insert(issuer_key);
     }
 
+    /// From now on challenges of other processes are met for all names.
+    pub(super) fn expect_any(&self, issuer_key: String) {
+        self.known().any.insert(issuer_key);
+    }
+
     /// Blocks: it writes a file. Without it the CA finds the challenge at this process all the same.
     pub(super) fn present(self: &Arc<Self>, issuer_key: &str, challenge: Challenge) -> Presentation {
         let name = challenge.name.clone();
@@ -116,7 +123,8 @@ impl Challenges {
         if let Some(own) = known.presented.get(name).filter(|own| is_of_kind(own)) {
             return Some(own.clone());
         }
-        let issuers = known.names.get(name)?.clone();
+        let issuers: BTreeSet<_> =
+            known.names.get(name).into_iter().flatten().chain(&known.any).cloned().collect();
         drop(known);
         let stored = issuers.iter().filter_map(|issuer| self.read(issuer, name));
         stored.filter(|stored| stored.identifier.value == name).find(is_of_kind)

@@ -18,7 +18,7 @@ pub(super) enum OrderError {
     NoChallenge { offered: String },
     #[error("an IP address is certified by the HTTP challenge only, which is disabled")]
     Address,
-    #[error("a public CA certifies a wildcard by the DNS challenge only, for which no program is set")]
+    #[error("a public CA certifies a wildcard by the DNS challenge only, which is not set up")]
     Wildcard,
     #[error("the CA has closed the order: {0}")]
     Closed(String),
@@ -28,6 +28,8 @@ pub(super) enum OrderError {
     Request(#[from] rcgen::Error),
     #[error("the program for the DNS challenge, {}, {reason}", program.display())]
     DnsHook { program: PathBuf, reason: String },
+    #[error("the name server for the DNS challenge, {server}, {reason}")]
+    DnsUpdate { server: String, reason: String },
     #[error("the MAC key of the external account is not base64url: {0}")]
     Eab(base64::DecodeError),
     #[error("the stored key of the account, {}, cannot be used: {reason}", path.display())]

@@ -3,7 +3,7 @@
 
 use super::error::{OrderError, io_error};
 use super::options::Acme;
-use crate::{crypto, roots};
+use crate::{crypto, outgoing, roots};
 use bytes::Bytes;
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
@@ -12,18 +12,14 @@ use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, HttpClient};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 /// Of one request, from the look-up of the CA's address to the last byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// To one address, so that one that is not reachable (often that of IPv6) leaves time for the others.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Of a response. A chain of certificates has some ten kilobytes.
 const RESPONSE_LIMIT: usize = 1 << 20;
 /// RFC 8555 §6.1 asks for both the client and its library.
@@ -74,7 +70,7 @@ async fn send(
     let (host, port) = target(request.uri())?;
     prepare(&mut request)?;
     let name = ServerName::try_from(host.clone()).map_err(io_error)?;
-    let stream = connect(&host, port).await?;
+    let stream = outgoing::connect(&host, port).await.map_err(io_error)?;
     let stream = connector
         .connect(name, stream)
         .await
@@ -113,24 +109,4 @@ fn prepare(request: &mut Request<BodyWrapper<Bytes>>) -> Result<(), instant_acme
     headers.insert(HOST, HeaderValue::from_str(&authority).map_err(io_error)?);
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     Ok(())
-}
-
-async fn connect(host: &str, port: u16) -> Result<TcpStream, instant_acme::Error> {
-    let addresses = tokio::net::lookup_host((host, port))
-        .await
-        .map_err(|error| io_error(format!("cannot look up {host}: {error}")))?;
-    let mut last = io_error(format!("{host} has no address"));
-    for address in addresses {
-        match connect_to(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = io_error(format!("cannot connect to {host} ({address}): {error}")),
-        }
-    }
-    Err(last)
-}
-
-async fn connect_to(address: SocketAddr) -> std::io::Result<TcpStream> {
-    timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
-        .await
-        .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
 }

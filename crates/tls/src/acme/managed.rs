@@ -19,8 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Of a whole try, whatever hangs.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 /// The CA that Caddy takes after Let's Encrypt: a certificate that it obtained there is used until it is due.
 const ZEROSSL: &str = "acme.zerossl.com-v2-dv90";
 
@@ -32,6 +30,8 @@ pub(super) struct Common {
     pub challenges: Arc<Challenges>,
     /// How many names may be talked about with CAs at a time.
     pub places: Semaphore,
+    /// Of a whole try, whatever hangs.
+    pub order_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -158,16 +158,35 @@ impl Managed {
         // The clock may have been set back since.
         state.not_before = state.not_before.min(now + state.failures.pause(now));
         state.ask_at = state.ask_at.min(now + LATEST_QUESTION);
-        let is_due = state.stored.as_ref().is_none_or(|stored| stored.renewal_time() <= now);
-        let task = if is_due && state.not_before <= now {
-            Task::Order
-        } else if state.stored.as_ref().is_some_and(|stored| self.is_of_ca(stored)) && state.ask_at <= now {
-            Task::AskRenewal
-        } else {
-            return None;
-        };
+        let task = self.due(&state, now)?;
         state.activity = Activity::Busy;
         Some(task)
+    }
+
+    /// What [`Self::begin`] would begin.
+    pub fn next_task(&self, now: i64) -> Option<Task> {
+        let state = self.state();
+        if state.activity == Activity::Busy { None } else { self.due(&state, now) }
+    }
+
+    fn due(&self, state: &State, now: i64) -> Option<Task> {
+        let is_due = state.stored.as_ref().is_none_or(|stored| stored.renewal_time() <= now);
+        if is_due && state.not_before <= now {
+            Some(Task::Order)
+        } else if state.stored.as_ref().is_some_and(|stored| self.is_of_ca(stored)) && state.ask_at <= now {
+            Some(Task::AskRenewal)
+        } else {
+            None
+        }
+    }
+
+    /// Whether there is a certificate that has not run out. (One of the future is that of a CA whose clock is ahead.)
+    pub fn is_served(&self, now: i64) -> bool {
+        self.slot.current().is_some_and(|certificate| now <= certificate.validity.until)
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.state().failures.count() > 0
     }
 
     pub async fn attend(&self, task: Task) {
@@ -195,10 +214,10 @@ impl Managed {
     async fn obtain(&self) {
         let _place = self.place().await;
         let outcome = match ca::lock(&self.common.store, &format!("issue_cert_{}", self.name)).await {
-            Ok(_lock) => tokio::time::timeout(ORDER_TIMEOUT, self.try_to_obtain()).await,
+            Ok(_lock) => tokio::time::timeout(self.common.order_timeout, self.try_to_obtain()).await,
             Err(error) => Ok(Err(error)),
         };
-        match outcome.unwrap_or(Err(OrderError::TimedOut(ORDER_TIMEOUT))) {
+        match outcome.unwrap_or(Err(OrderError::TimedOut(self.common.order_timeout))) {
             Ok(()) => {
                 let mut state = self.state();
                 state.failures = Failures::default();
@@ -290,8 +309,8 @@ impl Managed {
     /// In the order in which they are tried: what has worked first, otherwise any, so that one that the network does not
     /// let through is not always the first.
     fn proofs(&self) -> Result<Vec<Proof<'_>>, OrderError> {
-        if let Some(hook) = &self.acme.dns_hook {
-            return Ok(vec![Proof::Dns(hook)]);
+        if let Some(dns) = &self.acme.dns {
+            return Ok(vec![Proof::Dns(dns)]);
         }
         if self.name.starts_with("*.") {
             return Err(OrderError::Wildcard);

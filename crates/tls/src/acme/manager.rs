@@ -4,6 +4,7 @@ use super::account;
 use super::ca::Ca;
 use super::challenges::Challenges;
 use super::managed::{Common, Managed, Outlook, Task};
+use super::on_demand::{OnDemandNames, Rules};
 use super::options::Acme;
 use super::slot::AcmeSlot;
 use crate::certificate::Certificate;
@@ -18,28 +19,45 @@ use tokio::task::JoinSet;
 
 /// Names at a time for which CAs are talked to. Most of an order's time is waiting.
 const PLACES: usize = 20;
+/// Of a whole try, whatever hangs.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(20 * 60);
+/// The same of names on demand, whose number is up to clients: they take no place of the others.
+const PLACES_ON_DEMAND: usize = 8;
+/// As Caddy's (certmagic's handshake.go): handshakes wait for it.
+const ORDER_TIMEOUT_ON_DEMAND: Duration = Duration::from_secs(180);
 /// How often it is looked whether something is due.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Manager {
     common: Arc<Common>,
+    /// Of names on demand.
+    on_demand: Arc<Common>,
     known: Mutex<Known>,
     /// A name has come.
-    changed: Notify,
+    changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     cas: Vec<Arc<Ca>>,
     names: BTreeMap<String, Arc<Managed>>,
+    on_demand: Vec<Arc<OnDemandNames>>,
 }
 
 impl Manager {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let challenges = Challenges::new(store.clone(), Arc::clone(&clock));
-        let common = Common { store, clock, challenges, places: Semaphore::new(PLACES) };
-        Self { common: Arc::new(common), known: Mutex::default(), changed: Notify::new() }
+        let common = |places, order_timeout| {
+            let (store, clock, challenges) = (store.clone(), Arc::clone(&clock), Arc::clone(&challenges));
+            Arc::new(Common { store, clock, challenges, places: Semaphore::new(places), order_timeout })
+        };
+        Self {
+            common: common(PLACES, ORDER_TIMEOUT),
+            on_demand: common(PLACES_ON_DEMAND, ORDER_TIMEOUT_ON_DEMAND),
+            known: Mutex::default(),
+            changed: Arc::default(),
+        }
     }
 
     pub fn challenges(&self) -> &Arc<Challenges> {
@@ -52,7 +70,7 @@ impl Manager {
     /// # Errors
     /// Only what no further try would mend.
     pub fn manage(&self, name: &str, acme: &Acme) -> Result<Arc<AcmeSlot>, Error> {
-        check(name, acme)?;
+        check(Some(name), acme)?;
         let mut known = self.known();
         if let Some(managed) = known.names.get(name) {
             if managed.acme != *acme {
@@ -74,6 +92,27 @@ impl Manager {
         Ok(slot)
     }
 
+    /// Certificates with these options are ordered when handshakes ask for their names.
+    ///
+    /// # Errors
+    /// As [`Self::manage`].
+    pub fn manage_on_demand(&self, acme: &Acme, rules: &Rules) -> Result<Arc<OnDemandNames>, Error> {
+        check(None, acme)?;
+        let mut known = self.known();
+        if let Some(names) = known.on_demand.iter().find(|names| names.acme == *acme) {
+            return Ok(Arc::clone(names));
+        }
+        let ca = known.ca(&self.common, acme.directory(), acme);
+        let test_ca = acme.test_directory().map(|url| known.ca(&self.common, url, acme));
+        for ca in [Some(&ca), test_ca.as_ref()].into_iter().flatten() {
+            self.common.challenges.expect_any(ca.issuer_key());
+        }
+        let (common, changed) = (Arc::clone(&self.on_demand), Arc::clone(&self.changed));
+        let names = OnDemandNames::new(acme, ca, test_ca, common, rules.clone(), changed);
+        known.on_demand.push(Arc::clone(&names));
+        Ok(names)
+    }
+
     /// Takes over when what failed is to be tried again, for the names whose options are the same: a new configuration is
     /// no reason to ask a CA more often.
     pub fn continue_from(&self, previous: &Self) {
@@ -82,6 +121,13 @@ impl Manager {
         for (name, managed) in &self.known().names {
             if let Some(before) = before.get(name).filter(|before| before.acme == managed.acme) {
                 managed.continue_from(before);
+            }
+        }
+        let before = previous.known().on_demand.clone();
+        let own = self.known().on_demand.clone();
+        for names in own {
+            if let Some(before) = before.iter().find(|before| before.acme == names.acme) {
+                names.continue_from(before);
             }
         }
     }
@@ -113,6 +159,10 @@ impl Manager {
         for (managed, task) in self.due() {
             tasks.spawn(async move { managed.attend(task).await });
         }
+        let on_demand = self.known().on_demand.clone();
+        for begun in on_demand.iter().flat_map(OnDemandNames::to_attend) {
+            tasks.spawn(begun.attend());
+        }
     }
 
     fn due(&self) -> Vec<(Arc<Managed>, Task)> {
@@ -124,7 +174,8 @@ impl Manager {
 
     /// Whether there is anything to obtain or renew.
     pub fn has_names(&self) -> bool {
-        !self.known().names.is_empty()
+        let known = self.known();
+        !(known.names.is_empty() && known.on_demand.is_empty())
     }
 
     /// Those that are served.
@@ -134,7 +185,8 @@ impl Manager {
 
     pub fn states(&self) -> Vec<CertificateState> {
         let known = self.known();
-        let states = known.names.values().map(|managed| {
+        let on_demand: Vec<_> = known.on_demand.iter().flat_map(|names| names.listed()).collect();
+        let states = known.names.values().chain(&on_demand).map(|managed| {
             let Outlook { stored, last_error, next_try } = managed.outlook();
             let certificate = stored.as_ref().map(|stored| &*stored.certificate);
             state::of_acme(
@@ -164,14 +216,16 @@ impl Known {
     }
 }
 
-fn check(name: &str, acme: &Acme) -> Result<(), Error> {
+/// `name`: `None` for names on demand, of which none is a wildcard.
+fn check(name: Option<&str>, acme: &Acme) -> Result<(), Error> {
     let fails = |reason: String| Err(Error::Acme { reason });
-    if name.starts_with("*.") && acme.dns_hook.is_none() {
-        return fails(format!(
-            "{name:?} can be certified by the DNS challenge only, for which no program is set"
-        ));
+    if let Some(name) = name
+        && name.starts_with("*.")
+        && acme.dns.is_none()
+    {
+        return fails(format!("{name:?} can be certified by the DNS challenge only, which is not set up"));
     }
-    if acme.challenges.is_empty() && acme.dns_hook.is_none() {
+    if acme.challenges.is_empty() && acme.dns.is_none() {
         return fails("all challenges are disabled".to_owned());
     }
     account::check(acme).map_err(|error| Error::Acme { reason: error.to_string() })

@@ -2,18 +2,21 @@
 //! decided here, after the example of certmagic, whose storage layout is used too.
 //!
 //! A [`Manager`] has all names. A name is served with what is stored as soon as it is known; what is missing or due is
-//! ordered in the background, never in a handshake, so that no client can make the server order anything.
+//! ordered in the background, never in a handshake, so that no client can make the server order anything. Names on demand
+//! are the exception: see [`OnDemandNames`].
 
 mod account;
 mod ca;
 mod challenges;
-mod dns_hook;
+mod dns;
 mod error;
 mod https;
 mod layout;
+mod limit;
 mod managed;
 mod manager;
 mod nonces;
+mod on_demand;
 mod options;
 mod order;
 mod schedule;
@@ -24,6 +27,11 @@ mod stored;
 mod tests;
 
 pub(crate) use challenges::{ALPN, Challenges};
+pub(crate) use limit::Limit;
 pub(crate) use manager::Manager;
-pub use options::{Acme, ChallengeKind, DnsHook, ExternalAccount};
+pub(crate) use on_demand::{OnDemandNames, Rules, Unready};
+pub use options::{
+    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, OrderLimit,
+    TsigAlgorithm, TsigKey,
+};
 pub(crate) use slot::AcmeSlot;

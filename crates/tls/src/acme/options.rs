@@ -2,6 +2,7 @@
 
 use crate::KeyType;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How certificates are obtained from a CA that speaks ACME (RFC 8555).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct Acme {
     /// The certificate profile to ask for, such as `shortlived`.
     pub profile: Option<String>,
     pub key_type: KeyType,
-    /// What may prove to the CA that a name is ours. With [`Self::dns_hook`] that is used alone.
+    /// What may prove to the CA that a name is ours. With [`Self::dns`] that is used alone.
     pub challenges: Vec<ChallengeKind>,
-    pub dns_hook: Option<DnsHook>,
+    pub dns: Option<DnsChallenge>,
 }
 
 impl Default for Acme {
@@ -35,9 +36,16 @@ impl Default for Acme {
             profile: None,
             key_type: KeyType::P256,
             challenges: vec![ChallengeKind::Http, ChallengeKind::TlsAlpn],
-            dns_hook: None,
+            dns: None,
         }
     }
+}
+
+/// So many orders on demand at most in so much time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderLimit {
+    pub orders: u32,
+    pub interval: Duration,
 }
 
 /// An account at the CA that the ACME account is bound to (RFC 8555 §7.3.4).
@@ -62,6 +70,59 @@ pub enum ChallengeKind {
     Http,
     /// A certificate at port 443 (RFC 8737).
     TlsAlpn,
+}
+
+/// The challenge by a TXT record (RFC 8555 §8.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsChallenge {
+    pub provider: DnsProvider,
+    /// Between the record and the CA's look at it, for name servers that have it later.
+    pub propagation_delay: Duration,
+}
+
+/// Who sets and removes the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DnsProvider {
+    Exec(DnsHook),
+    Rfc2136(DnsUpdateServer),
+}
+
+/// A name server that takes updates (RFC 2136) of the zones of the names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsUpdateServer {
+    /// A name or an address.
+    pub host: String,
+    pub port: u16,
+    /// `None`: updates are not signed.
+    pub key: Option<TsigKey>,
+}
+
+/// What updates are signed with (RFC 8945).
+#[derive(Clone, PartialEq, Eq)]
+pub struct TsigKey {
+    pub name: String,
+    pub algorithm: TsigAlgorithm,
+    pub secret: Vec<u8>,
+}
+
+/// Without the secret.
+impl std::fmt::Debug for TsigKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TsigKey")
+            .field("name", &self.name)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Of RFC 8945 §6, without HMAC-MD5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TsigAlgorithm {
+    HmacSha1,
+    HmacSha224,
+    HmacSha256,
+    HmacSha384,
+    HmacSha512,
 }
 
 /// A program that sets and removes the records of the DNS challenge (RFC 8555 §8.4). It is called with

@@ -2,10 +2,10 @@
 
 use super::ca::Ca;
 use super::challenges::{Challenge, Challenges, Presentation};
-use super::dns_hook::Record;
+use super::dns::Record;
 use super::error::{OrderError, challenge_name};
 use super::nonces::with_nonces;
-use super::options::{ChallengeKind, DnsHook};
+use super::options::{ChallengeKind, DnsChallenge};
 use super::stored::Issued;
 use crate::KeyType;
 use crate::certificate::Certificate;
@@ -37,7 +37,7 @@ pub(super) struct Wish<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Proof<'a> {
     Server(ChallengeKind),
-    Dns(&'a DnsHook),
+    Dns(&'a DnsChallenge),
 }
 
 impl Proof<'_> {
@@ -181,7 +181,7 @@ async fn show(
         other => return Err(OrderError::Closed(format!("the CA asks to prove {other:?}"))),
     };
     match proof {
-        Proof::Dns(hook) => Ok(Evidence::Dns(Record::set(hook, &name, authorization.dns_value()).await?)),
+        Proof::Dns(dns) => Ok(Evidence::Dns(Record::set(dns, &name, authorization.dns_value()).await?)),
         Proof::Server(kind) => {
             let challenge = Challenge {
                 kind,

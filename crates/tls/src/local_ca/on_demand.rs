@@ -8,13 +8,13 @@ use super::leaf::Profile;
 use crate::Error;
 use crate::catalog::Certificates;
 use crate::certificate::{self, Certificate};
+use crate::recent::Recent;
 use crate::sites::normal_name;
 use crate::{clock, crypto};
 use rcgen::KeyPair;
 use rustls::SignatureScheme;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::{CertifiedKey, SigningKey};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The names are the clients' choice. Of so many certificates those that were asked for last are kept; others are signed
@@ -35,14 +35,7 @@ pub(crate) struct OnDemand {
     /// The same for rustls.
     signing_key: Arc<dyn SigningKey>,
     /// Locked for no longer than a look or an insertion.
-    made: Mutex<Made>,
-}
-
-/// When `young` is half of what may be kept, it becomes `old`, and what was `old` is forgotten.
-#[derive(Debug, Default)]
-struct Made {
-    young: HashMap<String, Certificate>,
-    old: HashMap<String, Certificate>,
+    made: Mutex<Recent<Certificate>>,
 }
 
 impl OnDemand {
@@ -62,17 +55,24 @@ impl OnDemand {
         let bad =
             |error: rustls::Error| Error::Sign { subject: SUBJECT.to_owned(), reason: error.to_string() };
         let signing_key = crypto::provider().key_provider.load_private_key(der).map_err(bad)?;
-        Ok(Self { local_ca, profile, key, signing_key, made: Mutex::default() })
+        Ok(Self { local_ca, profile, key, signing_key, made: Mutex::new(Recent::new(MOST)) })
     }
 
     /// `None` if it cannot be made.
     fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let now = clock::unix_seconds(&*self.local_ca.clock);
-        if let Some(known) = self.made().find(name, now) {
-            return Some(known);
+        let is_fit = |certificate: &&Certificate| {
+            certificate.validity.contains(now) && !certificate.validity.is_due(now)
+        };
+        if let Some(known) = self.made().get(name).filter(is_fit) {
+            return Some(Arc::clone(&known.certified));
         }
         match self.sign(name) {
-            Ok(new) => Some(self.made().insert(name, new)),
+            Ok(new) => {
+                let certified = Arc::clone(&new.certified);
+                self.made().insert(name, new);
+                Some(certified)
+            }
             // The name is the client's choice, and the other is told by who renews the CA.
             Err(Error::BadName { .. } | Error::Outlived) => None,
             Err(error) => {
@@ -91,30 +91,8 @@ impl OnDemand {
         Ok(Certificate { certified, validity, names })
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, Recent<Certificate>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Made {
-    fn find(&mut self, name: &str, now: i64) -> Option<Arc<CertifiedKey>> {
-        let is_fit = |certificate: &&Certificate| {
-            certificate.validity.contains(now) && !certificate.validity.is_due(now)
-        };
-        if let Some(known) = self.young.get(name).filter(is_fit) {
-            return Some(Arc::clone(&known.certified));
-        }
-        let known = self.old.remove(name).filter(|certificate| is_fit(&certificate))?;
-        Some(self.insert(name, known))
-    }
-
-    fn insert(&mut self, name: &str, certificate: Certificate) -> Arc<CertifiedKey> {
-        if self.young.len() >= MOST / 2 {
-            self.old = std::mem::take(&mut self.young);
-        }
-        let certified = Arc::clone(&certificate.certified);
-        self.young.insert(name.to_owned(), certificate);
-        certified
     }
 }
 
@@ -153,9 +131,9 @@ mod tests {
             of(&format!("{number}.localhost"));
             assert!(Arc::ptr_eq(&second, &of("a.localhost")), "what is used stays");
         }
-        let made = on_demand.made.lock().unwrap();
-        assert!(made.young.len() + made.old.len() <= MOST);
-        assert!(!made.young.contains_key("0.localhost") && !made.old.contains_key("0.localhost"));
+        let mut made = on_demand.made.lock().unwrap();
+        assert!(made.iter().count() <= MOST);
+        assert!(made.get("0.localhost").is_none());
     }
 
     /// An I/O thread would wait for them, and all others with it.

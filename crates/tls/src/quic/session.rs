@@ -54,7 +54,8 @@ impl QuicSession {
         let sites = self.server.sites.as_deref().ok_or_else(unrecognized)?;
         let found = sites.find(server_name, self.server.local).ok_or_else(unrecognized)?;
         let entry = Arc::clone(found.entry);
-        if entry.is_without_certificate() {
+        // quinn waits for no certificate. Browsers come by QUIC after they have come by TCP.
+        if entry.is_without_certificate() || !found.is_ready(server_name) {
             return Err(refusal(AlertDescription::UnrecognisedName, "there is no certificate yet"));
         }
         let mut config = (*found.config()).clone();

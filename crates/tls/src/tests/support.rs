@@ -60,6 +60,7 @@ impl Machine {
             fallback_sni: None,
             tickets: Tickets::Stored,
             renew_interval: Duration::from_secs(600),
+            on_demand: Default::default(),
         }
     }
 

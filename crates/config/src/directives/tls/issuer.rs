@@ -1,13 +1,12 @@
 //! `issuer internal` and `issuer acme`: who signs the certificates of a site, or of all (`cert_issuer`).
 
-use super::file;
+use super::{dns, file};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Acme, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME};
+use crate::model::{Acme, Challenge, Eab, INTERNAL_LIFETIME};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
-use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +33,7 @@ const ACME_OPTIONS: &[&str] = &[
     "eab",
     "email",
     "profile",
+    "propagation_delay",
     "test_dir",
     "trusted_roots",
 ];
@@ -46,7 +46,6 @@ const ACME_UNBUILT: &[&str] = &[
     "dns_ttl",
     "lifetime",
     "preferred_chains",
-    "propagation_delay",
     "propagation_timeout",
     "resolvers",
     "timeout",
@@ -125,7 +124,10 @@ pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Res
                 acme.trusted_roots.push(file(cx, token)?);
             }
         }
-        "dns" => acme.dns = Some(dns(cx, option)?),
+        "dns" => acme.dns = Some(dns::parse(cx, option)?),
+        "propagation_delay" => {
+            acme.propagation_delay = values::duration(option.one("propagation_delay DURATION")?)?;
+        }
         "disable_http_challenge" => {
             option.exactly::<0>("disable_http_challenge")?;
             acme.http_challenge = Challenge::Disabled;
@@ -137,30 +139,6 @@ pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Res
         _ => return Err(unknown_option(option.name, "issuer acme", ACME_OPTIONS, ACME_UNBUILT)),
     }
     Ok(())
-}
-
-fn dns(cx: &Context<'_>, call: &Call<'_>) -> Result<DnsProvider, Error> {
-    let syntax = "dns exec PROGRAM [ARGUMENT…]";
-    match call.some(syntax)? {
-        [name, ..] if name.text != "exec" => Err(error(
-            name,
-            format!(
-                "Regent sets no DNS records at `{}` by itself; write `dns exec PROGRAM` with a program that does",
-                name.text
-            ),
-        )),
-        [_, program, arguments @ ..] => {
-            let arguments = arguments.iter().map(|token| cx.fixed_text(token)).collect::<Result<_, _>>()?;
-            Ok(DnsProvider::Exec { program: self::program(cx, program)?, arguments })
-        }
-        _ => Err(call.wrong_arguments(2, syntax)),
-    }
-}
-
-/// A name without a slash is looked up in `$PATH`.
-fn program(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Error> {
-    let text = cx.fixed_text(token)?;
-    if text.contains('/') { file(cx, token) } else { Ok(PathBuf::from(text)) }
 }
 
 /// Caddy's CAs are reached by HTTPS only, as RFC 8555 section 6.1 asks for.

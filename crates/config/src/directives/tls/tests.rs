@@ -138,7 +138,38 @@ fn certificates_of_a_public_ca_are_asked_for_in_several_ways() {
 }
 
 #[test]
+fn a_name_server_that_takes_updates() {
+    let parsed = |options: &str| match tls(&format!(
+        "tls {{\ndns rfc2136 {{\n{options}\n}}\npropagation_delay 5s\n}}"
+    ))
+    .source
+    {
+        CertificateSource::Acme(acme) => {
+            assert_eq!(acme.propagation_delay, Duration::from_secs(5));
+            acme.dns.unwrap()
+        }
+        other => panic!("{other:?}"),
+    };
+    let key =
+        TsigKey { name: "acme.".into(), algorithm: TsigAlgorithm::HmacSha512, secret: b"secret".to_vec() };
+    assert_eq!(
+        parsed("key_name acme.\nkey_alg hmac-sha512\nkey \"c2VjcmV0\"\nserver 192.0.2.1:5353"),
+        DnsProvider::Rfc2136 { host: "192.0.2.1".into(), port: 5353, key: Some(key) }
+    );
+    for (server, host, port) in [
+        ("ns.example.com", "ns.example.com", 53),
+        ("2001:db8::1", "2001:db8::1", 53),
+        ("[2001:db8::1]:54", "2001:db8::1", 54),
+    ] {
+        let expected = DnsProvider::Rfc2136 { host: host.into(), port, key: None };
+        assert_eq!(parsed(&format!("server {server}")), expected);
+    }
+}
+
+#[test]
 fn secrets_are_not_printed() {
+    let key = TsigKey { name: "k".into(), algorithm: TsigAlgorithm::HmacSha1, secret: b"secret".to_vec() };
+    assert_eq!(serde_json::to_value(&key).unwrap()["secret"], "…");
     let eab = Eab { key_id: "id".into(), mac_key: "secret".into() };
     let dns = DnsProvider::Exec { program: "x".into(), arguments: vec!["secret".into()] };
     let acme = Acme { eab: Some(eab), dns: Some(dns), ..Acme::default() };
@@ -173,7 +204,13 @@ fn mistakes() {
         ("tls {\nissuer acme ftp://ca\n}", "is no URL of a CA"),
         ("tls {\ndns cloudflare token\n}", "Regent sets no DNS records at `cloudflare` by itself"),
         ("tls {\ndns exec\n}", "too few arguments"),
-        ("tls a@b {\non_demand\n}", "on demand, which are not built yet"),
+        ("tls {\ndns rfc2136\n}", "`dns rfc2136` needs `server`"),
+        ("tls {\ndns rfc2136 {\nserver a b\n}\n}", "too many arguments"),
+        ("tls {\ndns rfc2136 {\nserver a:0\n}\n}", "is no name server"),
+        ("tls {\ndns rfc2136 {\nserver a\nkey_name k\n}\n}", "both `key_name` and `key`"),
+        ("tls {\ndns rfc2136 {\nserver a\nkey_name k\nkey ???\n}\n}", "no key in base64"),
+        ("tls {\ndns rfc2136 {\nserver a\nkey_alg hmac-md5\n}\n}", "unknown value of `key_alg`"),
+        ("tls {\ndns rfc2136 {\nserver a\nalg hmac-md5\n}\n}", "unknown"),
         ("tls {\nclient_auth {\nmode maybe\n}\n}", "unknown mode"),
         ("tls {\nclient_auth {\nverifier leaf\n}\n}", "`client_auth verifier` is not built yet"),
         ("tls {\nclient_auth {\ntrust_pool system\n}\n}", "`trust_pool system` is not built yet"),

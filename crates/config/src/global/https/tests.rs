@@ -18,7 +18,7 @@ fn errors(options: &str) -> Vec<String> {
 fn values() {
     let found = tls(
         "default_sni A.example\nfallback_sni b.example\nskip_install_trust\nocsp_stapling off\nrenew_interval 1m\n\
-         on_demand_tls {\nask http://localhost:5555/check\n}\nhttps_port 444\nstorage file_system data",
+         on_demand_tls {\nask http://localhost:5555/check\ninterval 2m\nburst 5\n}\nhttps_port 444\nstorage file_system data",
     );
     let expected = GlobalTls {
         https_port: 444,
@@ -29,6 +29,7 @@ fn values() {
         ocsp_stapling: OcspStapling::Off,
         renew_interval: Duration::from_secs(60),
         on_demand_ask: Some("http://localhost:5555/check".into()),
+        on_demand_limit: Some(OrderLimit { orders: 5, interval: Duration::from_secs(120) }),
     };
     assert_eq!(found, expected);
     assert_eq!(tls("storage file_system {\nroot /data\n}").storage, Path::new("/data"));
@@ -105,7 +106,10 @@ fn mistakes() {
         ("ocsp_stapling on", "can only be `off`"),
         ("on_demand_tls", "needs `ask`"),
         ("on_demand_tls {\nask check\n}", "is no URL"),
-        ("on_demand_tls {\nburst 3\n}", "no option any more"),
+        ("on_demand_tls {\nask http://a\nburst 3\n}", "write both, or none"),
+        ("on_demand_tls {\nask http://a\nburst 0\ninterval 1m\n}", "burst"),
+        ("on_demand_tls {\nburst 3\ninterval 1m\n}", "needs `ask`"),
+        ("on_demand_tls {\npermission http\n}", "permission"),
         ("acme_ca http://ca.example/", "is no URL of a CA"),
         ("acme_eab {\nkey_id x\n}", "needs both"),
         ("cert_issuer tailscale", "unknown issuer"),

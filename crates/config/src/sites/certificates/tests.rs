@@ -17,6 +17,7 @@ fn sources(text: &str) -> Vec<String> {
         CertificateSource::Shared => "shared",
         CertificateSource::Internal { issuance: Issuance::AtStart, .. } => "internal",
         CertificateSource::Internal { issuance: Issuance::OnDemand, .. } => "internal on demand",
+        CertificateSource::Acme(acme) if acme.issuance == Issuance::OnDemand => "acme on demand",
         CertificateSource::Acme(_) => "acme",
     };
     let found = sites
@@ -63,10 +64,16 @@ fn a_public_wildcard_needs_the_dns_challenge() {
 }
 
 #[test]
-fn certificates_of_a_public_ca_on_demand_are_refused() {
-    let found = load("example.com {\ntls a@b {\non_demand\n}\n}").unwrap_err().to_string();
+fn certificates_of_a_public_ca_on_demand() {
+    assert_eq!(sources("example.com {\ntls a@b {\non_demand\n}\n}"), ["example.com acme on demand"]);
+    let ask = "{\non_demand_tls {\nask http://localhost/ask\n}\n}\n";
+    // Each name has a certificate of its own, so the DNS challenge is not needed.
+    let wildcard = format!("{ask}*.example.com {{\ntls {{\non_demand\n}}\n}}");
+    assert_eq!(sources(&wildcard), ["*.example.com acme on demand"]);
+    assert_eq!(sources(&format!("{ask}https:// {{\ntls {{\non_demand\n}}\n}}")), [" acme on demand"]);
+    let found = load("*.example.com {\ntls {\non_demand\n}\n}").unwrap_err().to_string();
     assert!(
-        found.starts_with("Caddyfile:2:1: `example.com` asks for certificates of a public CA on demand"),
+        found.starts_with("Caddyfile:1:1: `*.example.com` would get a certificate for any name"),
         "{found}"
     );
 }
@@ -155,14 +162,6 @@ fn sites_for_any_host_share_or_have_certificates_on_demand() {
     assert_eq!(sources(":443, localhost {\n}"), ["localhost internal", " shared"]);
     assert_eq!(sources(":443 {\ntls internal {\non_demand\n}\n}"), [" internal on demand"]);
     assert_eq!(sources(":8443 {\ntls internal {\non_demand\n}\n}"), [" internal on demand"]);
-}
-
-#[test]
-fn nobody_is_asked_for_names_of_the_local_ca() {
-    let ask = "{\non_demand_tls {\nask http://localhost/ask\n}\n}\n";
-    let found = file_errors(&format!("{ask}https:// {{\ntls internal {{\non_demand\n}}\n}}"));
-    assert!(found.len() == 1 && found[0].contains("not built for certificates of the local CA"), "{found:?}");
-    assert_eq!(sources(&format!("{ask}localhost {{\n}}")), ["localhost internal"]);
 }
 
 #[test]

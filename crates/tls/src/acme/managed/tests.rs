@@ -11,7 +11,13 @@ fn managed(directory: &tempfile::TempDir) -> Arc<Managed> {
     let acme = Acme::default();
     let ca = Arc::new(Ca::new(store.clone(), Arc::clone(&clock), "https://ca.test", &acme));
     let challenges = Challenges::new(store.clone(), Arc::clone(&clock));
-    let common = Arc::new(Common { store, clock, challenges, places: Semaphore::new(1) });
+    let common = Arc::new(Common {
+        store,
+        clock,
+        challenges,
+        places: Semaphore::new(1),
+        order_timeout: Duration::from_secs(60),
+    });
     Managed::load("a.test", &acme, ca, None, common)
 }
 

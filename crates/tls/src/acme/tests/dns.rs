@@ -1,4 +1,5 @@
-//! A name server for the CA: every name is this machine, and TXT records are files that the DNS hook writes.
+//! A name server for the CA: every name is this machine, and TXT records are files that the DNS hook writes, or updates
+//! (RFC 2136). Its only zone is `test`.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const A: u16 = 1;
+const SOA: u16 = 6;
 const TXT: u16 = 16;
 
 /// pebble asks by TCP.
@@ -26,20 +28,44 @@ async fn respond(mut stream: TcpStream, records: PathBuf) -> Option<()> {
     }
 }
 
-/// RFC 1035 §4.1.
-fn response_to(query: &[u8], records: &Path) -> Option<Vec<u8>> {
+/// A name that is not compressed, and where it ends.
+fn name(query: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
-    let mut at = 12;
     while query.get(at)? != &0 {
         let end = at + 1 + usize::from(query[at]);
         labels.push(String::from_utf8_lossy(query.get(at + 1..end)?).to_ascii_lowercase());
         at = end;
     }
-    let end = at + 5;
-    let kind = u16::from_be_bytes(query.get(at + 1..at + 3)?.try_into().ok()?);
+    Some((format!("{}.", labels.join(".")), at + 1))
+}
+
+/// RFC 2136 §2: one TXT record, which is added or, with the class NONE, removed.
+fn update(message: &[u8], records: &Path) -> Option<Vec<u8>> {
+    const NONE: u8 = 254;
+    let (zone, end) = name(message, 12)?;
+    let (name, at) = name(message, end + 4)?;
+    assert!(zone == "test." && name.ends_with(".test."), "{zone} {name}");
+    let file = records.join(name);
+    if message.get(at + 3)? == &NONE {
+        std::fs::remove_file(file).unwrap();
+    } else {
+        std::fs::write(file, message.get(at + 11..)?).unwrap();
+    }
+    Some([&message[..2], &[0xa8, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat())
+}
+
+/// RFC 1035 §4.1.
+fn response_to(query: &[u8], records: &Path) -> Option<Vec<u8>> {
+    if query.get(2)? >> 3 == 5 {
+        return update(query, records);
+    }
+    let (name, end) = name(query, 12)?;
+    let end = end + 4;
+    let kind = u16::from_be_bytes(query.get(end - 4..end - 2)?.try_into().ok()?);
     let data = match kind {
         A => Some(Ipv4Addr::LOCALHOST.octets().to_vec()),
-        TXT => std::fs::read(records.join(format!("{}.", labels.join(".")))).ok().map(as_text),
+        TXT => std::fs::read(records.join(name)).ok().map(as_text),
+        SOA if name == "test." => Some(vec![0; 22]),
         _ => None,
     };
     let answers = u8::from(data.is_some());

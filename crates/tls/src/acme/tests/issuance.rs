@@ -3,7 +3,9 @@
 use super::pebble::Behaviour;
 use super::world::{BOTH, with_pebble};
 use crate::certificate;
-use crate::{Acme, ChallengeKind, DnsHook, ExternalAccount, KeyType};
+use crate::{
+    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, KeyType,
+};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -76,8 +78,9 @@ async fn by_the_dns_challenge_for_a_wildcard() {
         );
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let dns_hook = Some(DnsHook { program, arguments: Vec::new() });
-        let server = world.server(&Acme { dns_hook, ..world.acme(pebble.directory()) }, &["*.a.test"]);
+        let provider = DnsProvider::Exec(DnsHook { program, arguments: Vec::new() });
+        let dns = Some(DnsChallenge { provider, propagation_delay: Duration::ZERO });
+        let server = world.server(&Acme { dns, ..world.acme(pebble.directory()) }, &["*.a.test"]);
         server.tend().await;
         let got = server
             .connect("any.a.test")
@@ -85,6 +88,24 @@ async fn by_the_dns_challenge_for_a_wildcard() {
             .unwrap_or_else(|error| panic!("{error}: {:?}", server.state("*.a.test")));
         assert_eq!(names(&got), ["*.a.test"]);
         assert_eq!(records.read_dir().unwrap().count(), 0, "the record is removed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn by_an_update_of_a_name_server() {
+    with_pebble(Behaviour::default(), async |world, pebble| {
+        let server = DnsUpdateServer { host: "127.0.0.1".into(), port: world.ports.dns, key: None };
+        let provider = DnsProvider::Rfc2136(server);
+        let dns = Some(DnsChallenge { provider, propagation_delay: Duration::ZERO });
+        let server = world.server(&Acme { dns, ..world.acme(pebble.directory()) }, &["*.a.test"]);
+        server.tend().await;
+        let got = server
+            .connect("any.a.test")
+            .await
+            .unwrap_or_else(|error| panic!("{error}: {:?}", server.state("*.a.test")));
+        assert_eq!(names(&got), ["*.a.test"]);
+        assert_eq!(world.path("records").read_dir().unwrap().count(), 0, "the record is removed");
     })
     .await;
 }

@@ -3,6 +3,7 @@
 mod dns;
 mod failures;
 mod issuance;
+mod on_demand;
 mod pebble;
 mod storage;
 mod world;

@@ -4,8 +4,8 @@ use super::dns;
 use super::pebble::{Behaviour, Pebble, Ports};
 use crate::tests::ManualClock;
 use crate::{
-    Acceptor, Acme, CertificateSource, CertificateState, ChallengeKind, Handshakes, Options, Policy, Site,
-    SiteTable, Tls, crypto,
+    Acceptor, Acme, CertificateSource, CertificateState, ChallengeKind, Handshakes, Issuance, OnDemand,
+    Options, Policy, Site, SiteTable, Tls, crypto,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -82,10 +82,20 @@ impl World {
 
     /// A server with sites for these names.
     pub fn server(&self, acme: &Acme, names: &[&str]) -> Server {
-        let options = Options::of_storage(self.path("storage"));
+        let source = CertificateSource::Acme(Box::new(acme.clone()), Issuance::AtStart);
+        self.server_of(source, names, OnDemand::default())
+    }
+
+    /// A server with a site for any name.
+    pub fn server_on_demand(&self, acme: &Acme, on_demand: OnDemand) -> Server {
+        let source = CertificateSource::Acme(Box::new(acme.clone()), Issuance::OnDemand);
+        self.server_of(source, &[], on_demand)
+    }
+
+    pub fn server_of(&self, certificate: CertificateSource, names: &[&str], on_demand: OnDemand) -> Server {
+        let options = Options { on_demand, ..Options::of_storage(self.path("storage")) };
         let tls = Tls::open_with_clock(options, Arc::clone(&self.clock) as _).unwrap();
         let names = names.iter().map(|name| name.to_string()).collect();
-        let certificate = CertificateSource::Acme(Box::new(acme.clone()));
         let site = Site { names, certificate, policy: Policy::default(), client_auth: None };
         let table = tls.site_table(&[site]).unwrap();
         Server { tls, table }
@@ -111,6 +121,14 @@ impl Server {
 
     pub fn state(&self, name: &str) -> CertificateState {
         self.tls.certificates().into_iter().find(|state| state.name == name).unwrap()
+    }
+
+    /// Does what this needs while it runs.
+    pub async fn maintain_while<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            () = self.tls.maintain() => unreachable!("it never ends"),
+            done = work => done,
+        }
     }
 
     pub fn last_error(&self, name: &str) -> String {

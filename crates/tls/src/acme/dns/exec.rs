@@ -1,11 +1,10 @@
 //! The program that sets the records of the DNS challenge.
 
-use super::error::OrderError;
-use super::options::DnsHook;
+use crate::acme::error::OrderError;
+use crate::acme::options::DnsHook;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
-use tokio::runtime::Handle;
 
 /// Of one call. A record may take minutes until all servers of a zone have it.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -14,75 +13,40 @@ const TOLD: usize = 500;
 
 const CLEANUP: &str = "cleanup";
 
-/// A record that is there until [`Self::remove`]. One that is dropped before, as its order was cut off, is removed in the
-/// background.
-pub(super) struct Record {
-    hook: DnsHook,
-    fqdn: String,
-    value: String,
-    is_removed: bool,
+pub(super) async fn present(hook: &DnsHook, fqdn: &str, value: &str) -> Result<(), OrderError> {
+    call(hook, "present", fqdn, value).await
 }
 
-impl Record {
-    /// `name`: that of the authorization, so without `*.`.
-    pub async fn set(hook: &DnsHook, name: &str, value: String) -> Result<Self, OrderError> {
-        let fqdn = format!("_acme-challenge.{name}.");
-        let record = Self { hook: hook.clone(), fqdn, value, is_removed: false };
-        match record.call("present").await {
-            Ok(()) => Ok(record),
-            Err(error) => {
-                // It may have got half way.
-                record.remove().await;
-                Err(error)
-            }
-        }
-    }
+pub(super) async fn clean_up(hook: &DnsHook, fqdn: &str, value: &str) -> Result<(), OrderError> {
+    call(hook, CLEANUP, fqdn, value).await
+}
 
-    /// A record that stays does no harm but to the eye.
-    pub async fn remove(mut self) {
-        if let Err(error) = self.call(CLEANUP).await {
-            tracing::warn!(%error, fqdn = self.fqdn, "a record of a DNS challenge was not removed");
+/// The program runs when this returns.
+pub(super) fn clean_up_later(hook: &DnsHook, fqdn: &str, value: &str) {
+    match command(hook, CLEANUP, fqdn, value).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        Ok(child) => drop(tokio::spawn(see_off(child, fqdn.to_owned()))),
+        Err(error) => {
+            tracing::warn!(%error, fqdn, "a record of a DNS challenge was not removed");
         }
-        self.is_removed = true;
-    }
-
-    async fn call(&self, action: &str) -> Result<(), OrderError> {
-        let mut command = self.command(action);
-        command.kill_on_drop(true);
-        let failed = |reason: String| OrderError::DnsHook { program: self.hook.program.clone(), reason };
-        let late = || failed(format!("did not end within {} s", TIMEOUT.as_secs()));
-        let output = tokio::time::timeout(TIMEOUT, command.output()).await.map_err(|_| late())?;
-        let output = output.map_err(|error| failed(format!("cannot be run: {error}")))?;
-        let told = told(&output);
-        tracing::info!(program = %self.hook.program.display(), action, fqdn = self.fqdn, status = %output.status, output = told, "called the program for the DNS challenge");
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(failed(format!("failed ({}): {told}", output.status)))
-        }
-    }
-
-    fn command(&self, action: &str) -> Command {
-        let mut command = Command::new(&self.hook.program);
-        command.args(&self.hook.arguments).args([action, &self.fqdn, &self.value]).stdin(Stdio::null());
-        command
     }
 }
 
-/// The program runs when this returns, and goes on when the server stops.
-impl Drop for Record {
-    fn drop(&mut self) {
-        if self.is_removed || Handle::try_current().is_err() {
-            return;
-        }
-        let fqdn = self.fqdn.clone();
-        match self.command(CLEANUP).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(child) => drop(tokio::spawn(see_off(child, fqdn))),
-            Err(error) => {
-                tracing::warn!(%error, fqdn, "a record of a DNS challenge was not removed");
-            }
-        }
-    }
+async fn call(hook: &DnsHook, action: &str, fqdn: &str, value: &str) -> Result<(), OrderError> {
+    let mut command = command(hook, action, fqdn, value);
+    command.kill_on_drop(true);
+    let failed = |reason: String| OrderError::DnsHook { program: hook.program.clone(), reason };
+    let late = || failed(format!("did not end within {} s", TIMEOUT.as_secs()));
+    let output = tokio::time::timeout(TIMEOUT, command.output()).await.map_err(|_| late())?;
+    let output = output.map_err(|error| failed(format!("cannot be run: {error}")))?;
+    let told = told(&output);
+    tracing::info!(program = %hook.program.display(), action, fqdn, status = %output.status, output = told, "called the program for the DNS challenge");
+    if output.status.success() { Ok(()) } else { Err(failed(format!("failed ({}): {told}", output.status))) }
+}
+
+fn command(hook: &DnsHook, action: &str, fqdn: &str, value: &str) -> Command {
+    let mut command = Command::new(&hook.program);
+    command.args(&hook.arguments).args([action, fqdn, value]).stdin(Stdio::null());
+    command
 }
 
 async fn see_off(mut child: Child, fqdn: String) {
@@ -110,14 +74,20 @@ fn told(output: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acme::dns::Record;
+    use crate::acme::options::{DnsChallenge, DnsProvider};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn hook(directory: &Path, script: &str) -> DnsHook {
+    fn challenge(hook: DnsHook) -> DnsChallenge {
+        DnsChallenge { provider: DnsProvider::Exec(hook), propagation_delay: Duration::ZERO }
+    }
+
+    fn hook(directory: &Path, script: &str) -> DnsChallenge {
         let program = directory.join("hook");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        DnsHook { program, arguments: vec!["zone".into()] }
+        challenge(DnsHook { program, arguments: vec!["zone".into()] })
     }
 
     #[tokio::test]
@@ -158,7 +128,7 @@ mod tests {
         let error =
             Record::set(&failing, "a.test", "value".into()).await.map(|_| ()).unwrap_err().to_string();
         assert!(error.ends_with("failed (exit status: 3): no such zone"), "{error}");
-        let missing = DnsHook { program: directory.path().join("none"), arguments: Vec::new() };
+        let missing = challenge(DnsHook { program: directory.path().join("none"), arguments: Vec::new() });
         let error =
             Record::set(&missing, "a.test", "value".into()).await.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("cannot be run"), "{error}");
