@@ -19,5 +19,5 @@ mod stream;
 mod varint;
 
 pub use connection::serve;
-pub use endpoint::{Arriving, Connection, Endpoint, Handshake};
+pub use endpoint::{Arriving, Came, Connection, Endpoint, Handshake};
 pub use failure::Failure;

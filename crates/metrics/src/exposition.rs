@@ -31,6 +31,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(phases(&reading));
     families.extend(state(&pools));
     families.extend(lanes(&reading, &gauges.lanes));
+    families.extend(registry.connections.families());
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));

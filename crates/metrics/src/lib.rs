@@ -7,6 +7,7 @@
 
 mod administration;
 mod bounds;
+mod connections;
 mod counter;
 mod exposition;
 mod families;
@@ -24,6 +25,9 @@ mod snapshot;
 mod threads;
 
 pub use administration::{AdminRequest, ReloadOutcome};
+pub use connections::{
+    ConnectionMeter, HandshakeFailure, HandshakeKind, HandshakeTransport, OpenConnection, Protocol,
+};
 pub use exposition::{CONTENT_TYPE, render};
 pub use gauges::{CertificateGauge, Gauges, LaneGauges, PoolGauges, Threads, UpstreamGauge};
 pub use histogram::Histogram;

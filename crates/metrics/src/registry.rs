@@ -1,6 +1,7 @@
 //! The names, all recorders, and the events that no request causes.
 
 use crate::administration::{AdminRequest, Administration, ReloadOutcome};
+use crate::connections::{ConnectionFamily, ConnectionMeter};
 use crate::history::History;
 use crate::http::{Hosts, HttpFamily, HttpLabels, HttpMeter};
 use crate::names::{Names, Pool, PoolId, RouteId, Serves, Standing};
@@ -30,6 +31,7 @@ pub struct Registry {
     history: Mutex<History>,
     administration: Mutex<Administration>,
     pub(crate) http: HttpFamily,
+    pub(crate) connections: ConnectionFamily,
 }
 
 #[derive(Clone, Default)]
@@ -50,6 +52,7 @@ impl Registry {
             history: Mutex::default(),
             administration: Mutex::default(),
             http: HttpFamily::default(),
+            connections: ConnectionFamily::default(),
         }
     }
 
@@ -72,6 +75,11 @@ impl Registry {
     /// For one more I/O thread.
     pub fn http_meter(&self) -> HttpMeter {
         self.http.meter()
+    }
+
+    /// For one more I/O thread.
+    pub fn connection_meter(&self) -> ConnectionMeter {
+        self.connections.meter()
     }
 
     /// Under what the requests of a listening address are counted, in Caddy's words: `server` is the name of the address, `handler`

@@ -11,7 +11,7 @@ use crate::scrapes::Scrapes;
 use crate::vigil::Vigil;
 use regent_gateway::Inlined;
 use regent_http::h3::Arriving;
-use regent_metrics::{HttpMeter, Recorder};
+use regent_metrics::{ConnectionMeter, HttpMeter, Recorder};
 use regent_net::{Arrival, Listeners};
 use regent_tls::Handshakes;
 use rustix::fd::OwnedFd;
@@ -69,6 +69,7 @@ pub(crate) struct IoStart {
     pub app: AppStart,
     pub recorder: Recorder,
     pub meter: HttpMeter,
+    pub connections: ConnectionMeter,
     pub scrapes: Scrapes,
     pub vigil: Vigil,
     pub commands: mpsc::UnboundedReceiver<Command>,
@@ -110,7 +111,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
         handshakes: Handshakes::default(),
     };
     let app = App::build(start.app, &parts, None)?;
-    let front = Rc::new(Front::new(app, start.vigil));
+    let front = Rc::new(Front::new(app, start.vigil, start.connections));
     let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
     hooks::hook(Rc::clone(&links), Rc::clone(&sockets), Rc::clone(&vigil));
     spawn_local(async move { vigil.keep(&links, &sockets).await });
@@ -134,7 +135,7 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, 
         match command {
             Command::Serve(socket, arrival) => front.serve(socket, arrival),
             Command::ServeDatagrams(arriving, number, receiving) => {
-                front.serve_datagrams(*arriving, number, receiving);
+                front.serve_datagrams(arriving, number, receiving);
             }
             Command::Prepare(start, done) => {
                 let built = App::build(*start, &parts, Some(&front.app()));
@@ -159,7 +160,8 @@ impl Front {
         mut stage: watch::Receiver<Stage>,
     ) -> io::Result<JoinHandle<()>> {
         let deal = Rc::new(Deal { front: Rc::clone(self), threads: dealer.threads, next: Cell::new(0) });
-        let mut doors = Doors { listeners: Listeners::new()?, datagrams: Datagrams::default(), deal };
+        let datagrams = Datagrams::new(Rc::clone(&self.meter));
+        let mut doors = Doors { listeners: Listeners::new()?, datagrams, deal };
         doors.prepare(dealer.addresses)?;
         doors.begin();
         Ok(spawn_local(async move {
@@ -266,12 +268,12 @@ impl Deal {
         }
     }
 
-    fn out_datagrams(&self, arriving: Arriving, number: usize, receiving: Receiving) {
+    fn out_datagrams(&self, arriving: Box<Arriving>, number: usize, receiving: Receiving) {
         match self.turn() {
             0 => self.front.serve_datagrams(arriving, number, receiving),
             // As above.
             thread => {
-                let command = Command::ServeDatagrams(Box::new(arriving), number, receiving);
+                let command = Command::ServeDatagrams(arriving, number, receiving);
                 drop(self.threads[thread].send(command));
             }
         }

@@ -1,11 +1,13 @@
 //! HTTP/3: the UDP sockets of listening addresses, on the I/O thread that accepts. It receives for all connections, each of which
 //! runs on one of the I/O threads, as those of TCP do.
 
-use regent_http::h3::{Arriving, Endpoint};
+use regent_http::h3::{Arriving, Came, Endpoint};
+use regent_metrics::ConnectionMeter;
 use regent_tls::QuicServer;
 use std::convert::Infallible;
 use std::io;
 use std::net::UdpSocket;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
@@ -24,6 +26,7 @@ pub(crate) struct Datagrams {
     receiving: Receiving,
     /// Ends when none does.
     none_receives: mpsc::Receiver<Infallible>,
+    meter: Rc<ConnectionMeter>,
 }
 
 /// The UDP socket of a listening address.
@@ -47,14 +50,12 @@ impl Drop for OpenPort {
     }
 }
 
-impl Default for Datagrams {
-    fn default() -> Self {
-        let (receiving, none_receives) = mpsc::channel(1);
-        Self { prepared: Vec::new(), open: Vec::new(), receiving, none_receives }
-    }
-}
-
 impl Datagrams {
+    pub fn new(meter: Rc<ConnectionMeter>) -> Self {
+        let (receiving, none_receives) = mpsc::channel(1);
+        Self { prepared: Vec::new(), open: Vec::new(), receiving, none_receives, meter }
+    }
+
     /// Connections can come from this socket too, once [`Self::begin`] is called. Must be called within a runtime.
     pub fn prepare(&mut self, number: usize, socket: UdpSocket) -> io::Result<()> {
         let endpoint = endpoint(&socket)?;
@@ -63,14 +64,15 @@ impl Datagrams {
     }
 
     /// From now on those that come by what was prepared are given to `serve`, with the number of their address.
-    pub fn begin(&mut self, serve: impl Fn(Arriving, usize, Receiving) + Clone + 'static) {
+    pub fn begin(&mut self, serve: impl Fn(Box<Arriving>, usize, Receiving) + Clone + 'static) {
         for port in self.prepared.drain(..) {
             let (number, receiving, serve) = (port.number, self.receiving.downgrade(), serve.clone());
-            let task = spawn_local(port.accept(move |arriving| {
-                // Without it the server stops, and the client is refused.
-                if let Some(receiving) = receiving.upgrade() {
-                    serve(arriving, number, receiving);
-                }
+            let meter = Rc::clone(&self.meter);
+            let task = spawn_local(port.accept(move |came| match (came, receiving.upgrade()) {
+                (Came::Client(arriving), Some(receiving)) => serve(arriving, number, receiving),
+                // The server stops, and the client is refused.
+                (Came::Client(_), None) => meter.quic_refused(),
+                (Came::Unproven, _) => meter.quic_retried(),
             }));
             self.open.push(OpenPort { number, task });
         }
@@ -87,7 +89,7 @@ impl Datagrams {
 
     /// Refuses those that come from now on, and ends when no connection has anything to receive.
     pub async fn none_left(self) {
-        let Self { prepared, open, receiving, mut none_receives } = self;
+        let Self { prepared, open, receiving, mut none_receives, .. } = self;
         drop((prepared, receiving));
         // Nothing is ever sent: it ends with the last clone.
         let _ = none_receives.recv().await;
@@ -96,11 +98,11 @@ impl Datagrams {
 }
 
 impl Port {
-    async fn accept(self, serve: impl Fn(Arriving)) {
+    async fn accept(self, serve: impl Fn(Came)) {
         let Self { number, mut endpoint, socket } = self;
         loop {
-            while let Some(arriving) = endpoint.next().await {
-                serve(arriving);
+            while let Some(came) = endpoint.next().await {
+                serve(came);
             }
             tracing::error!(address = number, "a UDP socket failed: HTTP/3 begins anew there");
             tokio::time::sleep(PAUSE).await;

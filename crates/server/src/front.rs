@@ -1,5 +1,6 @@
 //! The connections of an I/O thread: each from its socket to its end.
 
+mod handshakes;
 mod quic;
 
 use crate::app::{App, Conditions, Door};
@@ -13,6 +14,7 @@ use regent_gateway::Ends;
 use regent_http::h2::{self, Sniffed};
 use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
+use regent_metrics::{ConnectionMeter, HandshakeTransport, Protocol};
 use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
 use regent_tls::{Acceptor, ConnectionFacts};
 use rustix::fd::OwnedFd;
@@ -35,6 +37,7 @@ pub(crate) struct Front {
     drain: Drain,
     pub sockets: Rc<Sockets>,
     pub vigil: Rc<Vigil>,
+    pub meter: Rc<ConnectionMeter>,
     open: Cell<usize>,
     closed: Notify,
 }
@@ -47,13 +50,14 @@ struct Port {
 }
 
 impl Front {
-    pub fn new(app: Rc<App>, vigil: Vigil) -> Self {
+    pub fn new(app: Rc<App>, vigil: Vigil, meter: ConnectionMeter) -> Self {
         Self {
             ports: RefCell::new(ports(&app, &[])),
             app: RefCell::new(app),
             drain: Drain::default(),
             sockets: Rc::default(),
             vigil: Rc::new(vigil),
+            meter: Rc::new(meter),
             open: Cell::new(0),
             closed: Notify::new(),
         }
@@ -103,7 +107,8 @@ impl Front {
         // Boxed: the runtime would move it about, when it starts and when it ends.
         spawn_local(Box::pin(async move {
             let stop = &front.drain;
-            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions, stop };
+            let (vigil, meter) = (&*front.vigil, &*front.meter);
+            let speaker = Speaker { vigil, meter, port: &port, conditions: &conditions, stop };
             match &conditions.proxy_protocol {
                 None => speaker.begin(socket, cork, connection).await,
                 Some(headers) => {
@@ -115,18 +120,19 @@ impl Front {
     }
 
     /// Serves a connection of HTTP/3 to its end, in a task of its own. One that is not served is refused.
-    pub fn serve_datagrams(self: &Rc<Self>, arriving: Arriving, number: usize, receiving: Receiving) {
-        let Some(port) = self.port(number) else { return };
+    pub fn serve_datagrams(self: &Rc<Self>, arriving: Box<Arriving>, number: usize, receiving: Receiving) {
+        let Some(port) = self.port(number) else { return self.meter.quic_refused() };
         let (front, conditions) = (Rc::clone(self), port.conditions());
         if front.drain.has_begun() || !conditions.terms.protocols.contains(&HttpProtocol::H3) {
-            return;
+            return self.meter.quic_refused();
         }
         let open = OpenConnection::new(&front);
         front.vigil.event();
         spawn_local(Box::pin(async move {
             let stop = &front.drain;
-            let speaker = Speaker { vigil: &front.vigil, port: &port, conditions: &conditions, stop };
-            speaker.converse_by_quic(arriving).await;
+            let (vigil, meter) = (&*front.vigil, &*front.meter);
+            let speaker = Speaker { vigil, meter, port: &port, conditions: &conditions, stop };
+            speaker.converse_by_quic(*arriving).await;
             drop((open, receiving));
         }));
     }
@@ -187,6 +193,7 @@ impl Port {
 /// Speaks with the client of one connection.
 struct Speaker<'a> {
     vigil: &'a Vigil,
+    meter: &'a ConnectionMeter,
     port: &'a Port,
     conditions: &'a Conditions,
     /// The server's.
@@ -276,11 +283,13 @@ impl Speaker<'_> {
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
+                self.count_failure(HandshakeTransport::Tcp, &error);
                 tracing::debug!(%error, remote = ?connection.remote, "a client could not be served by TLS");
                 return;
             }
         };
         let facts = Arc::clone(stream.facts());
+        self.count_handshake(HandshakeTransport::Tcp, &facts);
         let accepted = secured(connection, &facts);
         let late = Late::new(&self.conditions.settings);
         let conduct = self.conduct_after_handshake(&late);
@@ -322,8 +331,10 @@ impl Speaker<'_> {
 
     async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted, conduct: Conduct<'_>) {
         let accepted = Rc::new(accepted);
+        let open = self.meter.open(Protocol::H2);
         let answer = |request, head_time, client: Rc<dyn Informational>| {
             self.vigil.event();
+            open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
@@ -343,8 +354,10 @@ impl Speaker<'_> {
         let interim = Rc::new(Interim::default());
         let client: Rc<dyn Informational> = Rc::clone(&interim) as _;
         let accepted = Rc::new(accepted);
+        let open = self.meter.open(Protocol::H1);
         let answer = |request, head_time| {
             self.vigil.event();
+            open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, Rc::clone(&client))
         };

@@ -175,6 +175,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
             app,
             recorder: registry.recorder(),
             meter: registry.http_meter(),
+            connections: registry.connection_meter(),
             scrapes: scrapes.clone(),
             vigil: Vigil::new(cpus, facts.io_threads),
             commands,

@@ -44,6 +44,13 @@ pub struct Endpoint {
     handshakes: Arc<AtomicUsize>,
 }
 
+/// What has come to an endpoint.
+pub enum Came {
+    Client(Box<Arriving>),
+    /// A client that has to prove its address first. It will come again.
+    Unproven,
+}
+
 /// A client that wants a connection. Dropped, it is refused.
 pub struct Arriving {
     incoming: Incoming,
@@ -94,18 +101,16 @@ impl Endpoint {
     }
 
     /// The next client; `None`: the socket has failed.
-    pub async fn next(&self) -> Option<Arriving> {
-        loop {
-            let incoming = self.quic.accept().await?;
-            let is_busy = self.handshakes.load(Ordering::Relaxed) >= UNPROVEN;
-            if is_busy && !incoming.remote_address_validated() {
-                // An error says that it has proved its address.
-                let _ = incoming.retry();
-                continue;
-            }
-            let (config, under_way) = (self.config.clone(), UnderWay::new(&self.handshakes));
-            return Some(Arriving { incoming, local: self.local, config, under_way });
+    pub async fn next(&self) -> Option<Came> {
+        let incoming = self.quic.accept().await?;
+        let is_busy = self.handshakes.load(Ordering::Relaxed) >= UNPROVEN;
+        if is_busy && !incoming.remote_address_validated() {
+            // An error says that it has proved its address.
+            let _ = incoming.retry();
+            return Some(Came::Unproven);
         }
+        let (config, under_way) = (self.config.clone(), UnderWay::new(&self.handshakes));
+        Some(Came::Client(Box::new(Arriving { incoming, local: self.local, config, under_way })))
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Conduct, Late, Speaker, secured};
 use crate::service::Accepted;
 use regent_exchange::{Connection, Informational};
 use regent_http::h3::{self, Arriving};
+use regent_metrics::{HandshakeTransport, Protocol};
 use regent_tls::{ConnectionFacts, HandshakeError, quic_facts};
 use std::rc::Rc;
 
@@ -18,10 +19,12 @@ impl Speaker<'_> {
         let (connection, facts) = match shaken {
             Ok(shaken) => shaken,
             Err(error) => {
+                self.count_failure(HandshakeTransport::Quic, &error);
                 tracing::debug!(%error, ?remote, "a client could not be served by QUIC");
                 return;
             }
         };
+        self.count_handshake(HandshakeTransport::Quic, &facts);
         let accepted = secured(Connection { remote, local, tls: None }, &facts);
         let late = Late::new(&self.conditions.settings);
         self.converse_by_h3(connection, accepted, self.conduct_after_handshake(&late)).await;
@@ -42,8 +45,10 @@ impl Speaker<'_> {
 
     async fn converse_by_h3(&self, connection: h3::Connection, accepted: Accepted, conduct: Conduct<'_>) {
         let accepted = Rc::new(accepted);
+        let open = self.meter.open(Protocol::H3);
         let answer = |request, head_time, client: Rc<dyn Informational>| {
             self.vigil.event();
+            open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
