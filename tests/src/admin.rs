@@ -26,7 +26,7 @@ pub struct Thread {
 }
 
 impl Admin {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         Self { address }
     }
 

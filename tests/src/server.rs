@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
+/// The file name of the server's program.
+const SERVER: &str = "regent";
 /// The file names of the engines' programs.
 const ENGINE: &str = "regent-php";
 const NATIVE_ENGINE: &str = "regent-native";
@@ -300,7 +302,16 @@ impl Server {
 
     /// The server's pid.
     pub fn pid(&self) -> u32 {
-        self.process.child.id()
+        self.process.pid()
+    }
+
+    /// Waits until the process has ended well whose place this one has taken: it is the server from now on.
+    pub fn follow(&mut self, successor: u32) {
+        let before = self.pid();
+        match self.process.successor.replace(successor) {
+            None => assert!(self.wait_for_child().success(), "the process before ended well"),
+            Some(_) => until("the process before ends", || (!process::is_alive(before)).then_some(())),
+        }
     }
 
     /// The engine's pid; waits for there to be exactly one.
@@ -344,6 +355,11 @@ impl Server {
 
     /// Waits for the server's end.
     pub fn wait(&mut self) -> ExitStatus {
+        assert!(self.process.successor.is_none(), "the status is not told to us");
+        self.wait_for_child()
+    }
+
+    fn wait_for_child(&mut self) -> ExitStatus {
         let child = &mut self.process.child;
         until("the server ends", || child.try_wait().expect("it is our child"))
     }
@@ -352,8 +368,13 @@ impl Server {
     pub fn stop(mut self) {
         let engines = all_engines(self.pid());
         self.signal(Signal::TERM);
-        let status = self.wait();
-        assert!(status.success(), "the server ended with {status}");
+        match self.process.successor {
+            None => {
+                let status = self.wait();
+                assert!(status.success(), "the server ended with {status}");
+            }
+            Some(successor) => until("the server ends", || (!process::is_alive(successor)).then_some(())),
+        }
         for (engine, program) in engines {
             until("the engine has ended too", || (!process::runs(engine, program)).then_some(()));
         }
@@ -385,6 +406,8 @@ pub fn regent_command(directory: &Path) -> Command {
 /// The server's process with its log. Kills itself and its engines when dropped.
 struct ServerProcess {
     child: Child,
+    /// The process that has taken its place.
+    successor: Option<u32>,
     log: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
 }
@@ -408,7 +431,7 @@ impl ServerProcess {
             follow(child.stdout.take().expect("it is piped"), &log),
             follow(child.stderr.take().expect("it is piped"), &log),
         ];
-        Self { child, log, readers }
+        Self { child, successor: None, log, readers }
     }
 
     fn wait_until_ready(&mut self, address: SocketAddr) -> Readiness {
@@ -441,17 +464,38 @@ impl ServerProcess {
     }
 }
 
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let engines = all_engines(self.child.id());
+impl ServerProcess {
+    fn pid(&self) -> u32 {
+        self.successor.unwrap_or_else(|| self.child.id())
+    }
+
+    /// Kills all servers and engines that are left.
+    fn kill(&mut self) {
+        let is_running = matches!(self.child.try_wait(), Ok(None));
+        let mut servers: Vec<u32> = self.successor.into_iter().collect();
+        if is_running {
+            servers.extend(process::children_running(self.child.id(), SERVER));
+            servers.push(self.child.id());
+        }
+        servers.retain(|pid| process::runs(*pid, SERVER));
+        let engines: Vec<_> = servers.iter().flat_map(|server| all_engines(*server)).collect();
+        for server in servers {
+            process::signal(server, Signal::KILL);
+        }
+        if is_running {
             // Errors are of a process that has just ended, which is as good.
             let _ = self.child.kill();
             let _ = self.child.wait();
-            for (engine, _) in engines.into_iter().filter(|(pid, program)| process::runs(*pid, program)) {
-                process::signal(engine, Signal::KILL);
-            }
         }
+        for (engine, _) in engines.into_iter().filter(|(pid, program)| process::runs(*pid, program)) {
+            process::signal(engine, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.kill();
         if std::thread::panicking() {
             eprintln!("--- the server's log ---\n{}--- its end ---", self.log());
         }

@@ -65,6 +65,7 @@ pub(crate) async fn answer(
         }
         Call::Load => load::load(control, request).await,
         Call::Reload => load::reload(control, query).await,
+        Call::Upgrade => changes::upgrade(control, query).await,
         Call::ChangeConfiguration => Err(Failure::NotBuilt(
             "a part of the configuration is not changed here; change the Caddyfile and load it with `regent reload`, \
              `POST /regent/reload`, or as the body of `POST /load`",

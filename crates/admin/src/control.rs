@@ -52,6 +52,11 @@ pub trait Control: Send + Sync + 'static {
     /// those that came before may still be running. A configuration that is refused changes nothing.
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>>;
 
+    /// Has another process of the server's program take its place, without a request being lost or refused. Ready when that one
+    /// serves; this server then answers what it has begun, and ends. A process that is not ready after `patience` (`None`: as long
+    /// as the server thinks right) is ended, and this server goes on.
+    fn upgrade(&self, patience: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>>;
+
     /// Whether a request that came now would be served.
     fn readiness(&self) -> BoxFuture<'_, Readiness>;
 
@@ -139,6 +144,13 @@ pub struct Reloaded {
     pub changed: bool,
     /// What has changed in it and stays as it was until the process is started anew, for people.
     pub warnings: Vec<String>,
+}
+
+/// Who serves now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgraded {
+    /// The ID of the new process.
+    pub process: u32,
 }
 
 /// Why a question was not answered, or a change not made: nothing of it was.

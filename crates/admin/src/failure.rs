@@ -76,6 +76,8 @@ pub(crate) enum Failure {
     Format(String),
     #[error("`force={0}` is neither `true` nor `false`")]
     Force(String),
+    #[error("`timeout={0}` is no number of seconds; give one from 1 to 65535")]
+    Timeout(String),
     #[error("{0}")]
     NotBuilt(&'static str),
     #[error(
@@ -100,6 +102,7 @@ impl Failure {
             | Self::Force(_)
             | Self::Number { .. }
             | Self::Format(_)
+            | Self::Timeout(_)
             | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,

@@ -28,7 +28,7 @@ mod upstream;
 pub use address::{Address, AddressError};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use control::{
-    Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
+    Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source, Upgraded,
 };
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
@@ -36,8 +36,10 @@ pub use pool::{Engine, Pool, Queue, ThreadCounts};
 /// What [`Control`] is told of each call.
 pub use regent_metrics::AdminRequest;
 pub use regent_metrics::Shed;
+/// What [`bind`] looks for its address among.
+pub use regent_net::Inherited;
 pub use router::endpoints;
-pub use serve::serve;
+pub use serve::{Phase, serve};
 pub use statistics::{
     Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
 };

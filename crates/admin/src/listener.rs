@@ -1,12 +1,14 @@
 //! The admin listener's sockets.
 
 use crate::address::Address;
-use regent_net::SocketFile;
+use regent_net::{Inherited, Keeper, SocketFile};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 128;
@@ -24,7 +26,8 @@ pub struct Listeners {
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// `None`: the file is not the server's.
+    Unix(UnixListener, Option<SocketFile>),
 }
 
 /// Why the admin listener cannot listen.
@@ -37,15 +40,15 @@ pub struct BindError {
 }
 
 /// Listens on an address: on all of the host's when it is a name, so that `localhost` is both 127.0.0.1 and `::1`. A Unix
-/// socket's file is for the own user only (0600); one that no process listens on any more is replaced.
+/// socket's file is for the own user only (0600); one that no process listens on any more is replaced. Addresses that are among
+/// the inherited sockets are listened on by those.
 ///
 /// # Errors
 /// When one of its addresses is in use or cannot be had. A machine without IPv6 is no error.
-pub fn bind(address: &Address) -> Result<Listeners, BindError> {
+pub fn bind(address: &Address, inherited: &Inherited) -> Result<Listeners, BindError> {
     let sockets = match address {
-        Address::Tcp { host, port } => bind_tcp(host, *port),
-        Address::Unix(path) => regent_net::listen_unix(path, SOCKET_MODE)
-            .map(|(listener, file)| vec![Listener::Unix(listener, file)]),
+        Address::Tcp { host, port } => bind_tcp(host, *port, inherited),
+        Address::Unix(path) => bind_unix(path, inherited),
     };
     match sockets {
         Ok(sockets) => Ok(Listeners { address: address.clone(), sockets }),
@@ -62,13 +65,33 @@ impl Listeners {
         };
         self.sockets.iter().filter_map(tcp).collect()
     }
+
+    /// Other descriptors of the sockets, and whose they are for a server that takes them over.
+    pub fn lend(&self) -> io::Result<Vec<(OwnedFd, Keeper)>> {
+        let lend = |listener: &Listener| match listener {
+            Listener::Tcp(socket) => Ok((socket.try_clone()?.into(), Keeper::Server(None))),
+            Listener::Unix(socket, file) => {
+                let identity = file.as_ref().map(SocketFile::identity);
+                Ok((socket.try_clone()?.into(), Keeper::Server(identity)))
+            }
+        };
+        self.sockets.iter().map(lend).collect()
+    }
 }
 
-fn bind_tcp(host: &str, port: u16) -> io::Result<Vec<Listener>> {
+fn bind_unix(path: &Path, inherited: &Inherited) -> io::Result<Vec<Listener>> {
+    if let Some((listener, file)) = inherited.unix(path)? {
+        return Ok(vec![Listener::Unix(listener, file)]);
+    }
+    let (listener, file) = regent_net::listen_unix(path, SOCKET_MODE)?;
+    Ok(vec![Listener::Unix(listener, Some(file))])
+}
+
+fn bind_tcp(host: &str, port: u16, inherited: &Inherited) -> io::Result<Vec<Listener>> {
     let mut sockets: Vec<Listener> = Vec::new();
     let mut port = port;
     for ip in addresses(host)? {
-        match listen(SocketAddr::new(ip, port)) {
+        match listen(SocketAddr::new(ip, port), inherited) {
             Ok(socket) => {
                 // Of port 0 the system chooses one, which is then that of the others too.
                 port = socket.local_addr()?.port();
@@ -96,7 +119,10 @@ fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr, inherited: &Inherited) -> io::Result<TcpListener> {
+    if let Some(socket) = inherited.tcp(address)?.into_iter().next() {
+        return Ok(socket);
+    }
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -132,7 +158,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     fn tcp(text: &str) -> Result<Listeners, BindError> {
-        bind(&text.parse().unwrap())
+        bind(&text.parse().unwrap(), &Inherited::default())
     }
 
     #[test]
@@ -162,7 +188,7 @@ mod tests {
     fn a_unix_socket_is_private_and_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.sock");
-        let listeners = bind(&Address::Unix(path.clone())).unwrap();
+        let listeners = bind(&Address::Unix(path.clone()), &Inherited::default()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
         drop(listeners);
@@ -174,7 +200,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("precious");
         std::fs::write(&path, "data").unwrap();
-        let error = bind(&Address::Unix(path)).unwrap_err();
+        let error = bind(&Address::Unix(path), &Inherited::default()).unwrap_err();
         assert!(error.to_string().contains("is no socket; remove it"), "{error}");
     }
 }

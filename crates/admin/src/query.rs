@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use regent_profile::{Format, Measure};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `worker=FILE&count=N`
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +44,24 @@ pub(crate) fn thread(query: Option<&str>) -> Result<u16, Failure> {
 fn parse_index(text: &str) -> Result<u16, Failure> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or_else(|| Failure::Index(text.to_owned()))
+}
+
+/// `timeout=SECONDS`
+pub(crate) fn upgrade(query: Option<&str>) -> Result<Option<Duration>, Failure> {
+    let mut timeout = None;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "timeout" => set(&mut timeout, "timeout", parse_timeout(&value)?)?,
+            _ => return Err(unknown(&name, "there is `timeout`")),
+        }
+    }
+    Ok(timeout)
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, Failure> {
+    let seconds: Option<NonZeroU16> = text.parse().ok().filter(|_| !text.starts_with('+'));
+    let seconds = seconds.ok_or_else(|| Failure::Timeout(text.to_owned()))?;
+    Ok(Duration::from_secs(seconds.get().into()))
 }
 
 /// `config=FILE&force=true`

@@ -34,6 +34,8 @@ pub(crate) enum Call {
     Load,
     /// `POST /regent/reload`: the server reads a file.
     Reload,
+    /// Another process of the program takes this one's place.
+    Upgrade,
     Adapt,
 }
 
@@ -62,6 +64,7 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint { path: "/{prefix}/workers/restart", calls: &[(Method::POST, Call::RestartWorkers)] },
     Endpoint { path: "/{prefix}/native/restart", calls: &[(Method::POST, Call::RestartNative)] },
     Endpoint { path: "/{prefix}/reload", calls: &[(Method::POST, Call::Reload)] },
+    Endpoint { path: "/{prefix}/upgrade", calls: &[(Method::POST, Call::Upgrade)] },
     Endpoint { path: "/{prefix}/queue", calls: &[(Method::GET, Call::Queue)] },
     Endpoint { path: "/{prefix}/statistics", calls: &[(Method::GET, Call::Statistics)] },
     Endpoint { path: "/{prefix}/certificates", calls: &[(Method::GET, Call::Certificates)] },

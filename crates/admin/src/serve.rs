@@ -17,14 +17,12 @@ use hyper_util::server::graceful::GracefulShutdown;
 use regent_metrics::AdminRequest;
 use regent_net::SocketFile;
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
 
@@ -42,7 +40,19 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Before accepting is tried again when the system has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers on the listeners until `stop` ends; then the calls that are running are answered, for five seconds at most.
+/// What the listener is to do. Without anybody who says so it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Serving,
+    /// Whoever comes waits: another server is about to take the sockets over.
+    Paused,
+    /// It stops.
+    Stopped,
+    /// It stops, and the file of a Unix socket stays: another server has taken it over.
+    Left,
+}
+
+/// Answers on the listeners until it is to stop; then the calls that are running are answered, for five seconds at most.
 /// Must be called within a tokio runtime with I/O and time; dropped, it ends at once.
 ///
 /// # Errors
@@ -51,25 +61,38 @@ pub async fn serve(
     listeners: Listeners,
     access: Access,
     control: Arc<dyn Control>,
-    stop: impl Future<Output = ()>,
+    mut phases: watch::Receiver<Phase>,
 ) -> io::Result<()> {
     let site = Arc::new(Site { guard: Guard::new(&listeners, access), control });
     let sockets: Vec<Socket> = listeners.sockets.into_iter().map(Socket::new).collect::<Result<_, _>>()?;
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let mut stop = pin!(stop);
     loop {
+        let phase = *phases.borrow_and_update();
+        if matches!(phase, Phase::Stopped | Phase::Left) {
+            break;
+        }
         tokio::select! {
-            (connection, permit) = next(&sockets, &permits) => {
+            // Before it accepts: once it is paused, nobody is answered here any more.
+            biased;
+            changed = phases.changed() => match changed {
+                Ok(()) => {}
+                Err(_) => break,
+            },
+            (connection, permit) = next(&sockets, &permits), if phase == Phase::Serving => {
                 connections.spawn(connection.serve(Arc::clone(&site), graceful.watcher(), permit));
             }
             // Taken away as they end, lest they be kept for ever.
             Some(_) = connections.join_next() => {}
-            () = &mut stop => break,
         }
     }
-    drop(sockets);
+    let has_left = *phases.borrow() == Phase::Left;
+    sockets.into_iter().for_each(|socket| {
+        if has_left {
+            socket.leave()
+        }
+    });
     // Calls that still run are cut off when the set is dropped.
     let _ = tokio::time::timeout(STOP_PATIENCE, graceful.shutdown()).await;
     Ok(())
@@ -103,7 +126,7 @@ impl Site {
 enum Socket {
     Tcp(TcpListener),
     /// The file is removed with the socket.
-    Unix(UnixListener, #[expect(dead_code, reason = "held for its Drop")] SocketFile),
+    Unix(UnixListener, Option<SocketFile>),
 }
 
 enum Connection {
@@ -117,6 +140,13 @@ impl Socket {
             Listener::Tcp(socket) => Self::Tcp(TcpListener::from_std(socket)?),
             Listener::Unix(socket, file) => Self::Unix(UnixListener::from_std(socket)?, file),
         })
+    }
+
+    /// Closes it, but for its file.
+    fn leave(self) {
+        if let Self::Unix(_, Some(file)) = self {
+            file.leave();
+        }
     }
 
     async fn accept(&self) -> io::Result<Connection> {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use regent_admin::{Access, Address, Force, Readiness, Refusal, Reload, Source, bind};
+use regent_admin::{Access, Address, Force, Inherited, Phase, Readiness, Refusal, Reload, Source, bind};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -388,12 +388,11 @@ fn a_stop_answers_the_call_that_runs() {
 fn a_unix_socket_takes_calls_with_any_host() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("admin.sock");
-    let listeners = bind(&Address::Unix(path.clone())).unwrap();
+    let listeners = bind(&Address::Unix(path.clone()), &Inherited::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let stop = async move { drop(ended.await) };
+    let (end, ended) = tokio::sync::watch::channel(Phase::Serving);
     let served =
-        runtime.spawn(regent_admin::serve(listeners, Access::default(), Arc::new(Fake::default()), stop));
+        runtime.spawn(regent_admin::serve(listeners, Access::default(), Arc::new(Fake::default()), ended));
     let mut client = UnixStream::connect(&path).unwrap();
     client.write_all(b"GET /regent/live HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n").unwrap();
     assert_eq!(Response::read(&mut BufReader::new(client), "GET").status, 200);

@@ -148,6 +148,9 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ("post", "/{prefix}/reload") => {
             vec![Case::default(), rest("?force=x"), meets(Server::Refusing), meets(Server::Panicking)]
         }
+        ("post", "/{prefix}/upgrade") => {
+            vec![Case::default(), rest("?timeout=x"), meets(Server::Refusing), meets(Server::Panicking)]
+        }
         ("post", "/load") => {
             let load = |body: &str, server| Case {
                 fields: vec![("Content-Type", "text/caddyfile")],

@@ -11,9 +11,11 @@ mod table;
 mod threads;
 mod top;
 mod units;
+mod upgrade;
 
 pub use profile::profile;
 pub use reload::reload;
 pub use stop::stop;
 pub use threads::{native, threads, workers};
 pub use top::top;
+pub use upgrade::upgrade;

@@ -36,6 +36,8 @@ pub enum Command {
     PhpServer(PhpServer),
     /// Have a running server load its Caddyfile again; no request is lost or refused
     Reload(Reload),
+    /// Have the program that is at a running server's path now take its place; no request is lost or refused
+    Upgrade(Upgrade),
     /// Serve a directory of files, without PHP and without a configuration file
     FileServer(FileServer),
     /// Have browsers and other programs of this machine accept the certificates of the local CA
@@ -219,6 +221,27 @@ Examples:
   regent reload --force                                    after a deployment that has moved a link
   regent reload --address unix//run/regent.sock            of another server";
 
+#[derive(Debug, Args)]
+#[command(after_help = UPGRADE_HELP)]
+pub struct Upgrade {
+    /// The admin listener of the server: HOST:PORT, or unix//PATH
+    #[arg(
+        long,
+        visible_alias = "admin",
+        value_name = "ADDRESS",
+        env = "REGENT_ADMIN",
+        default_value = "localhost:2019"
+    )]
+    pub address: Address,
+    /// Seconds in which the new process has to be ready, with its workers
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    pub timeout: NonZeroU16,
+}
+
+const UPGRADE_HELP: &str = "\
+The new process has the arguments, the environment and the directory of the running one, and reads the Caddyfile as it is now.
+If it does not come to serve, the running one goes on, and the exit code is 1.";
+
 #[derive(Debug, Clone, Args)]
 pub struct PhpServer {
     /// The directory to serve [default: the current one, or its `public` if there is one]
@@ -382,8 +405,8 @@ pub struct Profile {
     #[command(flatten)]
     pub admin: Admin,
     /// Look for so long, in seconds: 1 to 300
-    #[arg(short, long, default_value = "10", value_parser = clap::value_parser!(u32).range(1..=300))]
-    pub seconds: u32,
+    #[arg(short, long, default_value = "10", value_parser = clap::value_parser!(u16).range(1..=300))]
+    pub seconds: u16,
     /// Look so often in each second: 1 to 1000
     #[arg(long, default_value = "99", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub hertz: u32,

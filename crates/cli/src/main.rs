@@ -1,6 +1,7 @@
 //! The `regent` program: reads what it is told, and calls the crates that do it.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod addresses;
 mod admin;
 mod arguments;
@@ -17,6 +18,7 @@ mod php_cli;
 mod pid_file;
 mod serve;
 mod service_manager;
+mod successor;
 mod trust;
 mod watch;
 
@@ -47,9 +49,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(options) => serve::run(options)?,
         Command::Start(_) => println!("regent serves in the background: process {}", background::start()?),
         Command::Stop(options) => admin::stop(&options)?,
-        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), Watching::No)?,
-        Command::FileServer(options) => serve::serve(Origin::FileServer(options), Watching::No)?,
+        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), Watching::No, None)?,
+        Command::FileServer(options) => serve::serve(Origin::FileServer(options), Watching::No, None)?,
         Command::Reload(options) => admin::reload(&options)?,
+        Command::Upgrade(options) => admin::upgrade(&options)?,
         Command::Trust(options) => return trust::trust(&options),
         Command::Untrust(options) => return trust::untrust(&options),
         Command::Validate(options) => {

@@ -5,11 +5,12 @@ use crate::arguments::Run;
 use crate::configuration::Origin;
 use crate::log::{self, Log};
 use crate::pid_file::PidFile;
-use crate::{build_info, environment_file, service_manager, watch};
+use crate::successor::{self, Program};
+use crate::{activation, build_info, environment_file, service_manager, watch};
 use anyhow::{Context, Result};
 use regent_config::Listen;
-use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running};
-use std::path::PathBuf;
+use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running, Sockets};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,13 +38,39 @@ pub fn run(options: Run) -> Result<()> {
     if options.environ {
         print!("{}", build_info::environment());
     }
-    let _pid_file = options.pidfile.as_deref().map(PidFile::write).transpose()?;
     let watching = if options.watch { Watching::Yes } else { Watching::No };
-    serve(Origin::File(options.config.config), watching)
+    serve(Origin::File(options.config.config), watching, options.pidfile.as_deref())
 }
 
-/// Serves until SIGINT or SIGTERM: then drains; a second one stops at once.
-pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
+/// Serves until SIGINT or SIGTERM: then drains; a second one stops at once. So it does when another process has taken its
+/// place.
+pub fn serve(origin: Origin, watching: Watching, pid_file: Option<&Path>) -> Result<()> {
+    let program = Program::of_process()?;
+    let sockets = match successor::predecessor()? {
+        Some((predecessor, inherited)) => Sockets { inherited, predecessor: Some(predecessor) },
+        None => Sockets { inherited: activation::sockets()?, predecessor: None },
+    };
+    let predecessor = sockets.predecessor.clone();
+    let served = serve_at(sockets, origin, watching, pid_file, program);
+    if let (Some(predecessor), Err(error)) = (predecessor, &served) {
+        predecessor.refuse(&format!("{error:#}"));
+    }
+    served
+}
+
+fn serve_at(
+    sockets: Sockets,
+    origin: Origin,
+    watching: Watching,
+    pid_file: Option<&Path>,
+    program_of_process: Program,
+) -> Result<()> {
+    let predecessor = sockets.predecessor.clone();
+    // That of the server before is right as long as it serves.
+    let mut held = match predecessor {
+        None => pid_file.map(PidFile::write).transpose()?,
+        Some(_) => None,
+    };
     let config = origin.load()?;
     let log = log::start(&config.global.log)?;
     let watched = (watching == Watching::Yes).then(|| config.clone());
@@ -54,6 +81,7 @@ pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
         php: program(EngineKind::Php)?,
         native: program(EngineKind::Native)?,
         source: Arc::new(origin.clone()),
+        successor: Arc::new(program_of_process),
     };
     let runtime = regent_server::runtime().build()?;
     let served = runtime.block_on(async {
@@ -61,24 +89,35 @@ pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
         let mut stops = Stops::new()?;
         let rotations = signal(SignalKind::user_defined1()).context("handling SIGUSR1")?;
         let hangups = signal(SignalKind::hangup()).context("handling SIGHUP")?;
+        let upgrades = signal(SignalKind::user_defined2()).context("handling SIGUSR2")?;
         let running = tokio::select! {
-            running = regent_server::start(config, options) => running?,
+            running = regent_server::start(config, options, sockets) => running?,
             () = stops.next() => return Ok(()),
         };
         announce(&running, &served);
+        if let Some(predecessor) = predecessor {
+            held = pid_file.map(PidFile::write).transpose()?;
+            predecessor.serving().context("taking over from the server before")?;
+        }
         let logs = Logs { own: log, access: running.access_logs() };
         tokio::spawn(follow_rotations(rotations, logs.clone()));
         tokio::spawn(follow_hangups(hangups, logs, running.reloader()));
+        tokio::spawn(follow_upgrades(upgrades, running.reloader()));
         tokio::spawn(service_manager::keep_watchdog(running.pulse()));
         if let Some(loaded) = watched {
             tokio::spawn(watch::follow(origin, loaded, running.reloader()));
         }
         service_manager::ready();
+        let mut is_succeeded = false;
         tokio::select! {
             () = stops.next() => {}
             () = running.stop_wanted() => tracing::info!("the admin API was asked to stop the server"),
+            () = running.succeeded() => is_succeeded = true,
         }
-        service_manager::stopping();
+        // The service goes on otherwise.
+        if !is_succeeded {
+            service_manager::stopping();
+        }
         tracing::info!("stopping: running requests are answered first; a second signal stops at once");
         tokio::select! {
             () = running.stop() => tracing::info!("stopped"),
@@ -88,6 +127,7 @@ pub fn serve(origin: Origin, watching: Watching) -> Result<()> {
     });
     // Programs of the system, and disks, may hang.
     runtime.shutdown_timeout(LAST_WORK);
+    drop(held);
     served
 }
 
@@ -132,6 +172,15 @@ impl Logs {
 async fn follow_rotations(mut rotations: Signal, logs: Logs) {
     while rotations.recv().await.is_some() {
         logs.reopen();
+    }
+}
+
+/// Has another process take this one's place on SIGUSR2, as nginx does.
+async fn follow_upgrades(mut upgrades: Signal, reloader: Reloader) {
+    while upgrades.recv().await.is_some() {
+        // What goes wrong is in the log. A panic must not end this task.
+        let reloader = reloader.clone();
+        let _ = tokio::spawn(async move { reloader.upgrade().await }).await;
     }
 }
 

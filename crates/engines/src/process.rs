@@ -29,8 +29,16 @@ const LAST_MOMENT: Duration = Duration::from_millis(750);
 
 /// How systemd talks to the service that it has started (sd_notify(3), sd_listen_fds(3)): not for scripts, which could
 /// say that the server is ready, or goes on working.
-const SERVICE_MANAGERS: [&str; 6] =
-    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID"];
+const SERVICE_MANAGERS: [&str; 7] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "LISTEN_PID",
+    // As the server before does with the one that takes its place.
+    "REGENT_PREDECESSOR",
+];
 
 /// A running engine. Dropped, it is killed.
 pub struct EngineProcess {

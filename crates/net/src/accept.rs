@@ -112,6 +112,12 @@ impl Listeners {
         }
     }
 
+    /// Other descriptors of all that connections come from, each with the number of its address.
+    pub fn lend(&self) -> io::Result<Vec<(usize, OwnedFd)>> {
+        let sockets = self.sockets.iter().flatten();
+        sockets.map(|listener| Ok((listener.number, listener.socket.try_clone()?))).collect()
+    }
+
     fn close_at(&mut self, index: usize) {
         if let Some(listener) = self.sockets[index].take() {
             // The socket of a Unix address has another descriptor, which its file keeps. An error: it is not watched.

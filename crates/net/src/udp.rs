@@ -1,7 +1,7 @@
 //! Sockets for datagrams.
 
 use crate::Neighbours;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -15,14 +15,20 @@ pub fn bind_udp(address: SocketAddr, neighbours: Neighbours) -> io::Result<UdpSo
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
-    socket.set_nonblocking(true)?;
-    // Smaller ones only lose datagrams sooner.
-    let _ = (socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER));
+    prepare(SockRef::from(&socket))?;
     // As of listening sockets: it is alone at its address, and may come to overlap others of this server.
     socket.set_reuse_port(neighbours == Neighbours::Own)?;
     socket.bind(&address.into())?;
     socket.set_reuse_port(true)?;
     Ok(socket.into())
+}
+
+/// What does not depend on who has bound it.
+pub(crate) fn prepare(socket: SockRef<'_>) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    // Smaller ones only lose datagrams sooner.
+    let _ = (socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::listen::BACKLOG;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    identity: (u64, u64),
+    identity: FileIdentity,
     /// As long as it is open no other file has the same identity; and nobody takes this one's for stale.
     _socket: Socket,
+}
+
+/// Which file a path leads to: its device and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
 }
 
 /// Listens on a Unix socket, non-blocking. Its file gets the permissions `mode`: to connect takes the one to write. A
@@ -40,9 +48,23 @@ impl SocketFile {
         let identity = identity(&fs::symlink_metadata(path)?);
         Ok(Self { path: path.to_owned(), identity, _socket: socket.try_clone()? })
     }
-}
 
-impl SocketFile {
+    /// The file of this socket that another server has made; `None`: it has gone. It is removed with what is returned.
+    pub(crate) fn take_over(path: &Path, identity: FileIdentity, socket: OwnedFd) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        let is_same = self::identity(&found) == identity;
+        is_same.then(|| Self { path: path.to_owned(), identity, _socket: socket.into() })
+    }
+
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    /// Does not remove it: another server has taken it over.
+    pub fn leave(mut self) {
+        // Leads to no file.
+        self.path = PathBuf::new();
+    }
     /// Changes who may connect.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         fs::set_permissions(&self.path, PermissionsExt::from_mode(mode))
@@ -59,8 +81,8 @@ impl Drop for SocketFile {
     }
 }
 
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
+fn identity(metadata: &Metadata) -> FileIdentity {
+    FileIdentity { device: metadata.dev(), inode: metadata.ino() }
 }
 
 /// Removes a socket that nobody listens on; anything else in the way is an error.

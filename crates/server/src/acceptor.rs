@@ -16,6 +16,7 @@ use regent_net::{Arrival, Listeners};
 use regent_tls::Handshakes;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ use tokio::task::{JoinHandle, spawn_local};
 
 /// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a client that keeps its connection may take to its last request when another server takes this one's place. Whose
+/// request is on its way while the connection is closed would lose it.
+const LAST_REQUEST: Duration = Duration::from_secs(2);
 
 /// What an I/O thread is told.
 pub(crate) enum Command {
@@ -53,12 +58,16 @@ pub(crate) enum ListenerChange {
     Discard,
     /// The address of this number. The sender is told when no connection comes from it any more.
     Close(usize, oneshot::Sender<()>),
+    /// Gives other descriptors of all sockets, each with the number of its address.
+    Lend(oneshot::Sender<io::Result<Vec<(usize, OwnedFd)>>>),
 }
 
 /// How far the server has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Running,
+    /// No new connections, which another server takes now. Those that are there can bring a last request for a moment.
+    Leaving,
     /// No new connections; those that are there end with their running request.
     Draining,
 }
@@ -85,6 +94,8 @@ pub(crate) struct Dealer {
     pub changes: mpsc::UnboundedReceiver<ListenerChange>,
     /// All I/O threads, this one first.
     pub threads: Vec<mpsc::UnboundedSender<Command>>,
+    /// Dropped when nothing is received by UDP any more.
+    pub receiving: oneshot::Sender<Infallible>,
 }
 
 /// Runs an I/O thread until it is told to drain and has.
@@ -118,7 +129,10 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, Rc::clone(&front), parts));
-    drained(&mut stage).await;
+    if left(&mut stage).await == Stage::Leaving {
+        front.leave();
+        let _ = tokio::time::timeout(LAST_REQUEST, front.none_left()).await;
+    }
     front.drain();
     front.none_left().await;
     if let Some(accepting) = accepting {
@@ -167,11 +181,12 @@ impl Front {
         Ok(spawn_local(async move {
             tokio::select! {
                 () = doors.deal_out(dealer.changes) => {}
-                () = drained(&mut stage) => {}
+                _ = left(&mut stage) => {}
             }
             let Doors { listeners, datagrams, .. } = doors;
             drop(listeners);
             datagrams.none_left().await;
+            drop(dealer.receiving);
         }))
     }
 }
@@ -245,6 +260,13 @@ impl Doors {
                 // Who asked has gone otherwise.
                 let _ = done.send(());
             }
+            ListenerChange::Lend(done) => {
+                let lent = self.listeners.lend().and_then(|mut lent| {
+                    lent.extend(self.datagrams.lend()?);
+                    Ok(lent)
+                });
+                let _ = done.send(lent);
+            }
         }
     }
 }
@@ -284,8 +306,8 @@ impl Deal {
     }
 }
 
-/// Ends when the server drains.
-async fn drained(stage: &mut watch::Receiver<Stage>) {
+/// Ends when the server takes no more connections, and says why.
+async fn left(stage: &mut watch::Receiver<Stage>) -> Stage {
     // The sender goes only after everything else.
-    let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
+    stage.wait_for(|stage| *stage != Stage::Running).await.map_or(Stage::Draining, |stage| *stage)
 }

@@ -10,13 +10,14 @@ use crate::reload::{Current, Force, ReloadError, Reloaded, Server, State};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
+    Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads, Upgraded,
 };
 use regent_engines::{CommandRefused, EngineControl, EngineKind, ProfileWish, View};
 use regent_metrics::{AdminRequest, Gauges};
 use regent_profile::Profile;
 use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Carries out what the admin API asks for.
@@ -228,6 +229,15 @@ impl Control for ServerControl {
             let reloaded = async { self.server.reload(read.await?, force).await };
             let Reloaded { is_changed, warnings } = reloaded.await.map_err(not_reloaded)?;
             Ok(regent_admin::Reloaded { changed: is_changed, warnings })
+        }
+        .boxed()
+    }
+
+    fn upgrade(&self, patience: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>> {
+        async move {
+            let upgraded = self.server.upgrade(patience).await;
+            let process = upgraded.map_err(|error| Refusal::Unavailable(error.to_string()))?;
+            Ok(Upgraded { process })
         }
         .boxed()
     }

@@ -4,6 +4,7 @@
 use regent_http::h3::{Arriving, Came, Endpoint};
 use regent_metrics::ConnectionMeter;
 use regent_tls::QuicServer;
+use rustix::fd::OwnedFd;
 use std::convert::Infallible;
 use std::io;
 use std::net::UdpSocket;
@@ -35,11 +36,12 @@ struct Port {
     number: usize,
     endpoint: Endpoint,
     /// Has a descriptor of its own.
-    socket: UdpSocket,
+    socket: Rc<UdpSocket>,
 }
 
 struct OpenPort {
     number: usize,
+    socket: Rc<UdpSocket>,
     task: JoinHandle<()>,
 }
 
@@ -59,7 +61,7 @@ impl Datagrams {
     /// Connections can come from this socket too, once [`Self::begin`] is called. Must be called within a runtime.
     pub fn prepare(&mut self, number: usize, socket: UdpSocket) -> io::Result<()> {
         let endpoint = endpoint(&socket)?;
-        self.prepared.push(Port { number, endpoint, socket });
+        self.prepared.push(Port { number, endpoint, socket: Rc::new(socket) });
         Ok(())
     }
 
@@ -67,6 +69,7 @@ impl Datagrams {
     pub fn begin(&mut self, serve: impl Fn(Box<Arriving>, usize, Receiving) + Clone + 'static) {
         for port in self.prepared.drain(..) {
             let (number, receiving, serve) = (port.number, self.receiving.downgrade(), serve.clone());
+            let socket = Rc::clone(&port.socket);
             let meter = Rc::clone(&self.meter);
             let task = spawn_local(port.accept(move |came| match (came, receiving.upgrade()) {
                 (Came::Client(arriving), Some(receiving)) => serve(arriving, number, receiving),
@@ -74,7 +77,7 @@ impl Datagrams {
                 (Came::Client(_), None) => meter.quic_refused(),
                 (Came::Unproven, _) => meter.quic_retried(),
             }));
-            self.open.push(OpenPort { number, task });
+            self.open.push(OpenPort { number, socket, task });
         }
     }
 
@@ -85,6 +88,11 @@ impl Datagrams {
     /// No connection comes from this address any more.
     pub fn close(&mut self, number: usize) {
         self.open.retain(|port| port.number != number);
+    }
+
+    /// Other descriptors of all that connections come from, each with the number of its address.
+    pub fn lend(&self) -> io::Result<Vec<(usize, OwnedFd)>> {
+        self.open.iter().map(|port| Ok((port.number, port.socket.try_clone()?.into()))).collect()
     }
 
     /// Refuses those that come from now on, and ends when no connection has anything to receive.

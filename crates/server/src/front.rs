@@ -46,6 +46,8 @@ pub(crate) struct Front {
 struct Port {
     /// What stands behind it now.
     door: RefCell<Rc<Door>>,
+    /// The next request is a connection's last; in HTTP/2 and HTTP/3 the client is told at once.
+    leave: Drain,
     drain: Drain,
 }
 
@@ -74,14 +76,19 @@ impl Front {
         let before = self.ports.replace(next);
         let ports = self.ports.borrow();
         let is_left = |port: &&(usize, Rc<Port>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
-        before.iter().filter(is_left).for_each(|(_, port)| port.drain.begin());
+        before.iter().filter(is_left).for_each(|(_, port)| port.drain());
         self.app.replace(app);
+    }
+
+    /// All connections end with their next request. Those that bring none go on until [`Self::drain`].
+    pub fn leave(&self) {
+        self.ports.borrow().iter().for_each(|(_, port)| port.leave.begin());
     }
 
     /// All connections end with the request that they are at.
     pub fn drain(&self) {
         self.drain.begin();
-        self.ports.borrow().iter().for_each(|(_, port)| port.drain.begin());
+        self.ports.borrow().iter().for_each(|(_, port)| port.drain());
     }
 
     /// Ends when no connection is left.
@@ -171,7 +178,11 @@ fn ports(app: &App, before: &[(usize, Rc<Port>)]) -> Vec<(usize, Rc<Port>)> {
                 port.door.replace(Rc::clone(door));
                 Rc::clone(port)
             }
-            None => Rc::new(Port { door: RefCell::new(Rc::clone(door)), drain: Drain::default() }),
+            None => Rc::new(Port {
+                door: RefCell::new(Rc::clone(door)),
+                leave: Drain::default(),
+                drain: Drain::default(),
+            }),
         };
         (*number, port)
     };
@@ -179,6 +190,11 @@ fn ports(app: &App, before: &[(usize, Rc<Port>)]) -> Vec<(usize, Rc<Port>)> {
 }
 
 impl Port {
+    fn drain(&self) {
+        self.leave.begin();
+        self.drain.begin();
+    }
+
     /// For the next request.
     fn service(&self) -> Rc<Service> {
         Rc::clone(&self.door.borrow().service)
@@ -204,6 +220,7 @@ struct Speaker<'a> {
 #[derive(Clone, Copy)]
 struct Conduct<'a> {
     settings: &'a Settings,
+    leave: &'a Drain,
     drain: &'a Drain,
     requests: Requests,
 }
@@ -234,6 +251,8 @@ impl Conduct<'_> {
         if self.requests == Requests::One {
             client.close_connection();
             self.drain.begin();
+        } else if self.leave.has_begun() {
+            client.close_connection();
         }
     }
 }
@@ -300,13 +319,17 @@ impl Speaker<'_> {
     }
 
     fn conduct(&self) -> Conduct<'_> {
-        Conduct { settings: &self.conditions.settings, drain: &self.port.drain, requests: Requests::Many }
+        let Port { leave, drain, .. } = self.port;
+        Conduct { settings: &self.conditions.settings, leave, drain, requests: Requests::Many }
     }
 
     fn conduct_after_handshake<'a>(&'a self, late: &'a Late) -> Conduct<'a> {
-        match self.port.drain.has_begun() {
+        match self.port.leave.has_begun() {
             false => self.conduct(),
-            true => Conduct { settings: &late.settings, drain: &late.until_then, requests: Requests::One },
+            true => {
+                let own = &late.until_then;
+                Conduct { settings: &late.settings, leave: own, drain: own, requests: Requests::One }
+            }
         }
     }
 
@@ -338,7 +361,7 @@ impl Speaker<'_> {
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
-        let served = h2::serve(stream, conduct.settings, conduct.drain, answer);
+        let served = h2::serve(stream, conduct.settings, conduct.leave, answer);
         if let Err(failure) = served.await {
             tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
         }

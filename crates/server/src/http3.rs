@@ -3,7 +3,7 @@
 use crate::StartError;
 use http::HeaderValue;
 use regent_config::{HttpProtocol, Listen, Server, UdpPort};
-use regent_net::Neighbours;
+use regent_net::{Inherited, Neighbours};
 use std::net::{SocketAddr, UdpSocket};
 
 /// How long a client may go by what it was told, in seconds: a month, as Caddy says.
@@ -24,8 +24,14 @@ pub(crate) fn bind(
     address: SocketAddr,
     neighbours: Neighbours,
     port: UdpPort,
+    inherited: &Inherited,
 ) -> Result<Option<UdpSocket>, StartError> {
-    match (regent_net::bind_udp(address, neighbours), port) {
+    let bound = match inherited.udp(address) {
+        Ok(None) => regent_net::bind_udp(address, neighbours),
+        Ok(Some(socket)) => Ok(socket),
+        Err(error) => Err(error),
+    };
+    match (bound, port) {
         (Ok(socket), _) => Ok(Some(socket)),
         (Err(cause), UdpPort::Required) => Err(StartError::ListenUdp { address, cause }),
         (Err(error), UdpPort::Optional) => {

@@ -5,6 +5,7 @@ use crate::acceptor::{self, Command, IoStart, ListenerChange};
 use crate::app::AppStart;
 use crate::listener::Opened;
 use regent_gateway::Inlined;
+use rustix::fd::OwnedFd;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -66,6 +67,12 @@ impl IoThreads {
     pub fn open(&self) {
         // The thread has ended otherwise.
         let _ = self.listeners.send(ListenerChange::Begin);
+    }
+
+    /// Other descriptors of all sockets, each with the number of its address.
+    pub async fn lend(&self) -> io::Result<Vec<(usize, OwnedFd)>> {
+        let answer = ask(&self.listeners, ListenerChange::Lend);
+        answer.await.map_err(|_| io::Error::other("the I/O thread that accepts has ended"))?
     }
 
     /// No connection comes from these addresses any more when this returns.

@@ -14,6 +14,7 @@ mod counted;
 mod datagrams;
 mod engine_links;
 mod front;
+mod handles;
 mod head_check;
 mod hooks;
 mod http3;
@@ -25,17 +26,19 @@ mod io_threads;
 mod listener;
 mod parts;
 mod plan;
+mod predecessor;
 mod proxy_headers;
 mod reload;
 mod scrapes;
 mod service;
 mod source;
 mod turns;
+mod upgrade;
 mod vigil;
 mod watching;
 
 use acceptor::{Dealer, IoStart, Stage};
-use admin::{AdminListener, AdminTask};
+use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
 use hubs::Hubs;
@@ -50,6 +53,7 @@ use regent_handlers::{BuildError, LogOutputs};
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_spool::Spools;
 use reload::{Fixed, Server, State, Upkeep};
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -63,12 +67,16 @@ use watching::Begun;
 
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
+pub use handles::{AccessLogs, Pulse, Reloader};
 pub use https::HttpsErrors;
+pub use predecessor::Predecessor;
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{RollingFile, log_time, visible};
+pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::ConfigSource;
+pub use upgrade::{Successor, UpgradeError};
 
 /// How long a stop waits for the disk at most.
 const HISTORY_WAIT: Duration = Duration::from_secs(5);
@@ -82,6 +90,17 @@ pub struct Options {
     pub native: PathBuf,
     /// Where further configurations come from.
     pub source: Arc<dyn ConfigSource>,
+    /// Starts the program that takes the server's place.
+    pub successor: Arc<dyn Successor>,
+}
+
+/// Where sockets come from that the server does not bind itself.
+#[derive(Default)]
+pub struct Sockets {
+    /// Used where the configuration has their addresses.
+    pub inherited: Inherited,
+    /// The server whose place this one takes; it has handed sockets over.
+    pub predecessor: Option<Predecessor>,
 }
 
 /// Why the server could not be started.
@@ -116,6 +135,8 @@ pub enum StartError {
     Admin(#[from] AdminError),
     #[error("starting an I/O thread: {0}")]
     Thread(io::Error),
+    #[error("the server whose place this one was to take has given it up: {0}")]
+    Predecessor(io::Error),
 }
 
 /// A server that runs. Stop it with [`Running::stop`]; dropped, its engines are killed.
@@ -127,16 +148,24 @@ pub struct Running {
     admin: Option<AdminTask>,
     admin_addresses: Vec<SocketAddr>,
     stop_wanted: Arc<Notify>,
+    /// Ends when nothing is received by UDP any more.
+    receiving: oneshot::Receiver<Infallible>,
 }
 
 /// Starts a server; it serves when this returns. Must be called within a [`runtime`].
-pub async fn start(config: Config, options: Options) -> Result<Running, StartError> {
+///
+/// One that takes another's place begins to accept when all is there, engines too; whoever calls this then tells the other by
+/// [`Predecessor::serving`].
+pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result<Running, StartError> {
+    let Sockets { inherited, predecessor } = sockets;
     let facts = plan::facts();
     let plan = Plan::new(&config, facts)?;
     let spools = Spools::open(&config.global.php.spool)?;
-    let mut addresses = Addresses::default();
+    let bind_admin = |admin| AdminListener::bind(admin, &inherited);
+    let admin = config.global.admin.as_ref().map(bind_admin).transpose()?;
+    let admin_handle = AdminHandle::new(admin.as_ref()).map_err(AdminError::Sockets)?;
+    let mut addresses = Addresses::inheriting(inherited);
     let mut change = addresses.change_to(&config.servers)?;
-    let admin = config.global.admin.as_ref().map(AdminListener::bind).transpose()?;
     let (outputs, hubs) = (Arc::<LogOutputs>::default(), Arc::<Hubs>::default());
     let registry = Arc::new(Registry::new(Instant::now()));
     let making = Parts::make(
@@ -150,9 +179,10 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     );
     let parts = making.await?;
 
-    let engine = |plan, program: &PathBuf| {
-        RunningEngine::plan(plan, program.clone(), &registry, StartUntil::Running, hubs.sink())
-    };
+    // The server before serves as long as workers boot.
+    let until = if predecessor.is_some() { StartUntil::Ready } else { StartUntil::Running };
+    let engine =
+        |plan, program: &PathBuf| RunningEngine::plan(plan, program.clone(), &registry, until, hubs.sink());
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();
@@ -167,7 +197,11 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let (stage, stages) = watch::channel(Stage::Running);
     let (listeners, changes) = mpsc::unbounded_channel();
     let sockets = std::mem::take(&mut change.sockets);
-    let mut accept = Some(Dealer { addresses: sockets, changes, threads: commands.clone() });
+    let (at_once, later) = if predecessor.is_some() { (Vec::new(), sockets) } else { (sockets, Vec::new()) };
+    let (ends, receiving) = oneshot::channel();
+    let threads_of_dealer = commands.clone();
+    let mut accept =
+        Some(Dealer { addresses: at_once, changes, threads: threads_of_dealer, receiving: ends });
     let (mut threads, cpus) = (Vec::new(), regent_engines::cpus());
     for ((index, commands), app) in receivers.into_iter().enumerate().zip(apps) {
         threads.push(io_threads::spawn(IoStart {
@@ -184,6 +218,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         })?);
     }
     addresses.apply(change, &config.servers);
+    addresses.has_started(&admin_handle.lend().map_err(AdminError::Sockets)?);
     let native = async {
         match native {
             Some(starting) => starting.await.map(Some),
@@ -209,6 +244,7 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         watching: None,
         tls: parts.tls,
         retiring: JoinSet::new(),
+        awaits_datagrams: predecessor.is_some(),
     };
     let server = Arc::new(Server {
         options,
@@ -221,7 +257,12 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
         current: RwLock::new(Arc::new(state.current())),
         state: Mutex::new(Some(state)),
         stopping: watch::Sender::new(false),
+        admin: admin_handle,
+        succeeded: watch::Sender::new(None),
     });
+    if let Some(predecessor) = predecessor {
+        server.succeed(&predecessor, later).await?;
+    }
     let asked = Arc::downgrade(&server);
     tokio::spawn(askers.serve(async move || Some(asked.upgrade()?.metrics().await)));
     server.follow_files(watched).await;
@@ -229,13 +270,14 @@ pub async fn start(config: Config, options: Options) -> Result<Running, StartErr
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });
     Ok(Running {
+        admin: admin.map(|admin| admin.serve(control, &server.admin)),
         server,
         addresses: listened_on,
         stage,
         threads,
-        admin: admin.map(|admin| admin.serve(control)),
         admin_addresses,
         stop_wanted,
+        receiving,
     })
 }
 
@@ -270,6 +312,12 @@ impl Running {
         self.stop_wanted.notified().await;
     }
 
+    /// Ends when another process has taken this one's place: it is to be stopped then.
+    pub async fn succeeded(&self) {
+        // The sender is the server's own.
+        let _ = self.server.succeeded.subscribe().wait_for(Option::is_some).await;
+    }
+
     /// Stops in good order: no new connections, running requests are answered, within the grace period; then
     /// everything ends.
     pub async fn stop(self) {
@@ -280,8 +328,21 @@ impl Running {
         let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
+        let successor = self.server.succeeded.borrow().clone();
         // Without I/O threads there is nothing to drain.
-        let _ = self.stage.send(Stage::Draining);
+        let _ = self.stage.send(if successor.is_some() { Stage::Leaving } else { Stage::Draining });
+        let mut admin = self.admin;
+        if let Some(successor) = successor {
+            let receiving = self.receiving;
+            // The other server receives then.
+            tokio::spawn(async move {
+                let _ = receiving.await;
+                successor.end();
+            });
+            if let Some(admin) = admin.take() {
+                admin.leave(&self.server.admin).await;
+            }
+        }
         let State { addresses, php, native, upkeep, watching, mut retiring, inlined, .. } = state;
         drop((addresses, upkeep, watching));
         for thread in self.threads {
@@ -305,48 +366,9 @@ impl Running {
                 "the cleanup of native modules was cut off: it had not ended within the grace period"
             );
         }
-        if let Some(admin) = self.admin {
-            admin.stop().await;
+        if let Some(admin) = admin {
+            admin.stop(&self.server.admin).await;
         }
-    }
-}
-
-/// The access logs of a server, as long as it runs.
-#[derive(Clone)]
-pub struct AccessLogs(Weak<LogOutputs>);
-
-impl AccessLogs {
-    /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
-    pub fn reopen(&self) {
-        self.0.upgrade().into_iter().for_each(|outputs| outputs.reopen());
-    }
-}
-
-/// Whether a server does its work, as long as it runs.
-pub struct Pulse(Weak<Server>);
-
-impl Pulse {
-    /// Returns when each I/O thread has answered. Never returns if one of them hangs.
-    pub async fn beat(&self) {
-        if let Some(server) = self.0.upgrade() {
-            server.io.answer().await;
-        }
-    }
-}
-
-/// Changes the configuration of a server, as long as it runs.
-#[derive(Clone)]
-pub struct Reloader(Weak<Server>);
-
-impl Reloader {
-    /// Changes to what the server's [`ConfigSource`] reads now.
-    ///
-    /// # Errors
-    /// When the configuration is wrong, or something that it needs cannot be had. Then nothing has changed.
-    pub async fn reload(&self, force: Force) -> Result<Reloaded, ReloadError> {
-        let server = self.0.upgrade().ok_or(ReloadError::Stopping)?;
-        let config = server.read(ConfigSource::read).await?;
-        server.reload(config, force).await
     }
 }
 

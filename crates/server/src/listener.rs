@@ -15,11 +15,12 @@ use regent_exchange::BodyLimits;
 use regent_handlers::{LogOutputs, Sites};
 use regent_http::Settings;
 use regent_metrics::{HttpLabels, Registry};
-use regent_net::{Neighbours, SocketFile};
+use regent_net::{Inherited, InheritedSocket, Keeper, Neighbours, Place, SocketFile};
 use regent_tls::{SiteTable, Tls};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What each I/O thread is told of a listening address.
@@ -67,6 +68,8 @@ struct TlsTerms {
 #[derive(Default)]
 pub(crate) struct Addresses {
     open: Vec<Address>,
+    /// Of those to come, sockets that are bound already.
+    inherited: Inherited,
     /// That of the next one. No two of a server's life have the same.
     next: usize,
 }
@@ -90,6 +93,14 @@ pub(crate) enum Opened {
     Stream(usize, Vec<OwnedFd>),
     /// For HTTP/3.
     Udp(usize, UdpSocket),
+}
+
+impl Opened {
+    pub fn number(&self) -> usize {
+        match self {
+            Self::Stream(number, _) | Self::Udp(number, _) => *number,
+        }
+    }
 }
 
 /// An address of a configuration.
@@ -171,6 +182,50 @@ impl Terms {
 }
 
 impl Addresses {
+    /// None yet. Sockets of these addresses are used where they are wanted.
+    pub fn inheriting(inherited: Inherited) -> Self {
+        Self { inherited, ..Self::default() }
+    }
+
+    /// The first configuration has taken what it wants. What remains is what the service manager keeps, for later ones.
+    pub fn has_started(&mut self, admin: &[InheritedSocket]) {
+        self.inherited.keep_only_kept();
+        for kept in self.inherited.iter() {
+            let is_used = self.open.iter().any(|address| address.is_at(kept.place()))
+                || admin.iter().any(|admin| admin.place() == kept.place());
+            if !is_used {
+                tracing::warn!(
+                    "the service manager listens on {}, which nothing is served at: clients wait there for nothing",
+                    kept.place()
+                );
+            }
+        }
+    }
+
+    /// What a server that takes this one's place needs. `lent`: descriptors of all sockets that connections come from.
+    pub fn hand_over(&self, lent: Vec<(usize, OwnedFd)>) -> io::Result<Vec<InheritedSocket>> {
+        let mut sockets: Vec<_> =
+            self.inherited.iter().map(InheritedSocket::try_clone).collect::<Result<_, _>>()?;
+        let kept: Vec<_> = sockets.iter().map(|kept| kept.place().clone()).collect();
+        for (number, socket) in lent {
+            let file = self.open.iter().find(|own| own.number == number).and_then(|own| own.file.as_ref());
+            let socket = InheritedSocket::new(socket, Keeper::Server(file.map(SocketFile::identity)))?;
+            if !kept.contains(socket.place()) {
+                sockets.push(socket);
+            }
+        }
+        Ok(sockets)
+    }
+
+    /// The files of Unix sockets stay: another server has taken them over.
+    pub fn leave_files(&mut self) {
+        self.open.iter_mut().filter_map(|address| address.file.take()).for_each(SocketFile::leave);
+    }
+
+    pub fn has(&self, number: usize) -> bool {
+        self.open.iter().any(|address| address.number == number)
+    }
+
     /// Opens what these servers listen on and nothing here does yet.
     pub fn change_to(&self, servers: &[Server]) -> Result<AddressChange, StartError> {
         let mut change = AddressChange {
@@ -189,9 +244,12 @@ impl Addresses {
             };
             let wanted = http3::address(server, &actual);
             let udp = match wanted {
-                Some(address) if !had_udp => {
-                    http3::bind(address, self.udp_neighbours(address), server.options.udp_port)?
-                }
+                Some(address) if !had_udp => http3::bind(
+                    address,
+                    self.udp_neighbours(address),
+                    server.options.udp_port,
+                    &self.inherited,
+                )?,
                 _ => None,
             };
             let udp_port = wanted.filter(|_| had_udp || udp.is_some()).map(|address| address.port());
@@ -237,14 +295,14 @@ impl Addresses {
         let number = self.next + change.opened.len();
         let (actual, sockets, file) = match listen {
             Listen::Tcp(address) => {
-                let (actual, sockets) = listen_tcp(*address, self.neighbours(*address))
+                let (actual, sockets) = listen_tcp(*address, self.neighbours(*address), &self.inherited)
                     .map_err(|cause| StartError::Listen { address: address.to_string(), cause })?;
                 (actual, sockets, None)
             }
             Listen::Unix(UnixSocket { path, mode }) => {
-                let (socket, file) = regent_net::listen_unix(path, *mode)
+                let (socket, file) = listen_unix(path, *mode, &self.inherited)
                     .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
-                (listen.clone(), vec![socket.into()], Some(file))
+                (listen.clone(), vec![socket], file)
             }
         };
         let address =
@@ -276,6 +334,15 @@ impl Addresses {
 }
 
 impl Address {
+    fn is_at(&self, place: &Place) -> bool {
+        match (&self.actual, place) {
+            (Listen::Tcp(own), Place::Tcp(address)) => own == address,
+            (Listen::Tcp(own), Place::Udp(address)) => self.has_udp && own == address,
+            (Listen::Unix(own), Place::Unix(path)) => own.path == *path,
+            _ => false,
+        }
+    }
+
     fn has_port(&self, port: u16) -> bool {
         match &self.actual {
             Listen::Tcp(own) => port != 0 && own.port() == port,
@@ -303,7 +370,23 @@ fn name(listen: &Listen) -> String {
     }
 }
 
-fn listen_tcp(address: SocketAddr, neighbours: Neighbours) -> io::Result<(Listen, Vec<OwnedFd>)> {
-    let sockets = regent_net::listen(address, neighbours)?;
+fn listen_tcp(
+    address: SocketAddr,
+    neighbours: Neighbours,
+    inherited: &Inherited,
+) -> io::Result<(Listen, Vec<OwnedFd>)> {
+    let mut sockets = inherited.tcp(address)?;
+    if sockets.is_empty() {
+        sockets = regent_net::listen(address, neighbours)?;
+    }
     Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
+}
+
+fn listen_unix(path: &Path, mode: u32, inherited: &Inherited) -> io::Result<(OwnedFd, Option<SocketFile>)> {
+    if let Some((socket, file)) = inherited.unix(path)? {
+        file.iter().try_for_each(|file| file.set_mode(mode))?;
+        return Ok((socket.into(), file));
+    }
+    let (socket, file) = regent_net::listen_unix(path, mode)?;
+    Ok((socket.into(), Some(file)))
 }

@@ -4,6 +4,7 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
+use crate::admin::AdminHandle;
 use crate::counted;
 use crate::https::trust_at_start;
 use crate::hubs::{Hubs, OpenHubs};
@@ -20,6 +21,7 @@ use regent_gateway::Inlined;
 use regent_handlers::LogOutputs;
 use regent_mercure::Publication;
 use regent_metrics::{HostLabel, Registry, ReloadOutcome};
+use regent_net::Handover;
 use regent_proxy::Transports;
 use regent_spool::Spools;
 use regent_tls::Tls;
@@ -80,6 +82,9 @@ pub(crate) struct Server {
     pub state: Mutex<Option<State>>,
     /// Becomes true once.
     pub stopping: watch::Sender<bool>,
+    pub admin: AdminHandle,
+    /// Becomes the way to the process that has taken this one's place, once.
+    pub succeeded: watch::Sender<Option<Arc<Handover>>>,
 }
 
 /// Options that cannot change while the process runs, as it was started with them.
@@ -118,6 +123,8 @@ pub(crate) struct State {
     pub watching: Option<Watching>,
     /// Engines that finish what they have begun.
     pub retiring: JoinSet<()>,
+    /// Whether the server before still has HTTP/3.
+    pub awaits_datagrams: bool,
 }
 
 /// A task that ends when this is dropped.

@@ -4,7 +4,7 @@ use crate::answer::{Answer, ok};
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::pool::{Engine, Pool};
-use crate::query::Selection;
+use crate::query::{self, Selection};
 use serde_json::json;
 use std::future::Future;
 use std::sync::Arc;
@@ -56,6 +56,12 @@ pub(crate) async fn restart_native(control: &Arc<dyn Control>) -> Result<Answer,
         "native modules loaded anew, as asked for by the admin API"
     );
     Ok(ok(&restarted))
+}
+
+pub(crate) async fn upgrade(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
+    let patience = query::upgrade(query)?;
+    let control = Arc::clone(control);
+    Ok(ok(&to_the_end(async move { control.upgrade(patience).await }).await??))
 }
 
 /// Finishes a change even when the client that asked for it hangs up, which drops the future of its request.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::address::Address;
 use crate::certificate::Certificate;
-use crate::control::{Change, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted};
+use crate::control::{Change, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Upgraded};
 use crate::guard::Access;
 use crate::listener;
 use crate::pool::Pool;
@@ -11,6 +11,7 @@ use crate::statistics::Statistics;
 use crate::thread::{ThreadStack, Threads};
 use futures_util::future::BoxFuture;
 use regent_metrics::AdminRequest;
+use regent_net::Inherited;
 use std::num::NonZeroU16;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
@@ -60,6 +61,10 @@ impl Control for Bare {
         Box::pin(async { Ok(Restarted { restarted: 0 }) })
     }
 
+    fn upgrade(&self, _: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>> {
+        Box::pin(async { Ok(Upgraded { process: 1 }) })
+    }
+
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         Box::pin(async { Readiness::NotReady("there is no PHP".into()) })
     }
@@ -91,7 +96,8 @@ impl Control for Bare {
 /// to end.
 fn connect() -> (DuplexStream, JoinHandle<()>, GracefulShutdown) {
     let (client, server) = tokio::io::duplex(1024);
-    let listeners = listener::bind(&Address::Tcp { host: "localhost".into(), port: 0 }).unwrap();
+    let listeners =
+        listener::bind(&Address::Tcp { host: "localhost".into(), port: 0 }, &Inherited::default()).unwrap();
     let site = Arc::new(Site { guard: Guard::new(&listeners, Access::default()), control: Arc::new(Bare) });
     let graceful = GracefulShutdown::new();
     let task = tokio::spawn(converse(server, site, graceful.watcher()));

@@ -4,9 +4,9 @@
 use futures_util::future::BoxFuture;
 use regent_admin::{
     Access, Activity, AdminRequest, Certificate, CertificateSource, Change, Control, Current, Engine,
-    Generation, Lane, Origin, Percentiles, Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload,
-    Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread, ThreadCounts,
-    ThreadStack, Threads, Traffic, bind,
+    Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics, ProfileWish, Readiness,
+    Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread,
+    ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
 };
 use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, watch};
 
 pub const WORKER: &str = "/app/public/worker.php";
 
@@ -299,6 +299,14 @@ impl Control for Fake {
         }))
     }
 
+    fn upgrade(&self, patience: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>> {
+        Box::pin(self.change(move |_| match patience {
+            // As a program that is not ready in time.
+            Some(patience) if patience.as_secs() == 1 => Err(Refusal::Unavailable("not ready".into())),
+            _ => Ok(Upgraded { process: 4711 }),
+        }))
+    }
+
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         let readiness = self.state().readiness.clone();
         Box::pin(async { readiness })
@@ -433,7 +441,7 @@ fn traffic(load: f64) -> Traffic {
 pub struct Site {
     pub fake: Arc<Fake>,
     pub address: SocketAddr,
-    end: Option<oneshot::Sender<()>>,
+    end: Option<watch::Sender<Phase>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -445,15 +453,14 @@ impl Site {
     pub fn with_origins(origins: &[&str]) -> Self {
         let origins: Vec<Origin> = origins.iter().map(|origin| origin.parse().unwrap()).collect();
         let access = Access { origins, ..Access::default() };
-        let listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let listeners = bind(&"127.0.0.1:0".parse().unwrap(), &Inherited::default()).unwrap();
         let address = listeners.tcp_addresses()[0];
         let fake = Arc::new(Fake::default());
         let control = Arc::clone(&fake);
-        let (end, ended) = oneshot::channel::<()>();
+        let (end, ended) = watch::channel(Phase::Serving);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let stop = async move { drop(ended.await) };
-            runtime.block_on(regent_admin::serve(listeners, access, control, stop)).unwrap();
+            runtime.block_on(regent_admin::serve(listeners, access, control, ended)).unwrap();
         });
         Self { fake, address, end: Some(end), thread: Some(thread) }
     }

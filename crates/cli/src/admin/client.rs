@@ -26,8 +26,8 @@ pub enum Patience {
     Short,
     /// Until a change is made: workers may boot for a while.
     Long,
-    /// What takes so many seconds by itself.
-    Besides(u64),
+    /// What takes so many seconds by itself, and a while.
+    Seconds(u16),
 }
 
 pub struct Client {
@@ -68,7 +68,7 @@ impl Client {
         let seconds = match patience {
             Patience::Short => 5,
             Patience::Long => 120,
-            Patience::Besides(seconds) => seconds + 30,
+            Patience::Seconds(seconds) => u64::from(seconds) + 60,
         };
         let (status, body) = self.runtime.block_on(async {
             let answer = self.exchange(method, target);

@@ -13,7 +13,7 @@ pub fn profile(options: &Profile) -> Result<()> {
     let output = options.output.clone().unwrap_or_else(|| default_output(options.format));
     let seconds = options.seconds;
     eprintln!("looking at the threads of {} for {seconds} s ...", client.address());
-    let patience = Patience::Besides(seconds.into());
+    let patience = Patience::Seconds(seconds);
     let profile = client.fetch(Method::GET, &target(options), patience)?;
     if output == Path::new("-") {
         return match io::stdout().write_all(&profile) {

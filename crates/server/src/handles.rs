@@ -1,0 +1,55 @@
+//! What others hold of a server that runs.
+
+use crate::reload::{Force, ReloadError, Reloaded, Server};
+use crate::source::ConfigSource;
+use crate::upgrade::UpgradeError;
+use regent_handlers::LogOutputs;
+use std::sync::Weak;
+
+/// The access logs of a server, as long as it runs.
+#[derive(Clone)]
+pub struct AccessLogs(pub(crate) Weak<LogOutputs>);
+
+impl AccessLogs {
+    /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
+    pub fn reopen(&self) {
+        self.0.upgrade().into_iter().for_each(|outputs| outputs.reopen());
+    }
+}
+
+/// Whether a server does its work, as long as it runs.
+pub struct Pulse(pub(crate) Weak<Server>);
+
+impl Pulse {
+    /// Returns when each I/O thread has answered. Never returns if one of them hangs.
+    pub async fn beat(&self) {
+        if let Some(server) = self.0.upgrade() {
+            server.io.answer().await;
+        }
+    }
+}
+
+/// Changes the configuration of a server, as long as it runs.
+#[derive(Clone)]
+pub struct Reloader(pub(crate) Weak<Server>);
+
+impl Reloader {
+    /// Has another process of the program take the server's place, as [`crate::Successor`] starts it. Then [`crate::Running::succeeded`] ends.
+    ///
+    /// # Errors
+    /// When the process does not come to serve. The server goes on then.
+    pub async fn upgrade(&self) -> Result<(), UpgradeError> {
+        let server = self.0.upgrade().ok_or(UpgradeError::Stopping)?;
+        server.upgrade(None).await.map(drop)
+    }
+
+    /// Changes to what the server's [`ConfigSource`] reads now.
+    ///
+    /// # Errors
+    /// When the configuration is wrong, or something that it needs cannot be had. Then nothing has changed.
+    pub async fn reload(&self, force: Force) -> Result<Reloaded, ReloadError> {
+        let server = self.0.upgrade().ok_or(ReloadError::Stopping)?;
+        let config = server.read(ConfigSource::read).await?;
+        server.reload(config, force).await
+    }
+}
