@@ -19,6 +19,10 @@ fn main() -> Result<()> {
     compile_sapi(&php)?;
     link_php(&php);
     println!("cargo:rustc-env=REGENT_PHP_CLI={}", php.cli);
+    println!("cargo:rustc-check-cfg=cfg(php_threads)");
+    if php.thread_safe {
+        println!("cargo:rustc-cfg=php_threads");
+    }
     tell_tests(&php)
 }
 
@@ -26,12 +30,20 @@ fn main() -> Result<()> {
 struct Php {
     config: PathBuf,
     includes: Vec<PathBuf>,
-    lib_dir: PathBuf,
+    library: Library,
     extension_dir: String,
     /// PHP's command line program.
     cli: String,
     /// What a static libphp needs besides: php-config's `--ldflags` and `--libs`.
     system_libs: Vec<String>,
+    thread_safe: bool,
+}
+
+/// libphp, to link with.
+struct Library {
+    dir: PathBuf,
+    /// Without `lib` and the ending.
+    name: String,
     shared: bool,
 }
 
@@ -43,8 +55,8 @@ impl Php {
         };
         let ask = |option: &str| ask_config(&config, option);
         let include_dir = PathBuf::from(ask("--include-dir")?);
-        check_thread_safe(&config, &include_dir)?;
-        let (lib_dir, shared) = find_embed_library(&config, Path::new(&ask("--prefix")?))?;
+        let thread_safe = is_thread_safe(&config, &include_dir)?;
+        let library = find_embed_library(&config, Path::new(&ask("--prefix")?), &ask("--version")?)?;
         let includes = ask("--includes")?
             .split_whitespace()
             .filter_map(|flag| flag.strip_prefix("-I"))
@@ -54,7 +66,7 @@ impl Php {
         let system_libs = flags.split_whitespace().map(Into::into).collect();
         let extension_dir = ask("--extension-dir")?;
         let cli = ask("--php-binary")?;
-        Ok(Self { config, includes, lib_dir, extension_dir, cli, system_libs, shared })
+        Ok(Self { config, includes, library, extension_dir, cli, system_libs, thread_safe })
     }
 }
 
@@ -82,7 +94,8 @@ fn ask_config(config: &Path, option: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-fn check_thread_safe(config: &Path, include_dir: &Path) -> Result<()> {
+/// Whether PHP keeps its state for each thread. If not, the engine answers requests in processes.
+fn is_thread_safe(config: &Path, include_dir: &Path) -> Result<bool> {
     let header = include_dir.join("main/php_config.h");
     let text = fs::read_to_string(&header).map_err(|e| {
         format!(
@@ -91,27 +104,24 @@ fn check_thread_safe(config: &Path, include_dir: &Path) -> Result<()> {
             header.display()
         )
     })?;
-    if text.lines().any(|line| line.trim() == "#define ZTS 1") {
-        return Ok(());
-    }
-    Err(format!(
-        "{} is not thread-safe; build PHP with --enable-zts --enable-embed, or unset PHP_CONFIG",
-        config.display()
-    )
-    .into())
+    Ok(text.lines().any(|line| line.trim() == "#define ZTS 1"))
 }
 
-/// The directory of libphp and whether it is a shared library; distributions put the version into its name.
-fn find_embed_library(config: &Path, prefix: &Path) -> Result<(PathBuf, bool)> {
+/// Distributions put the version into its name, and may have several side by side.
+fn find_embed_library(config: &Path, prefix: &Path, version: &str) -> Result<Library> {
     let told = ask_config(config, "--lib-dir").unwrap_or_default(); // since PHP 8.4
     let dirs = [PathBuf::from(told), prefix.join("lib"), prefix.join("lib64")];
-    for (name, shared) in [("libphp.so", true), ("libphp.a", false)] {
-        if let Some(dir) = dirs.iter().find(|dir| dir.join(name).is_file()) {
-            return Ok((dir.clone(), shared));
+    let short = version.split('.').take(2).collect::<Vec<_>>().join(".");
+    for name in [format!("php{short}"), "php".to_owned()] {
+        for (ending, shared) in [("so", true), ("a", false)] {
+            if let Some(dir) = dirs.iter().find(|dir| dir.join(format!("lib{name}.{ending}")).is_file()) {
+                return Ok(Library { dir: dir.clone(), name, shared });
+            }
         }
     }
     Err(format!(
-        "{} has no embed library (libphp.so); build PHP with --enable-embed, or unset PHP_CONFIG",
+        "{} has no embed library (libphp.so): install libphp{short}-embed of the distribution, build PHP with \
+         --enable-embed, or unset PHP_CONFIG",
         config.display()
     )
     .into())
@@ -146,12 +156,17 @@ fn compile_sapi(php: &Php) -> Result<()> {
 }
 
 fn link_php(php: &Php) {
-    println!("cargo:rustc-link-search=native={}", php.lib_dir.display());
-    if php.shared {
-        println!("cargo:rustc-link-lib=dylib=php");
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", php.lib_dir.display());
+    if !php.thread_safe {
+        // What stands for the C library's functions is to be found by shared extensions too, not only by libphp.
+        println!("cargo:rustc-link-arg-bins=-rdynamic");
+    }
+    let Library { dir, name, shared } = &php.library;
+    println!("cargo:rustc-link-search=native={}", dir.display());
+    if *shared {
+        println!("cargo:rustc-link-lib=dylib={name}");
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", dir.display());
     } else {
-        println!("cargo:rustc-link-lib=static=php");
+        println!("cargo:rustc-link-lib=static={name}");
         for flag in &php.system_libs {
             println!("cargo:rustc-link-arg={flag}");
         }
@@ -162,10 +177,11 @@ fn link_php(php: &Php) {
 fn tell_tests(php: &Php) -> Result<()> {
     println!("cargo:rustc-env=REGENT_SAPI_LIB_DIR={}", env::var("OUT_DIR")?);
     println!("cargo:rustc-env=REGENT_PHP_EXTENSION_DIR={}", php.extension_dir);
-    println!("cargo:rustc-env=REGENT_PHP_LIB_DIR={}", php.lib_dir.display());
+    println!("cargo:rustc-env=REGENT_PHP_LIB_DIR={}", php.library.dir.display());
+    println!("cargo:rustc-env=REGENT_PHP_LIB={}", php.library.name);
     println!(
         "cargo:rustc-env=REGENT_PHP_STATIC_LIBS={}",
-        if php.shared { String::new() } else { php.system_libs.join(" ") }
+        if php.library.shared { String::new() } else { php.system_libs.join(" ") }
     );
     Ok(())
 }

@@ -10,8 +10,23 @@
 #if PHP_VERSION_ID < 80200
 #error "Regent needs PHP 8.2 or newer"
 #endif
-#ifndef ZTS
-#error "Regent needs a thread-safe PHP (--enable-zts)"
+
+/*
+ * A PHP that is thread-safe (ZTS) keeps its state for each thread, and requests are answered by threads. Any other has one
+ * state, and requests are answered by processes that are forked when PHP has been started. No other file tests ZTS.
+ */
+#ifdef ZTS
+#define REGENT_PHP_HAS_THREADS 1
+#define regent_tsrm_enter_thread() (ts_resource(0) != NULL)
+#define regent_tsrm_leave_thread() ts_free_thread()
+#define regent_tsrm_shutdown() tsrm_shutdown()
+#define regent_module_globals(module, type) TSRMG_BULK_STATIC(*(module)->globals_id_ptr, type *)
+#else
+#define REGENT_PHP_HAS_THREADS 0
+#define regent_tsrm_enter_thread() true
+#define regent_tsrm_leave_thread() ((void)0)
+#define regent_tsrm_shutdown() ((void)0)
+#define regent_module_globals(module, type) ((type *)(module)->globals_ptr)
 #endif
 
 /* A name that opcache's list of SAPIs (accel_find_sapi()) holds in every release of the version. */
@@ -22,7 +37,9 @@
 #endif
 
 /* The thread table is sized ahead since 8.3. */
-#if PHP_VERSION_ID < 80300
+#ifndef ZTS
+#define regent_tsrm_startup(threads) ((void)(threads))
+#elif PHP_VERSION_ID < 80300
 #define regent_tsrm_startup(threads) ((void)(threads), php_tsrm_startup())
 #else
 #define regent_tsrm_startup(threads) php_tsrm_startup_ex(threads)
@@ -50,6 +67,18 @@
 #define REGENT_PHP_TIMER_SIGNAL SIGRTMIN
 #else
 #define REGENT_PHP_TIMER_SIGNAL SIGPROF
+#endif
+
+/*
+ * --enable-zend-signals, which distributions have: PHP sets its handlers anew for each request, unless it is told not to. The
+ * handler of its timer then cannot be told from one that a script sets for that signal.
+ */
+#ifdef ZEND_SIGNALS
+#define regent_keep_signal_handlers() (SIGG(reset) = false)
+#define REGENT_ZEND_SIGNALS 1
+#else
+#define regent_keep_signal_handlers() ((void)0)
+#define REGENT_ZEND_SIGNALS 0
 #endif
 
 #endif

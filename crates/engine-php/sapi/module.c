@@ -10,6 +10,7 @@ ZEND_TSRMLS_CACHE_DEFINE()
 
 static char *ini_entries;
 static char *software;
+static int interrupt_signal;
 
 static int startup(sapi_module_struct *module);
 static void log_message(const char *message, int syslog_level);
@@ -37,19 +38,40 @@ static sapi_module_struct sapi = {
     .ini_defaults = regent_ini_defaults,
 };
 
+/* From now on this process has more threads than the calling one. */
+static int start_watching(void)
+{
+    if (regent_process_start(interrupt_signal) == 0 && regent_time_limits_start(interrupt_signal) == 0) {
+        return 0;
+    }
+    regent_host_log_line(LOG_CRIT, "the signals and time limits of the PHP engine could not be set up");
+    return -1;
+}
+
+int regent_php_has_threads(void)
+{
+    return REGENT_PHP_HAS_THREADS;
+}
+
+int regent_php_enter_process(void)
+{
+    return REGENT_PHP_HAS_THREADS ? 0 : start_watching();
+}
+
 int regent_php_start(const regent_options *options, const regent_callbacks *callbacks)
 {
     regent_host_set(callbacks);
-    if (regent_process_start(options->interrupt_signal) != 0 || regent_time_limits_start(options->interrupt_signal) != 0) {
-        regent_host_log_line(LOG_CRIT, "the signals and time limits of the PHP engine could not be set up");
+    interrupt_signal = options->interrupt_signal;
+    if (REGENT_PHP_HAS_THREADS && start_watching() != 0) {
         return -1;
     }
     regent_waiting_socket_start(options->socket);
     regent_request_limit_start(options->slow_after);
     regent_tsrm_startup(options->threads);
-    (void)ts_resource(0);
+    (void)regent_tsrm_enter_thread();
     ZEND_TSRMLS_CACHE_UPDATE();
     zend_signal_startup();
+    regent_keep_signal_handlers();
     software = strdup(options->software);
     sapi_startup(&sapi); /* it clears ini_entries */
     SG(server_context) = NULL;
@@ -73,7 +95,7 @@ void regent_php_stop(void)
     regent_signals_stop();
     sapi.shutdown(&sapi);
     sapi_shutdown();
-    tsrm_shutdown();
+    regent_tsrm_shutdown();
     free(ini_entries);
     free(software);
     ini_entries = software = NULL;

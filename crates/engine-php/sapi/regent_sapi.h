@@ -169,9 +169,15 @@ typedef struct regent_options {
     int socket;                         /* the host's own, which is never shut down; -1: none */
 } regent_options;
 
-/* Starts PHP in this process, once. Signals are PHP's from then on: all are blocked in the calling thread and those that
- * it makes later, and no signal ends the process but SIGKILL and faults. 0, or -1 with a message for the log (already sent through log()). */
+/* Starts PHP in this process, once. 0, or -1 with a message for the log (already sent through log()). If PHP has threads,
+ * signals are PHP's from then on: all are blocked in the calling thread and those that it makes later, and no signal ends the
+ * process but SIGKILL and faults. Otherwise this makes no thread, so that the process can be forked. */
 int regent_php_start(const regent_options *options, const regent_callbacks *callbacks);
+/* Whether this PHP keeps its state for each thread. If not, one process has one thread at a time that serves requests. */
+int regent_php_has_threads(void);
+/* Before regent_php_thread() in a process of a PHP without threads, which may have been forked since the start: signals and
+ * time limits are this process's now, as above. 0, or -1 as above. Nothing to do for a PHP with threads. */
+int regent_php_enter_process(void);
 /* Ends PHP after all threads have ended. */
 void regent_php_stop(void);
 /* "8.4.24", and whether opcache is on. */

@@ -194,6 +194,10 @@ static void enter_directory_of(regent_directory *last, const char *filename)
     cwd_state *own = working_directory();
     struct timespec now;
 
+    if (!REGENT_PHP_HAS_THREADS) {
+        (void)VCWD_CHDIR_FILE(filename); /* it is the process's, and scripts change it behind our back */
+        return;
+    }
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (last->entered == now.tv_sec && last->length == length && memcmp(last->path, filename, length) == 0) {
         own->cwd = erealloc(own->cwd, last->resolved_length + 1);

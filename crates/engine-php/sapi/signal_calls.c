@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,11 +53,12 @@ static bool is_function(const struct sigaction *action)
 
 /*
  * php_request_startup() installs the handler of PHP's timer, which is off here (time_limit.c). Handlers of scripts block
- * all signals while they run (pcntl_signal()), and this one none.
+ * all signals while they run (pcntl_signal()), and this one none; with Zend's signals all have the same handler and mask.
  */
 static bool is_php_timer(int number, const struct sigaction *action)
 {
-    return number == REGENT_PHP_TIMER_SIGNAL && action != NULL && is_function(action) && from_sigset(&action->sa_mask) == 0;
+    return number == REGENT_PHP_TIMER_SIGNAL && action != NULL && is_function(action) &&
+           (REGENT_ZEND_SIGNALS || from_sigset(&action->sa_mask) == 0);
 }
 
 static void note_touch(regent_context *context)
@@ -219,6 +221,13 @@ REGENT_INTERPOSED unsigned alarm(unsigned seconds)
     timer_settime(context->signals->alarm, 0, &next, &left);
     bool rounded_up = left.it_value.tv_nsec >= 500000000 || (left.it_value.tv_sec == 0 && left.it_value.tv_nsec > 0);
     return (unsigned)left.it_value.tv_sec + rounded_up;
+}
+
+/* A PHP without threads times its scripts with the process's timer of CPU time; here the watch does (time_limit.c). */
+REGENT_INTERPOSED int setitimer(__itimer_which_t which, const struct itimerval *next, struct itimerval *former)
+{
+    bool is_php_timer = which == ITIMER_PROF && regent_guarded() != NULL;
+    return is_php_timer ? 0 : REGENT_NEXT(setitimer)(which, next, former);
 }
 
 bool regent_signals_ignored(const regent_context *context, int number)

@@ -17,7 +17,7 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
         return REGENT_THREAD_FAILED;
     }
     regent_process_enter_thread(&context);
-    if (ts_resource(0) != NULL) {
+    if (regent_tsrm_enter_thread()) {
         ZEND_TSRMLS_CACHE_UPDATE();
         SG(server_context) = &context;
         regent_time_limit_enter_thread(&context);
@@ -25,7 +25,7 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
         regent_time_limit_leave_thread(&context);
         SG(server_context) = NULL;
         regent_process_leave_thread(&context);
-        ts_free_thread();
+        regent_tsrm_leave_thread();
     } else {
         regent_process_leave_thread(&context);
     }

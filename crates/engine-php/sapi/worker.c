@@ -180,7 +180,7 @@ static void end_session(void)
     if (session_module == NULL) {
         return;
     }
-    php_ps_globals *globals = TSRMG_BULK_STATIC(*session_module->globals_id_ptr, php_ps_globals *);
+    php_ps_globals *globals = regent_module_globals(session_module, php_ps_globals);
     zval handlers[sizeof(globals->mod_user_names) / sizeof(zval)];
     memcpy(handlers, &globals->mod_user_names, sizeof(handlers));
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {

@@ -178,6 +178,7 @@ impl ThreadEnd {
 
 unsafe extern "C" {
     pub fn regent_php_start(options: *const Options, callbacks: *const Callbacks) -> c_int;
+    pub fn regent_php_enter_process() -> c_int;
     pub fn regent_php_stop();
     pub fn regent_php_version() -> *const c_char;
     pub fn regent_php_opcache_enabled() -> c_int;

@@ -61,7 +61,11 @@ fn cli_program() -> PathBuf {
 
 fn run() -> Result<()> {
     let Host { engine, start, reporter, orders } = Host::attach()?;
+    if cfg!(not(php_threads)) && start.threads.len() > 1 {
+        anyhow::bail!("this PHP is not thread-safe: it can have one thread (num_threads 1, max_threads 1)");
+    }
     php::start(&start, &reporter)?;
+    php::enter_process()?;
     ini::warn_of_unknown(&start.ini, &reporter);
     reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
     let scripts = Scripts::new(start.pools, &reporter);

@@ -37,6 +37,16 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
     }
 }
 
+/// What the process that serves needs beside PHP itself. Once in it, after [`start`], which may have been in a process that
+/// this one was forked from.
+pub fn enter_process() -> Result<()> {
+    // SAFETY: law 3: PHP has been started, and no PHP thread runs in this process yet.
+    match unsafe { ffi::regent_php_enter_process() } {
+        0 => Ok(()),
+        _ => bail!("the process could not be prepared for PHP"),
+    }
+}
+
 /// Ends PHP after its threads have ended.
 pub fn stop() {
     // SAFETY: law 1: no PHP thread runs any more.

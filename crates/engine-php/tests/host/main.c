@@ -338,8 +338,12 @@ int main(int argc, char **argv)
         .interrupt_signal = interrupt_signal,
         .socket = -1,
     };
-    if (regent_php_start(&options, &callbacks) != 0) {
+    if (regent_php_start(&options, &callbacks) != 0 || regent_php_enter_process() != 0) {
         return 1;
+    }
+    if (!regent_php_has_threads() && the_scenario.threads > 1) {
+        fputs("this PHP has no threads: one serves all requests\n", stderr);
+        the_scenario.threads = 1;
     }
     worker_thread *threads = calloc((size_t)the_scenario.threads, sizeof(worker_thread));
     pthread_attr_t attributes;

@@ -19,6 +19,7 @@ fn german() -> Option<Scratch> {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn a_request_s_decimal_comma_is_not_seen_beside_it() {
     let Some(locales) = german() else { return };
     let scratch = Scratch::new();
@@ -93,6 +94,7 @@ fn a_worker_goes_back_to_the_locale_of_its_boot() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn a_child_forked_while_others_set_their_locale_does_not_hang() {
     let outcome = Scenario::classic().line("threads", 4).get("locale_forks.php", "").repeat(4).run();
     for number in 0..4 {

@@ -141,6 +141,7 @@ fn a_session_is_kept_between_requests() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn many_requests_run_at_once() {
     let outcome =
         Scenario::classic().line("threads", 8).line("quiet", "").get("hello.php", "").repeat(2000).run();

@@ -37,6 +37,7 @@ fn what_a_request_did_with_signals_ends_with_it() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn two_requests_may_handle_the_same_signal() {
     let scratch = Scratch::new();
     let query = |name: &str, times| format!("path={}&name={name}&times={times}", scratch.path().display());
@@ -75,6 +76,7 @@ fn masks(lines: &serde_json::Value) -> Vec<u64> {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn ignoring_children_leaves_those_of_others_their_status() {
     let scratch = Scratch::new();
     let path = format!("path={}", scratch.path().display());
@@ -87,6 +89,7 @@ fn ignoring_children_leaves_those_of_others_their_status() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn waiting_for_any_child_takes_none_of_another_request() {
     let scratch = Scratch::new();
     let path = format!("path={}", scratch.path().display());
@@ -99,6 +102,7 @@ fn waiting_for_any_child_takes_none_of_another_request() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn the_end_of_a_child_reaches_the_script_that_forked_it() {
     let alone = Scenario::classic().get("signals_child_ends.php", "alone").run();
     assert_eq!(alone.response(0).json(), "told");

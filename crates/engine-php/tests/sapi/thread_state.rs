@@ -4,6 +4,7 @@ use crate::support::{Scenario, Scratch, WORN_OUT};
 use serde_json::json;
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn a_umask_is_that_of_one_request() {
     let scratch = Scratch::new();
     let path = scratch.path().display();
@@ -61,6 +62,7 @@ fn regex_options_end_with_their_request() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn lines_of_two_requests_go_to_syslog_under_their_own_names() {
     let scratch = Scratch::new();
     let query =

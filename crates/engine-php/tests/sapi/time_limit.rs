@@ -105,6 +105,7 @@ fn a_worker_s_own_loop_has_no_limit() {
 }
 
 #[test]
+#[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
 fn a_limit_is_that_of_one_thread() {
     let outcome = Scenario::classic()
         .line("threads", 3)

@@ -16,6 +16,11 @@ pub const BOOT_FAILED: i32 = 3;
 pub const WORKER_CRASHED: i32 = 5;
 pub const WORN_OUT: i32 = 6;
 
+/// Whether the PHP under test keeps its state for each thread. If not, one thread serves all requests of a scenario.
+pub const HAS_THREADS: bool = cfg!(php_threads);
+/// What fixtures use and a distribution's PHP has not built in.
+const SHARED_EXTENSIONS: [&str; 2] = ["posix", "mbstring"];
+
 /// The path of a PHP file of `tests/fixtures`.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -60,7 +65,10 @@ impl Scenario {
     /// Classic mode, one thread.
     pub fn classic() -> Self {
         let empty = Self { lines: String::new(), environment: Vec::new() };
-        empty.ini(concat!("extension_dir=", env!("REGENT_PHP_EXTENSION_DIR")))
+        let empty = empty.ini(concat!("extension_dir=", env!("REGENT_PHP_EXTENSION_DIR")));
+        // Built in where we build PHP; distributions load it.
+        let loaded = SHARED_EXTENSIONS.iter().filter(|_| !HAS_THREADS);
+        loaded.fold(empty, |scenario, extension| scenario.ini(&format!("extension={extension}")))
     }
 
     /// Worker mode: one thread runs this fixture.
@@ -277,8 +285,11 @@ fn host() -> &'static Path {
         compiler.args(["main.c", "scenario.c"].map(|name| root.join("tests/host").join(name)));
         compiler.arg("-Wl,--whole-archive").arg(library).arg("-Wl,--no-whole-archive");
         compiler.arg(format!("-L{}", env!("REGENT_PHP_LIB_DIR")));
-        compiler.arg(format!("-Wl,-rpath,{}", env!("REGENT_PHP_LIB_DIR"))).arg("-lphp");
+        compiler
+            .arg(format!("-Wl,-rpath,{}", env!("REGENT_PHP_LIB_DIR")))
+            .arg(concat!("-l", env!("REGENT_PHP_LIB")));
         compiler.args(env!("REGENT_PHP_STATIC_LIBS").split_whitespace());
+        compiler.args((!HAS_THREADS).then_some("-rdynamic"));
         let output = compiler.args(["-ldl", "-o"]).arg(&out).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         out
