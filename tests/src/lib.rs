@@ -23,6 +23,7 @@ mod load;
 mod mariadb;
 pub mod native;
 mod pebble;
+pub mod php;
 pub mod process;
 mod server;
 mod tls;

@@ -1,6 +1,7 @@
 //! Starting and stopping the real server.
 
 use crate::http::Request;
+use crate::php;
 use crate::process::{self, Memory};
 use crate::wait::try_until;
 use crate::{Admin, Conn, DEADLINE, Response, until};
@@ -398,8 +399,8 @@ pub fn regent_command(directory: &Path) -> Command {
         // Tests look at the server's memory and descriptors, which the kernel would keep from all but root.
         command.env("REGENT_DUMPABLE", "1");
     }
-    // Otherwise the machine's own conf.d directory would be read.
-    command.env("PHP_INI_SCAN_DIR", "").env("LANG", "C.UTF-8").env("NO_COLOR", "1");
+    php::configure(&mut command, directory);
+    command.env("LANG", "C.UTF-8").env("NO_COLOR", "1");
     command
 }
 

@@ -1,6 +1,7 @@
 //! Engines that die, are killed, or hang up: the server goes on, and no connection is refused.
 #![forbid(unsafe_code)]
 
+use regent_tests::php;
 use regent_tests::process::{is_alive, is_stopped, runs, signal};
 use regent_tests::{Response, Server, Setup, keep_asking, until};
 use rustix::process::Signal;
@@ -80,8 +81,9 @@ fn an_engine_that_was_stopped_is_replaced() {
     let stopped = server.engine();
     assert!(signal(stopped, Signal::STOP));
     until("the engine has stopped", || is_stopped(stopped).then_some(()));
+    // Processes go on beside the one that speaks with the server.
     assert_eq!(server.get("/").expect(200).text(), "ok");
-    assert_ne!(server.engine(), stopped);
+    until("there is another engine", || server.engines().iter().all(|pid| *pid != stopped).then_some(()));
     server.wait_for_log("its process was stopped");
     server.stop();
 }
@@ -120,7 +122,12 @@ fn scripts_that_crash_the_engine_cost_one_request() {
     for script in ["segv", "abort", "null", "exit"] {
         let old = server.engine();
         assert_eq!(server.get(&format!("/{script}.php")).status, 502, "{script}");
-        wait_for_another_engine(&server, old);
+        if php::is_in_processes() {
+            assert_eq!(server.get("/").expect(200).text(), "ok");
+            assert_eq!(server.engine(), old, "the other process goes on");
+        } else {
+            wait_for_another_engine(&server, old);
+        }
     }
     server.stop();
 }
@@ -130,11 +137,15 @@ fn deep_recursion_is_an_error_and_not_a_crash() {
     let server = Setup::new()
         .file("index.php", "<?php echo 'ok';")
         .file("deep.php", "<?php class A { function __get($n) { return $this->{$n . 'x'}; } } (new A)->a;")
+        .file("version.php", "<?php echo PHP_VERSION_ID;")
         .file("sort.php", "<?php function f($n) { usort($n, fn ($a, $b) => f($n)); } f([1, 2]);")
         .start();
     let engine = server.engine();
-    server.get("/deep.php").expect(500);
-    server.get("/sort.php").expect(500);
+    // PHP bounds the depth of calls since its version 8.3.
+    let version: u32 = server.get("/version.php").text().parse().expect("a number");
+    let expected = if version >= 80300 || !php::is_in_processes() { 500 } else { 502 };
+    server.get("/deep.php").expect(expected);
+    server.get("/sort.php").expect(expected);
     assert_eq!(server.get("/").expect(200).text(), "ok");
     assert_eq!(server.engine(), engine, "the engine lives on");
     server.stop();

@@ -1,8 +1,8 @@
 //! Pools that grow when requests wait and shrink when nobody does.
 #![forbid(unsafe_code)]
 
-use regent_tests::process::{signal, thread_count};
-use regent_tests::{Admin, Conn, Gate, STOP_AT_GATE, Server, Setup, in_parallel, until};
+use regent_tests::process::{children, signal, thread_count};
+use regent_tests::{Admin, Conn, Gate, STOP_AT_GATE, Server, Setup, in_parallel, php, until};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::thread::available_parallelism;
@@ -40,6 +40,15 @@ fn all_are_answered(conns: Vec<Conn>) {
     }
 }
 
+/// Threads of the system that an engine has, or processes.
+fn php_threads(engine: u32) -> usize {
+    if php::is_in_processes() {
+        children(engine).into_iter().map(|zygote| children(zygote).len()).sum()
+    } else {
+        thread_count(engine)
+    }
+}
+
 /// Numbers of the threads that are at a request.
 fn busy(admin: Admin) -> HashSet<u64> {
     admin.busy_threads().iter().map(|thread| thread.index).collect()
@@ -63,18 +72,18 @@ fn blocked_requests_all_run_at_the_same_time_and_then_the_threads_end() {
     let admin = server.admin();
     admin.wait_for_size("classic", 2);
     let engine = server.engine();
-    let threads_before = thread_count(engine);
+    let threads_before = php_threads(engine);
 
     let conns = go_to_gate(&server, REQUESTS);
     let visitors = gate.wait_for(REQUESTS);
     assert_eq!(busy(admin).len(), REQUESTS);
-    assert!(thread_count(engine) >= threads_before + REQUESTS - 2);
+    assert!(php_threads(engine) >= threads_before + REQUESTS - 2);
     drop(visitors);
     all_are_answered(conns);
 
     admin.wait_for_size("classic", 2);
     until("the threads have ended for the system too", || {
-        (thread_count(engine) <= threads_before).then_some(())
+        (php_threads(engine) <= threads_before).then_some(())
     });
     assert_eq!(server.engine(), engine);
     assert_eq!(server.get("/").expect(200).text(), "ok");

@@ -2,11 +2,12 @@
 //! what happens, starts and counts its threads.
 //!
 //! A crate apart from `regent-wire`, so that the server cannot link what only an engine may do: to end the process, or to
-//! change how its threads are scheduled. `unsafe` is here for four calls: to own the inherited descriptors, to let faults
-//! end the process, to end it, and to ask for a thread's class; and for the allocator's.
+//! change how its threads are scheduled. `unsafe` is here for five calls: to own the inherited descriptors, to let faults
+//! end the process, to end it, to fork it, and to ask for a thread's class; and for the allocator's.
 
 mod flood;
 mod heap;
+pub mod processes;
 mod reporter;
 mod rights;
 mod sched_batch;
@@ -32,6 +33,14 @@ pub struct Host {
     pub orders: mpsc::Receiver<Order>,
 }
 
+/// The same before this process has any other thread.
+pub struct Attached {
+    engine: Arc<Engine>,
+    start: Start,
+    socket: UnixStream,
+    lines: BufReader<UnixStream>,
+}
+
 /// The process was not started by a server, or by one that this engine does not fit.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -50,29 +59,42 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Takes over what the server gave. Once, at the start of the process, before any other thread runs: from then on
-    /// the process dies with its server and of every fault.
+    /// Takes over what the server gave, and follows it. Once, at the start of the process, before any other thread runs.
     pub fn attach() -> Result<Self, HostError> {
+        Attached::take_over()?.follow()
+    }
+}
+
+impl Attached {
+    /// Takes over what the server gave. Once, at the start of the process: from then on it dies with its server and of every
+    /// fault.
+    pub fn take_over() -> Result<Self, HostError> {
         if std::env::args_os().len() > 1 {
             return Err(HostError::Arguments);
         }
         rights::give_up_low_ports()?;
-        die_with_server()?;
+        die_with_parent()?;
         die_of_faults();
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
         let mut lines = BufReader::new(socket.try_clone()?);
         let start = read_start(&mut lines)?;
-        let engine = Arc::new(open_engine()?);
+        Ok(Self { engine: Arc::new(open_engine()?), start, socket, lines })
+    }
+
+    /// From now on a thread answers the server's beats, and ends the process with it.
+    pub fn follow(self) -> Result<Host, HostError> {
+        let Self { engine, start, socket, lines } = self;
         let reporter = Arc::new(Reporter::new(socket)?);
         let (sender, orders) = mpsc::channel();
         follow_server(lines, Arc::clone(&engine), sender);
-        Ok(Self { engine, start, reporter, orders })
+        Ok(Host { engine, start, reporter, orders })
     }
 }
 
-/// A server that is killed takes its engines with it, whatever they are doing. The kernel keeps this for each thread, and
+/// A server that is killed takes its engines with it, whatever they are doing, and a process of an engine those that it has
+/// forked. The kernel keeps this for each thread, and
 /// a program that a script puts in the place of the engine has what the script's thread had.
-pub(crate) fn die_with_server() -> io::Result<()> {
+pub(crate) fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
 }

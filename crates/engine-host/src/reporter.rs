@@ -1,11 +1,12 @@
 //! Sends events to the server.
 
 use crate::flood::Flood;
+use crate::processes::FromProcess;
 use regent_wire::clock;
 use regent_wire::control::{self, Event};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,10 +17,18 @@ const LONGEST_LOG: usize = 16 * 1024;
 /// The level of syslog's warnings.
 const WARNING: u8 = 4;
 
-/// The writing side of the control socket.
+/// Where events go.
 pub struct Reporter {
-    socket: Mutex<Socket>,
+    channel: Channel,
     flood: Mutex<Flood>,
+}
+
+enum Channel {
+    /// The writing side of the control socket.
+    Server(Mutex<Socket>),
+    /// Of a process that was forked: to the one that has the control socket, whole messages, so that those of several
+    /// processes do not mix, and one that is killed leaves none half sent.
+    Manager(UnixDatagram),
 }
 
 struct Socket {
@@ -32,9 +41,14 @@ impl Reporter {
     pub fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
-            socket: Mutex::new(Socket { stream: socket, torn: false }),
+            channel: Channel::Server(Mutex::new(Socket { stream: socket, torn: false })),
             flood: Mutex::new(Flood::new()),
         })
+    }
+
+    pub(crate) fn of_process(manager: UnixDatagram) -> io::Result<Self> {
+        manager.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { channel: Channel::Manager(manager), flood: Mutex::new(Flood::new()) })
     }
 
     /// An event that cannot be sent is dropped: either the server is gone, and so is this process soon, or it is
@@ -45,13 +59,18 @@ impl Reporter {
 
     /// The same; answers whether it was sent.
     pub fn deliver(&self, event: &Event) -> bool {
-        let mut line = control::encode(event);
-        let mut socket = lock(&self.socket);
-        if socket.torn {
-            line.insert(0, b'\n');
+        match &self.channel {
+            Channel::Server(socket) => lock(socket).write(control::encode(event)),
+            Channel::Manager(_) => self.tell(&FromProcess::Event(Box::new(event.clone()))),
         }
-        socket.torn = socket.stream.write_all(&line).is_err();
-        !socket.torn
+    }
+
+    /// Of a process that was forked. Answers whether it was sent.
+    pub(crate) fn tell(&self, message: &FromProcess) -> bool {
+        match &self.channel {
+            Channel::Server(_) => false,
+            Channel::Manager(socket) => socket.send(&control::encode(message)).is_ok(),
+        }
     }
 
     /// Logs a line that belongs to no request, at one of syslog's levels. Of a flood a part is dropped, so that events
@@ -65,6 +84,16 @@ impl Reporter {
             self.send(&Event::Log { level: WARNING, message });
         }
         self.send(&Event::Log { level, message: message.into_owned() });
+    }
+}
+
+impl Socket {
+    fn write(&mut self, mut line: Vec<u8>) -> bool {
+        if self.torn {
+            line.insert(0, b'\n');
+        }
+        self.torn = self.stream.write_all(&line).is_err();
+        !self.torn
     }
 }
 

@@ -2,7 +2,8 @@
 //! is told to end.
 
 use crate::heap::Heap;
-use crate::{Reporter, die_with_server};
+use crate::processes::FromProcess;
+use crate::{Reporter, die_with_parent};
 use regent_wire::control::{Event, Order, ProfileOrder, ThreadStart};
 use regent_wire::{Engine, EngineThread};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +32,14 @@ pub trait Job: Send + Sync + 'static {
 
     /// Takes a profile and sends it, while the threads go on. Without an answer it cannot be taken.
     fn profile(&self, _order: ProfileOrder, _engine: &Arc<Engine>) {}
+
+    /// A process was forked for one thread ([`crate::processes`]), which is about to run in it. An error ends it.
+    fn enter_process(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The thread of a forked process has ended, and so will the process.
+    fn leave_process(&self) {}
 }
 
 /// What becomes of a thread that has done its job.
@@ -57,17 +66,35 @@ pub struct ThreadPool {
 
 /// Says that a thread is about to ask for its first request.
 pub struct Readiness {
-    /// `None` of a thread that was not among the first.
-    not_ready: Option<Arc<AtomicUsize>>,
+    /// Of a thread that was among the first.
+    tells: Option<Tells>,
     reporter: Arc<Reporter>,
 }
 
+enum Tells {
+    /// The server, if it is the last of those that are counted here.
+    Server(Arc<AtomicUsize>),
+    /// The process that counts them.
+    Manager(u16),
+}
+
 impl Readiness {
+    /// Of the thread of a forked process.
+    pub(crate) fn of_process(index: u16, reporter: Arc<Reporter>) -> Self {
+        Self { tells: Some(Tells::Manager(index)), reporter }
+    }
+
     /// The last of the first threads tells the server. Later calls do nothing.
     pub fn announce(&mut self) {
-        let Some(not_ready) = self.not_ready.take() else { return };
-        if not_ready.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.reporter.send(&Event::Ready);
+        let Some(tells) = self.tells.take() else { return };
+        match tells {
+            Tells::Server(not_ready) if not_ready.fetch_sub(1, Ordering::AcqRel) == 1 => {
+                self.reporter.send(&Event::Ready);
+            }
+            Tells::Server(_) => {}
+            Tells::Manager(index) => {
+                self.reporter.tell(&FromProcess::Ready { index });
+            }
         }
     }
 }
@@ -143,14 +170,15 @@ impl ThreadPool {
 
     fn spawn_counted(self: &Arc<Self>, start: ThreadStart, name: &str, not_ready: Option<Arc<AtomicUsize>>) {
         let builder = thread::Builder::new().name(thread_name(name, start.index)).stack_size(STACK);
-        let readiness = Readiness { not_ready, reporter: Arc::clone(&self.reporter) };
+        let readiness =
+            Readiness { tells: not_ready.map(Tells::Server), reporter: Arc::clone(&self.reporter) };
         let threads = Arc::clone(self);
         let spawned = builder.spawn(move || {
             // Dropped when the thread ends, also by a panic, which the hook has logged.
             let running = Running { threads: &threads, start };
             let (index, pool) = (usize::from(start.index), usize::from(start.pool));
             // It cannot fail: the main thread has asked for the same.
-            let _ = die_with_server();
+            let _ = die_with_parent();
             let thread = EngineThread::new(Arc::clone(&threads.engine), index, pool);
             if threads.job.run(thread, readiness) == Afterwards::Replace {
                 running.hand_over();
@@ -197,7 +225,7 @@ impl Drop for Running<'_> {
 }
 
 /// As the kernel shows it, with the number at the end.
-fn thread_name(base: &str, number: u16) -> String {
+pub(crate) fn thread_name(base: &str, number: u16) -> String {
     let number = format!("-{number}");
     let mut name: String =
         base.chars().filter(|c| c.is_ascii_graphic()).take(MOST_NAME - number.len()).collect();

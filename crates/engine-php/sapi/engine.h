@@ -211,6 +211,7 @@ void regent_host_log_line(int level, const char *message);
 void regent_host_restart_wanted(const char *reason);
 /* Tells how the running request was ended, whose time was over: end is a REGENT_END_... */
 void regent_host_overdue(const regent_context *context, int end);
+void regent_host_traced(const regent_context *context, regent_str trace);
 int regent_host_publish(regent_context *context, const regent_publication *publication, char *id);
 
 /* ---- mercure.c ----------------------------------------------------------------------------------------------- */
@@ -271,6 +272,8 @@ bool regent_time_limit_reached(regent_context *context);
 
 /* The watch: its lock, and its signal to a thread; it looks at all limits by then. */
 int64_t regent_now(void);
+/* Tells the host what each thread is at. */
+void regent_watch_tell_traces(void);
 void regent_watch_lock(void);
 void regent_watch_unlock(void);
 void regent_watch_signal(const regent_context *context);
@@ -360,7 +363,7 @@ char **regent_env_for_children(void);
 
 bool regent_in_forked_child(void);
 /* The mask and the environment of this thread's child processes are made right in spawn.c and at fork(). */
-int regent_process_start(int interrupt_signal);
+int regent_process_start(int interrupt_signal, int trace_signal);
 /* Makes PHP look, between two opcodes, whether the host has given the request up; called once, at start-up. */
 void regent_process_install_interrupt(void);
 void regent_process_enter_thread(regent_context *context);
@@ -377,7 +380,7 @@ static inline regent_context *regent_guarded(void)
 
 /* Blocks all signals in the calling thread for good, so in those that it starts from now on, and hands them to a thread
  * of ours; 0, or -1. */
-int regent_signals_start(int interrupt_signal);
+int regent_signals_start(int interrupt_signal, int trace_signal);
 void regent_signals_stop(void);
 void regent_signals_enter_thread(void);
 void regent_signals_leave_thread(regent_context *context);

@@ -10,7 +10,7 @@ ZEND_TSRMLS_CACHE_DEFINE()
 
 static char *ini_entries;
 static char *software;
-static int interrupt_signal;
+static int interrupt_signal, trace_signal;
 
 static int startup(sapi_module_struct *module);
 static void log_message(const char *message, int syslog_level);
@@ -41,7 +41,7 @@ static sapi_module_struct sapi = {
 /* From now on this process has more threads than the calling one. */
 static int start_watching(void)
 {
-    if (regent_process_start(interrupt_signal) == 0 && regent_time_limits_start(interrupt_signal) == 0) {
+    if (regent_process_start(interrupt_signal, trace_signal) == 0 && regent_time_limits_start(interrupt_signal) == 0) {
         return 0;
     }
     regent_host_log_line(LOG_CRIT, "the signals and time limits of the PHP engine could not be set up");
@@ -62,6 +62,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
 {
     regent_host_set(callbacks);
     interrupt_signal = options->interrupt_signal;
+    trace_signal = options->trace_signal;
     if (REGENT_PHP_HAS_THREADS && start_watching() != 0) {
         return -1;
     }

@@ -19,12 +19,12 @@ static void after_fork(void);
 static void after_fork_in_child(void);
 static void on_interrupt_signal(int number);
 
-int regent_process_start(int number)
+int regent_process_start(int number, int trace_signal)
 {
     struct sigaction interrupt = {.sa_handler = on_interrupt_signal, .sa_flags = SA_ONSTACK}; /* no SA_RESTART */
 
     sigemptyset(&interrupt.sa_mask);
-    if (sigaction(number, &interrupt, NULL) != 0 || regent_signals_start(number) != 0) {
+    if (sigaction(number, &interrupt, NULL) != 0 || regent_signals_start(number, trace_signal) != 0) {
         return -1;
     }
     return pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0 ? 0 : -1;

@@ -153,6 +153,8 @@ typedef struct regent_callbacks {
     int (*publish)(void *thread, const regent_publication *publication, char *id);
     /* A request is slow. From another thread. */
     void (*slow)(const regent_slow *request);
+    /* What a thread is at, as in regent_slow, asked for by the trace_signal. From another thread. */
+    void (*traced)(uint32_t thread, regent_str trace);
 } regent_callbacks;
 
 /* How PHP is started. */
@@ -166,6 +168,7 @@ typedef struct regent_options {
      * that runs there with a fatal error, if client_gone() says by then that the server has given it up. */
     int interrupt_signal;
     int64_t slow_after;                 /* ns after which a request is told of as slow; 0: never */
+    int trace_signal;                   /* asks a process what it is at, which traced() tells; 0: none. Another real-time one */
     int socket;                         /* the host's own, which is never shut down; -1: none */
 } regent_options;
 

@@ -21,6 +21,7 @@ static struct {
     struct regent_signals *scripts;
     _Atomic bool stopping;
     bool running;
+    int trace_signal; /* 0: none */
 } dispatcher = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 regent_signal_kinds regent_signal_kinds_known;
@@ -52,8 +53,9 @@ void regent_signals_handle_sigpipe(void)
 
 /* ---- Start and end --------------------------------------------------------------------------------------------------- */
 
-int regent_signals_start(int interrupt_signal)
+int regent_signals_start(int interrupt_signal, int trace_signal)
 {
+    dispatcher.trace_signal = trace_signal;
     static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
     for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
         KINDS->faults |= bit(raised[i]);
@@ -213,7 +215,9 @@ static void *run_dispatcher(void *unused)
     while (!dispatcher.stopping) {
         int number = sigwaitinfo(&all, &info);
         take_disguise_off(&info);
-        if (number > 0 && !dispatcher.stopping && !pass_on(number, &info)) {
+        if (number > 0 && number == dispatcher.trace_signal) {
+            regent_watch_tell_traces();
+        } else if (number > 0 && !dispatcher.stopping && !pass_on(number, &info)) {
             regent_signals_report_unwanted(number);
         }
     }

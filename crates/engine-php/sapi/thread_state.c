@@ -178,6 +178,20 @@ REGENT_INTERPOSED int chroot(const char *path)
     return regent_guarded() == NULL ? REGENT_NEXT(chroot)(path) : REFUSE("chroot");
 }
 
+#if !REGENT_PHP_HAS_THREADS
+/* What becomes another program keeps its place among those that serve, and serves nobody. As a thread it takes the engine along,
+ * which is noticed. */
+REGENT_INTERPOSED int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    return regent_guarded() == NULL ? REGENT_NEXT(execve)(path, arguments, environment) : REFUSE("pcntl_exec");
+}
+
+REGENT_INTERPOSED int execv(const char *path, char *const arguments[])
+{
+    return regent_guarded() == NULL ? REGENT_NEXT(execv)(path, arguments) : REFUSE("pcntl_exec");
+}
+#endif
+
 static int set_limit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
     struct rlimit present;

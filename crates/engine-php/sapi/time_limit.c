@@ -129,6 +129,16 @@ static void *run_watch(void *unused)
     return NULL;
 }
 
+void regent_watch_tell_traces(void)
+{
+    char text[REGENT_TRACE];
+    pthread_mutex_lock(&watch.lock); /* none of them ends meanwhile */
+    for (regent_time_limit *limit = watch.limits; limit != NULL; limit = limit->next) {
+        regent_host_traced(limit->context, (regent_str){text, regent_trace(limit->context, text, sizeof(text))});
+    }
+    pthread_mutex_unlock(&watch.lock);
+}
+
 size_t regent_php_trace(uint32_t thread, char *text, size_t size)
 {
     size_t length = 0;

@@ -89,6 +89,7 @@ pub struct Callbacks {
     pub overdue: extern "C" fn(*const Overdue),
     pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
     pub slow: extern "C" fn(*const Slow),
+    pub traced: extern "C" fn(u32, Str),
 }
 
 #[repr(C)]
@@ -114,6 +115,7 @@ pub struct Options {
     pub n_well_known: usize,
     pub interrupt_signal: c_int,
     pub slow_after: i64,
+    pub trace_signal: c_int,
     pub socket: c_int,
 }
 

@@ -46,6 +46,7 @@ pub static CALLBACKS: Callbacks = Callbacks {
     overdue: late::overdue,
     publish,
     slow: late::slow,
+    traced: late::traced,
 };
 
 /// Log lines come before and outside of any thread of ours (start-up, preloading), with nothing but this to go by:

@@ -46,6 +46,11 @@ pub extern "C" fn slow(request: *const ffi::Slow) {
     });
 }
 
+/// What a thread is at, which the server has asked for.
+pub extern "C" fn traced(thread: u32, trace: Str) {
+    tell(|| Event::Traced { index: thread as u16, stack: text(trace, usize::MAX) });
+}
+
 /// A panic ends here (law 4).
 fn tell(event: impl FnOnce() -> Event) {
     if let (Ok(event), Some(reporter)) = (catch_unwind(AssertUnwindSafe(event)), host::reporter()) {

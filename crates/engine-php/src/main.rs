@@ -1,4 +1,5 @@
-//! The PHP engine: a process that links libphp and runs PHP threads for the server.
+//! The PHP engine: a process that links libphp and runs PHP threads for the server, or processes where PHP is not
+//! thread-safe.
 //!
 //! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand. With `--cli` it gives way to PHP's
 //! command line program, for `regent php-cli`.
@@ -16,12 +17,20 @@ mod threads;
 mod warmup;
 
 use anyhow::{Context, Result};
+use regent_engine_host::Reporter;
+#[cfg(not(php_threads))]
+use regent_engine_host::{
+    Attached,
+    processes::{self, Side},
+};
+#[cfg(php_threads)]
 use regent_engine_host::{Host, ThreadPool};
-use regent_wire::control::Event;
+use regent_wire::control::{Event, Start};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use threads::Scripts;
 
 /// The first argument of `regent php-cli`'s way to PHP.
@@ -59,19 +68,35 @@ fn cli_program() -> PathBuf {
     packaged.unwrap_or_else(|| PHP_CLI.into())
 }
 
+/// One process, in which PHP has threads.
+#[cfg(php_threads)]
 fn run() -> Result<()> {
     let Host { engine, start, reporter, orders } = Host::attach()?;
-    if cfg!(not(php_threads)) && start.threads.len() > 1 {
-        anyhow::bail!("this PHP is not thread-safe: it can have one thread (num_threads 1, max_threads 1)");
-    }
-    php::start(&start, &reporter)?;
-    php::enter_process()?;
-    ini::warn_of_unknown(&start.ini, &reporter);
-    reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
+    start_php(&start, &reporter)?;
     let scripts = Scripts::new(start.pools, &reporter);
     let threads = ThreadPool::start(engine, start.threads, reporter, scripts);
     threads.follow(orders);
     threads.wait();
     php::stop();
+    Ok(())
+}
+
+/// A process for each thread, of a PHP that keeps one state for a process.
+#[cfg(not(php_threads))]
+fn run() -> Result<()> {
+    match processes::split(Attached::take_over()?)? {
+        Side::Manager(manager) => Ok(manager.run(php::trace_signal())?),
+        Side::Zygote(zygote) => {
+            start_php(&zygote.start, &zygote.reporter)?;
+            let scripts = Scripts::new(zygote.start.pools.clone(), &zygote.reporter);
+            Ok(zygote.serve(&scripts)?)
+        }
+    }
+}
+
+fn start_php(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
+    php::start(start, reporter)?;
+    ini::warn_of_unknown(&start.ini, reporter);
+    reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
     Ok(())
 }

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// The real-time signal that is ours: interrupts a thread's blocking system call. PHP's timers use the first ones.
 const INTERRUPT_SIGNAL_BELOW_MAX: c_int = 2;
+/// The one that asks a process what its script is at.
+const TRACE_SIGNAL_BELOW_MAX: c_int = 3;
 
 /// Starts PHP, once. What goes wrong has been logged by the time of the error.
 pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
@@ -27,6 +29,7 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         n_well_known: names.len(),
         interrupt_signal: libc::SIGRTMAX() - INTERRUPT_SIGNAL_BELOW_MAX,
         slow_after: i64::try_from(start.slow_after_ms.saturating_mul(1_000_000)).unwrap_or(0),
+        trace_signal: if cfg!(php_threads) { 0 } else { trace_signal() },
         socket: descriptors::CONTROL,
     };
     // SAFETY: laws 3 and 5: the table and the strings outlive the call (the C side copies what it keeps); this is
@@ -35,6 +38,11 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         0 => Ok(()),
         _ => bail!("PHP could not be started"),
     }
+}
+
+/// Asks a process what its script is at.
+pub fn trace_signal() -> c_int {
+    libc::SIGRTMAX() - TRACE_SIGNAL_BELOW_MAX
 }
 
 /// What the process that serves needs beside PHP itself. Once in it, after [`start`], which may have been in a process that

@@ -2,6 +2,7 @@
 
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
+use crate::php;
 use crate::profiler::{PoolsOfThreads, Profiler};
 use crate::renewal::{Renewal, RenewalPool};
 use crate::warmup::Warmup;
@@ -67,6 +68,14 @@ impl Job for Scripts {
         Runner { pool, reporter: &self.reporter }.run(php)
     }
 
+    fn enter_process(&self) -> Result<(), String> {
+        php::enter_process().map_err(|error| error.to_string())
+    }
+
+    fn leave_process(&self) {
+        php::stop();
+    }
+
     fn trace(&self, index: u16) -> String {
         let mut text = vec![0; LONGEST_TRACE];
         // SAFETY: law 5: a buffer of that size, for the time of the call; what the thread does meanwhile is its own.
@@ -99,9 +108,15 @@ impl Runner<'_> {
         };
         let mut failures = 0;
         while !php.must_stop() {
-            match php.run(&options) {
+            let end = php.run(&options);
+            match end {
                 ThreadEnd::Stopped => return Afterwards::End,
+                // A process is renewed as a whole: so all that it has leaked is given back.
                 ThreadEnd::WornOut => {
+                    self.report_end(ScriptEnd::Orderly);
+                    return Afterwards::Replace;
+                }
+                ThreadEnd::Recycle if cfg!(not(php_threads)) => {
                     self.report_end(ScriptEnd::Orderly);
                     return Afterwards::Replace;
                 }

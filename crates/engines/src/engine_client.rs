@@ -64,6 +64,8 @@ pub(crate) enum ClientCommand {
     Look,
     /// The thread of this request does not come back: nobody waits for its place any longer.
     WriteOff(Arc<EngineMemory>, Token),
+    /// This thread of the engine was a process, which has died; the sender is told when its requests are lost.
+    Bury(Arc<EngineMemory>, u16, oneshot::Sender<()>),
     /// What are these requests of the engine? Those of other I/O threads are passed over.
     Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
 }
@@ -165,6 +167,10 @@ impl EngineClient {
                 self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
             }
             ClientCommand::WriteOff(backend, token) => self.write_off(&backend, token),
+            ClientCommand::Bury(backend, thread, done) => {
+                self.bury(&backend, thread);
+                let _ = done.send(());
+            }
             ClientCommand::Describe(backend, tokens, answer) => {
                 drop(answer.send(self.describe(&backend, &tokens)))
             }
@@ -305,6 +311,14 @@ impl EngineClient {
         // What it wrote before its end is still good.
         let lost = self.port.borrow_mut().move_requests(dead, &current);
         self.wake(&lost);
+    }
+
+    /// What the thread ran is lost; what it wrote before its end is still good.
+    fn bury(&self, backend: &Arc<EngineMemory>, thread: u16) {
+        if self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend)) {
+            let lost = self.port.borrow_mut().bury(backend, usize::from(thread));
+            self.wake(&lost);
+        }
     }
 
     /// The engine has ended, and nothing answers what it has not.

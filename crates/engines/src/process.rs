@@ -138,13 +138,27 @@ impl EngineProcess {
                         return Ok(ProcessEvent::Offence(offence.to_string()));
                     }
                 },
-                status = child.wait() => return status.map(ProcessEvent::Ended),
+                status = child.wait() => {
+                    self.wait_for_others().await;
+                    return status.map(ProcessEvent::Ended);
+                }
                 () = tokio::time::sleep_until(gone.unwrap_or_else(Instant::now)), if gone.is_some() => {
                     *closed = Some(Instant::now());
                     return Ok(ProcessEvent::Offence("it has closed its control socket".to_owned()));
                 }
             }
         }
+    }
+
+    /// An engine can have several processes, which end with the first a moment later and have its socket open until then: what
+    /// they take out of a queue must not be moved to another engine meanwhile.
+    async fn wait_for_others(&mut self) {
+        let closed = async {
+            // What they say no longer counts.
+            while self.closed.is_none() && matches!(self.events.next().await, Ok(Some(_))) {}
+        };
+        // Programs of scripts may have it open too.
+        let _ = tokio::time::timeout(LAST_MOMENT, closed).await;
     }
 
     /// Ends it at once, whatever it has become, and all that its scripts have started and that has not left its group.

@@ -3,6 +3,7 @@
 
 mod autoscaler;
 mod commands;
+mod deaths;
 mod generation;
 mod generations;
 mod hung;
@@ -307,11 +308,13 @@ impl State {
             Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
+            Event::Died { index, how } => self.process_died(id, index, &how),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),
             Event::Traced { index, stack } => self.traced(id, index, &stack),
             Event::Profiled(part) => self.profiled(id, part),
+            Event::ProfileRefused { number, reason } => self.profile_refused(id, number, &reason),
             message => {
                 log_event(self.setup.plan.kind, &message);
                 if role == Role::Replacement {

@@ -19,9 +19,10 @@
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
+ *   {"died":{"index":8,"how":"it was ended by signal 11"}}           the thread was a process: its request is lost
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
  *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
- *     "end":"opcode"|"signal"|"socket"|"written_off",
+ *     "end":"opcode"|"signal"|"socket"|"written_off"|"killed",
  *     "stack":"#0 sleep()\n#1 {main} /srv/a.php:3"}}
  *   {"slow":{"index":8,"script":"…","uri":"…","ran_ms":1001,"stack":"…","omitted":0}}
  *   {"traced":{"index":8,"stack":"…"}}
@@ -36,7 +37,8 @@
  * requests waiting beside threads that ask for some.
  *
  * THE LIFE OF A THREAD
- * The server numbers the threads. A thread sets its thread's `pool` and `tid`, and then repeats: take a token, claim the
+ * The server numbers the threads. A thread may be a process of its own; then `tid` is its pid, and it belongs to the process group
+ * of the one that the server has started. A thread sets its thread's `pool` and `tid`, and then repeats: take a token, claim the
  * slot, run the request, release the slot. At its end it sets `state` to ABSENT and sends the event: the server may give its number to another
  * thread from then on.
  *

@@ -172,6 +172,10 @@ pub enum Event {
     Ready,
     /// A thread has ended, and its number can be used again. `error`: it could not be started at all.
     ThreadEnded { index: u16, error: Option<String> },
+    /// The process that was this thread has died, and its request with it; the others go on. Only of an engine whose threads
+    /// are processes. The thread's number must not be used before [`crate::Region::bury`] and
+    /// [`crate::SlotTable::bury`] have been called for it.
+    Died { index: u16, how: String },
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
@@ -184,6 +188,8 @@ pub enum Event {
     Traced { index: u16, stack: String },
     /// A part of what was ordered.
     Profiled(ProfilePart),
+    /// What was ordered cannot be had of this engine.
+    ProfileRefused { number: u64, reason: String },
     /// A worker script has ended, and is about to be started again.
     WorkerEnded { worker: String, end: ScriptEnd },
     /// A worker script failed too often in a row; its thread does not start it again.
@@ -237,6 +243,8 @@ pub enum OverdueEnd {
     Socket,
     /// Nothing: the thread does not come back.
     WrittenOff,
+    /// Its process was ended, which [`Event::Died`] will tell of.
+    Killed,
 }
 
 /// An update for the subscribers of a hub of the server's.

@@ -91,7 +91,22 @@ impl Engine {
 impl EngineThread {
     /// `index` names the thread within the engine; no two threads (of any process) use the same at the same time.
     pub fn new(engine: Arc<Engine>, index: usize, pool: usize) -> Self {
-        let thread = Self {
+        let thread = Self::unnamed(engine, index, pool);
+        thread.introduce();
+        thread.forget_figures();
+        thread
+    }
+
+    /// The same in the place of a thread that has ended, whose figures it carries on, with one more start of its script.
+    pub fn renewed(engine: Arc<Engine>, index: usize, pool: usize) -> Self {
+        let thread = Self::unnamed(engine, index, pool);
+        thread.introduce();
+        thread.count_restart();
+        thread
+    }
+
+    fn unnamed(engine: Arc<Engine>, index: usize, pool: usize) -> Self {
+        Self {
             engine,
             index,
             pool,
@@ -103,10 +118,7 @@ impl EngineThread {
             scratch: Vec::new(),
             started: clock::now(),
             cpu_before: None,
-        };
-        thread.introduce();
-        thread.set_state(ThreadState::Booting);
-        thread
+        }
     }
 
     /// The thread's number within the engine.
@@ -324,6 +336,11 @@ impl EngineThread {
         control.pool.store(self.pool as u32, Ordering::Relaxed);
         control.tid.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
         control.asks.store(0, Ordering::Relaxed);
+        self.set_state(ThreadState::Booting);
+    }
+
+    fn forget_figures(&self) {
+        let control = self.control();
         for figure in [&control.requests, &control.busy, &control.restarts, &control.memory] {
             figure.store(0, Ordering::Relaxed);
         }

@@ -289,6 +289,14 @@ static void slow(const regent_slow *request)
     pthread_mutex_unlock(&lock);
 }
 
+static void traced(uint32_t thread, regent_str trace)
+{
+    (void)thread;
+    pthread_mutex_lock(&lock);
+    print_line("traced ", trace.ptr, trace.len);
+    pthread_mutex_unlock(&lock);
+}
+
 static const regent_callbacks callbacks = {
     .next_request = next_request,
     .read_body = read_body,
@@ -300,6 +308,7 @@ static const regent_callbacks callbacks = {
     .overdue = overdue,
     .publish = publish,
     .slow = slow,
+    .traced = traced,
 };
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------------- */

@@ -60,6 +60,17 @@ impl EngineClients {
         }
     }
 
+    /// A process of the engine that was this thread has died: who waits for its requests is told, and the number may be used
+    /// again when the future has ended. They are told by the call, before anything that is said after it.
+    pub(crate) fn bury(&self, backend: &Arc<EngineMemory>, thread: u16) -> impl Future<Output = ()> + use<> {
+        let told = self.ask(|done| ClientCommand::Bury(Arc::clone(backend), thread, done));
+        async move {
+            for done in told {
+                let _ = done.await;
+            }
+        }
+    }
+
     /// What these requests of the engine are. They are asked about by the call, before anything that is said after it;
     /// the answers are awaited.
     pub fn describe(

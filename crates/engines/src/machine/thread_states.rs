@@ -62,10 +62,20 @@ impl ThreadStates {
     }
 
     fn open(&mut self, pid: u32, thread: u32) -> Option<()> {
-        let file = (thread > 0).then(|| File::open(format!("/proc/{pid}/task/{thread}/stat")))?.ok()?;
+        let file = (thread > 0).then(|| open_stat(pid, thread))??;
         self.files.insert(thread, Kept { file, used: self.calls });
         Some(())
     }
+}
+
+/// Of a thread of the process, or of a process of its group that has this id: an engine's threads may be processes.
+fn open_stat(pid: u32, thread: u32) -> Option<File> {
+    File::open(format!("/proc/{pid}/task/{thread}/stat")).ok().or_else(|| {
+        let file = File::open(format!("/proc/{thread}/stat")).ok()?;
+        let mut text = [0; ENOUGH];
+        let length = file.read_at(&mut text, 0).ok()?;
+        (group(&text[..length]) == Some(pid)).then_some(file)
+    })
 }
 
 /// Who keeps a process from running.
@@ -112,9 +122,11 @@ pub enum Wait {
     Other,
 }
 
-/// Reads it from `/proc`, for a thread of this process.
+/// Reads it from `/proc`, for a thread of this process or of its group.
 pub fn wait(pid: u32, thread: u32) -> Wait {
-    let state = fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok().as_deref().and_then(parse);
+    let mut text = [0; ENOUGH];
+    let length = open_stat(pid, thread).and_then(|file| file.read_at(&mut text, 0).ok());
+    let state = length.and_then(|length| parse(&text[..length]));
     state.map_or(Wait::Other, Wait::of)
 }
 
@@ -132,6 +144,13 @@ impl Wait {
 fn parse(stat: &[u8]) -> Option<u8> {
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     stat.get(end + 2).copied()
+}
+
+/// The process group: the third number behind the name.
+fn group(stat: &[u8]) -> Option<u32> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -298,5 +317,7 @@ mod tests {
         assert_eq!(parse(b"17 (name) S 1 2"), Some(b'S'));
         assert_eq!(parse(b"17 (name)"), None);
         assert_eq!(parse(b""), None);
+        assert_eq!(group(b"17 (a) S (b) R 1 2 3"), Some(2));
+        assert_eq!(group(b"17 (a) R 1"), None);
     }
 }

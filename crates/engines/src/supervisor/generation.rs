@@ -10,6 +10,7 @@ use regent_wire::control::{Event, Order, ProfileOrder, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
 use rustix::fd::OwnedFd;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -61,7 +62,9 @@ pub(super) struct Generation {
     is_condemned: bool,
     /// Owns the process: aborted, it kills it.
     pub watcher: JoinHandle<()>,
-    orders: mpsc::UnboundedSender<Order>,
+    pub orders: mpsc::UnboundedSender<Order>,
+    /// By thread: processes in a row that have died before their first request.
+    pub early_deaths: HashMap<u16, u32>,
     /// Kills the process for a reason; its end is then noted as any other.
     kill: mpsc::UnboundedSender<Cow<'static, str>>,
     events: mpsc::Sender<EngineEvent>,
@@ -123,6 +126,7 @@ impl Generation {
             is_condemned: false,
             watcher: tokio::spawn(watch.run(wait, killed)),
             orders,
+            early_deaths: HashMap::new(),
             kill,
             events,
         }

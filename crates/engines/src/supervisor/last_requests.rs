@@ -3,7 +3,7 @@
 use super::generation::Generation;
 use crate::engine_client::EngineClients;
 use crate::plan::PoolPlan;
-use regent_wire::{RequestLine, ThreadState, Token, clock};
+use regent_wire::{RequestLine, ThreadState, ThreadView, Token, clock};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -25,6 +25,17 @@ struct LastRequest {
 pub(super) fn report(dead: &Generation, plans: &[PoolPlan], clients: &EngineClients) {
     let requests: Vec<LastRequest> =
         plans.iter().enumerate().flat_map(|(pool, plan)| of_pool(dead, pool as u16, &plan.name)).collect();
+    tell(dead, requests, clients);
+}
+
+/// The same for one process of an engine that has several, before what it has left in the memory is buried.
+pub(super) fn report_one(generation: &Generation, index: u16, pool: &str, clients: &EngineClients) {
+    let view = generation.region().thread_view(usize::from(index));
+    let request = (view.state == ThreadState::Busy).then(|| LastRequest::of(&view, pool));
+    tell(generation, request.into_iter().collect(), clients);
+}
+
+fn tell(dead: &Generation, requests: Vec<LastRequest>, clients: &EngineClients) {
     if requests.is_empty() {
         return;
     }
@@ -34,13 +45,15 @@ pub(super) fn report(dead: &Generation, plans: &[PoolPlan], clients: &EngineClie
 }
 
 fn of_pool(dead: &Generation, pool: u16, name: &str) -> impl Iterator<Item = LastRequest> {
-    let now = clock::now();
     let views = dead.threads.entries(pool).map(|entry| dead.region().thread_view(usize::from(entry.index)));
-    views.filter(|view| view.state == ThreadState::Busy).map(move |view| LastRequest {
-        pool: name.to_owned(),
-        token: view.token,
-        running: now.saturating_sub(view.since),
-    })
+    views.filter(|view| view.state == ThreadState::Busy).map(move |view| LastRequest::of(&view, name))
+}
+
+impl LastRequest {
+    fn of(view: &ThreadView, pool: &str) -> Self {
+        let running = clock::now().saturating_sub(view.since);
+        Self { pool: pool.to_owned(), token: view.token, running }
+    }
 }
 
 fn log(requests: &[LastRequest], lines: &HashMap<Token, RequestLine>) {

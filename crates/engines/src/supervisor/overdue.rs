@@ -16,7 +16,8 @@ impl State {
     /// Names the request in the log, and what it took to end it.
     pub fn overdue(&mut self, id: u64, request: &Overdue) {
         let pool = self.generations.get(id).and_then(|generation| generation.threads.pool(request.index));
-        let Some(plan) = pool.and_then(|pool| self.setup.plan.pools.get(usize::from(pool))) else { return };
+        let Some(pool_index) = pool.map(usize::from) else { return };
+        let Some(plan) = self.setup.plan.pools.get(pool_index) else { return };
         let Overdue { index: thread, script, uri, limit_ms, ran_ms, end, stack } = request;
         let (limit, ran) = (Duration::from_millis(*limit_ms), Duration::from_millis(*ran_ms));
         let (pool, script, uri, how) =
@@ -32,8 +33,10 @@ impl State {
             stack = text_of(stack, LONGEST_STACK),
             "a request exceeded its request_timeout and was ended"
         );
-        if *end == OverdueEnd::WrittenOff {
-            self.write_off(id, *thread);
+        match end {
+            OverdueEnd::WrittenOff => self.write_off(id, *thread),
+            OverdueEnd::Killed => self.note_written_off(pool_index),
+            OverdueEnd::Opcode | OverdueEnd::Signal | OverdueEnd::Socket => {}
         }
     }
 
@@ -49,11 +52,18 @@ impl State {
         // If it comes back after all it is to end.
         generation.region().retire(usize::from(thread));
         let Some(pool) = generation.threads.write_off(thread) else { return };
-        self.setup.pools.registry.thread_written_off(self.setup.pools.get(usize::from(pool)).id);
+        self.note_written_off(usize::from(pool));
+        let Some(generation) = self.generations.get_mut(id) else { return };
         if role == Role::Current {
             self.autoscaler.make_up(generation, usize::from(pool));
             self.replace(HUNG);
         }
+    }
+}
+
+impl State {
+    fn note_written_off(&self, pool: usize) {
+        self.setup.pools.registry.thread_written_off(self.setup.pools.get(pool).id);
     }
 }
 
@@ -63,6 +73,7 @@ fn describe(end: OverdueEnd) -> &'static str {
         OverdueEnd::Signal => "a signal broke off what it waited for, and PHP ended the script",
         OverdueEnd::Socket => "the socket that it waited for was shut down, and PHP ended the script",
         OverdueEnd::WrittenOff => "nothing helped; its thread is written off",
+        OverdueEnd::Killed => "nothing helped; its process was killed",
     }
 }
 

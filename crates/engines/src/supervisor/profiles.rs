@@ -2,6 +2,7 @@
 
 use super::State;
 use super::commands::CommandRefused;
+use super::overdue::{LONGEST_TEXT, text_of};
 use regent_profile::{Function, Profile, Stack};
 use regent_wire::control::{ProfileOrder, ProfilePart};
 use std::time::Duration;
@@ -90,6 +91,15 @@ impl State {
             let _ = current.answer.send(Ok(current.profile));
         } else {
             self.profiles.current = Some(current);
+        }
+    }
+
+    pub fn profile_refused(&mut self, generation: u64, number: u64, reason: &str) {
+        let is_meant = |current: &mut Current| current.generation == generation && current.number == number;
+        if let Some(current) = self.profiles.current.take_if(is_meant) {
+            // Who asked may have gone.
+            let reason = CommandRefused::Unavailable(text_of(reason, LONGEST_TEXT));
+            let _ = current.answer.send(Err(reason));
         }
     }
 

@@ -166,7 +166,7 @@ impl State {
     }
 }
 
-fn backoff(failures: u32) -> Duration {
+pub(super) fn backoff(failures: u32) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,
         more => FIRST_BACKOFF.saturating_mul(1 << (more - 2).min(6)).min(LAST_BACKOFF),

@@ -24,11 +24,13 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         // These are acted upon.
         Event::RestartWanted { .. }
         | Event::ThreadEnded { .. }
+        | Event::Died { .. }
         | Event::Overdue(_)
         | Event::Update(_)
         | Event::Slow(_)
         | Event::Traced { .. }
         | Event::Profiled(_)
+        | Event::ProfileRefused { .. }
         | Event::WorkerEnded { .. } => {}
         Event::WorkerFailed { worker, failures } => {
             tracing::error!(

@@ -1,0 +1,29 @@
+//! Which PHP the server under test has: the thread-safe one of tools/build-php, or with `REGENT_TEST_PHP=system` the
+//! distribution's, whose engine answers requests in processes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Its settings, of which the distribution makes the loading of opcache its own.
+const SETTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools/php.ini");
+
+/// Whether each thread of PHP is a process.
+pub fn is_in_processes() -> bool {
+    std::env::var_os("REGENT_TEST_PHP").is_some_and(|php| php == "system")
+}
+
+/// Nothing of the machine's configuration but the distribution's extensions, without which its PHP has little.
+pub(crate) fn configure(command: &mut Command, directory: &Path) {
+    if !is_in_processes() {
+        // Otherwise the machine's own conf.d directory would be read.
+        command.env("PHP_INI_SCAN_DIR", "");
+        return;
+    }
+    let settings = fs::read_to_string(SETTINGS).expect("the settings belong to the source tree");
+    let lines = settings.lines().filter(|line| !line.starts_with("zend_extension"));
+    let file = directory.join("php-of-the-test.ini");
+    fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>())
+        .expect("the directory is ours");
+    command.env("PHPRC", file);
+}
