@@ -17,6 +17,7 @@ mod reverse_proxy;
 mod rewrite;
 mod server;
 mod template;
+mod templates;
 mod tls;
 
 pub use browse::*;
@@ -34,6 +35,7 @@ pub use reverse_proxy::*;
 pub use rewrite::*;
 pub use server::*;
 pub use template::*;
+pub use templates::*;
 pub use tls::*;
 
 use serde::Serialize;
@@ -255,6 +257,7 @@ pub enum Handler {
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
     Encode(Encode),
+    Templates(Templates),
     BasicAuth(BasicAuth),
     Mercure(HubId),
     Metrics,

@@ -70,7 +70,9 @@ fn outage(sites: &Sites, method: &str, uri: &str) -> Answer {
     match resumed(sites, &mut exchange) {
         Action::Respond(page) => finish(exchange, page),
         Action::Forward(target) => panic!("{method} {uri} was handed on: {target:?}"),
-        Action::Abort | Action::Verify(_) | Action::List(_) => panic!("{method} {uri} was not answered"),
+        Action::Abort | Action::Verify(_) | Action::List(_) | Action::Render(_) => {
+            panic!("{method} {uri} was not answered")
+        }
     }
 }
 

@@ -75,7 +75,9 @@ fn assert_harmless(sites: &Sites, root_dir: &Path, uri: &str) {
             );
             assert_eq!(target.document_root(), root_dir);
         }
-        Action::Abort | Action::Verify(_) | Action::List(_) => panic!("{uri} was not answered"),
+        Action::Abort | Action::Verify(_) | Action::List(_) | Action::Render(_) => {
+            panic!("{uri} was not answered")
+        }
         Action::Forward(target) => panic!("{uri} went elsewhere than to PHP: {target:?}"),
         Action::Respond(response) => {
             let answer = finish(exchange, response);

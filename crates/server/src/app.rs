@@ -134,6 +134,7 @@ impl App {
                 limits: listener.limits,
                 passwords: Turns::default(),
                 listings: Turns::default(),
+                templates: Turns::default(),
                 sites: listener.sites,
                 sni_host: listener.sni_host,
                 alt_svc: listener.alt_svc,

@@ -29,6 +29,7 @@ mod plan;
 mod predecessor;
 mod proxy_headers;
 mod reload;
+mod rendering;
 mod scrapes;
 mod service;
 mod source;

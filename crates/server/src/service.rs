@@ -35,6 +35,7 @@ pub(crate) struct Service {
     pub limits: BodyLimits,
     pub passwords: Turns,
     pub listings: Turns,
+    pub templates: Turns,
     pub sites: Arc<Sites>,
     pub sni_host: SniHost,
     /// Tells clients where HTTP/3 is spoken; `None`: nowhere.
@@ -61,7 +62,7 @@ pub(crate) struct Accepted {
 }
 
 /// Too many wait for the same work.
-fn busy() -> Failure {
+pub(crate) fn busy() -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE)
         .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
@@ -206,6 +207,7 @@ impl Service {
                     Some(Ok(listed)) => self.sites.intercept(exchange, listed.response()).0,
                     Some(Err(status)) => self.sites.resume(exchange, Failure::new(status)),
                 },
+                Action::Render(rendering) => Box::pin(self.rendered(*rendering, exchange, &accepted)).await,
                 Action::Forward(target) => {
                     if let Some(text) = exchange.body.replaced_by.take() {
                         // As in [`Self::respond`].

@@ -50,7 +50,7 @@ pub fn run(data: &[u8]) {
     match sites.route(&mut exchange) {
         Action::Forward(Target::Php(target)) => assert_script(&target),
         Action::Forward(target) => panic!("no site has modules: {target:?}"),
-        Action::Abort | Action::Verify(_) | Action::List(_) => panic!("no site has these"),
+        Action::Abort | Action::Verify(_) | Action::List(_) | Action::Render(_) => panic!("no site has these"),
         Action::Respond(response) => {
             let (parts, body) = exchange.finish(response).into_parts();
             let body = RUNTIME.with(|runtime| runtime.block_on(body.collect())).expect("files are there");

@@ -38,6 +38,7 @@ mod reverse_proxy;
 mod rewrite;
 mod root;
 mod route;
+mod templates;
 pub(crate) mod tls;
 mod try_files;
 mod uri;
@@ -110,7 +111,7 @@ const TABLE: &[Directive] = &[
     ignored::VULCAIN,
     ignored::PUSH,
     intercept::DIRECTIVE,
-    not_built("templates"),
+    templates::DIRECTIVE,
     invoke::DIRECTIVE,
     handle::DIRECTIVE,
     handle_path::DIRECTIVE,

@@ -35,6 +35,20 @@ pub(crate) fn finish(exchange: &Exchange, mut response: Response<ResponseBody>) 
     response
 }
 
+/// The type that a response will have when it has gone through [`finish`], as far as it was set before.
+pub(crate) fn content_type(exchange: &Exchange, fields: &HeaderMap) -> Option<HeaderValue> {
+    with_prepared(exchange, fields).remove(header::CONTENT_TYPE)
+}
+
+/// The header of a response, with the fields that were there before it was made.
+pub(crate) fn with_prepared(exchange: &Exchange, fields: &HeaderMap) -> HeaderMap {
+    let mut fields = fields.clone();
+    if exchange.filters().iter().any(|filter| filter.prepares()) {
+        merge(prepared_fields(exchange), exchange.origin(), &mut fields);
+    }
+    fields
+}
+
 /// The header as it stood before the response was made.
 fn prepared_fields(exchange: &Exchange) -> HeaderMap {
     let mut fields = HeaderMap::new();

@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
+use crate::context::rendering::Rules;
 use http::{HeaderMap, StatusCode, header};
 
 /// Looks at a response, and may have it made anew. Routes put interceptors on a request
@@ -16,6 +17,8 @@ pub(crate) enum Interception {
     Status(StatusCode),
     /// It is made anew.
     Flow(Flow),
+    /// It is a template.
+    Render(Rules),
 }
 
 /// The head of a response that another may replace.

@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::listing::Listing;
+use crate::context::rendering::Rendering;
 use crate::context::verification::Verification;
 use crate::paths::root;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
@@ -27,6 +28,8 @@ pub enum Action {
     Verify(Box<Verification>),
     /// List a directory, which blocks, and send that.
     List(Box<dyn Listing>),
+    /// Execute a template, which blocks, and go on with the response that it is.
+    Render(Box<Rendering>),
 }
 
 /// Who makes the response of a request that is handed on.

@@ -18,6 +18,7 @@ pub(crate) mod request_body;
 pub(crate) mod respond;
 pub(crate) mod reverse_proxy;
 pub(crate) mod rewrite;
+pub(crate) mod templates;
 pub(crate) mod vars;
 
 use crate::files::file_cache::FileCache;

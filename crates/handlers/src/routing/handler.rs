@@ -22,6 +22,7 @@ use crate::directives::request_body::RequestBody;
 use crate::directives::respond::Respond;
 use crate::directives::reverse_proxy::ReverseProxy;
 use crate::directives::rewrite::Rewrite;
+use crate::directives::templates::Templates;
 use crate::directives::vars::Vars;
 use crate::error::BuildError;
 use crate::filters::encode::Encode;
@@ -56,6 +57,7 @@ pub(super) enum Handler {
     Deadline(Duration),
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
+    Templates(Arc<Templates>),
     Mercure(Mercure),
     Metrics,
     Intercept(Arc<Intercept<Routes>>),
@@ -96,6 +98,9 @@ impl Handler {
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
             config::Handler::Encode(encode) => {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
+            }
+            config::Handler::Templates(templates) => {
+                Self::Templates(Arc::new(Templates::compile(templates)?))
             }
             config::Handler::Mercure(hub) => Self::Mercure(Mercure::new(*hub)),
             config::Handler::Metrics => Self::Metrics,
@@ -167,6 +172,7 @@ impl Handler {
                 let encoding = encode.prepare(exchange);
                 exchange.add_filter(Arc::new(encoding));
             }
+            Self::Templates(templates) => templates.handle(exchange),
             Self::Mercure(mercure) => return mercure.handle(exchange),
             Self::Metrics => return Flow::Answer(Action::Forward(Target::Metrics)),
             Self::Intercept(intercept) => {

@@ -7,6 +7,7 @@ use crate::context::flow::Flow;
 use crate::context::interceptor::{Interception, ResponseHead};
 use crate::context::origin::Origin;
 use crate::context::page;
+use crate::context::rendering::Rendering;
 use crate::context::target::{Action, Target};
 use crate::directives::Context;
 use crate::directives::php::WorkerScripts;
@@ -114,9 +115,8 @@ impl Sites {
     pub fn resume(&self, exchange: &mut Exchange, failure: Failure) -> Action {
         let is_overload = failure.status == StatusCode::SERVICE_UNAVAILABLE;
         let plain = exchange.failure().unwrap_or(&failure).plain_page();
-        let site = exchange.site().and_then(|site| self.sites.get(site));
-        let page = site.and_then(|site| site.error_page(exchange, failure));
-        let mut action = self.completed(exchange, page.unwrap_or(Action::Respond(plain)));
+        let page = self.error_page(exchange, failure).unwrap_or(Action::Respond(plain));
+        let mut action = self.completed(exchange, page);
         if let (Action::Forward(target), true) = (&mut action, is_overload)
             && let Some(delivery) = target.delivery_mut()
         {
@@ -192,6 +192,10 @@ impl Sites {
                     exchange.set_response_head(None);
                     *response.status_mut() = status;
                 }
+                Some(Interception::Render(rules)) => {
+                    exchange.set_response_head(None);
+                    return Action::Render(Box::new(Rendering::new(rules, exchange, response)));
+                }
                 Some(Interception::Flow(flow)) => {
                     replaced.get_or_insert(std::mem::replace(response.body_mut(), ResponseBody::empty()));
                     response = match flow {
@@ -211,8 +215,16 @@ impl Sites {
     /// The page that the site has for an error, or a line of our own.
     fn failed(&self, exchange: &mut Exchange, failure: Failure) -> Action {
         let plain = failure.plain_page();
-        let site = exchange.site().and_then(|site| self.sites.get(site));
-        site.and_then(|site| site.error_page(exchange, failure)).unwrap_or(Action::Respond(plain))
+        self.error_page(exchange, failure).unwrap_or(Action::Respond(plain))
+    }
+
+    /// The page that the site has for an error, as what stands in `handle_errors` makes it anew.
+    fn error_page(&self, exchange: &mut Exchange, failure: Failure) -> Option<Action> {
+        let site = exchange.site().and_then(|site| self.sites.get(site))?;
+        Some(match site.error_page(exchange, failure)? {
+            Action::Respond(response) => self.intercepted(exchange, response, &mut None),
+            other => other,
+        })
     }
 
     /// As it may leave the routes.

@@ -122,7 +122,9 @@ pub fn send(sites: &Sites, method: &str, uri: &str, headers: &[(&str, &str)]) ->
     let mut exchange = exchange(method, uri, headers);
     match sites.route(&mut exchange) {
         Action::Forward(target) => panic!("{method} {uri} was handed on: {target:?}"),
-        Action::Abort | Action::Verify(_) | Action::List(_) => panic!("{method} {uri} was not answered"),
+        Action::Abort | Action::Verify(_) | Action::List(_) | Action::Render(_) => {
+            panic!("{method} {uri} was not answered")
+        }
         Action::Respond(response) => finish(exchange, response),
     }
 }
@@ -132,7 +134,9 @@ pub fn php(sites: &Sites, uri: &str) -> PhpTarget {
         Action::Forward(Target::Php(target)) => target,
         Action::Forward(target) => panic!("GET {uri} went elsewhere than to PHP: {target:?}"),
         Action::Respond(response) => panic!("GET {uri} was answered with {}", response.status()),
-        Action::Abort | Action::Verify(_) | Action::List(_) => panic!("GET {uri} was not answered"),
+        Action::Abort | Action::Verify(_) | Action::List(_) | Action::Render(_) => {
+            panic!("GET {uri} was not answered")
+        }
     }
 }
 
