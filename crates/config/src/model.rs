@@ -3,6 +3,7 @@
 //! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
 
 mod browse;
+mod cache;
 mod encode;
 mod expression;
 mod global;
@@ -21,6 +22,7 @@ mod templates;
 mod tls;
 
 pub use browse::*;
+pub use cache::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
@@ -258,6 +260,7 @@ pub enum Handler {
     Lane(LaneChoice),
     Encode(Encode),
     Templates(Templates),
+    Cache(Caching),
     BasicAuth(BasicAuth),
     Mercure(HubId),
     Metrics,

@@ -5,6 +5,7 @@
 //! that; [`Exchange::finish`] takes whatever response came of it through the site's filters.
 #![forbid(unsafe_code)]
 
+pub mod caching;
 mod context;
 mod directives;
 mod error;

@@ -22,6 +22,7 @@ use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
 use regent_wire::clock;
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -145,6 +146,7 @@ impl App {
                 hubs: HubGateway { hubs: Arc::clone(&start.hubs) },
                 proxy: Rc::clone(&proxy),
                 scrapes: parts.scrapes.clone(),
+                fetches: Cell::new(0),
                 figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),
             };
             let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));

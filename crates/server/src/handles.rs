@@ -1,19 +1,19 @@
 //! What others hold of a server that runs.
 
+use crate::lasting::Lasting;
 use crate::reload::{Force, ReloadError, Reloaded, Server};
 use crate::source::ConfigSource;
 use crate::upgrade::UpgradeError;
-use regent_handlers::LogOutputs;
 use std::sync::Weak;
 
 /// The access logs of a server, as long as it runs.
 #[derive(Clone)]
-pub struct AccessLogs(pub(crate) Weak<LogOutputs>);
+pub struct AccessLogs(pub(crate) Weak<Lasting>);
 
 impl AccessLogs {
     /// Opens their files again, after a rotation has renamed them. Returns before that is done; no line is lost.
     pub fn reopen(&self) {
-        self.0.upgrade().into_iter().for_each(|outputs| outputs.reopen());
+        self.0.upgrade().into_iter().for_each(|lasting| lasting.logs.reopen());
     }
 }
 

@@ -23,6 +23,7 @@ mod hub_gateway;
 mod hubs;
 mod inline_reload;
 mod io_threads;
+mod lasting;
 mod listener;
 mod parts;
 mod plan;
@@ -44,13 +45,14 @@ use control::ServerControl;
 use futures_util::future::join_all;
 use hubs::Hubs;
 use io_threads::IoThreads;
+use lasting::Lasting;
 use listener::Addresses;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_engines::StartUntil;
 use regent_gateway::Inlined;
-use regent_handlers::{BuildError, LogOutputs};
+use regent_handlers::BuildError;
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_spool::Spools;
 use reload::{Fixed, Server, State, Upkeep};
@@ -167,12 +169,12 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let admin_handle = AdminHandle::new(admin.as_ref()).map_err(AdminError::Sockets)?;
     let mut addresses = Addresses::inheriting(inherited);
     let mut change = addresses.change_to(&config.servers)?;
-    let (outputs, hubs) = (Arc::<LogOutputs>::default(), Arc::<Hubs>::default());
+    let (lasting, hubs) = (Arc::<Lasting>::default(), Arc::<Hubs>::default());
     let registry = Arc::new(Registry::new(Instant::now()));
     let making = Parts::make(
         config.clone(),
         change.addresses.clone(),
-        Arc::clone(&outputs),
+        Arc::clone(&lasting),
         Arc::clone(&hubs),
         None,
         Some(spools),
@@ -252,7 +254,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         facts,
         registry,
         io: IoThreads { commands, listeners },
-        outputs,
+        lasting,
         hubs,
         fixed,
         current: RwLock::new(Arc::new(state.current())),
@@ -290,7 +292,7 @@ impl Running {
 
     /// The access logs of all sites.
     pub fn access_logs(&self) -> AccessLogs {
-        AccessLogs(Arc::downgrade(&self.server.outputs))
+        AccessLogs(Arc::downgrade(&self.server.lasting))
     }
 
     /// Changes its configuration.

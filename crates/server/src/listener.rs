@@ -4,6 +4,7 @@ use crate::StartError;
 use crate::counted;
 use crate::http3;
 use crate::https::Https;
+use crate::lasting::Lasting;
 use crate::plan;
 use crate::proxy_headers::ProxyHeaders;
 use http::HeaderValue;
@@ -12,7 +13,7 @@ use regent_config::{
     UnixSocket,
 };
 use regent_exchange::BodyLimits;
-use regent_handlers::{LogOutputs, Sites};
+use regent_handlers::Sites;
 use regent_http::Settings;
 use regent_metrics::{HttpLabels, Registry};
 use regent_net::{Inherited, InheritedSocket, Keeper, Neighbours, Place, SocketFile};
@@ -129,14 +130,21 @@ impl Listener {
         config: &Config,
         https: Https,
         addresses: &[ListenedOn],
-        outputs: &LogOutputs,
+        lasting: &Lasting,
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
+        let store = lasting.caches.open(config.global.cache);
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), address): ((&Server, Option<Arc<SiteTable>>), &ListenedOn)| {
-            let sites = Arc::new(Sites::build(server, &config.global.php.workers, &config.proxies, outputs)?);
+            let sites = Arc::new(Sites::build(
+                server,
+                &config.global.php.workers,
+                &config.proxies,
+                &lasting.logs,
+                &store,
+            )?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };

@@ -5,13 +5,13 @@ use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
 use crate::https::Https;
 use crate::hubs::{Hubs, OpenHubs};
+use crate::lasting::Lasting;
 use crate::listener::{ListenedOn, Listener};
 use regent_config::Config;
 use regent_engines::{
     ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
 };
 use regent_gateway::Inlined;
-use regent_handlers::LogOutputs;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
 use regent_spool::Spools;
@@ -54,7 +54,7 @@ impl Parts {
     pub async fn make(
         config: Config,
         addresses: Vec<ListenedOn>,
-        outputs: Arc<LogOutputs>,
+        lasting: Arc<Lasting>,
         hubs: Arc<Hubs>,
         proxies: Option<Arc<Transports>>,
         spools: Option<Arc<Spools>>,
@@ -67,7 +67,7 @@ impl Parts {
             };
             let https = Https::open(&config)?;
             let tls = https.tls.clone();
-            let listeners = Listener::all(&config, https, &addresses, &outputs, &registry)?;
+            let listeners = Listener::all(&config, https, &addresses, &lasting, &registry)?;
             let hubs = Arc::new(hubs.open(&config.global.hubs)?);
             let proxies = Transports::open(&config, proxies.as_deref())?;
             Ok(Self { listeners, tls, spools, hubs, proxies })

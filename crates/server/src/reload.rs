@@ -10,6 +10,7 @@ use crate::https::trust_at_start;
 use crate::hubs::{Hubs, OpenHubs};
 use crate::inline_reload;
 use crate::io_threads::IoThreads;
+use crate::lasting::Lasting;
 use crate::listener::{AddressChange, Addresses};
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
@@ -18,7 +19,6 @@ use crate::{ConfigSource, Options, StartError};
 use regent_config::{Admin, Config, HotReload, LogConfig};
 use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
 use regent_gateway::Inlined;
-use regent_handlers::LogOutputs;
 use regent_mercure::Publication;
 use regent_metrics::{HostLabel, Registry, ReloadOutcome};
 use regent_net::Handover;
@@ -74,7 +74,7 @@ pub(crate) struct Server {
     pub facts: ServerFacts,
     pub registry: Arc<Registry>,
     pub io: IoThreads,
-    pub outputs: Arc<LogOutputs>,
+    pub lasting: Arc<Lasting>,
     pub hubs: Arc<Hubs>,
     pub fixed: Fixed,
     pub current: RwLock<Arc<Current>>,
@@ -260,12 +260,12 @@ impl Server {
         self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =
             (config.global.php.spool == state.config.global.php.spool).then(|| Arc::clone(&state.spools));
-        let (addresses, outputs, hubs) =
-            (change.addresses.clone(), Arc::clone(&self.outputs), Arc::clone(&self.hubs));
+        let (addresses, lasting, hubs) =
+            (change.addresses.clone(), Arc::clone(&self.lasting), Arc::clone(&self.hubs));
         let parts = Parts::make(
             config.clone(),
             addresses,
-            outputs,
+            lasting,
             hubs,
             Some(Arc::clone(&state.proxies)),
             spools,
@@ -360,8 +360,8 @@ impl Server {
 
     /// Some are used by the last requests of the configuration before; those are closed the next time.
     fn close_unused_logs(&self) {
-        let outputs = Arc::clone(&self.outputs);
-        tokio::task::spawn_blocking(move || outputs.close_unused());
+        let lasting = Arc::clone(&self.lasting);
+        tokio::task::spawn_blocking(move || lasting.logs.close_unused());
     }
 }
 

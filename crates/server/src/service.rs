@@ -1,11 +1,14 @@
 //! One request, from its head to its answer.
 
+mod cached;
+
 use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
 use crate::scrapes::Scrapes;
 use crate::turns::Turns;
+use cached::has_body;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
@@ -14,7 +17,7 @@ use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
 use regent_exchange::{Informational, RequestBody, ResponseBody};
 use regent_gateway::{Answered, Arrived, Ends, Gateway, Logged, NativeGateway};
-use regent_handlers::{Action, Exchange, Failure, Sites, Target};
+use regent_handlers::{Action, Exchange, Failure, Sites, Target, caching};
 use regent_metrics::{HttpRequest, Outcome};
 use regent_proxy::Proxy;
 use regent_tls::{ClientAuthClass, SiteTable, Tls};
@@ -50,6 +53,8 @@ pub(crate) struct Service {
     pub hubs: HubGateway,
     pub proxy: Rc<Proxy>,
     pub scrapes: Scrapes,
+    /// Fetches for the cache that are under way.
+    pub fetches: Cell<usize>,
     /// `None`: requests are not counted under Caddy's names.
     pub figures: Option<HttpFigures>,
 }
@@ -126,7 +131,10 @@ impl Service {
             let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
             return Answering::ready(self.finish(misdirected.plain_page(), asked.ending(None)));
         }
-        let action = self.sites.route(&mut asked.exchange);
+        let action = match self.sites.route(&mut asked.exchange) {
+            Action::Forward(target) => self.looked_up(target, &mut asked),
+            action => action,
+        };
         if let (Some(figures), Some(started)) = (&self.figures, asked.started) {
             asked.counted = figures.begin(&asked.exchange, &asked.body, started);
         }
@@ -137,6 +145,15 @@ impl Service {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
                 Answering::Later(Box::pin(service.carry_out(later, asked, accepted, client)))
             }
+        }
+    }
+
+    /// What the cache has for a request, if that is fresh.
+    fn looked_up(&self, target: Target, asked: &mut Asked) -> Action {
+        let body = has_body(&asked.body);
+        match caching::hit(&mut asked.exchange, &target, body) {
+            Some(response) => self.sites.intercept(&mut asked.exchange, response).0,
+            None => Action::Forward(target),
         }
     }
 
@@ -219,7 +236,14 @@ impl Service {
                     let arrival =
                         Arrival { ends: &accepted.ends, client: &client, head_time, received: &received };
                     let result;
-                    (result, passage) = self.hand_on(&target, exchange, &mut body, arrival).await;
+                    (result, passage) = match exchange.is_cached() {
+                        false => self.hand_on(&target, exchange, &mut body, arrival).await,
+                        true => {
+                            let cached =
+                                self.hand_on_cached(&target, exchange, &mut body, &accepted, arrival);
+                            Box::pin(cached).await
+                        }
+                    };
                     match result {
                         Ok(response) => self.handled(&target, exchange, response).await,
                         Err(failure) => {

@@ -3,6 +3,7 @@
 mod abort;
 mod basic_auth;
 pub(crate) mod bind;
+mod cache;
 mod copy_response;
 mod copy_response_headers;
 mod deadline;
@@ -107,6 +108,7 @@ const TABLE: &[Directive] = &[
     forward_auth::DIRECTIVE,
     request_header::DIRECTIVE,
     encode::DIRECTIVE,
+    cache::DIRECTIVE,
     mercure::DIRECTIVE,
     ignored::VULCAIN,
     ignored::PUSH,

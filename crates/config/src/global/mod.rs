@@ -11,10 +11,12 @@
 //! | `log { … }` | | the server's own log; see `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
+//! | `cache { … }` | | the memory of `cache` directives; see `cache.rs` |
 //! | `metrics { … }` | | figures of all requests under Caddy's names; see `metrics.rs` |
 //! | `servers { … }` | | protocols, time-outs and limits; see `servers.rs` |
 
 mod admin;
+mod cache;
 mod frankenphp;
 mod https;
 mod lanes;
@@ -41,6 +43,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const OPTIONS: &[&str] = &[
     "admin",
+    "cache",
     "debug",
     "frankenphp",
     "grace_period",
@@ -114,6 +117,7 @@ impl GlobalOptions {
                 self.global.log = log::server_log(cx, call, self.global.log.clone());
             }
             "admin" => self.global.admin = admin::parse(cx, call)?,
+            "cache" => self.global.cache = cache::parse(cx, call)?,
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
             "debug" => call.exactly::<0>("debug").map(|_| ())?,
             "http_port" => {

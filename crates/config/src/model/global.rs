@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
+use super::{CacheMemory, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,9 @@ pub struct Global {
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
+    /// Of all `cache` directives.
+    #[serde(skip_serializing_if = "CacheMemory::is_usual")]
+    pub cache: CacheMemory,
     /// Bytes of the largest head that any server takes: engines keep room for it.
     #[serde(skip)]
     pub max_header_size: usize,
@@ -219,6 +222,7 @@ impl Default for Global {
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),
             admin: Some(Admin::default()),
+            cache: CacheMemory::default(),
             metrics: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),

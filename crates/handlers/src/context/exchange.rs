@@ -1,6 +1,7 @@
 //! A request on its way through the routes.
 
 use crate::context::body_rules::BodyRules;
+use crate::context::cache_rules::CacheRules;
 use crate::context::client::Forwarded;
 use crate::context::failure::Failure;
 use crate::context::filter::{self, Filter};
@@ -15,7 +16,6 @@ use crate::context::verification::Verified;
 use crate::paths::host;
 use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
-use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::LaneChoice;
 use regent_exchange::{Connection, ResponseBody};
@@ -25,7 +25,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+mod rewriting;
+
 /// The head of a request, with what handlers have changed of it so far.
+#[derive(Clone)]
 pub struct Exchange {
     pub method: Method,
     /// As it stands after rewrites.
@@ -40,6 +43,10 @@ pub struct Exchange {
     /// `None`: the connection is not one of a trusted proxy.
     pub(crate) forwarded: Option<Box<Forwarded>>,
     pub body: BodyRules,
+    /// How its response is cached; `None`: not at all.
+    pub(crate) cache: Option<Arc<CacheRules>>,
+    /// Whether it says who it is from by fields that the client has not sent (`forward_auth`).
+    pub(crate) is_personal: bool,
     /// The upstream that it was handed to last.
     pub proxied: Option<Box<Proxied>>,
     /// Where it goes on when that has responded.
@@ -100,6 +107,8 @@ impl Exchange {
             host: host.unwrap_or_default(),
             forwarded: None,
             body: BodyRules::default(),
+            cache: None,
+            is_personal: false,
             proxied: None,
             place: Place::default(),
             deadline: None,
@@ -218,49 +227,6 @@ impl Exchange {
     /// The URI's authority, or the `Host` field, as the client sent it; empty if there is none.
     pub fn host_port(&self) -> &[u8] {
         host::host_port(&self.uri, &self.headers)
-    }
-
-    /// Replaces path and query, both encoded.
-    pub(crate) fn rewrite(&mut self, path: &[u8], query: Option<&[u8]>) -> Result<(), BadRequest> {
-        let mut target = Vec::with_capacity(path.len() + query.map_or(0, <[u8]>::len) + 2);
-        if path.first() != Some(&b'/') {
-            target.push(b'/');
-        }
-        target.extend_from_slice(path);
-        if let Some(query) = query {
-            target.push(b'?');
-            target.extend_from_slice(query);
-        }
-        let target =
-            PathAndQuery::from_maybe_shared(bytes::Bytes::from(target)).map_err(|_| BadRequest::NoPath)?;
-        self.is_rewritten = true;
-        self.path = url_path::normalize(target.path())?;
-        let mut parts = std::mem::take(&mut self.uri).into_parts();
-        parts.path_and_query = Some(target);
-        self.uri = Uri::from_parts(parts).map_err(|_| BadRequest::NoPath)?;
-        Ok(())
-    }
-
-    /// Replaces the path by a decoded one, and keeps the query.
-    pub(crate) fn rewrite_path(&mut self, path: &[u8]) -> Result<(), BadRequest> {
-        let mut encoded = Vec::with_capacity(path.len() + 16);
-        url_path::encode_path(path, &mut encoded);
-        let query = self.uri.query().map(str::to_owned);
-        self.rewrite(&encoded, query.as_deref().map(str::as_bytes))
-    }
-
-    /// What `rewrite` makes of method and URI, which stay as they are.
-    pub(crate) fn rewritten<E>(
-        &mut self,
-        rewrite: impl FnOnce(&mut Self) -> Result<(), E>,
-    ) -> Result<(Method, Uri), E> {
-        let (path, is_rewritten) = (self.path.clone(), self.is_rewritten);
-        let before = (self.method.clone(), self.uri.clone());
-        let result = rewrite(self);
-        let method = std::mem::replace(&mut self.method, before.0);
-        let uri = std::mem::replace(&mut self.uri, before.1);
-        (self.path, self.is_rewritten) = (path, is_rewritten);
-        result.map(|()| (method, uri))
     }
 
     pub(crate) fn enter_site(&mut self, site: usize, default_root: &Arc<Root>) {
@@ -409,7 +375,20 @@ impl Exchange {
         self.origin = Origin::Regent;
     }
 
+    /// Whether the cache may have to do with it.
+    pub fn is_cached(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// The same request for whoever fetches the response for more than one client: its way back is another.
+    pub(crate) fn of_cache(&self) -> Self {
+        let mut own = self.clone();
+        (own.filters, own.interceptors, own.cache) = (Vec::new(), Vec::new(), None);
+        own
+    }
+
     fn begin_error_page(&mut self) {
+        self.cache = None;
         self.interceptors.clear();
         self.response_head = None;
         self.method = self.original_method.clone();

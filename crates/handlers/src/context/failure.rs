@@ -10,7 +10,7 @@ use regent_exchange::ResponseBody;
 struct PlainPage;
 
 /// Why a request is not answered as it was meant to be.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     pub(crate) status: StatusCode,
     /// Of the `error` directive.

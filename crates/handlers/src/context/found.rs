@@ -1,7 +1,7 @@
 //! What matchers found, for the placeholders behind them.
 
 /// Groups of a regular expression that matched.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Captures {
     pub(crate) name: Option<String>,
     /// By number and, where they have one, by name.

@@ -1,6 +1,7 @@
 //! A request on its way through the routes, what it asks, and what becomes of it.
 
 pub(crate) mod body_rules;
+pub(crate) mod cache_rules;
 pub(crate) mod client;
 pub(crate) mod exchange;
 pub(crate) mod failure;

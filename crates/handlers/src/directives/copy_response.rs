@@ -67,6 +67,7 @@ impl CopyToRequest {
 
     /// What the client has sent of them is gone, also if the response has none: it would be taken for the upstream's.
     pub(crate) fn apply(&self, exchange: &mut Exchange) {
+        exchange.is_personal = true;
         let response = exchange.proxied.as_ref().and_then(|proxied| proxied.response.as_ref());
         let fields = response.map(|(_, fields)| fields.clone()).unwrap_or_default();
         for (_, to) in &self.0 {

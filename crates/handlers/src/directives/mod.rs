@@ -2,6 +2,7 @@
 //! set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
 
 pub(crate) mod basic_auth;
+pub(crate) mod cache;
 pub(crate) mod copy_response;
 pub(crate) mod delivery;
 pub(crate) mod error;
@@ -25,6 +26,7 @@ use crate::files::file_cache::FileCache;
 use crate::filters::encode::EncoderMemory;
 use crate::paths::script::Split;
 use php::WorkerScripts;
+use regent_cache::Store;
 use std::sync::Arc;
 
 /// What handlers need to know when they are compiled.
@@ -32,6 +34,9 @@ pub(crate) struct Context<'a> {
     pub(crate) workers: &'a WorkerScripts,
     pub(crate) files: &'a Arc<FileCache>,
     pub(crate) encoders: &'a Arc<EncoderMemory>,
+    pub(crate) store: &'a Arc<Store>,
+    /// A name for the site that no other has.
+    pub(crate) site: &'a Arc<str>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,
     /// All of the configuration, as [`regent_config::ProxyId`] counts them.

@@ -133,7 +133,7 @@ pub(crate) fn tags(list: &[u8]) -> impl Iterator<Item = (Comparison, &[u8])> {
 }
 
 /// A date that cannot be read is as none (RFC 9110 §13.1.3, §13.1.4).
-fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+pub(crate) fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
     parse_date(headers.get(name)?.as_bytes())
 }
 

@@ -8,6 +8,7 @@ use crate::context::target::Action;
 use crate::context::target::Target;
 use crate::directives::Context;
 use crate::directives::basic_auth::BasicAuth;
+use crate::directives::cache::Cache;
 use crate::directives::copy_response::{CopiedFields, CopyToRequest};
 use crate::directives::error::RaiseError;
 use crate::directives::file_server::FileServer;
@@ -58,6 +59,7 @@ pub(super) enum Handler {
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
     Templates(Arc<Templates>),
+    Cache(Cache),
     Mercure(Mercure),
     Metrics,
     Intercept(Arc<Intercept<Routes>>),
@@ -102,6 +104,7 @@ impl Handler {
             config::Handler::Templates(templates) => {
                 Self::Templates(Arc::new(Templates::compile(templates)?))
             }
+            config::Handler::Cache(caching) => Self::Cache(Cache::compile(caching, context)?),
             config::Handler::Mercure(hub) => Self::Mercure(Mercure::new(*hub)),
             config::Handler::Metrics => Self::Metrics,
             config::Handler::Intercept(rules) => {
@@ -173,6 +176,7 @@ impl Handler {
                 exchange.add_filter(Arc::new(encoding));
             }
             Self::Templates(templates) => templates.handle(exchange),
+            Self::Cache(cache) => return cache.handle(exchange),
             Self::Mercure(mercure) => return mercure.handle(exchange),
             Self::Metrics => return Flow::Answer(Action::Forward(Target::Metrics)),
             Self::Intercept(intercept) => {

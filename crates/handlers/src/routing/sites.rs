@@ -21,6 +21,7 @@ use crate::paths::script::Split;
 use crate::paths::url_path::BadRequest;
 use crate::routing::route::Routes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use regent_cache::Store;
 use regent_config::{self as config, HubId};
 use regent_exchange::ResponseBody;
 use std::collections::HashMap;
@@ -69,6 +70,7 @@ impl Sites {
         workers: &[config::Worker],
         proxies: &[config::ReverseProxy],
         outputs: &LogOutputs,
+        store: &Arc<Store>,
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
         let mut hosts = Hosts::default();
@@ -78,8 +80,16 @@ impl Sites {
             hosts.add(&site.hosts, index);
             let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
             let scripts = Split::new(&endings);
-            let context =
-                Context { workers: &workers, files: &files, encoders: &encoders, scripts: &scripts, proxies };
+            let name = format!("{:?} {:?}", server.listen, site.hosts).into();
+            let context = Context {
+                workers: &workers,
+                files: &files,
+                encoders: &encoders,
+                store,
+                site: &name,
+                scripts: &scripts,
+                proxies,
+            };
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,

@@ -38,7 +38,11 @@ pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     let server =
         Server { listen, tls: None, options: ServerOptions::default(), sites, purpose: Purpose::default() };
-    Sites::build(&server, workers, &[], &LogOutputs::default()).unwrap()
+    Sites::build(&server, workers, &[], &LogOutputs::default(), &store()).unwrap()
+}
+
+pub fn store() -> std::sync::Arc<regent_cache::Store> {
+    std::sync::Arc::new(regent_cache::Store::new(regent_cache::Limits { memory: 1 << 20, object: 1 << 20 }))
 }
 
 pub fn always(handler: Handler) -> Route {

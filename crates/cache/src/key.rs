@@ -1,0 +1,31 @@
+//! What a request asks for, as far as that is the URL.
+
+use std::sync::Arc;
+
+/// Bytes of a key; requests with longer ones pass the cache.
+pub(crate) const LONGEST: usize = 4096;
+
+/// A URL. That of several sites is one, so that it is purged at once; their responses are told apart by what they are
+/// [selected](crate::Selection) by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// `https://example.com:8443/path?query`, with host and port as the application sees them, in lower case. `None`: it is too
+    /// long. `target`: path and query as the client sent them.
+    pub fn new(scheme: &str, host: &str, target: &str) -> Option<Self> {
+        if host.len() + target.len() > LONGEST {
+            return None;
+        }
+        Some(Self(format!("{scheme}://{}{target}", host.to_ascii_lowercase()).into()))
+    }
+
+    pub fn url(&self) -> &str {
+        &self.0
+    }
+
+    /// Of its copies in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.0.len()
+    }
+}

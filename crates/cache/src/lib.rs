@@ -1,0 +1,33 @@
+//! A shared cache of HTTP (RFC 9111): what may be kept, for how long, and for whom, and a memory of bounded size for it.
+//!
+//! Nothing in here makes a response, reads a clock, or waits for anything but the fetch of somebody else. [`Policy`] judges
+//! responses, [`Store`] keeps them under [`Key`]s, and [`Flights`] let one of many who miss the same fetch it.
+#![forbid(unsafe_code)]
+
+mod date;
+mod directives;
+mod figures;
+mod flights;
+mod key;
+mod policy;
+mod purge;
+mod room;
+mod rope;
+mod selection;
+mod status;
+mod store;
+mod stored;
+mod tags;
+
+pub use figures::{Count, Counts, Figures};
+pub use flights::{Flight, Flights, Landed, Landing, Ticket};
+pub use key::Key;
+pub use policy::{Ground, Judged, Policy, Question, Reuse, Terms};
+pub use purge::Purge;
+pub use room::{Full, Taken};
+pub use rope::{Gathering, Rope};
+pub use selection::{CookieRule, Selection, VaryCookie, glob};
+pub use status::{CacheStatus, Detail, Forwarded, Waiting};
+pub use store::{Found, Limits, Store};
+pub use stored::Stored;
+pub use tags::TAG_FIELDS;

@@ -1,0 +1,130 @@
+//! A stored response.
+
+use crate::policy::Terms;
+use crate::rope::Rope;
+use crate::selection::{CookieRule, Selection};
+use crate::{date, tags};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use std::time::SystemTime;
+
+/// Fields that are about one connection, or the way to this cache, and not stored (RFC 9111 §3.1).
+const UNKEPT: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    HeaderName::from_static("proxy-authentication-info"),
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::AGE,
+];
+
+/// A complete response, as whoever made it sent it.
+#[derive(Debug)]
+pub struct Stored {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Rope,
+    pub terms: Terms,
+    pub(crate) selection: Selection,
+    pub(crate) tags: Box<[Box<str>]>,
+}
+
+impl Stored {
+    /// `None`: it has more tags than are kept.
+    pub fn new(
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: Rope,
+        terms: Terms,
+        selection: Selection,
+        now: SystemTime,
+    ) -> Option<Self> {
+        let tags = tags::of(headers)?;
+        let mut headers = kept(headers);
+        // Its age is counted from it by whoever gets it (RFC 9110 §6.6.1).
+        headers.entry(header::DATE).or_insert_with(|| written(now));
+        headers.remove(header::CONTENT_LENGTH);
+        Some(Self { status, headers, body, terms, selection, tags })
+    }
+
+    /// What it is when it has been found to be still good: the same with the fields of the 304 (RFC 9111 §3.2).
+    pub fn freshened(&self, newer: &HeaderMap, terms: Terms, now: SystemTime) -> Option<Self> {
+        const OF_THE_BODY: [HeaderName; 4] =
+            [header::CONTENT_LENGTH, header::CONTENT_ENCODING, header::CONTENT_TYPE, header::CONTENT_RANGE];
+        let newer_tags = tags::of(newer)?;
+        let mut headers = self.headers.clone();
+        let mut kept = kept(newer);
+        kept.entry(header::DATE).or_insert_with(|| written(now));
+        for name in kept.keys().filter(|name| !OF_THE_BODY.contains(name)) {
+            headers.remove(name);
+            kept.get_all(name).iter().for_each(|value| {
+                headers.append(name, value.clone());
+            });
+        }
+        Some(Self {
+            status: self.status,
+            headers,
+            body: self.body.clone(),
+            terms,
+            selection: self.selection.clone(),
+            tags: if newer_tags.is_empty() { self.tags.clone() } else { newer_tags },
+        })
+    }
+
+    /// What a request has to ask by whether it is still good; without any, it cannot be asked about.
+    pub fn conditions(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let by = [(header::IF_NONE_MATCH, header::ETAG), (header::IF_MODIFIED_SINCE, header::LAST_MODIFIED)];
+        by.into_iter().filter_map(|(condition, field)| Some((condition, self.headers.get(field)?.clone())))
+    }
+
+    /// Whether a 304 is about this one: it names no other.
+    pub fn is_meant_by(&self, not_modified: &HeaderMap) -> bool {
+        let weak = |headers: &HeaderMap| {
+            let tag = headers.get(header::ETAG)?.as_bytes();
+            Some(tag.strip_prefix(b"W/").unwrap_or(tag).to_vec())
+        };
+        match (weak(not_modified), weak(&self.headers)) {
+            (Some(newer), own) => own.is_some_and(|own| own == newer),
+            (None, _) => {
+                let newer = date::of(not_modified, &header::LAST_MODIFIED);
+                newer.is_none() || newer == date::of(&self.headers, &header::LAST_MODIFIED)
+            }
+        }
+    }
+
+    /// Whether a request gets it; as [`Selection::fits`].
+    pub fn fits(&self, base: &[u8], request: &HeaderMap, cookies: &CookieRule) -> bool {
+        self.selection.fits(base, request, cookies)
+    }
+
+    /// What a request is told apart by from others that get responses of this kind.
+    pub fn selection_of(&self, base: &[u8], request: &HeaderMap, cookies: &CookieRule) -> Selection {
+        self.selection.of_another(base, request, cookies)
+    }
+
+    /// Bytes that it takes, about.
+    pub(crate) fn weight(&self) -> usize {
+        let fields = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 64);
+        let tags = self.tags.iter().map(|tag| tag.len() + 16);
+        // The structures, and what allocators add to them.
+        512 + fields.sum::<usize>() + tags.sum::<usize>() + self.selection.weight() + self.body.len()
+    }
+}
+
+/// Without what is about a connection, or named so by `Connection`.
+fn kept(headers: &HeaderMap) -> HeaderMap {
+    let values = headers.get_all(header::CONNECTION).iter();
+    let named: Vec<_> = values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect();
+    let mut kept = headers.clone();
+    UNKEPT.iter().chain(&named).for_each(|name| drop(kept.remove(name)));
+    kept
+}
+
+fn written(time: SystemTime) -> HeaderValue {
+    HeaderValue::try_from(httpdate::fmt_http_date(time)).expect("invariant: a date is graphic ASCII")
+}

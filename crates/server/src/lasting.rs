@@ -1,0 +1,45 @@
+//! What goes on from one configuration to the next, beside engines and hubs.
+
+use regent_cache::{Limits, Store};
+use regent_config::CacheMemory;
+use regent_handlers::LogOutputs;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+#[derive(Default)]
+pub(crate) struct Lasting {
+    pub logs: LogOutputs,
+    pub caches: Caches,
+}
+
+/// The stores of configurations that are in use. One of another size is another store, and begins empty.
+#[derive(Default)]
+pub(crate) struct Caches(Mutex<Vec<Weak<Store>>>);
+
+impl Caches {
+    pub fn open(&self, memory: CacheMemory) -> Arc<Store> {
+        let limits = Limits { memory: memory.memory, object: memory.largest_object };
+        let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.retain(|store| store.strong_count() > 0);
+        let known = stores.iter().filter_map(Weak::upgrade).find(|store| store.limits() == limits);
+        known.unwrap_or_else(|| {
+            let store = Arc::new(Store::new(limits));
+            stores.push(Arc::downgrade(&store));
+            store
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_goes_on_as_long_as_its_size_is_the_same() {
+        let caches = Caches::default();
+        let small = CacheMemory { memory: 1 << 20, largest_object: 1 << 20 };
+        let (one, other) = (caches.open(CacheMemory::default()), caches.open(small));
+        assert!(Arc::ptr_eq(&one, &caches.open(CacheMemory::default())) && !Arc::ptr_eq(&one, &other));
+        drop(one);
+        assert!(Arc::ptr_eq(&other, &caches.open(small)));
+    }
+}
