@@ -3,7 +3,12 @@
 //! The gigabyte tests are the long tier: `make test-long`.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Server, Setup};
+use bytes::{Buf, Bytes};
+use regent_tests::h3::{self, Http3};
+use regent_tests::{Conn, Server, Setup, TlsClient};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -180,5 +185,110 @@ fn slow_writers_hold_no_other_request_up() {
         conn.send("defghij");
         assert_eq!(conn.response().expect(200).text(), "10");
     }
+    server.stop();
+}
+
+/// With HTTP/2 and HTTP/3 on, and a certificate of the local CA.
+fn start_secured(script: &str) -> (Server, PathBuf) {
+    let text = "{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t\t\
+                php_ini max_execution_time 0\n\t}\n}\nlocalhost {\n\troot * ROOT\n\tphp_server\n}\n";
+    let setup = Setup::new().caddyfile(text).env("XDG_DATA_HOME", "DIRECTORY/data");
+    let server = setup.file("index.php", script).start();
+    let root = server.directory().join("data/caddy/pki/authorities/local/root.crt");
+    (server, root)
+}
+
+const COUNTS: &str = "<?php $in = fopen('php://input', 'r'); $n = 0; while (!feof($in)) { $n += strlen(fread($in, 65536)); } echo $n;";
+
+fn gives(total: u64) -> String {
+    format!("<?php $block = str_repeat('x', 1 << 20); for ($i = 0; $i < {}; $i++) echo $block;", total >> 20)
+}
+
+/// An HTTP/2 client of another making.
+fn curl(server: &Server, root: &Path, arguments: &[&str]) -> Child {
+    let mut curl = Command::new("curl");
+    let port = server.tls_address().port();
+    curl.args(["--silent", "--show-error", "--fail", "--http2", "--cacert"]).arg(root).args(arguments);
+    curl.args(["--resolve", &format!("localhost:{port}:127.0.0.1"), &format!("https://localhost:{port}/")]);
+    curl.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("curl is installed")
+}
+
+#[test]
+#[ignore = "long: moves a gigabyte"]
+fn a_gigabyte_goes_up_over_http2_in_little_memory() {
+    let (server, root) = start_secured(COUNTS);
+    with_memory_watched(&server, || {
+        let arguments =
+            ["--upload-file", "-", "--header", "Content-Type: text/plain", "--write-out", " %{http_version}"];
+        let mut curl = curl(&server, &root, &arguments);
+        let mut input = curl.stdin.take().expect("it is a pipe");
+        let block = vec![b'x'; 1 << 20];
+        (0..GIB >> 20).for_each(|_| input.write_all(&block).expect("curl reads on"));
+        drop(input);
+        let output = curl.wait_with_output().expect("curl ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{GIB} 2"));
+    });
+    server.stop();
+}
+
+#[test]
+#[ignore = "long: moves a gigabyte"]
+fn a_gigabyte_comes_down_over_http2_in_little_memory() {
+    let (server, root) = start_secured(&gives(GIB));
+    with_memory_watched(&server, || {
+        let mut curl = curl(&server, &root, &[]);
+        let mut output = curl.stdout.take().expect("it is a pipe");
+        let (mut buffer, mut total) = (vec![0; 1 << 20], 0);
+        loop {
+            let count = output.read(&mut buffer).expect("curl writes on");
+            if count == 0 {
+                break;
+            }
+            assert!(buffer[..count].iter().all(|byte| *byte == b'x'));
+            total += count as u64;
+        }
+        assert!(curl.wait().expect("curl ends").success());
+        assert_eq!(total, GIB);
+    });
+    server.stop();
+}
+
+#[test]
+#[ignore = "long: moves a quarter of a gigabyte each way"]
+fn much_goes_up_and_down_over_http3_in_little_memory() {
+    const SIZE: u64 = GIB / 4;
+    let script = format!(
+        "<?php if ($_SERVER['REQUEST_METHOD'] === 'GET') {{ {} return; }} {}",
+        &gives(SIZE)[5..],
+        &COUNTS[5..]
+    );
+    let (server, root) = start_secured(&script);
+    with_memory_watched(&server, || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let client = TlsClient::trusting(&root);
+            let connected = Http3::connect(&client, server.tls_address(), "localhost").await;
+            let mut client = connected.expect("a connection");
+            let request = client.request("PUT", "/").header("content-type", "text/plain");
+            let mut stream = client.open(request).await.expect("a stream");
+            let block = Bytes::from(vec![b'x'; 1 << 20]);
+            for _ in 0..SIZE >> 20 {
+                stream.send_data(block.clone()).await.expect("it is read");
+            }
+            stream.finish().await.expect("it is read");
+            let head = stream.recv_response().await.expect("a response");
+            let counted = h3::receive(&mut stream, head).await.expect("a response").expect(200);
+            assert_eq!(counted.text(), SIZE.to_string());
+
+            let mut stream = client.open(client.request("GET", "/")).await.expect("a stream");
+            stream.finish().await.expect("a stream");
+            assert_eq!(stream.recv_response().await.expect("a response").status(), 200);
+            let mut total = 0;
+            while let Some(data) = stream.recv_data().await.expect("it goes on") {
+                total += data.remaining() as u64;
+            }
+            assert_eq!(total, SIZE);
+        });
+    });
     server.stop();
 }
