@@ -233,6 +233,8 @@ pub enum Handler {
     LogName(Vec<Template>),
     /// Changes the response's header.
     Header(Vec<HeaderOp>),
+    /// The same, of responses that fit.
+    HeaderMatch(ResponseMatcher, Vec<HeaderOp>),
     /// Changes the request's header.
     RequestHeader(Vec<HeaderOp>),
     Rewrite(Rewrite),

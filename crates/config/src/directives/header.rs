@@ -12,6 +12,8 @@
 //! An operation that is not deferred acts before the handlers that follow, which may change the field again. `-`, `?`,
 //! `>` and the option `defer` defer all operations of the directive until the response is on its way out.
 //!
+//! The option `match`, as [encode](#encode) has it, makes it a change of the responses that fit, deferred.
+//!
 //! `Content-Length` and `Transfer-Encoding` cannot be set: the server says itself how long a response is.
 //!
 //! ```caddyfile
@@ -22,12 +24,13 @@
 //! ```
 
 use super::Directive;
+use super::encode::response_matcher;
 use crate::call::Call;
 use crate::conditions::regexp;
 use crate::context::Context;
 use crate::matchers::Scope;
 use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
-use crate::problems::{error, not_built_as};
+use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 
 pub(super) const DIRECTIVE: Directive = super::handler("header", parse);
@@ -37,6 +40,7 @@ const SYNTAX: &str = "header [MATCHER] [+|-|?|>]FIELD [VALUE | SEARCH REPLACEMEN
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     let mut ops = Vec::new();
     let mut defer = false;
+    let mut matcher = None;
     match call.args.split_first() {
         Some((field, values)) => {
             call.without_block(SYNTAX)?;
@@ -48,7 +52,10 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     for option in call.options() {
         match option.name() {
             "defer" => defer |= cx.check(option.exactly::<0>("defer")).is_some(),
-            "match" => cx.errors.push(not_built_as(option.name, "header match")),
+            "match" => {
+                let found = response_matcher(cx, &option);
+                matcher = cx.check(found).or(matcher);
+            }
             _ => {
                 let op =
                     option.without_block(SYNTAX).and_then(|()| response_operation(option.name, option.args));
@@ -56,10 +63,13 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
             }
         }
     }
-    if defer || ops.iter().any(|op: &HeaderOp| op.deferred) {
+    if defer || matcher.is_some() || ops.iter().any(|op: &HeaderOp| op.deferred) {
         ops.iter_mut().for_each(|op| op.deferred = true);
     }
-    Ok(Handler::Header(ops))
+    Ok(match matcher {
+        Some(matcher) => Handler::HeaderMatch(matcher, ops),
+        None => Handler::Header(ops),
+    })
 }
 
 /// Fields that say where a response ends: one that is wrong would make the client take the rest of it for the next one.
@@ -163,10 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn only_of_responses_that_fit() {
+        let Handler::HeaderMatch(matcher, ops) = handler("header {\nA 1\nmatch status 2xx 404\n}") else {
+            panic!()
+        };
+        assert_eq!(matcher.statuses, [(200, 299), (404, 404)]);
+        assert_eq!(ops, [op(HeaderOpKind::Set, "A", "1", true)]);
+    }
+
+    #[test]
     fn mistakes() {
-        let found = errors("header {\nA\n\"B C\" 1\n-D x\nE ( x\nmatch status 404\n}\nheader");
+        let found = errors("header {\nA\n\"B C\" 1\n-D x\nE ( x\nmatch stats 404\n}\nheader");
         assert_eq!(found.len(), 6, "{found:?}");
         assert_eq!(found[0], "`A` needs a value; to delete the field, write: -A");
-        assert_eq!(found[4], "`header match` is not built yet in Regent");
+        assert!(found[4].starts_with("unknown condition on a response `stats`"), "{found:?}");
     }
 }

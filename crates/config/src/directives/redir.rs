@@ -10,8 +10,8 @@ use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{Handler, Template};
-use crate::problems::{error, not_built_as};
+use crate::model::{Handler, HeaderOp, HeaderOpKind, Route, Template};
+use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 
 pub(super) const DIRECTIVE: Directive = super::handler("redir", parse);
@@ -20,6 +20,11 @@ const SYNTAX: &str = "redir [MATCHER] TO [permanent | temporary | CODE]";
 
 fn parse(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     call.without_block(SYNTAX)?;
+    if let [to, code] = call.args
+        && code.text == "html"
+    {
+        return Ok(page(&to.text));
+    }
     let (to, status) = match call.args {
         [to] => (to, Template::text("302")),
         [to, code] => (to, status(code)?),
@@ -33,13 +38,48 @@ fn parse(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<H
     Ok(Handler::Redirect { to: Template::parse(&to.text), status })
 }
 
+/// A page that leads on, for clients that run scripts or read HTML: Caddy's, httpcaddyfile/builtins.go.
+fn page(to: &str) -> Handler {
+    let to = escaped(to);
+    let body = format!(
+        "<!DOCTYPE html>\n<html>\n\t<head>\n\t\t<title>Redirecting...</title>\n\t\t\
+         <script>window.location.replace(\"{to}\");</script>\n\t\t\
+         <meta http-equiv=\"refresh\" content=\"0; URL='{to}'\">\n\t</head>\n\t\
+         <body>Redirecting to <a href=\"{to}\">{to}</a>...</body>\n</html>\n"
+    );
+    let kind = HeaderOp {
+        kind: HeaderOpKind::Set,
+        name: "Content-Type".into(),
+        value: Template::text("text/html; charset=utf-8"),
+        deferred: false,
+    };
+    let respond =
+        Handler::Respond { status: Template::text("200"), body: Template::parse(&body), close: false };
+    let route = |handler| Route { group: None, matchers: Vec::new(), handler };
+    Handler::Subroute(vec![route(Handler::Header(vec![kind])), route(respond)])
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 fn status(token: &Token) -> Result<Template, Error> {
     let number = token.text.parse::<u16>().is_ok_and(|code| (300..400).contains(&code) || code == 401);
     let template = Template::parse(&token.text);
     match token.text.as_str() {
         "permanent" => Ok(Template::text("301")),
         "temporary" => Ok(Template::text("302")),
-        "html" => Err(not_built_as(token, "redir html")),
         // 401 as in Caddy, where it makes a client log in by a `Location`.
         _ if number || template.as_text().is_none() => Ok(template),
         other => Err(error(
@@ -69,10 +109,16 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_leads_on() {
+        let Handler::Subroute(routes) = handler("redir * /<x> html") else { panic!() };
+        let Handler::Respond { body, .. } = &routes[1].handler else { panic!() };
+        assert!(body.as_text().unwrap().contains("<a href=\"/&lt;x&gt;\">"));
+    }
+
+    #[test]
     fn mistakes() {
-        let found = errors("redir /a\nredir a b 200\nredir a html\nredir a 200");
+        let found = errors("redir /a\nredir a b 200\nredir a 600\nredir a 200");
         assert!(found[0].contains("has no target"), "{found:?}");
-        assert_eq!(found[2], "`redir html` is not built yet in Regent");
         assert_eq!(found.len(), 4);
     }
 }

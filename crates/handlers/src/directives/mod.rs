@@ -14,6 +14,7 @@ pub(crate) mod mercure;
 pub(crate) mod native;
 pub(crate) mod php;
 pub(crate) mod php_server;
+pub(crate) mod query;
 pub(crate) mod redir;
 pub(crate) mod request_body;
 pub(crate) mod respond;

@@ -1,12 +1,15 @@
 //! Changes of a request's URI and method.
 
 use crate::context::exchange::Exchange;
+use crate::directives::query::{self, QueryChanges};
 use crate::error::BuildError;
 use crate::matchers::try_files::TryFiles;
 use crate::paths::url_path::BadRequest;
 use crate::templates::text::{Escape, Text};
 use http::{Method, StatusCode};
 use regent_config as config;
+use regex::bytes::Regex;
+use std::borrow::Cow;
 
 /// A compiled rewrite.
 pub(crate) enum Rewrite {
@@ -14,7 +17,9 @@ pub(crate) enum Rewrite {
     Method(Text),
     StripPrefix(Text),
     StripSuffix(Text),
-    Replace { find: String, replace: Text },
+    Replace { find: String, replace: Text, limit: usize },
+    PathRegexp { find: Regex, replace: Text },
+    Query(QueryChanges),
     TryFiles(TryFiles),
 }
 
@@ -31,9 +36,15 @@ impl Rewrite {
             config::Rewrite::Method(method) => Self::Method(Text::compile(method)),
             config::Rewrite::StripPrefix(prefix) => Self::StripPrefix(Text::compile(prefix)),
             config::Rewrite::StripSuffix(suffix) => Self::StripSuffix(Text::compile(suffix)),
-            config::Rewrite::Replace { find, replace } => {
-                Self::Replace { find: find.clone(), replace: Text::compile(replace) }
+            config::Rewrite::Replace { find, replace, limit } => Self::Replace {
+                find: find.clone(),
+                replace: Text::compile(replace),
+                limit: if *limit == 0 { usize::MAX } else { *limit as usize },
+            },
+            config::Rewrite::PathRegexp { find, replace } => {
+                Self::PathRegexp { find: query::regex(find)?, replace: Text::compile(replace) }
             }
+            config::Rewrite::Query(changes) => Self::Query(QueryChanges::compile(changes)?),
             config::Rewrite::TryFiles(matcher) => Self::TryFiles(TryFiles::compile(matcher)?),
         })
     }
@@ -57,7 +68,15 @@ impl Rewrite {
                 let rest = strip_suffix(exchange.path(), &suffix).map(<[u8]>::to_vec);
                 rest.map_or(Ok(()), |rest| exchange.rewrite_path(&rest))
             }
-            Self::Replace { find, replace } => replace_all(exchange, find, replace),
+            Self::Replace { find, replace, limit } => replace_text(exchange, find, replace, *limit),
+            Self::PathRegexp { find, replace } => {
+                let replace = replace.render(exchange);
+                match find.replace_all(exchange.path(), &*replace) {
+                    Cow::Borrowed(_) => Ok(()),
+                    Cow::Owned(path) => exchange.rewrite_path(&path),
+                }
+            }
+            Self::Query(changes) => changes.apply(exchange),
             Self::TryFiles(list) => return try_files(exchange, list),
         }
         .map_err(bad_request)
@@ -109,10 +128,11 @@ fn try_files(exchange: &mut Exchange, list: &TryFiles) -> Result<(), StatusCode>
     Ok(())
 }
 
-fn replace_all(exchange: &mut Exchange, find: &str, replace: &Text) -> Result<(), BadRequest> {
+fn replace_text(exchange: &mut Exchange, find: &str, replace: &Text, limit: usize) -> Result<(), BadRequest> {
     let replace = replace.render(exchange);
-    let path = replace_bytes(exchange.path(), find.as_bytes(), &replace);
-    let query = exchange.uri.query().map(|query| replace_bytes(query.as_bytes(), find.as_bytes(), &replace));
+    let path = replace_bytes(exchange.path(), find.as_bytes(), &replace, limit);
+    let query =
+        exchange.uri.query().map(|query| replace_bytes(query.as_bytes(), find.as_bytes(), &replace, limit));
     if let Some(path) = path {
         exchange.rewrite_path(&path)?;
     }
@@ -126,13 +146,14 @@ fn replace_all(exchange: &mut Exchange, find: &str, replace: &Text) -> Result<()
 }
 
 /// `None` if there is nothing to replace.
-fn replace_bytes(text: &[u8], find: &[u8], replace: &[u8]) -> Option<Vec<u8>> {
+fn replace_bytes(text: &[u8], find: &[u8], replace: &[u8], limit: usize) -> Option<Vec<u8>> {
     if find.is_empty() {
         return None;
     }
     let mut out = Vec::new();
     let mut rest = text;
-    while let Some(at) = rest.windows(find.len()).position(|window| window == find) {
+    for _ in 0..limit {
+        let Some(at) = rest.windows(find.len()).position(|window| window == find) else { break };
         out.extend_from_slice(&rest[..at]);
         out.extend_from_slice(replace);
         rest = &rest[at + find.len()..];
@@ -211,9 +232,17 @@ mod tests {
 
     #[test]
     fn replacing_reaches_path_and_query() {
-        let replace = R::Replace { find: "a".into(), replace: Template::text("b c") };
+        let replace = R::Replace { find: "a".into(), replace: Template::text("b c"), limit: 0 };
         assert_eq!(rewritten(&replace, "/xax?q=a"), "/xb%20cx?q=b%20c");
         assert_eq!(rewritten(&replace, "/x?q"), "/x?q");
+    }
+
+    #[test]
+    fn replacing_has_a_limit_and_patterns() {
+        let replace = R::Replace { find: "a".into(), replace: Template::text("b"), limit: 2 };
+        assert_eq!(rewritten(&replace, "/a/a/a?a&a&a"), "/b/b/a?b&b&a");
+        let regexp = R::PathRegexp { find: "/([0-9]+)".into(), replace: Template::text("/<$1>") };
+        assert_eq!(rewritten(&regexp, "/x/12/3?q"), "/x/%3C12%3E/%3C3%3E?q");
     }
 
     #[test]

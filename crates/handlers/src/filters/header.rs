@@ -7,16 +7,20 @@ use crate::context::exchange::Exchange;
 use crate::context::filter::Filter;
 use crate::context::own_fields;
 use crate::error::BuildError;
+use crate::filters::encode::ResponseMatcher;
 use crate::templates::text::Text;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use regent_config as config;
 use regent_exchange::ResponseBody;
 use regex::bytes::Regex;
+use std::sync::Arc;
 
 /// The compiled operations of one `header` or `request_header` directive.
 pub(crate) struct HeaderOps {
     immediate: Vec<Op>,
     deferred: Vec<Op>,
+    /// `None`: every response.
+    matcher: Option<ResponseMatcher>,
 }
 
 struct Op {
@@ -55,7 +59,12 @@ impl HeaderOps {
             compiled.sort_by_key(Op::rank);
             Ok::<_, BuildError>(compiled)
         };
-        Ok(Self { immediate: compile(false)?, deferred: compile(true)? })
+        Ok(Self { immediate: compile(false)?, deferred: compile(true)?, matcher: None })
+    }
+
+    /// The same, for responses that fit; all of them are deferred then.
+    pub(crate) fn only_of(self, matcher: &config::ResponseMatcher) -> Result<Self, BuildError> {
+        Ok(Self { matcher: Some(ResponseMatcher::compile(Some(matcher))?), ..self })
     }
 
     /// Carries out all of them on a header.
@@ -79,8 +88,40 @@ impl HeaderOps {
         }
     }
 
+    /// Has the response to this request changed.
+    pub(crate) fn attach(self: &Arc<Self>, exchange: &mut Exchange) {
+        let ops = Arc::clone(self);
+        if self.immediate.iter().all(|op| op.value.literal().is_some()) {
+            return exchange.add_filter(ops);
+        }
+        let values = self.immediate.iter().map(|op| op.value.render(exchange).into_owned()).collect();
+        exchange.add_filter(Arc::new(Evaluated { ops, values }));
+    }
+
     fn all(&self) -> impl Iterator<Item = &Op> {
         self.immediate.iter().chain(&self.deferred)
+    }
+}
+
+/// With the values that operations which are not deferred have as the request comes by: handlers that follow may rewrite it.
+struct Evaluated {
+    ops: Arc<HeaderOps>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Filter for Evaluated {
+    fn prepares(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, _: &Exchange, fields: &mut HeaderMap) {
+        for (op, value) in self.ops.immediate.iter().zip(&self.values) {
+            op.apply(value, fields);
+        }
+    }
+
+    fn apply(&self, exchange: &Exchange, response: Response<ResponseBody>) -> Response<ResponseBody> {
+        self.ops.apply(exchange, response)
     }
 }
 
@@ -94,7 +135,10 @@ impl Filter for HeaderOps {
     }
 
     fn apply(&self, exchange: &Exchange, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
-        self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
+        let fits = |matcher: &ResponseMatcher| matcher.fits(response.status(), response.headers());
+        if self.matcher.as_ref().is_none_or(fits) {
+            self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
+        }
         response
     }
 }

@@ -86,6 +86,9 @@ impl Handler {
             }
             config::Handler::LogName(names) => Self::LogName(Text::compile_all(names)),
             config::Handler::Header(ops) => Self::Header(Arc::new(HeaderOps::compile(ops)?)),
+            config::Handler::HeaderMatch(matcher, ops) => {
+                Self::Header(Arc::new(HeaderOps::compile(ops)?.only_of(matcher)?))
+            }
             config::Handler::RequestHeader(ops) => Self::RequestHeader(HeaderOps::compile(ops)?),
             config::Handler::Rewrite(rewrite) => Self::Rewrite(Rewrite::compile(rewrite)?),
             config::Handler::Redirect { to, status } => Self::Redirect(Redirect::compile(to, status)?),
@@ -156,7 +159,7 @@ impl Handler {
                 exchange.log_names =
                     names.iter().map(|name| name.render_str(exchange).into_owned()).collect();
             }
-            Self::Header(ops) => exchange.add_filter(ops.clone()),
+            Self::Header(ops) => ops.attach(exchange),
             Self::RequestHeader(ops) => ops.apply_to_request(exchange),
             Self::Rewrite(rewrite) => {
                 if let Err(status) = rewrite.apply(exchange) {

@@ -106,6 +106,8 @@ impl Placeholder {
             }
             Self::PathDir | Self::OrigPathDir => out.extend_from_slice(&path[..path.len() - name.len()]),
             Self::PathFile | Self::OrigPathFile => out.extend_from_slice(name),
+            // Of a directory its own name, as Go's `path.Base` has it.
+            Self::PathFileBase if name.is_empty() => out.extend_from_slice(directory_name(&path)),
             Self::PathFileBase => out.extend_from_slice(&name[..name.len() - extension(name).len()]),
             Self::PathFileExt => out.extend_from_slice(extension(name)),
             Self::PrefixedQuery | Self::OrigPrefixedQuery => write_prefixed(uri, out),
@@ -124,6 +126,12 @@ pub(crate) fn proto(version: Version) -> &'static str {
         Version::HTTP_3 => "HTTP/3.0",
         _ => "HTTP/1.1",
     }
+}
+
+/// The last name in a path that ends with a slash; a slash for the root.
+fn directory_name(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    if end == 0 { b"/" } else { url_path::file_name(&path[..end]) }
 }
 
 /// The decoded keys and values of a query string, in order.
