@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod advice;
 mod call;
 mod command_line;
 mod conditions;

@@ -1,5 +1,6 @@
 //! How mistakes are worded.
 
+use crate::advice;
 use regent_caddyfile::{Error, Span, Token};
 use std::fmt;
 
@@ -31,7 +32,8 @@ pub(crate) fn not_built(token: &Token) -> Error {
 
 /// The same for something that is written as more than the one word.
 pub(crate) fn not_built_as(token: &Token, what: &str) -> Error {
-    error(token, format!("`{what}` is not built yet in Regent"))
+    let advice = advice::instead_of(what).map_or(String::new(), |advice| format!("; {advice}"));
+    error(token, format!("`{what}` is not built yet in Regent{advice}"))
 }
 
 /// A word that is none of `known`; `kind` says what it should have been.

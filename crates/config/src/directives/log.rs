@@ -291,8 +291,8 @@ mod tests {
         let text = "log {\noutput net x\nformat formatted {\nwrap json\n}\nlevel loud\ninclude a\noutput fil x\n\
                     format json {\ntime_format x\nmessage_key m\n}\n}\nhandle {\nlog\n}\nlog a b";
         let found = errors(text);
-        assert_eq!(found[0], "`output net` is not built yet in Regent");
-        assert_eq!(found[1], "`format formatted` is not built yet in Regent");
+        assert!(found[0].starts_with("`output net` is not built yet in Regent; "), "{found:?}");
+        assert!(found[1].starts_with("`format formatted` is not built yet in Regent; "), "{found:?}");
         assert_eq!(found.len(), 9, "{found:?}");
         let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");
         assert_eq!(global.len(), 3, "{global:?}");

@@ -1,0 +1,73 @@
+//! What to do instead of what Regent does not have.
+
+/// What is written, and what to do.
+const ADVICE: &[(&str, &str)] = &[
+    ("acme_dns", DNS),
+    ("acme_server", "Regent is no CA for other machines; run one beside it"),
+    ("basic_auth argon2id", HASHES),
+    ("basic_auth scrypt", HASHES),
+    ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
+    ("cert_lifetime", "leave it out; `cert_issuer internal` has a `lifetime`"),
+    ("default_bind", "write `bind` in each site, or in a snippet that they import"),
+    ("dns", DNS),
+    ("ech", "leave it out; names of sites can be read from handshakes then"),
+    ("events", "leave it out; metrics and the log tell of what happens"),
+    ("file_server fs", FILES),
+    ("filesystem", FILES),
+    ("format formatted", FORMAT),
+    ("format single_field", FORMAT),
+    ("format transform", FORMAT),
+    ("fs", FILES),
+    ("log exclude", LOGS),
+    ("log include", LOGS),
+    ("output net", "write to a file or to stderr, and have a collector send it on"),
+    ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
+    ("protocol grpc", "write `header Content-Type application/grpc*`"),
+    ("reverse_proxy dynamic", "name the upstream by its name in DNS, which is looked up again as it expires"),
+    ("reverse_proxy request_buffers", "leave it out; bodies are streamed, and `php_fastcgi` has them whole"),
+    ("reverse_proxy response_buffers", "leave it out; responses are streamed within a window of their own"),
+    ("reverse_proxy stream_close_delay", "leave it out; connections go on through a reload"),
+    ("reverse_proxy verbose_logs", "leave it out; `debug` shows more"),
+    ("servers 0rtt", "leave it out; a request that can be sent again by others is not taken"),
+    ("shutdown_delay", "leave it out, and take the server out of the balancer before it is stopped"),
+    ("storage_check", "leave it out; a storage that cannot be written to is an error at start"),
+    ("storage_clean_interval", "leave it out; what has expired takes little room"),
+    ("tls_resolvers", "leave it out; the system's resolver is asked"),
+];
+
+const DNS: &str = "certificates by DNS are not ordered; leave it out where port 80 or 443 can be reached, or have another \
+                   client order them and name the files in `tls CERT KEY`";
+const FILES: &str = "leave it out, and mount what is to be served";
+const FORMAT: &str = "write `format json`, `console`, `filter` or `append`";
+const HASHES: &str = "make bcrypt hashes with `regent hash-password`";
+const LOGS: &str = "access logs are those of the sites' `log`, and the server's own log has no parts";
+
+/// What to do instead; `None`: nothing comes near it.
+pub(crate) fn instead_of(what: &str) -> Option<&'static str> {
+    ADVICE.iter().find(|(known, _)| *known == what).map(|(_, advice)| *advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directives::testing::{errors, file_errors};
+
+    #[test]
+    fn what_is_not_there_is_said_with_what_to_do() {
+        for (found, advice) in [
+            (errors("acme_server"), "run one beside it"),
+            (errors("log {\noutput net tcp/x:1\n}"), "have a collector send it on"),
+            (errors("reverse_proxy {\ndynamic a x\n}"), "by its name in DNS"),
+            (errors("log {\ninclude x\n}"), "access logs are those"),
+            (file_errors("{\ndefault_bind 127.0.0.1\n}\n:80 {\n}"), "`bind` in each site"),
+        ] {
+            assert!(found.iter().any(|message| message.contains(advice)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_there_twice() {
+        assert!(ADVICE.is_sorted_by_key(|(what, _)| *what), "in order, each once");
+        assert!(ADVICE.windows(2).all(|pair| pair[0].0 != pair[1].0));
+    }
+}
