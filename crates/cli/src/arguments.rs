@@ -1,6 +1,9 @@
 //! The command line.
 
 mod running;
+mod sites;
+
+pub use sites::{FileServer, PhpServer, Respond, ReverseProxy, Site};
 
 use clap::{Args, Parser, Subcommand};
 use regent_admin::Address;
@@ -9,7 +12,8 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 pub use running::{
-    Native, NativeChange, Profile, ProfileFormat, Selection, Threads, ThreadsChange, Top, Workers, WorkersChange,
+    Native, NativeChange, Profile, ProfileFormat, Selection, Threads, ThreadsChange, Top, Workers,
+    WorkersChange,
 };
 
 /// Regent: the PHP application server with a deadline.
@@ -46,6 +50,10 @@ pub enum Command {
     Upgrade(Upgrade),
     /// Serve a directory of files, without PHP and without a configuration file
     FileServer(FileServer),
+    /// Hand all requests on to another server, without a configuration file
+    ReverseProxy(ReverseProxy),
+    /// Give every request the same response, without a configuration file
+    Respond(Respond),
     /// Have browsers and other programs of this machine accept the certificates of the local CA
     Trust(Trust),
     /// Undo `trust`
@@ -75,6 +83,8 @@ pub enum Command {
     PhpCli(PhpCli),
     /// Print the environment, as `run --environ` does
     Environ,
+    /// Print the names of all directives, in the order in which they are carried out
+    ListModules,
     /// Print of what this program was built
     BuildInfo,
     /// Print a script that completes commands and options in a shell: `source <(regent completion bash)`
@@ -247,59 +257,6 @@ pub struct Upgrade {
 const UPGRADE_HELP: &str = "\
 The new process has the arguments, the environment and the directory of the running one, and reads the Caddyfile as it is now.
 If it does not come to serve, the running one goes on, and the exit code is 1.";
-
-#[derive(Debug, Clone, Args)]
-pub struct PhpServer {
-    /// The directory to serve [default: the current one, or its `public` if there is one]
-    #[arg(short, long, value_name = "DIRECTORY")]
-    pub root: Option<PathBuf>,
-    #[command(flatten)]
-    pub site: Site,
-    /// A worker script, and how many threads run it; may be given several times
-    #[arg(short, long = "worker", value_name = "FILE[,N]")]
-    pub workers: Vec<String>,
-    /// Start the workers anew when a file changes: in this directory, or of this pattern; may be given several times
-    #[arg(long, value_name = "PATTERN", requires = "workers")]
-    pub watch: Vec<String>,
-    /// A Mercure hub, with the keys of MERCURE_PUBLISHER_JWT_KEY and MERCURE_SUBSCRIBER_JWT_KEY
-    #[arg(short, long)]
-    pub mercure: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct FileServer {
-    /// The directory to serve [default: the current one]
-    #[arg(short, long, value_name = "DIRECTORY")]
-    pub root: Option<PathBuf>,
-    #[command(flatten)]
-    pub site: Site,
-    /// Serve FILE.br, FILE.zst or FILE.gz, where they are, to clients that accept them: br, zstd, gzip
-    #[arg(short, long, value_name = "ENCODING", value_delimiter = ',')]
-    pub precompressed: Vec<String>,
-    /// List the files of a directory that has no index
-    #[arg(short, long)]
-    pub browse: bool,
-}
-
-/// What the two commands without a configuration file have in common.
-#[derive(Debug, Clone, Args)]
-pub struct Site {
-    /// The only host to serve, with HTTPS; its plain HTTP is redirected if HTTPS is on port 443
-    #[arg(short, long, value_name = "NAME")]
-    pub domain: Option<String>,
-    /// Where to listen: :PORT, HOST:PORT, or unix//PATH, with the mode of the file unix//PATH|0660 [default: :80, with --domain :443]
-    #[arg(short, long, value_name = "ADDRESS")]
-    pub listen: Option<String>,
-    /// Do not compress responses; otherwise clients get zstd, br or gzip, whichever they take
-    #[arg(long)]
-    pub no_compress: bool,
-    /// Log each request
-    #[arg(short, long)]
-    pub access_log: bool,
-    /// Log more about the server itself
-    #[arg(short = 'v', long)]
-    pub debug: bool,
-}
 
 /// Whose local CA is meant.
 #[derive(Debug, Args)]

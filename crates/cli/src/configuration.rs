@@ -1,10 +1,10 @@
 //! From the command line to a configuration.
 
-use crate::arguments::{FileServer, PhpServer, Site};
+use crate::arguments::{FileServer, PhpServer, Respond, ReverseProxy, Site};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
-    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, SiteArguments,
-    WorkerArgument,
+    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, ProxyArguments,
+    RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument,
 };
 use regent_server::ConfigSource;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub enum Origin {
     File(Option<PathBuf>),
     PhpServer(PhpServer),
     FileServer(FileServer),
+    ReverseProxy(ReverseProxy),
+    Respond(Respond),
 }
 
 impl Origin {
@@ -40,6 +42,8 @@ impl Origin {
             Self::File(file) => read(file.as_deref()),
             Self::PhpServer(options) => php_server(options),
             Self::FileServer(options) => file_server(options),
+            Self::ReverseProxy(options) => reverse_proxy(options),
+            Self::Respond(options) => respond(options),
         }
         .and_then(complete)
     }
@@ -108,6 +112,50 @@ fn file_server(options: &FileServer) -> Result<Loaded> {
     let root = options.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let listings = if options.browse { Listings::On } else { Listings::Off };
     site(root, &options.site, Content::Files { precompressed: options.precompressed.clone(), listings })
+}
+
+fn reverse_proxy(options: &ReverseProxy) -> Result<Loaded> {
+    let asked = |asked: bool, option| asked.then_some(option);
+    let arguments = ProxyArguments {
+        from: options.from.clone(),
+        to: options.to.clone(),
+        host: if options.change_host_header { UpstreamHost::Changed } else { UpstreamHost::Kept },
+        certificates: match options.insecure {
+            true => UpstreamCertificates::Ignored,
+            false => UpstreamCertificates::Checked,
+        },
+        fields_up: options.header_up.clone(),
+        fields_down: options.header_down.clone(),
+        options: [
+            asked(options.internal_certs, "local_certs"),
+            asked(options.disable_redirects, "auto_https disable_redirects"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        access_log: if options.access_log { AccessLog::On } else { AccessLog::Off },
+        log_level: if options.debug { LogDetail::Debug } else { LogDetail::Usual },
+    };
+    regent_config::proxy_config(&arguments, &environment()?).map_err(|errors| anyhow!("{errors}"))
+}
+
+/// A lone argument is the status if it looks like one, as in Caddy.
+fn respond(options: &Respond) -> Result<Loaded> {
+    let number = options.answer.as_deref().filter(|answer| answer.len() == 3);
+    let number = number.and_then(|answer| answer.parse::<u16>().ok()).filter(|code| *code >= 100);
+    let text = options.answer.clone().filter(|_| number.is_none());
+    if (number.is_some() && options.status.is_some()) || (text.is_some() && options.body.is_some()) {
+        bail!("the argument says the same as --status or --body; write one of them");
+    }
+    let arguments = RespondArguments {
+        status: options.status.or(number).unwrap_or(200),
+        body: options.body.clone().or(text).unwrap_or_default(),
+        fields: options.fields.clone(),
+        listen: options.listen.clone(),
+        access_log: if options.access_log { AccessLog::On } else { AccessLog::Off },
+        log_level: if options.debug { LogDetail::Debug } else { LogDetail::Usual },
+    };
+    regent_config::respond_config(&arguments, &environment()?).map_err(|errors| anyhow!("{errors}"))
 }
 
 /// Where certificates are kept if no configuration says so.

@@ -51,6 +51,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Stop(options) => admin::stop(&options)?,
         Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), Watching::No, None)?,
         Command::FileServer(options) => serve::serve(Origin::FileServer(options), Watching::No, None)?,
+        Command::ReverseProxy(options) => serve::serve(Origin::ReverseProxy(options), Watching::No, None)?,
+        Command::Respond(options) => serve::serve(Origin::Respond(options), Watching::No, None)?,
         Command::Reload(options) => admin::reload(&options)?,
         Command::Upgrade(options) => admin::upgrade(&options)?,
         Command::Trust(options) => return trust::trust(&options),
@@ -72,6 +74,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Top(options) => admin::top(&options)?,
         Command::PhpCli(options) => match php_cli::become_php(&options.arguments)? {},
         Command::Environ => print!("{}", build_info::environment()),
+        Command::ListModules => {
+            regent_config::directive_names().for_each(|name| println!("http.handlers.{name}"));
+        }
         Command::BuildInfo => print!("{}", build_info::build_info()),
         Command::Completion(options) => {
             clap_complete::generate(

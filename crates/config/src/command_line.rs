@@ -4,6 +4,12 @@
 //! for one thing: Caddy opens the HTTP port for redirects whatever the port of HTTPS is. Here that is only so for the
 //! usual port, since another port is mostly chosen for want of the right to open these two.
 
+mod one_directive;
+
+pub use one_directive::{
+    ProxyArguments, RespondArguments, UpstreamCertificates, UpstreamHost, proxy_config, respond_config,
+};
+
 use crate::address::Address;
 use crate::environment::Environment;
 use crate::global;

@@ -33,8 +33,11 @@ mod values;
 mod workers;
 
 pub use command_line::{
-    AccessLog, Compression, Content, Hub, Listings, LogDetail, SiteArguments, WorkerArgument, site_config,
+    AccessLog, Compression, Content, Hub, Listings, LogDetail, ProxyArguments, RespondArguments,
+    SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument, proxy_config, respond_config,
+    site_config,
 };
+pub use directives::names as directive_names;
 pub use environment::Environment;
 pub use hot_reload::hub_of;
 pub use load::{Loaded, load, parse, to_json};

@@ -145,7 +145,8 @@ pub(crate) fn is_not_built(name: &str) -> bool {
     find(name).is_some_and(|directive| matches!(directive.parse, Parse::NotBuilt))
 }
 
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+/// In the order in which they are carried out.
+pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|directive| directive.name)
 }
 
