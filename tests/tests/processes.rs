@@ -154,3 +154,21 @@ fn no_script_puts_another_program_in_its_place() {
     server.wait_for_log("A script called pcntl_exec()");
     server.stop();
 }
+
+#[test]
+fn a_process_is_renewed_as_a_whole_and_its_thread_keeps_its_figures() {
+    if !php::is_in_processes() {
+        return;
+    }
+    let server = Setup::new()
+        .php_options("num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time off\n\t\tmax_requests 2")
+        .admin("ADMIN")
+        .file("index.php", PID)
+        .start();
+    let pids: Vec<String> = (0..6).map(|_| server.get("/").expect(200).text().to_owned()).collect();
+    assert!(pids[0] == pids[1] && pids[2] == pids[3] && pids[4] == pids[5], "{pids:?}");
+    assert!(pids[1] != pids[2] && pids[3] != pids[4], "{pids:?}");
+    let threads = server.admin().threads();
+    assert_eq!(threads.iter().map(|thread| (thread.index, thread.requests)).collect::<Vec<_>>(), [(0, 6)]);
+    server.stop();
+}

@@ -12,9 +12,10 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const CLASSIC: &str = "<?php echo 'classic ', getmypid();";
+/// An engine is a process group, whether its threads are processes or not.
+const CLASSIC: &str = "<?php echo 'classic ', posix_getpgrp();";
 const WORKER: &str =
-    "<?php while (frankenphp_handle_request(function () { echo 'worker ', getmypid(); })) {}";
+    "<?php while (frankenphp_handle_request(function () { echo 'worker ', posix_getpgrp(); })) {}";
 /// Says when it has started, and runs until the file `go` is there.
 const UNTIL_GO: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); \
                         while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } echo 'finished';";

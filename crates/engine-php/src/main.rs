@@ -14,6 +14,7 @@ mod profiler;
 mod publication;
 mod renewal;
 mod threads;
+mod variables;
 mod warmup;
 
 use anyhow::{Context, Result};

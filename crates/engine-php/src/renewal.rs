@@ -74,7 +74,14 @@ impl Renewal {
         self.is_renewing
     }
 
-    fn is_due(&self) -> bool {
+    /// Where threads are processes: so many has the pool now, this one among them, of which so many boot.
+    pub fn see(&self, threads: u32, booting: u32) {
+        self.pool.threads.store(threads, Ordering::Relaxed);
+        self.pool.renewing.store(booting, Ordering::Relaxed);
+    }
+
+    /// Whether it has reached a limit.
+    pub fn is_due(&self) -> bool {
         let is_over = |limit: u64, value: u64| limit != 0 && value >= limit;
         is_over(self.max_requests, self.requests)
             || is_over(self.max_memory, self.memory)

@@ -111,13 +111,14 @@ impl Runner<'_> {
             let end = php.run(&options);
             match end {
                 ThreadEnd::Stopped => return Afterwards::End,
-                // A process is renewed as a whole: so all that it has leaked is given back.
                 ThreadEnd::WornOut => {
                     self.report_end(ScriptEnd::Orderly);
                     return Afterwards::Replace;
                 }
+                // A process is renewed as a whole: so all that it has leaked is given back.
                 ThreadEnd::Recycle if cfg!(not(php_threads)) => {
                     self.report_end(ScriptEnd::Orderly);
+                    php.hand_over();
                     return Afterwards::Replace;
                 }
                 ThreadEnd::Recycle | ThreadEnd::WorkerEnded => {

@@ -7,5 +7,5 @@ mod memory;
 mod thread_states;
 
 pub use cpus::cpus;
-pub use memory::{Memory, memory, resident};
+pub use memory::{Memory, anonymous, memory, resident};
 pub use thread_states::{Halt, ThreadStates, Wait, halt, wait};

@@ -28,12 +28,21 @@ pub struct Engine {
     doorbells: Vec<OwnedFd>,
 }
 
+/// How many threads a pool has, as they show themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Siblings {
+    pub present: u32,
+    /// Of these, those that boot.
+    pub booting: u32,
+}
+
 /// One thread of an engine, bound to a pool.
 pub struct EngineThread {
     engine: Arc<Engine>,
     index: usize,
     pool: usize,
     running: Option<Token>,
+    is_handed_over: bool,
     /// The end of the response was written.
     ended: bool,
     read: Cell<u64>,
@@ -111,6 +120,7 @@ impl EngineThread {
             index,
             pool,
             running: None,
+            is_handed_over: false,
             ended: false,
             read: Cell::new(0),
             written: Cell::new(0),
@@ -139,6 +149,27 @@ impl EngineThread {
     /// Shows how much memory the last request took, in bytes.
     pub fn set_memory(&self, bytes: u64) {
         self.control().memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The threads of its pool, itself among them, of whatever process.
+    pub fn siblings(&self) -> Siblings {
+        let region = &self.engine.region;
+        let threads = (0..region.geometry().threads as usize).map(|index| region.thread(index));
+        let mut siblings = Siblings { present: 0, booting: 0 };
+        for thread in threads.filter(|thread| thread.pool.load(Ordering::Relaxed) as usize == self.pool) {
+            let state = ThreadState::from_bits(thread.state.load(Ordering::Relaxed));
+            siblings.present += u32::from(state != ThreadState::Absent);
+            siblings.booting += u32::from(matches!(state, ThreadState::Booting | ThreadState::Backoff));
+        }
+        siblings
+    }
+
+    /// Ends it as one that boots already: the thread that takes its place is about to be [renewed](Self::renewed).
+    pub fn hand_over(mut self) {
+        self.release();
+        self.control().tid.store(0, Ordering::Relaxed);
+        self.set_state(ThreadState::Booting);
+        self.is_handed_over = true;
     }
 
     /// Counts a start of the thread's script after the first.
@@ -395,6 +426,9 @@ impl EngineThread {
 
 impl Drop for EngineThread {
     fn drop(&mut self) {
+        if self.is_handed_over {
+            return;
+        }
         self.release();
         self.control().tid.store(0, Ordering::Relaxed);
         self.set_state(ThreadState::Absent);

@@ -96,7 +96,7 @@ mod sync;
 #[cfg(not(loom))]
 pub use damage::Damage;
 #[cfg(not(loom))]
-pub use engine::{Engine, EngineThread};
+pub use engine::{Engine, EngineThread, Siblings};
 #[cfg(not(loom))]
 pub use engine_memory::EngineMemory;
 #[cfg(not(loom))]

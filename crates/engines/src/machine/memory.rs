@@ -29,6 +29,22 @@ pub fn resident(pid: u32) -> Option<u64> {
     resident_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 
+/// Bytes of a process of this group that lie in memory and are of no file; what it shares with the one that it was forked from
+/// counts in full. None if there is no such process, or it is in another group.
+pub fn anonymous(group: u32, pid: u32) -> Option<u64> {
+    // A thread has such a file too, but not in the list.
+    if fs::exists(format!("/proc/{group}/task/{pid}")).unwrap_or(true) {
+        return None;
+    }
+    anonymous_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, group)
+}
+
+fn anonymous_in(status: &str, group: u32) -> Option<u64> {
+    let of = status.lines().find_map(|line| line.strip_prefix("NSpgid:"))?;
+    let is_member = of.split_ascii_whitespace().next().is_some_and(|number| number.parse() == Ok(group));
+    is_member.then(|| kilobytes(status, "RssAnon:"))?
+}
+
 fn tightest(root: &Path) -> Option<Memory> {
     let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| of_machine(&text));
     let groups = groups(root, "memory");
@@ -164,5 +180,12 @@ mod tests {
     fn this_machine_has_memory() {
         let memory = memory().unwrap();
         assert!(memory.used > 0 && memory.used < memory.limit, "{memory:?}");
+    }
+
+    #[test]
+    fn a_process_counts_only_in_its_own_group() {
+        let status = "Name:\tphp-0\nNSpgid:\t17\t3\nRssAnon:\t      80 kB\nRssFile:\t 9 kB\n";
+        assert_eq!((anonymous_in(status, 17), anonymous_in(status, 3)), (Some(80 << 10), None));
+        assert_eq!((anonymous_in("", 17), anonymous(std::process::id(), std::process::id())), (None, None));
     }
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 const MACHINE_READING: Duration = Duration::from_millis(250);
 /// Threads that were ordered within this time may not have their memory yet, or have it since the last reading.
 const YOUNG: Duration = Duration::from_millis(500);
+/// Processes that are looked at to know how much memory one takes.
+const SAMPLE: usize = 8;
 /// Bytes that such a thread is expected to come to take, if those that are there take less: a thread that has not run
 /// a request yet says nothing.
 const YOUNG_MEMORY: u64 = 16 << 20;
@@ -22,14 +24,14 @@ pub(super) struct Readings {
     read: Option<Duration>,
     cores: f32,
     memory: Option<machine::Memory>,
-    /// Of the engine, in bytes.
-    resident: Option<u64>,
+    /// Bytes that a thread of the engine takes on average; 0 if it is not known.
+    per_thread: u64,
 }
 
 impl Readings {
     /// Reads the machine with the next call of [`Readings::refresh`].
     pub fn new() -> Self {
-        Self { read: None, cores: machine::cpus(), memory: None, resident: None }
+        Self { read: None, cores: machine::cpus(), memory: None, per_thread: 0 }
     }
 
     /// The engine has another process.
@@ -45,7 +47,7 @@ impl Readings {
         self.read = Some(now);
         self.cores = machine::cpus();
         self.memory = machine::memory();
-        self.resident = generation.pid.and_then(machine::resident);
+        self.per_thread = generation.pid.map_or(0, |pid| per_thread(generation, pid));
     }
 
     pub fn observation(
@@ -79,7 +81,7 @@ impl Readings {
     /// With what the threads that were added lately will come to take. Without that, a pool that doubles every few
     /// milliseconds is far beyond the limit when the first of its memory shows.
     fn expected(&self, memory: machine::Memory, generation: &Generation, now: Duration) -> Memory {
-        let measured = self.per_thread(generation);
+        let measured = self.per_thread;
         let each = measured.max(YOUNG_MEMORY);
         let young = generation.threads.ordered_since(now.saturating_sub(YOUNG)) as u64;
         Memory {
@@ -88,14 +90,19 @@ impl Readings {
             per_thread: if measured == 0 { 0 } else { each },
         }
     }
+}
 
-    /// Bytes that a thread takes on average; 0 if it is not known.
-    fn per_thread(&self, generation: &Generation) -> u64 {
-        let threads = generation.threads.in_use() as u64;
-        match (self.resident, generation.bare_memory) {
-            (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
-            _ => 0,
-        }
+/// Of threads that are processes, some are looked at; of others, what their process has beyond what it had before them.
+fn per_thread(generation: &Generation, pid: u32) -> u64 {
+    let region = generation.region();
+    let numbers = 0..region.geometry().threads as usize;
+    let tids = numbers.map(|index| region.thread_view(index).tid).filter(|tid| *tid != 0).take(SAMPLE);
+    let processes: Vec<u64> = tids.filter_map(|tid| machine::anonymous(pid, tid)).collect();
+    let threads = generation.threads.in_use() as u64;
+    match (machine::resident(pid), generation.bare_memory) {
+        _ if !processes.is_empty() => processes.iter().sum::<u64>() / processes.len() as u64,
+        (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
+        _ => 0,
     }
 }
 
