@@ -1,13 +1,18 @@
 # Regent: set up, build, run and test. `make` alone lists what there is.
 #
-# Everything that cargo builds needs the PHP that tools/build-php prints: recipes below pass it as PHP_CONFIG. The
-# first run builds it (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php.
+# Everything that cargo builds needs the PHP that tools/php prints: recipes below pass it as PHP_CONFIG. The first run builds it
+# (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php. With PHP=system it is the
+# distribution's, which is installed in a minute.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# Given to make itself: the environment may have a PHP that means something else.
+php = $(if $(filter command,$(firstword $(origin PHP))),$(PHP),zts)
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
-with_php = PHP_CONFIG="$$(tools/build-php)" && export PHP_CONFIG &&
+with_php = PHP_CONFIG="$$(tools/php $(php))" && export PHP_CONFIG REGENT_TEST_PHP=$(php) &&
+# The others are about the thread-safe PHP: its php-cgi, its instructions.
+tests = units fuzz models server $(if $(filter system,$(php)),apps,php-short apps long instructions)
 
 # The benchmark is a workspace of its own; its programs lie beside the server that they measure.
 instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
@@ -18,17 +23,17 @@ help: ## list the targets
 	@echo "Usage: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## build everything and serve the demo with its dashboard (PORT=… and ADMIN_PORT=… choose where)
+run: build ## build everything and serve the demo with its dashboard (PORT=… and ADMIN_PORT=… choose where, PHP=system the distribution's PHP)
 	@PORT='$(PORT)' ADMIN_PORT='$(ADMIN_PORT)' exec tools/demo '$(TARGET)/release/regent'
 
 build: setup ## build the release binaries: regent, regent-php and regent-native
 	@$(with_php) cargo build --release
 
-php: setup ## build the thread-safe PHP, or say where it is
-	@tools/build-php
+php: setup ## build the thread-safe PHP, or say where it is (PHP=system: install the distribution's)
+	@tools/php $(php)
 
 test: build ## run all tests: units, models, the server from outside, some of PHP's, applications, gigabytes, instruction counts
-	@$(with_php) tools/test units fuzz models server php-short apps long instructions
+	@$(with_php) tools/test $(tests)
 
 test-fast: build ## run the tests that need neither network nor patience
 	@$(with_php) tools/test units server
