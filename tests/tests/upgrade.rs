@@ -179,6 +179,26 @@ fn a_worker_that_does_not_boot_leaves_the_server_as_it_is() {
     server.stop();
 }
 
+#[test]
+fn what_the_admin_api_has_loaded_goes_on() {
+    let mut server = setup().site("respond file").start();
+    let loaded = format!(
+        "{{\n\tadmin {}\n}}\nhttp://{} {{\n\trespond loaded\n}}\n# {}\n",
+        server.admin().address(),
+        server.address(),
+        "much ".repeat(20_000)
+    );
+    server.admin().request("POST", "/load").body("text/caddyfile", loaded).send().expect(200);
+    let successor = upgraded(&server);
+    server.follow(successor);
+    assert_eq!(server.get("/").text(), "loaded");
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    let successor = upgraded(&server);
+    server.follow(successor);
+    assert_eq!(server.get("/").text(), "file");
+    server.stop();
+}
+
 /// A server that was started by a link in its directory, which can be made to lead elsewhere.
 fn linked() -> Server {
     let setup = setup().launcher(&["sh", "-c", "shift; exec ./regent \"$@\"", "sh"]);

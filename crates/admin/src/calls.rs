@@ -57,7 +57,10 @@ pub(crate) async fn answer(
             query::none(query)?;
             Ok(stop(&**control))
         }
-        Call::Configuration => configuration::read(&control.configuration(), found.rest),
+        Call::Configuration => {
+            query::none(query)?;
+            configuration::read(&control.configuration(), found.rest)
+        }
         Call::Application => Ok(ok(&configuration::application(&control.pools().await?))),
         Call::ReloadApplication => {
             query::none(query)?;
@@ -66,13 +69,11 @@ pub(crate) async fn answer(
         Call::Load => load::load(control, request).await,
         Call::Reload => load::reload(control, query).await,
         Call::Upgrade => changes::upgrade(control, query).await,
-        Call::ChangeConfiguration => Err(Failure::NotBuilt(
-            "a part of the configuration is not changed here; change the Caddyfile and load it with `regent reload`, \
-             `POST /regent/reload`, or as the body of `POST /load`",
-        )),
-        Call::Adapt => Err(Failure::NotBuilt(
-            "a Caddyfile is not adapted here; use the command `regent adapt --config Caddyfile`",
-        )),
+        Call::ReplaceConfiguration => configuration::replace(control, request).await,
+        Call::PutConfiguration => Err(Failure::Configured),
+        Call::DeleteConfiguration => configuration::delete(control, request).await,
+        Call::ChangePart => Err(Failure::Part),
+        Call::Adapt => load::adapt(control, request).await,
     }
 }
 

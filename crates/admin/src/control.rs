@@ -52,6 +52,9 @@ pub trait Control: Send + Sync + 'static {
     /// those that came before may still be running. A configuration that is refused changes nothing.
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>>;
 
+    /// What the text of a Caddyfile means. Nothing is changed.
+    fn adapt(&self, text: String) -> BoxFuture<'_, Result<Adapted, Refusal>>;
+
     /// Has another process of the server's program take its place, without a request being lost or refused. Ready when that one
     /// serves; this server then answers what it has begun, and ends. A process that is not ready after `patience` (`None`: as long
     /// as the server thinks right) is ended, and this server goes on.
@@ -117,6 +120,16 @@ pub struct ProfileWish {
 pub struct Reload {
     pub source: Source,
     pub force: Force,
+    /// What the current configuration has to be; `None`: whatever it is.
+    pub replaces: Option<Arc<serde_json::Value>>,
+}
+
+/// What a Caddyfile means.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Adapted {
+    pub result: serde_json::Value,
+    /// For people, with file and line.
+    pub warnings: Vec<String>,
 }
 
 /// Where a configuration is.
@@ -183,6 +196,9 @@ pub enum Refusal {
     /// The configuration is wrong, or something that it needs cannot be had; the text says what, and where. 400.
     #[error("{0}")]
     Configuration(String),
+    /// The configuration is another one by now. 412.
+    #[error("the configuration has changed since it was read: read it again")]
+    Replaced,
     /// The server cannot do it now; the text says why, and what to do. 503.
     #[error("{0}")]
     Unavailable(String),

@@ -78,8 +78,20 @@ pub(crate) enum Failure {
     Force(String),
     #[error("`timeout={0}` is no number of seconds; give one from 1 to 65535")]
     Timeout(String),
-    #[error("{0}")]
-    NotBuilt(&'static str),
+    #[error("`If-Match: {0}` is none of the tags that `GET /config/` answers with")]
+    Tag(String),
+    #[error(
+        "a part of the configuration cannot be changed: it is made of a Caddyfile as a whole; send that with `POST /config/` or \
+         `POST /load`"
+    )]
+    Part,
+    #[error(
+        "the workers are started anew by what `GET` of this path answers, or by nothing; the configuration is changed by a \
+         Caddyfile, with `POST /config/` or `POST /load`"
+    )]
+    Application,
+    #[error("there is a configuration already; `POST /config/` replaces it")]
+    Configured,
     #[error(
         "the change broke off within the server; its log says why, and `GET /regent/threads` what is now"
     )]
@@ -103,6 +115,8 @@ impl Failure {
             | Self::Number { .. }
             | Self::Format(_)
             | Self::Timeout(_)
+            | Self::Tag(_)
+            | Self::Application
             | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
@@ -113,14 +127,15 @@ impl Failure {
             | Self::Refused(Refusal::UnknownPool(_) | Refusal::UnknownThread(_) | Refusal::NoPhp(_)) => {
                 StatusCode::NOT_FOUND
             }
-            Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Method { .. } | Self::Part => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. } | Refusal::ProfileUnderWay) => {
+            Self::Configured
+            | Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. } | Refusal::ProfileUnderWay) => {
                 StatusCode::CONFLICT
             }
             Self::LongBody(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NotBuilt(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Refused(Refusal::Replaced) => StatusCode::PRECONDITION_FAILED,
             Self::NotReady(_) | Self::Refused(Refusal::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -133,6 +148,9 @@ impl Failure {
             _ => None,
         };
         let mut answer = json(self.status(), &Report { error: self.to_string(), endpoints });
+        if let Self::Part = self {
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
         if let Self::Method { allow, .. } = self {
             let allow = HeaderValue::from_str(allow).expect("invariant: names of methods are ASCII");
             answer.headers_mut().insert(ALLOW, allow);

@@ -28,7 +28,8 @@ mod upstream;
 pub use address::{Address, AddressError};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use control::{
-    Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source, Upgraded,
+    Adapted, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
+    Upgraded,
 };
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};

@@ -29,7 +29,12 @@ pub(crate) enum Call {
     Application,
     /// `PATCH` of the same: Octane reloads.
     ReloadApplication,
-    ChangeConfiguration,
+    /// `POST` and `PATCH` of `/config/`: the body is a Caddyfile.
+    ReplaceConfiguration,
+    PutConfiguration,
+    DeleteConfiguration,
+    /// Of a part of the configuration.
+    ChangePart,
     /// `POST /load`: the body is a Caddyfile.
     Load,
     /// `POST /regent/reload`: the server reads a file.
@@ -79,22 +84,30 @@ const ENDPOINTS: &[Endpoint] = &[
         path: "/config/apps/frankenphp",
         calls: &[
             (Method::GET, Call::Application),
-            (Method::POST, Call::ChangeConfiguration),
-            (Method::PUT, Call::ChangeConfiguration),
+            (Method::POST, Call::ChangePart),
+            (Method::PUT, Call::ChangePart),
             (Method::PATCH, Call::ReloadApplication),
-            (Method::DELETE, Call::ChangeConfiguration),
+            (Method::DELETE, Call::ChangePart),
         ],
     },
     Endpoint { path: "/config/", calls: CONFIGURATION },
-    Endpoint { path: "/config/{path}", calls: CONFIGURATION },
+    Endpoint { path: "/config/{path}", calls: PART },
 ];
 
 const CONFIGURATION: &[(Method, Call)] = &[
     (Method::GET, Call::Configuration),
-    (Method::POST, Call::ChangeConfiguration),
-    (Method::PUT, Call::ChangeConfiguration),
-    (Method::PATCH, Call::ChangeConfiguration),
-    (Method::DELETE, Call::ChangeConfiguration),
+    (Method::POST, Call::ReplaceConfiguration),
+    (Method::PUT, Call::PutConfiguration),
+    (Method::PATCH, Call::ReplaceConfiguration),
+    (Method::DELETE, Call::DeleteConfiguration),
+];
+
+const PART: &[(Method, Call)] = &[
+    (Method::GET, Call::Configuration),
+    (Method::POST, Call::ChangePart),
+    (Method::PUT, Call::ChangePart),
+    (Method::PATCH, Call::ChangePart),
+    (Method::DELETE, Call::ChangePart),
 ];
 
 /// A call, and what its path's `{file}` or `{path}` is; empty without one.
@@ -177,7 +190,7 @@ mod tests {
     fn octanes_path_comes_before_the_configuration() {
         let path = "/config/apps/frankenphp";
         assert_eq!(call(Method::PATCH, path), Ok((Call::ReloadApplication, "")));
-        assert_eq!(call(Method::POST, path), Ok((Call::ChangeConfiguration, "")));
+        assert_eq!(call(Method::POST, path), Ok((Call::ChangePart, "")));
         assert_eq!(call(Method::GET, "/config/apps/http"), Ok((Call::Configuration, "apps/http")));
         assert_eq!(call(Method::GET, "/config/"), Ok((Call::Configuration, "")));
     }

@@ -65,7 +65,10 @@ fn a_configuration_is_loaded_from_a_body_or_a_file() {
         (Source::Own, Force::No),
         (Source::File("/etc/Caddyfile".into()), Force::Yes),
     ];
-    assert_eq!(site.fake.state().reloads, expected.map(|(source, force)| Reload { source, force }));
+    assert_eq!(
+        site.fake.state().reloads,
+        expected.map(|(source, force)| Reload { source, force, replaces: None })
+    );
     for (answer, status, hint) in [
         (load(&[caddyfile], "broken"), 400, "Caddyfile:1:1: broken"),
         (load(&[], ":80"), 415, "text/caddyfile"),
@@ -239,12 +242,13 @@ fn a_change_of_the_configuration_is_not_pretended() {
     let site = Site::start();
     let other = r#"{"workers":[{"file_name":"/other.php"}]}"#;
     for (method, target, body, status) in [
-        ("PATCH", "/config/apps/frankenphp", other, 501),
+        ("PATCH", "/config/apps/frankenphp", other, 400),
         ("PATCH", "/config/apps/frankenphp", "{", 400),
-        ("PUT", "/config/apps/frankenphp", "{}", 501),
-        ("POST", "/config/", "{}", 501),
-        ("DELETE", "/config/apps/http", "", 501),
-        ("POST", "/adapt", ":80", 501),
+        ("PUT", "/config/apps/frankenphp", "{}", 405),
+        ("POST", "/config/", "{}", 415),
+        ("PUT", "/config/", "{}", 409),
+        ("DELETE", "/config/apps/http", "", 405),
+        ("POST", "/adapt", ":80", 415),
     ] {
         let answer = site.send(method, target, &[], body);
         assert_eq!(answer.status, status, "{method} {target}: {answer:?}");
@@ -252,7 +256,7 @@ fn a_change_of_the_configuration_is_not_pretended() {
     }
     let long = "x".repeat(64 * 1024 + 1);
     assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &[], &long).status, 413);
-    assert!(site.call("POST", "/config/").error().contains("regent reload"));
+    assert!(site.call("PUT", "/config/servers/0").error().contains("POST /config/"));
     assert_eq!(site.fake.state().restarts, 0);
 }
 
@@ -263,6 +267,39 @@ fn the_configuration_is_read_in_parts() {
     assert_eq!(site.get("/config/servers/0/listen/Tcp").json(), ":8080");
     let answer = site.get("/config/servers/7");
     assert_eq!((answer.status, answer.error().contains("no /config/servers/7")), (404, true));
+}
+
+#[test]
+fn the_whole_configuration_is_replaced_by_a_caddyfile() {
+    let site = Site::start();
+    let caddyfile = [("Content-Type", "text/caddyfile")];
+    for method in ["POST", "PATCH"] {
+        assert_eq!(site.send(method, "/config/", &caddyfile, ":80").json()["changed"], true);
+    }
+    assert_eq!(site.send("POST", "/config/", &caddyfile, "broken").status, 400);
+    assert_eq!(site.call("DELETE", "/config/").status, 200);
+    let sources: Vec<_> = site.fake.state().reloads.iter().map(|reload| reload.source.clone()).collect();
+    let text = |text: &str| Source::Text(text.into());
+    assert_eq!(sources, [text(":80"), text(":80"), text("")]);
+    let adapted = site.send("POST", "/adapt", &caddyfile, "a text").json();
+    assert_eq!(adapted, json!({ "result": { "servers": [] }, "warnings": ["a text"] }));
+}
+
+#[test]
+fn a_change_can_be_bound_to_what_was_read() {
+    let site = Site::start();
+    let tag = |path: &str| site.get(path).header("etag").expect("a tag").to_owned();
+    for path in ["/config/", "/config/servers/0/listen"] {
+        let read = tag(path);
+        assert!(read.starts_with(&format!("\"{path} ")), "{read}");
+        let fields = [("Content-Type", "text/caddyfile"), ("If-Match", &read)];
+        assert_eq!(site.send("POST", "/config/", &fields, ":80").status, 200);
+        assert!(site.fake.state().reloads.last().unwrap().replaces.is_some(), "to be looked at again");
+        let other = read.replace(' ', " 0");
+        let fields = [("Content-Type", "text/caddyfile"), ("If-Match", &other)];
+        assert_eq!(site.send("POST", "/config/", &fields, ":80").status, 412);
+        assert_eq!(site.send("DELETE", "/config/", &[("If-Match", "\"x\"")], "").status, 400);
+    }
 }
 
 #[test]

@@ -112,6 +112,12 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         }
         ("get", "/config/{path}") => vec![rest("servers/0"), rest("servers/1")],
         (_, "/config/{path}") => vec![rest("servers/0")],
+        ("delete", "/config/") => vec![
+            Case::default(),
+            fields(&[("If-Match", "\"/config/ 0\"")]),
+            meets(Server::Refusing),
+            meets(Server::Panicking),
+        ],
         (
             "get",
             "/{prefix}/threads" | "/{prefix}/queue" | "/{prefix}/statistics" | "/config/apps/frankenphp",
@@ -151,7 +157,22 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ("post", "/{prefix}/upgrade") => {
             vec![Case::default(), rest("?timeout=x"), meets(Server::Refusing), meets(Server::Panicking)]
         }
-        ("post", "/load") => {
+        ("post", "/adapt") => {
+            let adapt = |body: &str, server| Case {
+                fields: vec![("Content-Type", "text/caddyfile")],
+                body: body.into(),
+                server,
+                ..Case::default()
+            };
+            vec![
+                body(":80"),
+                adapt(":80", Server::Well),
+                adapt("broken", Server::Well),
+                adapt(&"x".repeat((4 << 20) + 1), Server::Well),
+                adapt("", Server::Starved),
+            ]
+        }
+        ("post", "/load") | ("post" | "patch", "/config/") => {
             let load = |body: &str, server| Case {
                 fields: vec![("Content-Type", "text/caddyfile")],
                 body: body.into(),
@@ -167,6 +188,9 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
                 load(":80", Server::Panicking),
                 load("", Server::Starved),
             ]
+            .into_iter()
+            .chain((path != "/load").then(|| fields(&[("If-Match", "\"/config/ 0\"")])))
+            .collect()
         }
         ("patch", "/config/apps/frankenphp") => vec![
             Case::default(),

@@ -139,6 +139,9 @@ pub struct Run {
     /// Print the environment before all else: with what is secret in it
     #[arg(short, long)]
     pub environ: bool,
+    /// Begin with the configuration that was loaded last by the admin API, if there is one
+    #[arg(short, long)]
+    pub resume: bool,
     /// Write the process ID to this file, which is removed at the end
     #[arg(long, value_name = "FILE")]
     pub pidfile: Option<PathBuf>,

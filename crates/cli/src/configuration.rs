@@ -1,13 +1,15 @@
 //! From the command line to a configuration.
 
 use crate::arguments::{FileServer, PhpServer, Respond, ReverseProxy, Site};
+use crate::autosave::{Autosave, Saved};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
-    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, ProxyArguments,
-    RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument,
+    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, Persistence,
+    ProxyArguments, RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument,
 };
-use regent_server::ConfigSource;
+use regent_server::{ConfigSource, Place};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What messages call a Caddyfile that came as the body of a request.
 const BODY: &str = "Caddyfile (body)";
@@ -27,12 +29,12 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Warnings go to the standard error at once: the log is not set up yet.
+    /// Warnings go to the standard error at once.
     pub fn load(&self) -> Result<Config> {
         self.loaded().map(with_warnings)
     }
 
-    /// The same without warnings, for who reads it often.
+    /// Without warnings, for who reads it often.
     pub fn read_quietly(&self) -> Result<Config, String> {
         self.loaded().map(|loaded| loaded.config).map_err(|error| text(&error))
     }
@@ -49,10 +51,39 @@ impl Origin {
     }
 }
 
+/// Reads what a running server loads, and knows what it has loaded last.
+pub struct Configurations {
+    origin: Origin,
+    /// What was loaded by the admin API since.
+    current: Mutex<Option<Saved>>,
+    autosave: Option<Autosave>,
+}
+
+impl Configurations {
+    /// `current`: what the server is started with, if that is not what the command line says.
+    pub fn new(origin: Origin, current: Option<Saved>) -> Self {
+        Self { origin, current: Mutex::new(current), autosave: Autosave::of_user() }
+    }
+
+    /// What the server is started with. Warnings go to the standard error at once: the log is not set up yet.
+    pub fn load(&self) -> Result<Config> {
+        let loaded = match &*self.current() {
+            None => self.origin.loaded(),
+            Some(Saved::File(path)) => read(Some(path)).and_then(complete),
+            Some(Saved::Caddyfile(text)) => parse(text),
+        };
+        loaded.map(with_warnings)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Saved>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// For a server that runs, and has a log.
-impl ConfigSource for Origin {
+impl ConfigSource for Configurations {
     fn read(&self) -> Result<Config, String> {
-        self.loaded().map(with_logged_warnings).map_err(|error| text(&error))
+        self.origin.loaded().map(with_logged_warnings).map_err(|error| text(&error))
     }
 
     fn read_file(&self, path: &Path) -> Result<Config, String> {
@@ -60,11 +91,45 @@ impl ConfigSource for Origin {
     }
 
     fn parse(&self, text_of_it: &str) -> Result<Config, String> {
-        let environment = environment().map_err(|error| text(&error))?;
-        let base = environment.current_dir.clone();
-        let loaded = regent_config::parse(BODY, text_of_it, &base, &environment).and_then(Loaded::complete);
-        loaded.map(with_logged_warnings).map_err(|errors| errors.to_string())
+        parse(text_of_it).map(with_logged_warnings).map_err(|error| text(&error))
     }
+
+    fn adapt(&self, text_of_it: &str) -> Result<(serde_json::Value, Vec<String>), String> {
+        // Files that are not there yet are warnings, as for `regent adapt`.
+        let adapted = parse_incomplete(text_of_it).and_then(|loaded| {
+            let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+            Ok((serde_json::to_value(&loaded.config)?, warnings))
+        });
+        adapted.map_err(|error| text(&error))
+    }
+
+    fn loaded(&self, from: Place, config: &Config) {
+        let saved = match from {
+            Place::Own => None,
+            Place::File(path) => Some(Saved::File(path)),
+            Place::Text(text) => Some(Saved::Caddyfile(text)),
+        };
+        let is_kept = config.global.persistence == Persistence::On;
+        if let Some(autosave) = &self.autosave {
+            autosave.replace(saved.as_ref().filter(|_| is_kept));
+        }
+        *self.current() = saved;
+    }
+
+    fn current(&self) -> Option<String> {
+        self.current().as_ref().map(Saved::to_text)
+    }
+}
+
+/// A Caddyfile that is the body of a request.
+fn parse(text: &str) -> Result<Loaded> {
+    parse_incomplete(text).and_then(complete)
+}
+
+fn parse_incomplete(text: &str) -> Result<Loaded> {
+    let environment = environment()?;
+    let base = environment.current_dir.clone();
+    regent_config::parse(BODY, text, &base, &environment).map_err(|errors| anyhow!("\n{errors}"))
 }
 
 /// With all files that a server cannot start without.

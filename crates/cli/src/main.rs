@@ -5,6 +5,7 @@ mod activation;
 mod addresses;
 mod admin;
 mod arguments;
+mod autosave;
 mod background;
 mod bench;
 mod build_info;
@@ -26,7 +27,6 @@ use anyhow::{Context, Result};
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use configuration::Origin;
-use serve::Watching;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -49,10 +49,12 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(options) => serve::run(options)?,
         Command::Start(_) => println!("regent serves in the background: process {}", background::start()?),
         Command::Stop(options) => admin::stop(&options)?,
-        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), Watching::No, None)?,
-        Command::FileServer(options) => serve::serve(Origin::FileServer(options), Watching::No, None)?,
-        Command::ReverseProxy(options) => serve::serve(Origin::ReverseProxy(options), Watching::No, None)?,
-        Command::Respond(options) => serve::serve(Origin::Respond(options), Watching::No, None)?,
+        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), serve::Begin::default())?,
+        Command::FileServer(options) => serve::serve(Origin::FileServer(options), serve::Begin::default())?,
+        Command::ReverseProxy(options) => {
+            serve::serve(Origin::ReverseProxy(options), serve::Begin::default())?
+        }
+        Command::Respond(options) => serve::serve(Origin::Respond(options), serve::Begin::default())?,
         Command::Reload(options) => admin::reload(&options)?,
         Command::Upgrade(options) => admin::upgrade(&options)?,
         Command::Trust(options) => return trust::trust(&options),

@@ -2,7 +2,8 @@
 
 use crate::addresses::{self, Scheme, Served};
 use crate::arguments::Run;
-use crate::configuration::Origin;
+use crate::autosave::{Autosave, Saved};
+use crate::configuration::{Configurations, Origin};
 use crate::log::{self, Log};
 use crate::pid_file::PidFile;
 use crate::successor::{self, Program};
@@ -10,7 +11,7 @@ use crate::{activation, build_info, environment_file, service_manager, watch};
 use anyhow::{Context, Result};
 use regent_config::Listen;
 use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running, Sockets};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -21,9 +22,26 @@ const DUMPABLE: &str = "REGENT_DUMPABLE";
 /// How long work in the background may go on after the last request, as that of a certificate that is being stored.
 const LAST_WORK: Duration = Duration::from_secs(1);
 
+/// How a server begins, beside its configuration.
+#[derive(Debug, Default)]
+pub struct Begin {
+    watching: Watching,
+    resumption: Resumption,
+    pid_file: Option<PathBuf>,
+}
+
+/// Whether it begins with what the admin API has loaded last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Resumption {
+    #[default]
+    No,
+    Yes,
+}
+
 /// Whether a changed Caddyfile is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Watching {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Watching {
+    #[default]
     No,
     Yes,
 }
@@ -38,49 +56,60 @@ pub fn run(options: Run) -> Result<()> {
     if options.environ {
         print!("{}", build_info::environment());
     }
-    let watching = if options.watch { Watching::Yes } else { Watching::No };
-    serve(Origin::File(options.config.config), watching, options.pidfile.as_deref())
+    let begin = Begin {
+        watching: if options.watch { Watching::Yes } else { Watching::No },
+        resumption: if options.resume { Resumption::Yes } else { Resumption::No },
+        pid_file: options.pidfile,
+    };
+    serve(Origin::File(options.config.config), begin)
 }
 
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once. So it does when another process has taken its
 /// place.
-pub fn serve(origin: Origin, watching: Watching, pid_file: Option<&Path>) -> Result<()> {
+pub fn serve(origin: Origin, begin: Begin) -> Result<()> {
     let program = Program::of_process()?;
-    let sockets = match successor::predecessor()? {
-        Some((predecessor, inherited)) => Sockets { inherited, predecessor: Some(predecessor) },
-        None => Sockets { inherited: activation::sockets()?, predecessor: None },
+    let Some((predecessor, legacy)) = successor::predecessor()? else {
+        let sockets = Sockets { inherited: activation::sockets()?, predecessor: None };
+        let resumed = match begin.resumption {
+            Resumption::Yes => Autosave::of_user().map(|autosave| autosave.read()).transpose()?.flatten(),
+            Resumption::No => None,
+        };
+        return serve_at(sockets, origin, resumed, begin, program);
     };
-    let predecessor = sockets.predecessor.clone();
-    let served = serve_at(sockets, origin, watching, pid_file, program);
-    if let (Some(predecessor), Err(error)) = (predecessor, &served) {
-        predecessor.refuse(&format!("{error:#}"));
-    }
-    served
+    let sockets = Sockets { inherited: legacy.inherited, predecessor: Some(predecessor.clone()) };
+    // It goes on with what is served now.
+    let current = legacy.configuration.as_deref().map(Saved::of_text).transpose();
+    let served = current.and_then(|current| serve_at(sockets, origin, current, begin, program));
+    served.inspect_err(|error| predecessor.refuse(&format!("{error:#}")))
 }
 
 fn serve_at(
     sockets: Sockets,
     origin: Origin,
-    watching: Watching,
-    pid_file: Option<&Path>,
+    current: Option<Saved>,
+    begin: Begin,
     program_of_process: Program,
 ) -> Result<()> {
+    let Begin { watching, pid_file, .. } = begin;
     let predecessor = sockets.predecessor.clone();
     // That of the server before is right as long as it serves.
     let mut held = match predecessor {
-        None => pid_file.map(PidFile::write).transpose()?,
+        None => pid_file.as_deref().map(PidFile::write).transpose()?,
         Some(_) => None,
     };
-    let config = origin.load()?;
+    let configurations = Configurations::new(origin.clone(), current);
+    let config = configurations.load()?;
     let log = log::start(&config.global.log)?;
-    let watched = (watching == Watching::Yes).then(|| config.clone());
+    // What was resumed is not what is watched.
+    let watched =
+        (watching == Watching::Yes).then(|| origin.read_quietly().unwrap_or_else(|_| config.clone()));
     let served: Vec<_> = config.servers.iter().map(Served::new).collect();
     raise_descriptor_limit();
     close_memory();
     let options = Options {
         php: program(EngineKind::Php)?,
         native: program(EngineKind::Native)?,
-        source: Arc::new(origin.clone()),
+        source: Arc::new(configurations),
         successor: Arc::new(program_of_process),
     };
     let runtime = regent_server::runtime().build()?;
@@ -96,7 +125,7 @@ fn serve_at(
         };
         announce(&running, &served);
         if let Some(predecessor) = predecessor {
-            held = pid_file.map(PidFile::write).transpose()?;
+            held = pid_file.as_deref().map(PidFile::write).transpose()?;
             predecessor.serving().context("taking over from the server before")?;
         }
         let logs = Logs { own: log, access: running.access_logs() };

@@ -2,7 +2,7 @@
 
 use crate::service_manager;
 use anyhow::{Context, Result};
-use regent_server::{Inherited, Predecessor, Successor};
+use regent_server::{Legacy, Predecessor, Successor};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ffi::OsString;
 use std::fs::File;
@@ -75,7 +75,7 @@ impl Successor for Program {
 }
 
 /// The server whose place this process takes, with what it hands over; `None`: there is none.
-pub fn predecessor() -> Result<Option<(Predecessor, Inherited)>> {
+pub fn predecessor() -> Result<Option<(Predecessor, Legacy)>> {
     if std::env::var_os(VARIABLE).is_none() {
         return Ok(None);
     }

@@ -5,12 +5,15 @@ mod figures;
 mod threads;
 mod upstreams;
 
+use crate::Place;
 use crate::inline_reload;
-use crate::reload::{Current, Force, ReloadError, Reloaded, Server, State};
+use crate::reload::{Force, ReloadError, Reloaded};
+use crate::state::{Current, Server, State};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads, Upgraded,
+    Adapted, Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
+    Upgraded,
 };
 use regent_engines::{CommandRefused, EngineControl, EngineKind, ProfileWish, View};
 use regent_metrics::{AdminRequest, Gauges};
@@ -216,19 +219,30 @@ impl Control for ServerControl {
 
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<regent_admin::Reloaded, Refusal>> {
         async move {
-            let Reload { source, force } = reload;
-            let read = self.server.read(move |from| match source {
-                regent_admin::Source::Own => from.read(),
-                regent_admin::Source::File(path) => from.read_file(&path),
-                regent_admin::Source::Text(text) => from.parse(&text),
-            });
+            let Reload { source, force, replaces } = reload;
+            let place = match source {
+                regent_admin::Source::Own => Place::Own,
+                regent_admin::Source::File(path) => Place::File(path),
+                regent_admin::Source::Text(text) => Place::Text(text),
+            };
             let force = match force {
                 regent_admin::Force::No => Force::No,
                 regent_admin::Force::Yes => Force::Yes,
             };
-            let reloaded = async { self.server.reload(read.await?, force).await };
+            let reloaded = self.server.reload_from(place, force, replaces);
             let Reloaded { is_changed, warnings } = reloaded.await.map_err(not_reloaded)?;
             Ok(regent_admin::Reloaded { changed: is_changed, warnings })
+        }
+        .boxed()
+    }
+
+    fn adapt(&self, text: String) -> BoxFuture<'_, Result<Adapted, Refusal>> {
+        let source = Arc::clone(&self.server.options.source);
+        let adapting = tokio::task::spawn_blocking(move || source.adapt(&text));
+        async {
+            let adapted = adapting.await.expect("invariant: adapting does not panic");
+            let (result, warnings) = adapted.map_err(Refusal::Configuration)?;
+            Ok(Adapted { result, warnings })
         }
         .boxed()
     }
@@ -252,6 +266,7 @@ fn not_reloaded(error: ReloadError) -> Refusal {
         ReloadError::Stopping | ReloadError::IoThread(_) | ReloadError::Watch(_) => {
             Refusal::Unavailable(error.to_string())
         }
+        ReloadError::Replaced => Refusal::Replaced,
         ReloadError::Configuration(_) | ReloadError::Start(_) => Refusal::Configuration(error.to_string()),
     }
 }

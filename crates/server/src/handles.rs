@@ -1,8 +1,9 @@
 //! What others hold of a server that runs.
 
 use crate::lasting::Lasting;
-use crate::reload::{Force, ReloadError, Reloaded, Server};
-use crate::source::ConfigSource;
+use crate::reload::{Force, ReloadError, Reloaded};
+use crate::source::Place;
+use crate::state::Server;
 use crate::upgrade::UpgradeError;
 use std::sync::Weak;
 
@@ -43,13 +44,12 @@ impl Reloader {
         server.upgrade(None).await.map(drop)
     }
 
-    /// Changes to what the server's [`ConfigSource`] reads now.
+    /// Changes to what the server's [`crate::ConfigSource`] reads now.
     ///
     /// # Errors
     /// When the configuration is wrong, or something that it needs cannot be had. Then nothing has changed.
     pub async fn reload(&self, force: Force) -> Result<Reloaded, ReloadError> {
         let server = self.0.upgrade().ok_or(ReloadError::Stopping)?;
-        let config = server.read(ConfigSource::read).await?;
-        server.reload(config, force).await
+        server.reload_from(Place::Own, force, None).await
     }
 }

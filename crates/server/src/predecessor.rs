@@ -2,10 +2,11 @@
 
 use crate::StartError;
 use crate::listener::Opened;
-use crate::reload::Server;
+use crate::state::Server;
 use regent_net::{FileIdentity, Handover, Inherited, InheritedSocket, Keeper, Received};
 use rustix::fd::OwnedFd;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub(crate) const GREETING: &str = "regent handover 1";
 /// All sockets have been sent.
 pub(crate) const ALL: &str = "all";
+/// With a file: where the configuration is from.
+pub(crate) const CONFIGURATION: &str = "configuration";
 /// The new server could serve.
 pub(crate) const READY: &str = "ready";
 /// The new server is to serve.
@@ -31,12 +34,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Predecessor(Arc<Handover>);
 
+/// What a server hands over.
+pub struct Legacy {
+    pub inherited: Inherited,
+    /// What [`crate::ConfigSource::current`] has said there.
+    pub configuration: Option<String>,
+}
+
 impl Predecessor {
-    /// The one at the other end of this socket, with what it hands over. May block.
+    /// The one at the other end of this socket, and what it hands over. May block.
     ///
     /// # Errors
     /// When it does not say what servers say.
-    pub fn meet(socket: OwnedFd) -> io::Result<(Self, Inherited)> {
+    pub fn meet(socket: OwnedFd) -> io::Result<(Self, Legacy)> {
         let handover = Handover::new(socket);
         handover.set_patience(PATIENCE)?;
         if next(&handover)?.text != GREETING {
@@ -45,17 +55,22 @@ impl Predecessor {
                 "the server before speaks another language: stop it, and start this one",
             ));
         }
-        let mut sockets = Vec::new();
+        let (mut sockets, mut configuration) = (Vec::new(), None);
         loop {
             match next(&handover)? {
                 Received { text, .. } if text == ALL => break,
+                Received { text, descriptor: Some(file) } if text == CONFIGURATION => {
+                    let mut file = File::from(file);
+                    file.rewind()?;
+                    configuration = Some(io::read_to_string(file)?);
+                }
                 Received { text, descriptor: Some(socket) } => {
                     sockets.push(InheritedSocket::new(socket, keeper(&text))?);
                 }
                 Received { text, .. } => return Err(io::Error::other(format!("`{text}` came in between"))),
             }
         }
-        Ok((Self(Arc::new(handover)), Inherited::new(sockets)))
+        Ok((Self(Arc::new(handover)), Legacy { inherited: Inherited::new(sockets), configuration }))
     }
 
     /// Says why this server does not take its place.

@@ -4,32 +4,23 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::admin::AdminHandle;
-use crate::counted;
 use crate::https::trust_at_start;
-use crate::hubs::{Hubs, OpenHubs};
 use crate::inline_reload;
-use crate::io_threads::IoThreads;
-use crate::lasting::Lasting;
-use crate::listener::{AddressChange, Addresses};
+use crate::listener::AddressChange;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
-use crate::watching::{Begun, React, Wanted, Watching};
-use crate::{ConfigSource, Options, StartError};
-use regent_config::{Admin, Config, HotReload, LogConfig};
-use regent_engines::{CommandRefused, EngineControl, EngineKind, EnginePlan, ServerFacts, StartUntil};
+use crate::state::{Current, Server, State, Upkeep};
+use crate::watching::{Begun, React, Wanted};
+use crate::{ConfigSource, Place, StartError};
+use regent_config::{Config, HotReload};
+use regent_engines::{CommandRefused, EngineKind, EnginePlan, StartUntil};
 use regent_gateway::Inlined;
 use regent_mercure::Publication;
-use regent_metrics::{HostLabel, Registry, ReloadOutcome};
-use regent_net::Handover;
-use regent_proxy::Transports;
-use regent_spool::Spools;
-use regent_tls::Tls;
+use regent_metrics::ReloadOutcome;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::{MappedMutexGuard, MutexGuard};
 
 /// How long modules that ran in the server stay loaded for requests of the App before, if their engine goes on.
 const INLINED_LINGER: Duration = Duration::from_secs(60);
@@ -66,81 +57,8 @@ pub enum ReloadError {
     Watch(std::io::Error),
     #[error("the server is stopping")]
     Stopping,
-}
-
-/// What a running server keeps whatever its configuration, and what the current one has made.
-pub(crate) struct Server {
-    pub options: Options,
-    pub facts: ServerFacts,
-    pub registry: Arc<Registry>,
-    pub io: IoThreads,
-    pub lasting: Arc<Lasting>,
-    pub hubs: Arc<Hubs>,
-    pub fixed: Fixed,
-    pub current: RwLock<Arc<Current>>,
-    /// Locked by whoever changes something. `None`: it has stopped.
-    pub state: Mutex<Option<State>>,
-    /// Becomes true once.
-    pub stopping: watch::Sender<bool>,
-    pub admin: AdminHandle,
-    /// Becomes the way to the process that has taken this one's place, once.
-    pub succeeded: watch::Sender<Option<Arc<Handover>>>,
-}
-
-/// Options that cannot change while the process runs, as it was started with them.
-pub(crate) struct Fixed {
-    pub admin: Option<Admin>,
-    pub log: LogConfig,
-}
-
-/// What can be looked at while something is being changed.
-pub(crate) struct Current {
-    /// PHP's, and that of native modules if there are any.
-    pub engines: Vec<Arc<EngineControl>>,
-    pub configuration: Arc<serde_json::Value>,
-    pub proxies: Arc<Transports>,
-    pub hubs: Arc<OpenHubs>,
-    /// `None`: no address has TLS.
-    pub tls: Option<Tls>,
-    /// What is kept under Caddy's names; `None`: nothing.
-    pub http: Option<HostLabel>,
-}
-
-pub(crate) struct State {
-    pub config: Config,
-    pub addresses: Addresses,
-    pub php: RunningEngine,
-    pub native: Option<RunningEngine>,
-    pub inlined: Arc<Inlined>,
-    pub spools: Arc<Spools>,
-    pub proxies: Arc<Transports>,
-    pub hubs: Arc<OpenHubs>,
-    /// `None`: no address has TLS.
-    pub tls: Option<Tls>,
-    /// Renews certificates.
-    pub upkeep: Option<Upkeep>,
-    /// `None`: no worker watches files.
-    pub watching: Option<Watching>,
-    /// Engines that finish what they have begun.
-    pub retiring: JoinSet<()>,
-    /// Whether the server before still has HTTP/3.
-    pub awaits_datagrams: bool,
-}
-
-/// A task that ends when this is dropped.
-pub(crate) struct Upkeep(JoinHandle<()>);
-
-impl Upkeep {
-    pub fn of(tls: Option<&Tls>) -> Option<Self> {
-        let tls = tls?.clone();
-        Some(Self(tokio::spawn(async move { tls.maintain().await })))
-    }
-}
-
-impl Drop for Upkeep {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    #[error("the configuration is another one by now")]
+    Replaced,
 }
 
 /// A configuration that waits only to be changed to.
@@ -156,9 +74,18 @@ struct Next {
 }
 
 impl Server {
-    /// Changes to this configuration, or to none: an error changes nothing. One reload waits for another.
-    pub async fn reload(self: &Arc<Self>, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
-        let reloaded = self.load(config, force).await;
+    /// Changes to the configuration that is there, or to none: an error changes nothing. One reload waits for another.
+    ///
+    /// `replaces`: the current configuration has to be this one.
+    pub async fn reload_from(
+        self: &Arc<Self>,
+        place: Place,
+        force: Force,
+        replaces: Option<Arc<serde_json::Value>>,
+    ) -> Result<Reloaded, ReloadError> {
+        let there = place.clone();
+        let config = self.read(move |source| there.read(source)).await?;
+        let reloaded = self.load(place, config, force, replaces).await;
         self.note(&reloaded);
         reloaded
     }
@@ -168,15 +95,25 @@ impl Server {
         match reloaded {
             Ok(_) => self.registry.reloaded(ReloadOutcome::Loaded),
             // Nothing is wrong with what was to be loaded.
-            Err(ReloadError::Stopping) => {}
+            Err(ReloadError::Stopping | ReloadError::Replaced) => {}
             Err(_) => self.registry.reloaded(ReloadOutcome::Refused),
         }
     }
 
-    async fn load(self: &Arc<Self>, config: Config, force: Force) -> Result<Reloaded, ReloadError> {
+    async fn load(
+        self: &Arc<Self>,
+        place: Place,
+        config: Config,
+        force: Force,
+        replaces: Option<Arc<serde_json::Value>>,
+    ) -> Result<Reloaded, ReloadError> {
         let mut state = self.lock().await?;
+        if replaces.is_some_and(|expected| expected != self.current().configuration) {
+            return Err(ReloadError::Replaced);
+        }
         if force == Force::No && config == state.config && !has_certificate_files(&config) {
             tracing::info!("the configuration is the current one: nothing has changed");
+            self.keep(place, config).await;
             return Ok(Reloaded::default());
         }
         let reloaded = Reloaded {
@@ -201,11 +138,19 @@ impl Server {
             state.watching = begun.map(|begun| begun.follow(ToServer(Arc::downgrade(self))));
         }
         self.hubs.keep_only(&state.config.global.hubs);
+        self.keep(place, state.config.clone()).await;
         drop(state);
         self.close_unused_logs();
         reloaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         tracing::info!("the new configuration is in use");
         Ok(reloaded)
+    }
+
+    /// To be called as long as nobody else can change anything.
+    async fn keep(&self, place: Place, config: Config) {
+        let source = Arc::clone(&self.options.source);
+        let kept = tokio::task::spawn_blocking(move || source.loaded(place, &config)).await;
+        kept.expect("invariant: keeping a configuration does not panic");
     }
 
     /// What the configuration of the start wants to be watched.
@@ -235,7 +180,7 @@ impl Server {
     }
 
     /// Reads a configuration, on a thread that may wait for a disk.
-    pub async fn read(
+    async fn read(
         &self,
         read: impl FnOnce(&dyn ConfigSource) -> Result<Config, String> + Send + 'static,
     ) -> Result<Config, ReloadError> {
@@ -388,34 +333,6 @@ impl React for ToServer {
     }
 }
 
-impl State {
-    pub fn current(&self) -> Current {
-        let engines = std::iter::once(&self.php).chain(&self.native);
-        Current {
-            engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
-            configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
-            proxies: Arc::clone(&self.proxies),
-            hubs: Arc::clone(&self.hubs),
-            tls: self.tls.clone(),
-            http: counted::shown(self.config.global.metrics),
-        }
-    }
-
-    /// Has an engine finish what it has begun. `inlined`: modules that may be in use as long.
-    fn retire(&mut self, engine: Option<RunningEngine>, inlined: Option<Arc<Inlined>>, deadline: Instant) {
-        while self.retiring.try_join_next().is_some() {}
-        self.retiring.spawn(async move {
-            if let Some(RunningEngine { supervisor, control, .. }) = engine {
-                let kind = control.clients.kind;
-                drop(control);
-                supervisor.retire(deadline).await;
-                tracing::info!(engine = %kind, "the engine of the configuration before has ended");
-            }
-            drop(inlined);
-        });
-    }
-}
-
 /// A stop does not wait for that.
 fn let_go(inlined: Option<Arc<Inlined>>) {
     let Some(inlined) = inlined else { return };
@@ -423,19 +340,6 @@ fn let_go(inlined: Option<Arc<Inlined>>) {
         tokio::time::sleep(INLINED_LINGER).await;
         drop(inlined);
     });
-}
-
-impl Fixed {
-    fn warnings(&self, config: &Config) -> Vec<String> {
-        let warning = |option: &str, stays: &str| {
-            format!("the global option `{option}` has changed: {stays} until the process is started anew")
-        };
-        let admin = (self.admin != config.global.admin)
-            .then(|| warning("admin", "the admin API listens, and checks origins, as before"));
-        let log =
-            (self.log != config.global.log).then(|| warning("log", "the server's own log goes on as before"));
-        admin.into_iter().chain(log).collect()
-    }
 }
 
 /// Whether there is something to read again though the configuration is the same.

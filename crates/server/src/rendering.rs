@@ -34,7 +34,7 @@ impl Service {
                 Progress::Failed(failure) => return self.sites.resume(exchange, failure),
                 Progress::Fetch(pages) => {
                     for uri in pages {
-                        let page = self.fetch(&rendering, exchange, &uri, accepted).await;
+                        let page = self.render_include(&rendering, exchange, &uri, accepted).await;
                         rendering.supply(uri, page);
                     }
                 }
@@ -48,7 +48,7 @@ impl Service {
     }
 
     /// A page of these sites, as the client of this request would get it.
-    async fn fetch(
+    async fn render_include(
         self: &Rc<Self>,
         rendering: &Rendering,
         exchange: &Exchange,

@@ -6,12 +6,14 @@
 //! 2. It is told to go on, accepts, and says that it serves.
 //! 3. This server accepts nobody any more, answers what it has begun, and ends.
 
-use crate::predecessor::{ALL, FAILED, GO, GREETING, PATIENCE, READY, SERVING, announcement};
-use crate::reload::{Server, State};
+use crate::predecessor::{ALL, CONFIGURATION, FAILED, GO, GREETING, PATIENCE, READY, SERVING, announcement};
+use crate::state::{Server, State};
 use regent_net::{Handover, InheritedSocket, Received};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,6 +91,7 @@ impl Server {
         }
         tracing::info!("starting the program that takes this one's place");
         let sockets = self.sockets(&state).await.map_err(UpgradeError::Sockets)?;
+        let configuration = self.options.source.current();
         let (handover, theirs) = Handover::pair().map_err(UpgradeError::Sockets)?;
         let ours = Arc::new(handover.try_clone().map_err(UpgradeError::Sockets)?);
         let successor = Arc::clone(&self.options.successor);
@@ -99,7 +102,7 @@ impl Server {
         let mut attempt = attempt.await.expect("invariant: starting a program does not panic")?;
         let process = attempt.child.id();
         let taking_over = tokio::task::spawn_blocking(move || {
-            let prepared = attempt.prepare(&sockets, patience);
+            let prepared = attempt.prepare(&sockets, configuration.as_deref(), patience);
             (attempt, prepared)
         });
         let ended = stop_ends(&mut stopping, &ours);
@@ -154,8 +157,13 @@ async fn stop_ends(
 
 impl Attempt {
     /// Hands the sockets over, and waits until the new server is ready.
-    fn prepare(&mut self, sockets: &[InheritedSocket], patience: Duration) -> Result<(), UpgradeError> {
-        match self.try_prepare(sockets, patience) {
+    fn prepare(
+        &mut self,
+        sockets: &[InheritedSocket],
+        configuration: Option<&str>,
+        patience: Duration,
+    ) -> Result<(), UpgradeError> {
+        match self.try_prepare(sockets, configuration, patience) {
             Ok(Some(Received { text, .. })) if text == READY => Ok(()),
             Ok(Some(Received { text, .. })) => {
                 Err(UpgradeError::Refused(text.strip_prefix(FAILED).unwrap_or(&text).to_owned()))
@@ -169,11 +177,22 @@ impl Attempt {
         }
     }
 
-    fn try_prepare(&self, sockets: &[InheritedSocket], patience: Duration) -> io::Result<Option<Received>> {
+    fn try_prepare(
+        &self,
+        sockets: &[InheritedSocket],
+        configuration: Option<&str>,
+        patience: Duration,
+    ) -> io::Result<Option<Received>> {
         self.handover.set_patience(patience)?;
         self.handover.send(GREETING, None)?;
         for socket in sockets {
             self.handover.send(&announcement(socket.keeper()), Some(socket.socket().as_fd()))?;
+        }
+        if let Some(text) = configuration {
+            // Of any length.
+            let mut file = File::from(memfd_create("configuration", MemfdFlags::CLOEXEC)?);
+            file.write_all(text.as_bytes())?;
+            self.handover.send(CONFIGURATION, Some(file.as_fd()))?;
         }
         self.handover.send(ALL, None)?;
         self.handover.receive()

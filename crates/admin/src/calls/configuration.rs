@@ -1,15 +1,18 @@
 //! The configuration: read in whole or in part, and the two calls by which Laravel Octane looks after a server.
 
-use super::changes;
+use super::{changes, load};
 use crate::answer::{Answer, ok};
-use crate::control::Control;
+use crate::control::{Control, Force, Refusal, Reload, Source};
 use crate::failure::Failure;
 use crate::pool::{Engine, Pool};
+use crate::query;
 use bytes::Bytes;
-use http::Request;
+use http::header::{ETAG, HeaderValue, IF_MATCH};
+use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +20,62 @@ use std::time::Duration;
 const LONGEST_BODY: usize = 64 * 1024;
 const BODY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The part that a path names: keys, and indices of lists, between slashes.
+/// The part that a path names: keys, and indices of lists, between slashes. Its tag is for `If-Match`.
 pub(crate) fn read(configuration: &Value, path: &str) -> Result<Answer, Failure> {
+    let found = part(configuration, path).ok_or_else(|| {
+        let path = path.trim_end_matches('/');
+        Failure::NotConfigured { path: format!("/config/{path}") }
+    })?;
+    let mut answer = ok(found);
+    let tag = HeaderValue::from_str(&tag(path, found));
+    // A path with what no field may have is not found.
+    tag.into_iter().for_each(|tag| drop(answer.headers_mut().insert(ETAG, tag)));
+    Ok(answer)
+}
+
+fn part<'a>(configuration: &'a Value, path: &str) -> Option<&'a Value> {
     let path = path.trim_end_matches('/');
     let pointer = if path.is_empty() { String::new() } else { format!("/{path}") };
-    let part = configuration.pointer(&pointer);
-    part.map(ok).ok_or_else(|| Failure::NotConfigured { path: format!("/config/{path}") })
+    configuration.pointer(&pointer)
+}
+
+/// Path and hash of a part, as Caddy's tags have them (admin.go, makeEtag).
+fn tag(path: &str, part: &Value) -> String {
+    // Nobody gains by another part with the same hash: whoever may ask may change everything.
+    let mut hash = DefaultHasher::new();
+    part.to_string().hash(&mut hash);
+    format!("\"/config/{path} {:016x}\"", hash.finish())
+}
+
+/// The configuration, if `If-Match` asks for one, and it is still the one that was read; `None`: whatever it is.
+fn expected(control: &Arc<dyn Control>, headers: &HeaderMap) -> Result<Option<Arc<Value>>, Failure> {
+    let Some(wanted) = headers.get(IF_MATCH) else { return Ok(None) };
+    let wanted = String::from_utf8_lossy(wanted.as_bytes()).into_owned();
+    let path = wanted.strip_prefix("\"/config/").and_then(|rest| rest.split_once(' ')).map(|(path, _)| path);
+    let Some(path) = path else { return Err(Failure::Tag(wanted)) };
+    let configuration = control.configuration();
+    let is_same = part(&configuration, path).is_some_and(|part| tag(path, part) == wanted);
+    if is_same { Ok(Some(configuration)) } else { Err(Refusal::Replaced.into()) }
+}
+
+/// The body is a Caddyfile, in place of the one before.
+pub(crate) async fn replace(
+    control: &Arc<dyn Control>,
+    request: Request<Incoming>,
+) -> Result<Answer, Failure> {
+    let replaces = expected(control, request.headers())?;
+    load::load_over(control, request, replaces).await
+}
+
+/// As Caddy: the server goes on, and serves nothing.
+pub(crate) async fn delete(
+    control: &Arc<dyn Control>,
+    request: Request<Incoming>,
+) -> Result<Answer, Failure> {
+    query::none(request.uri().query())?;
+    let replaces = expected(control, request.headers())?;
+    let nothing = Reload { source: Source::Text(String::new()), force: Force::No, replaces };
+    load::carry_out(control, nothing).await
 }
 
 /// What FrankenPHP would have under `apps.frankenphp`, as far as its users look at it.
@@ -47,10 +100,7 @@ pub(crate) async fn reload(
     if !body.is_empty() {
         let wanted: Value = serde_json::from_slice(&body).map_err(Failure::Json)?;
         if wanted != application(&control.pools().await?) {
-            return Err(Failure::NotBuilt(
-                "a part of the configuration is not changed here; send back what `GET` of this path answers, or nothing, \
-                 to start the workers anew, or change the Caddyfile and load it with `regent reload`",
-            ));
+            return Err(Failure::Application);
         }
     }
     changes::restart_workers(control).await

@@ -10,6 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Request};
 use hyper::body::Incoming;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Bytes of a Caddyfile: some ten thousand sites.
@@ -19,20 +20,40 @@ const LONGEST_CADDYFILE: usize = 4 << 20;
 const CADDYFILE: &str = "text/caddyfile";
 
 pub(crate) async fn load(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
+    load_over(control, request, None).await
+}
+
+/// `replaces`: what the configuration has to be.
+pub(super) async fn load_over(
+    control: &Arc<dyn Control>,
+    request: Request<Incoming>,
+    replaces: Option<Arc<Value>>,
+) -> Result<Answer, Failure> {
+    let force = force(request.headers());
+    let text = caddyfile(request).await?;
+    carry_out(control, Reload { source: Source::Text(text), force, replaces }).await
+}
+
+pub(crate) async fn adapt(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
+    let text = caddyfile(request).await?;
+    Ok(ok(&control.adapt(text).await?))
+}
+
+async fn caddyfile(request: Request<Incoming>) -> Result<String, Failure> {
     let (Parts { uri, headers, .. }, body_of_it) = request.into_parts();
     query::none(uri.query())?;
     check_type(&headers)?;
     let text = body(body_of_it, LONGEST_CADDYFILE).await?;
-    let text = String::from_utf8(text.into()).map_err(|_| Failure::NoText)?;
-    carry_out(control, Reload { source: Source::Text(text), force: force(&headers) }).await
+    String::from_utf8(text.into()).map_err(|_| Failure::NoText)
 }
 
 pub(crate) async fn reload(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
     let ReloadQuery { config, force } = ReloadQuery::parse(query)?;
-    carry_out(control, Reload { source: config.map_or(Source::Own, Source::File), force }).await
+    carry_out(control, Reload { source: config.map_or(Source::Own, Source::File), force, replaces: None })
+        .await
 }
 
-async fn carry_out(control: &Arc<dyn Control>, reload: Reload) -> Result<Answer, Failure> {
+pub(super) async fn carry_out(control: &Arc<dyn Control>, reload: Reload) -> Result<Answer, Failure> {
     tracing::info!(force = ?reload.force, "loading a configuration, as asked for by the admin API");
     let control = Arc::clone(control);
     let loaded = changes::to_the_end(async move { control.reload(reload).await }).await?;

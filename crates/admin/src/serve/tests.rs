@@ -3,7 +3,9 @@
 use super::*;
 use crate::address::Address;
 use crate::certificate::Certificate;
-use crate::control::{Change, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Upgraded};
+use crate::control::{
+    Adapted, Change, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Upgraded,
+};
 use crate::guard::Access;
 use crate::listener;
 use crate::pool::Pool;
@@ -59,6 +61,10 @@ impl Control for Bare {
 
     fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
         Box::pin(async { Ok(Restarted { restarted: 0 }) })
+    }
+
+    fn adapt(&self, _: String) -> BoxFuture<'_, Result<Adapted, Refusal>> {
+        Box::pin(async { Err(Refusal::Configuration("there is no language".into())) })
     }
 
     fn upgrade(&self, _: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>> {

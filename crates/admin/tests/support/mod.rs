@@ -3,10 +3,10 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, AdminRequest, Certificate, CertificateSource, Change, Control, Current, Engine,
-    Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics, ProfileWish, Readiness,
-    Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics, Thread,
-    ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
+    Access, Activity, Adapted, AdminRequest, Certificate, CertificateSource, Change, Control, Current,
+    Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics, ProfileWish,
+    Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics,
+    Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
 };
 use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
@@ -297,6 +297,15 @@ impl Control for Fake {
             state.native_restarts += 1;
             Ok(Restarted { restarted: state.threads[2].into() })
         }))
+    }
+
+    fn adapt(&self, text: String) -> BoxFuture<'_, Result<Adapted, Refusal>> {
+        Box::pin(async move {
+            match text.contains("broken") {
+                true => Err(Refusal::Configuration("Caddyfile:1:1: broken".into())),
+                false => Ok(Adapted { result: json!({ "servers": [] }), warnings: vec![text] }),
+            }
+        })
     }
 
     fn upgrade(&self, patience: Option<Duration>) -> BoxFuture<'_, Result<Upgraded, Refusal>> {

@@ -35,6 +35,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
+use crate::model::Persistence;
 use crate::model::{Acme, Global, KeyType, LogLevel};
 use crate::problems::{error, not_built, unknown};
 use crate::values;
@@ -126,7 +127,9 @@ impl GlobalOptions {
             "grace_period" => {
                 self.global.grace_period = values::duration(call.one("grace_period DURATION")?)?
             }
-            "persist_config" => persist_config(call.one("persist_config off")?)?,
+            "persist_config" => {
+                self.global.persistence = persist_config(call.one("persist_config off")?)?;
+            }
             name if https::OPTIONS.contains(&name) => https::apply(cx, call, self)?,
             name if UNBUILT.contains(&name) => return Err(not_built(call.name)),
             _ => {
@@ -138,9 +141,11 @@ impl GlobalOptions {
     }
 }
 
-/// Regent keeps no copy of the configuration that runs, so that `off` is what it does.
-fn persist_config(token: &Token) -> Result<(), Error> {
-    if token.text == "off" { Ok(()) } else { Err(error(token, "`persist_config` can only be `off`")) }
+fn persist_config(token: &Token) -> Result<Persistence, Error> {
+    match token.text.as_str() {
+        "off" => Ok(Persistence::Off),
+        _ => Err(error(token, "`persist_config` can only be `off`")),
+    }
 }
 
 /// `:PORT`, `localhost:PORT` or `IP:PORT`.

@@ -17,6 +17,9 @@ pub struct Global {
     pub log: LogConfig,
     /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
     pub admin: Option<Admin>,
+    /// Whether a configuration that was loaded by the admin API is kept for `run --resume`. Default: it is.
+    #[serde(skip)]
+    pub persistence: Persistence,
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
@@ -33,6 +36,14 @@ pub struct Global {
     pub hubs: Vec<MercureHub>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hot_reloads: Vec<HotReload>,
+}
+
+/// The `persist_config` global option.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Persistence {
+    #[default]
+    On,
+    Off,
 }
 
 /// The `metrics` global option: which requests are counted apart.
@@ -223,6 +234,7 @@ impl Default for Global {
             log: LogConfig::default(),
             admin: Some(Admin::default()),
             cache: CacheMemory::default(),
+            persistence: Persistence::On,
             metrics: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),

@@ -1,0 +1,96 @@
+//! The configuration that was loaded last by the admin API, for `run --resume`.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+/// Where a configuration is that the command line does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Saved {
+    /// Its text.
+    Caddyfile(String),
+    File(PathBuf),
+}
+
+/// The file that it is kept in.
+#[derive(Debug)]
+pub struct Autosave(PathBuf);
+
+impl Saved {
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("invariant: a path that was text once is text again")
+    }
+
+    pub fn of_text(text: &str) -> Result<Self> {
+        serde_json::from_str(text).context("this is no configuration that was kept")
+    }
+}
+
+impl Autosave {
+    /// In `$XDG_CONFIG_HOME`, or in `~/.config`, as Caddy's; `None`: the user has no such directory.
+    pub fn of_user() -> Option<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let base = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")))?;
+        Some(Self(base.join("regent/autosave.json")))
+    }
+
+    /// What is kept; `None`: nothing.
+    pub fn read(&self) -> Result<Option<Saved>> {
+        let reading = || format!("reading {}", self.0.display());
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Saved::of_text(&text).with_context(reading).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(reading),
+        }
+    }
+
+    /// Keeps this instead; `None`: nothing. What goes wrong is for the log: the server goes on with it.
+    pub fn replace(&self, saved: Option<&Saved>) {
+        let replaced = match saved {
+            Some(saved) => self.write(saved),
+            None => fs::remove_file(&self.0),
+        };
+        match replaced {
+            Err(error) if error.kind() != ErrorKind::NotFound || saved.is_some() => {
+                tracing::warn!(%error, "the configuration is not kept for `run --resume` in {}", self.0.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// For the user's own eyes: there may be passwords in it.
+    fn write(&self, saved: &Saved) -> io::Result<()> {
+        let directory = self.0.parent().ok_or(ErrorKind::NotFound)?;
+        fs::create_dir_all(directory)?;
+        // Nobody but the user can open one of these.
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(saved.to_text().as_bytes())?;
+        file.persist(&self.0)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_kept_is_read_again_until_nothing_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let autosave = Autosave(directory.path().join("regent/autosave.json"));
+        assert_eq!(autosave.read().unwrap(), None);
+        for saved in [Saved::Caddyfile(":80 {\n}\n".into()), Saved::File("/etc/a \"b\"".into())] {
+            autosave.replace(Some(&saved));
+            assert_eq!(autosave.read().unwrap(), Some(saved));
+        }
+        assert_eq!(fs::metadata(&autosave.0).unwrap().permissions().mode() & 0o777, 0o600);
+        autosave.replace(None);
+        assert_eq!(autosave.read().unwrap(), None);
+        fs::write(&autosave.0, "{").unwrap();
+        assert!(format!("{:#}", autosave.read().unwrap_err()).contains("autosave.json"));
+    }
+}

@@ -1,0 +1,144 @@
+//! A running server, and what its current configuration has made.
+
+use crate::Options;
+use crate::admin::AdminHandle;
+use crate::counted;
+use crate::hubs::{Hubs, OpenHubs};
+use crate::io_threads::IoThreads;
+use crate::lasting::Lasting;
+use crate::listener::Addresses;
+use crate::parts::RunningEngine;
+use crate::watching::Watching;
+use regent_config::{Admin, Config, LogConfig};
+use regent_engines::{EngineControl, ServerFacts};
+use regent_gateway::Inlined;
+use regent_metrics::{HostLabel, Registry};
+use regent_net::Handover;
+use regent_proxy::Transports;
+use regent_spool::Spools;
+use regent_tls::Tls;
+use std::sync::{Arc, RwLock};
+use std::time::Instant;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What a running server keeps whatever its configuration, and what the current one has made.
+pub(crate) struct Server {
+    pub options: Options,
+    pub facts: ServerFacts,
+    pub registry: Arc<Registry>,
+    pub io: IoThreads,
+    pub lasting: Arc<Lasting>,
+    pub hubs: Arc<Hubs>,
+    pub fixed: Fixed,
+    pub current: RwLock<Arc<Current>>,
+    /// Locked by whoever changes something. `None`: it has stopped.
+    pub state: Mutex<Option<State>>,
+    /// Becomes true once.
+    pub stopping: watch::Sender<bool>,
+    pub admin: AdminHandle,
+    /// Becomes the way to the process that has taken this one's place, once.
+    pub succeeded: watch::Sender<Option<Arc<Handover>>>,
+}
+
+/// Options that cannot change while the process runs, as it was started with them.
+pub(crate) struct Fixed {
+    pub admin: Option<Admin>,
+    pub log: LogConfig,
+}
+
+/// What can be looked at while something is being changed.
+pub(crate) struct Current {
+    /// PHP's, and that of native modules if there are any.
+    pub engines: Vec<Arc<EngineControl>>,
+    pub configuration: Arc<serde_json::Value>,
+    pub proxies: Arc<Transports>,
+    pub hubs: Arc<OpenHubs>,
+    /// `None`: no address has TLS.
+    pub tls: Option<Tls>,
+    /// What is kept under Caddy's names; `None`: nothing.
+    pub http: Option<HostLabel>,
+}
+
+pub(crate) struct State {
+    pub config: Config,
+    pub addresses: Addresses,
+    pub php: RunningEngine,
+    pub native: Option<RunningEngine>,
+    pub inlined: Arc<Inlined>,
+    pub spools: Arc<Spools>,
+    pub proxies: Arc<Transports>,
+    pub hubs: Arc<OpenHubs>,
+    /// `None`: no address has TLS.
+    pub tls: Option<Tls>,
+    /// Renews certificates.
+    pub upkeep: Option<Upkeep>,
+    /// `None`: no worker watches files.
+    pub watching: Option<Watching>,
+    /// Engines that finish what they have begun.
+    pub retiring: JoinSet<()>,
+    /// Whether the server before still has HTTP/3.
+    pub awaits_datagrams: bool,
+}
+
+/// A task that ends when this is dropped.
+pub(crate) struct Upkeep(JoinHandle<()>);
+
+impl Upkeep {
+    pub fn of(tls: Option<&Tls>) -> Option<Self> {
+        let tls = tls?.clone();
+        Some(Self(tokio::spawn(async move { tls.maintain().await })))
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl State {
+    pub fn current(&self) -> Current {
+        let engines = std::iter::once(&self.php).chain(&self.native);
+        Current {
+            engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
+            configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
+            proxies: Arc::clone(&self.proxies),
+            hubs: Arc::clone(&self.hubs),
+            tls: self.tls.clone(),
+            http: counted::shown(self.config.global.metrics),
+        }
+    }
+
+    /// Has an engine finish what it has begun. `inlined`: modules that may be in use as long.
+    pub fn retire(
+        &mut self,
+        engine: Option<RunningEngine>,
+        inlined: Option<Arc<Inlined>>,
+        deadline: Instant,
+    ) {
+        while self.retiring.try_join_next().is_some() {}
+        self.retiring.spawn(async move {
+            if let Some(RunningEngine { supervisor, control, .. }) = engine {
+                let kind = control.clients.kind;
+                drop(control);
+                supervisor.retire(deadline).await;
+                tracing::info!(engine = %kind, "the engine of the configuration before has ended");
+            }
+            drop(inlined);
+        });
+    }
+}
+
+impl Fixed {
+    pub fn warnings(&self, config: &Config) -> Vec<String> {
+        let warning = |option: &str, stays: &str| {
+            format!("the global option `{option}` has changed: {stays} until the process is started anew")
+        };
+        let admin = (self.admin != config.global.admin)
+            .then(|| warning("admin", "the admin API listens, and checks origins, as before"));
+        let log =
+            (self.log != config.global.log).then(|| warning("log", "the server's own log goes on as before"));
+        admin.into_iter().chain(log).collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! The configuration by the admin API: read, adapted, replaced, and kept for the next start.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Response, Server, Setup, regent_command};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A site that responds with this, and an admin listener.
+fn caddyfile(options: &str, text: &str) -> String {
+    format!("{{\n\tadmin ADMIN\n\t{options}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\trespond {text}\n}}\n")
+}
+
+fn filled_in(server: &Server, caddyfile: &str) -> String {
+    caddyfile
+        .replace("ADMIN", &server.admin().address().to_string())
+        .replace("PORT", &server.address().port().to_string())
+}
+
+fn send(server: &Server, method: &str, target: &str, fields: &[(&str, &str)], caddyfile: &str) -> Response {
+    let mut request = server.admin().request(method, target);
+    for (name, value) in fields {
+        request = request.header(name, *value);
+    }
+    request.body("text/caddyfile", filled_in(server, caddyfile)).send()
+}
+
+#[test]
+fn a_caddyfile_is_adapted_and_nothing_changes() {
+    let server = Setup::new().caddyfile(&caddyfile("", "first")).start();
+    let other = caddyfile("", "other");
+    let adapted = send(&server, "POST", "/adapt", &[], &other).expect(200).json();
+    fs::write(server.directory().join("Other"), filled_in(&server, &other)).unwrap();
+    let output = regent_command(server.directory()).args(["adapt", "--config", "Other"]).output().unwrap();
+    let by_command: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(adapted, json!({ "result": by_command, "warnings": [] }));
+    let wrong = send(&server, "POST", "/adapt", &[], "http://:PORT {\n\tnonsense\n}\n").expect(400).json();
+    assert!(wrong["error"].as_str().unwrap().contains("Caddyfile (body):2:2"), "{wrong}");
+    assert_eq!(server.get("/").text(), "first");
+    server.stop();
+}
+
+#[test]
+fn the_configuration_is_replaced_as_a_whole_unless_it_is_another_by_then() {
+    let server = Setup::new().caddyfile(&caddyfile("", "first")).start();
+    let tag = || server.admin().get("/config/").expect(200).header("etag").expect("a tag").to_owned();
+    let read = tag();
+    send(&server, "POST", "/config/", &[("If-Match", &read)], &caddyfile("", "second")).expect(200);
+    assert_eq!(server.get("/").text(), "second");
+    let late = send(&server, "PATCH", "/config/", &[("If-Match", &read)], &caddyfile("", "third"));
+    assert!(late.expect(412).json()["error"].as_str().unwrap().contains("has changed"));
+    assert_eq!(server.get("/").text(), "second");
+    // A part that is still the same is no obstacle.
+    let part = server.admin().get("/config/global/http_port").expect(200).header("etag").unwrap().to_owned();
+    send(&server, "PATCH", "/config/", &[("If-Match", &part)], &caddyfile("", "third")).expect(200);
+    assert_eq!(server.get("/").text(), "third");
+    send(&server, "PUT", "/config/", &[], &caddyfile("", "fourth")).expect(409);
+    let refused = send(&server, "PUT", "/config/servers/0", &[], "").expect(405);
+    assert_eq!(refused.header("allow"), Some("GET, HEAD"));
+    server.admin().request("DELETE", "/config/").send().expect(200);
+    assert!(regent_tests::Conn::try_open(server.address()).is_err(), "nothing is served");
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    assert_eq!(server.get("/").text(), "first");
+    server.stop();
+}
+
+/// `run`, with this option or without it.
+fn run(directory: &Path, options: &[&str]) -> Command {
+    let mut command = regent_command(directory);
+    command.args(["run", "--config"]).arg(directory.join("Caddyfile")).args(options);
+    command
+}
+
+#[test]
+fn what_was_loaded_last_is_resumed() {
+    let server = Setup::new().caddyfile(&caddyfile("", "first")).file("is-it-ready.txt", "").start();
+    send(&server, "POST", "/load", &[], &caddyfile("", "second")).expect(200);
+    let server = server.restart(|directory| run(directory, &["--resume"]));
+    assert_eq!(server.get("/").text(), "second");
+    let server = server.restart(|directory| run(directory, &[]));
+    assert_eq!(server.get("/").text(), "first", "only where it is asked for");
+
+    let other = server.directory().join("Other");
+    fs::write(&other, filled_in(&server, &caddyfile("", "third"))).unwrap();
+    let target = format!("/regent/reload?config={}", other.display());
+    server.admin().request("POST", &target).send().expect(200);
+    let server = server.restart(|directory| run(directory, &["--resume"]));
+    assert_eq!(server.get("/").text(), "third");
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    let server = server.restart(|directory| run(directory, &["--resume"]));
+    assert_eq!(server.get("/").text(), "first", "its own file was loaded last");
+    server.stop();
+}
+
+#[test]
+fn nothing_is_kept_where_that_is_off() {
+    let server = Setup::new().caddyfile(&caddyfile("", "first")).start();
+    send(&server, "POST", "/load", &[], &caddyfile("persist_config off", "second")).expect(200);
+    assert_eq!(server.get("/").text(), "second");
+    assert!(!server.directory().join(".config/regent/autosave.json").exists());
+    let server = server.restart(|directory| run(directory, &["--resume"]));
+    assert_eq!(server.get("/").text(), "first");
+    server.stop();
+}
