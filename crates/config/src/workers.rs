@@ -262,11 +262,16 @@ impl<'a> Options<'a> {
 /// A path as it stands in a request, with a query or without (RFC 3986 §3.3 and §3.4).
 fn request_path(token: &Token) -> Result<String, Error> {
     let text = &token.text;
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
-    if text.starts_with('/') && text.len() <= MOST_PATH && text.bytes().all(fits) {
+    if is_request_path(text) {
         return Ok(text.clone());
     }
     Err(error(token, format!("`{text}` is not the path of a request, such as `/up` or `/search?q=a%20b`")))
+}
+
+/// Of the path and the query of a request.
+pub(crate) fn is_request_path(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
+    text.starts_with('/') && text.len() <= MOST_PATH && text.bytes().all(fits)
 }
 
 /// Gives the worker its identity; `siblings` are those of its block so far.

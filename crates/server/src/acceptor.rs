@@ -9,6 +9,7 @@ use crate::hooks;
 use crate::listener::Opened;
 use crate::scrapes::Scrapes;
 use crate::vigil::Vigil;
+use regent_config::HealthCheck;
 use regent_gateway::Inlined;
 use regent_http::h3::Arriving;
 use regent_metrics::{ConnectionMeter, HttpMeter, Recorder};
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Discard,
     /// Native handlers that run in the server come from these modules now; those before are given back.
     Inline(Arc<Inlined>, oneshot::Sender<Option<Arc<Inlined>>>),
+    /// Asks PHP, as `health_uri` says.
+    Probe(HealthCheck, oneshot::Sender<Result<(), String>>),
     /// Shows that the thread does its work.
     Answer(oneshot::Sender<()>),
 }
@@ -161,6 +164,10 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, 
             }
             Command::Discard => prepared = None,
             Command::Inline(inlined, old) => drop(old.send(front.app().replace_inlined(inlined))),
+            Command::Probe(check, done) => {
+                let app = front.app();
+                spawn_local(async move { drop(done.send(app.probe(&check).await)) });
+            }
             Command::Answer(done) => drop(done.send(())),
         }
     }

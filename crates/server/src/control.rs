@@ -170,9 +170,17 @@ impl Control for ServerControl {
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         async {
-            match self.server.current().views().await {
+            let current = self.server.current();
+            let ready = match current.views().await {
                 Ok(views) => figures::readiness(&views),
                 Err(refusal) => Readiness::NotReady(refusal.to_string()),
+            };
+            match &current.health {
+                Some(check) if ready == Readiness::Ready => {
+                    let asked = self.server.io.probe(check.clone()).await;
+                    asked.map_or_else(Readiness::NotReady, |()| Readiness::Ready)
+                }
+                _ => ready,
             }
         }
         .boxed()

@@ -4,6 +4,7 @@ use crate::StartError;
 use crate::acceptor::{self, Command, IoStart, ListenerChange};
 use crate::app::AppStart;
 use crate::listener::Opened;
+use regent_config::HealthCheck;
 use regent_gateway::Inlined;
 use rustix::fd::OwnedFd;
 use std::io;
@@ -48,6 +49,13 @@ impl IoThreads {
             // One that has ended does not hang.
             let _ = answer.await;
         }
+    }
+
+    /// Asks PHP, as this says; an error says why it is not ready.
+    pub async fn probe(&self, check: HealthCheck) -> Result<(), String> {
+        let Some(thread) = self.commands.first() else { return Ok(()) };
+        let answer = ask(thread, |done| Command::Probe(check, done)).await;
+        answer.unwrap_or_else(|_| Err("the I/O thread that asks has ended".to_owned()))
     }
 
     pub fn discard(&self) {

@@ -28,6 +28,7 @@ mod listener;
 mod parts;
 mod plan;
 mod predecessor;
+mod probe;
 mod proxy_headers;
 mod reload;
 mod rendering;
@@ -139,6 +140,8 @@ pub enum StartError {
     Admin(#[from] AdminError),
     #[error("starting an I/O thread: {0}")]
     Thread(io::Error),
+    #[error("{0}")]
+    NotReady(String),
     #[error("the server whose place this one was to take has given it up: {0}")]
     Predecessor(io::Error),
 }

@@ -126,6 +126,9 @@ impl Server {
         let (streams, datagrams) =
             sockets.into_iter().partition(|opened| matches!(opened, Opened::Stream(..)));
         self.io.prepare_to_open(streams).await.map_err(StartError::Predecessor)?;
+        if let Some(check) = self.current().health.clone() {
+            self.io.probe(check).await.map_err(StartError::NotReady)?;
+        }
         predecessor.take_turn().await?;
         self.io.open();
         let (server, predecessor) = (Arc::downgrade(self), predecessor.clone());

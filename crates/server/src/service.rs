@@ -72,7 +72,8 @@ pub(crate) fn busy() -> Failure {
         .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
-async fn read_to_end(mut body: ResponseBody) {
+/// A script runs to its end then.
+pub(crate) async fn read_to_end(mut body: ResponseBody) {
     while let Some(Ok(_)) = body.frame().await {}
 }
 

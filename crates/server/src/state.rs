@@ -9,7 +9,7 @@ use crate::lasting::Lasting;
 use crate::listener::Addresses;
 use crate::parts::RunningEngine;
 use crate::watching::Watching;
-use regent_config::{Admin, Config, LogConfig};
+use regent_config::{Admin, Config, HealthCheck, LogConfig};
 use regent_engines::{EngineControl, ServerFacts};
 use regent_gateway::Inlined;
 use regent_metrics::{HostLabel, Registry};
@@ -56,6 +56,8 @@ pub(crate) struct Current {
     pub hubs: Arc<OpenHubs>,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
+    /// What PHP has to answer when it is ready; `None`: nothing.
+    pub health: Option<HealthCheck>,
     /// What is kept under Caddy's names; `None`: nothing.
     pub http: Option<HostLabel>,
 }
@@ -106,6 +108,7 @@ impl State {
             proxies: Arc::clone(&self.proxies),
             hubs: Arc::clone(&self.hubs),
             tls: self.tls.clone(),
+            health: self.config.global.health.clone(),
             http: counted::shown(self.config.global.metrics),
         }
     }

@@ -18,6 +18,7 @@
 //! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
 //! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
+//! | `health_uri [HOST]PATH [TIMEOUT]` | none | what `/regent/ready` asks PHP for; see `health_uri.rs` |
 //! | `user NAME [GROUP]` | the server's | whom PHP and native modules run as; see `user.rs` |
 //! | `worker …` | | see `workers.rs`; these serve every site |
 //!
@@ -31,7 +32,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, lanes, module, slow_log, spool, user};
+use super::{GlobalOptions, health_uri, lanes, module, slow_log, spool, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -43,6 +44,7 @@ use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "deadline",
+    "health_uri",
     "lane",
     "max_idle_time",
     "max_queue",
@@ -76,6 +78,10 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
                 if let Some(slow_log) = cx.check(parsed) {
                     options.global.php.slow_log = slow_log;
                 }
+            }
+            "health_uri" => {
+                let parsed = health_uri::parse(&option);
+                options.global.health = cx.check(parsed);
             }
             "user" => {
                 let parsed = user::parse(cx, &option);

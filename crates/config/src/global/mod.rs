@@ -18,6 +18,7 @@
 mod admin;
 mod cache;
 mod frankenphp;
+mod health_uri;
 mod https;
 mod lanes;
 mod metrics;

@@ -20,6 +20,9 @@ pub struct Global {
     /// Whether a configuration that was loaded by the admin API is kept for `run --resume`. Default: it is.
     #[serde(skip)]
     pub persistence: Persistence,
+    /// What `/regent/ready` asks PHP for; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthCheck>,
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
@@ -36,6 +39,15 @@ pub struct Global {
     pub hubs: Vec<MercureHub>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hot_reloads: Vec<HotReload>,
+}
+
+/// The `health_uri` option: a request to PHP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HealthCheck {
+    pub host: String,
+    /// With the query.
+    pub path: String,
+    pub timeout: Duration,
 }
 
 /// The `persist_config` global option.
@@ -234,6 +246,7 @@ impl Default for Global {
             log: LogConfig::default(),
             admin: Some(Admin::default()),
             cache: CacheMemory::default(),
+            health: None,
             persistence: Persistence::On,
             metrics: None,
             max_header_size: Limits::default().max_header_size,
