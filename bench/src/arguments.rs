@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
+use crate::front;
 use crate::generator::command::LoadCommand;
 use crate::hello;
 use crate::peers::{Contender, External};
@@ -55,6 +56,8 @@ pub enum Command {
     Files(SuiteOptions),
     /// Hello world over keep-alive connections, measured by wrk
     Hello(hello::Options),
+    /// TLS handshakes, HTTP/1.1 and HTTP/2 over TLS, compression; measured by openssl and h2load
+    Front(front::Options),
     /// The load generator by itself
     Load(LoadCommand),
 }

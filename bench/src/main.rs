@@ -7,6 +7,7 @@
 
 mod arguments;
 mod bench;
+mod front;
 mod generator;
 mod hello;
 mod interrupt;
@@ -57,6 +58,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Isolation(options)) => one(Suite::Isolation, &options),
         Some(Command::Files(options)) => one(Suite::Files, &options),
         Some(Command::Hello(options)) => hello::run(&options),
+        Some(Command::Front(options)) => front::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
 }

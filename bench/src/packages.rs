@@ -21,7 +21,16 @@ const INIT_SCRIPTS: &str = "/etc/init.d";
 /// Installs what the chosen servers and the load generator need and the machine lacks. Services that come along are
 /// neither started nor left enabled.
 pub fn install_missing(servers: &[Contender], interrupt: &Interrupt) -> Result<()> {
-    let missing = missing_packages(servers);
+    install_packages(&missing_packages(servers), interrupt)?;
+    match missing_packages(servers).as_slice() {
+        [] => Ok(()),
+        still => {
+            bail!("the packages were installed, but still missing are the programs of: {}", still.join(" "))
+        }
+    }
+}
+
+fn install_packages(missing: &[&str], interrupt: &Interrupt) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -36,20 +45,32 @@ pub fn install_missing(servers: &[Contender], interrupt: &Interrupt) -> Result<(
             "packages are missing and there is neither root nor sudo; run as root: apt-get install {list}"
         )
     })?;
-    protect_existing_apache(&missing)?;
+    protect_existing_apache(missing)?;
     eprintln!("installing {list}");
     let before = Services::present();
-    let installed = install(&root, &missing);
+    let installed = install(&root, missing);
     let disabled = before.disable_new(&root);
     installed?;
     disabled?;
-    interrupt.check()?;
-    match missing_packages(servers).as_slice() {
-        [] => Ok(()),
-        still => {
-            bail!("the packages were installed, but still missing are the programs of: {}", still.join(" "))
-        }
+    interrupt.check()
+}
+
+/// A program, by the package that it comes with.
+pub struct Program {
+    pub package: &'static str,
+    pub is_there: bool,
+}
+
+impl Program {
+    pub fn named(name: &str, package: &'static str) -> Self {
+        Self { package, is_there: find(name).is_some() }
     }
+}
+
+/// Installs what is missing of these, as [`install_missing`] does. What is started later says what is still missing.
+pub fn install_programs(programs: &[Program], interrupt: &Interrupt) -> Result<()> {
+    let missing = programs.iter().filter(|program| !program.is_there);
+    install_packages(&missing.map(|program| program.package).collect::<Vec<_>>(), interrupt)
 }
 
 /// What an external server needs is not known here; its start says what is missing.

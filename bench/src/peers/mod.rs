@@ -217,7 +217,7 @@ fn addresses(port: u16, number: u8) -> Vec<SocketAddr> {
 
 /// A port that was free a moment ago on the first `number` addresses; the check of the listener's owner notices a
 /// thief.
-fn free_port(number: u8) -> Result<u16> {
+pub fn free_port(number: u8) -> Result<u16> {
     for _ in 0..100 {
         let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free on 127.0.0.1")?;
         let port = first.local_addr()?.port();
@@ -241,7 +241,7 @@ fn configure(site: &Site, directory: &Path, name: &str, text: &str) -> Result<(P
 }
 
 /// The unprivileged user that the peers' workers run as, when the bench runs as root.
-fn worker_user() -> Option<&'static str> {
+pub fn worker_user() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("www-data")
 }
 

@@ -8,7 +8,7 @@ pub mod isolation;
 pub mod overload;
 pub mod scaling;
 pub mod sweep;
-mod tables;
+pub mod tables;
 
 pub use self::tables::FLOOR;
 

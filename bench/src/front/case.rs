@@ -1,0 +1,102 @@
+//! What is measured, and what came of it.
+
+use std::fmt;
+
+use super::server::Front;
+use crate::usage::Usage;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Case {
+    Handshakes(Handshake),
+    Requests(Load),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// With a key exchange and a signature.
+    Full,
+    /// With a ticket of an earlier one.
+    Resumed,
+}
+
+/// A closed loop of requests over connections that are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub protocol: Protocol,
+    pub connections: u32,
+    /// Requests at once on each; 1 with HTTP/1.1.
+    pub streams: u32,
+    pub answer: Answer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Hello,
+    /// So many bytes of PHP, asked for with this `Accept-Encoding`; empty: none.
+    Large(u32, &'static str),
+}
+
+/// What a program has measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Requests or handshakes that were right.
+    pub done: u64,
+    pub failed: u64,
+    pub per_second: f64,
+    /// `None` of handshakes.
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    /// Of bodies, as they were sent, for each request.
+    pub body_bytes: Option<f64>,
+}
+
+/// One server, one case, one round.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub front: Front,
+    pub case: Case,
+    pub round: u32,
+    pub figures: Figures,
+    pub usage: Usage,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handshakes(Handshake::Full) => f.write_str("full handshakes"),
+            Self::Handshakes(Handshake::Resumed) => f.write_str("resumed handshakes"),
+            Self::Requests(load) => load.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = match self.protocol {
+            Protocol::Http1 => "HTTP/1.1",
+            Protocol::Http2 => "HTTP/2",
+        };
+        match self.answer {
+            Answer::Hello => write!(f, "hello world, {protocol}")?,
+            Answer::Large(bytes, "") => write!(f, "{} kB of PHP, {protocol}", bytes / 1000)?,
+            Answer::Large(bytes, coding) => write!(f, "{} kB of PHP, {protocol}, {coding}", bytes / 1000)?,
+        }
+        write!(f, ", {} × {}", self.connections, self.streams)
+    }
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "round {}, {}, {}: {:.0}/s", self.round, self.case, self.front, self.figures.per_second)?;
+        match self.figures.failed {
+            0 => Ok(()),
+            failed => write!(f, ", {failed} failed"),
+        }
+    }
+}
