@@ -24,6 +24,7 @@ macro_rules! replays {
 
 replays!(
     connection,
+    http3,
     routes,
     config,
     caddyfile,

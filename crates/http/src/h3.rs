@@ -11,6 +11,8 @@ mod endpoint;
 mod failure;
 mod fields;
 mod frames;
+#[doc(hidden)]
+pub mod fuzzing;
 mod incoming;
 mod message;
 mod qpack;

@@ -13,6 +13,7 @@ macro_rules! targets {
 
 targets! {
     connection,
+    http3,
     routes,
     config,
     caddyfile,

@@ -125,7 +125,10 @@ async fn lost(broken: Broken) -> Result<(), VarInt> {
     }
 }
 
-async fn read_control(mut frames: Frames<RecvStream>, allowance: &Allowance) -> Result<(), VarInt> {
+pub(super) async fn read_control<S: Source>(
+    mut frames: Frames<S>,
+    allowance: &Allowance,
+) -> Result<(), VarInt> {
     let mut control = Control::default();
     loop {
         let (kind, length) = match poll_fn(|context| frames.poll_piece(context)).await {
