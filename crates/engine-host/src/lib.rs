@@ -94,7 +94,7 @@ impl Attached {
 /// A server that is killed takes its engines with it, whatever they are doing, and a process of an engine those that it has
 /// forked. The kernel keeps this for each thread, and
 /// a program that a script puts in the place of the engine has what the script's thread had.
-pub(crate) fn die_with_parent() -> io::Result<()> {
+pub fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! thread-safe.
 //!
 //! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand. With `--cli` it gives way to PHP's
-//! command line program, for `regent php-cli`.
+//! command line program, for `regent php-cli`, and with `--task` for the scripts that the server runs beside its pools.
 //! It ends when its threads have drained, and at once when the server goes away.
 
 mod ffi;
@@ -36,6 +36,8 @@ use threads::Scripts;
 
 /// The first argument of `regent php-cli`'s way to PHP.
 const CLI: &str = "--cli";
+/// The same for a script that the server runs beside its pools.
+const TASK: &str = "--task";
 /// As php-config says.
 const PHP_CLI: &str = env!("REGENT_PHP_CLI");
 /// In a package, beside the engine: no path of the machine that it was built on means anything there.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let result = match arguments.next() {
         Some(option) if option == CLI => become_cli(arguments),
+        Some(option) if option == TASK => become_task(arguments),
         _ => run(),
     };
     match result {
@@ -61,6 +64,12 @@ fn become_cli(arguments: impl Iterator<Item = OsString>) -> Result<()> {
     let program = cli_program();
     Err(Command::new(&program).args(arguments).exec())
         .with_context(|| format!("{}, PHP's command line program, could not be started", program.display()))
+}
+
+/// The same, for as long as the server lives.
+fn become_task(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+    regent_engine_host::die_with_parent().context("following the end of the server")?;
+    become_cli(arguments)
 }
 
 fn cli_program() -> PathBuf {

@@ -20,6 +20,7 @@ mod queue_signal;
 mod rules;
 mod setup;
 mod supervisor;
+mod tasks;
 mod thread_table;
 
 pub use admission::{Admission, AdmissionControl, Aim, InFlight, Shed};
@@ -37,4 +38,5 @@ pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,
 };
+pub use tasks::{Tasks, Unchanged};
 pub use thread_table::ThreadStage;

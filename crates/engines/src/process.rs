@@ -29,7 +29,7 @@ const LAST_MOMENT: Duration = Duration::from_millis(750);
 
 /// How systemd talks to the service that it has started (sd_notify(3), sd_listen_fds(3)): not for scripts, which could
 /// say that the server is ready, or goes on working.
-const SERVICE_MANAGERS: [&str; 7] = [
+pub(crate) const SERVICE_MANAGERS: [&str; 7] = [
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
     "WATCHDOG_PID",

@@ -36,6 +36,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(upstreams(&gauges.upstreams));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
     families.extend(registry.administration());
+    families.extend(registry.tasks());
     // There are no workers, no lanes, no certificates, no upstreams, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")

@@ -22,6 +22,7 @@ mod recorder;
 mod registry;
 mod report;
 mod snapshot;
+mod tasks;
 mod threads;
 
 pub use administration::{AdminRequest, ReloadOutcome};
@@ -40,5 +41,6 @@ pub use report::{
     RouteReport, Shed,
 };
 pub use snapshot::Snapshot;
+pub use tasks::TaskEnd;
 
 pub use regent_dispatch::admission::Reason;

@@ -8,6 +8,7 @@ use crate::names::{Names, Pool, PoolId, RouteId, Serves, Standing};
 use crate::reading::{PoolEvents, PoolReading, Reading, RouteReading};
 use crate::recorder::Recorder;
 use crate::report::Report;
+use crate::tasks::{TaskEnd, TaskFigures};
 use crate::threads::AllThreads;
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub struct Registry {
     events: Mutex<Events>,
     history: Mutex<History>,
     administration: Mutex<Administration>,
+    tasks: Mutex<TaskFigures>,
     pub(crate) http: HttpFamily,
     pub(crate) connections: ConnectionFamily,
 }
@@ -51,6 +53,7 @@ impl Registry {
             events: Mutex::default(),
             history: Mutex::default(),
             administration: Mutex::default(),
+            tasks: Mutex::default(),
             http: HttpFamily::default(),
             connections: ConnectionFamily::default(),
         }
@@ -96,6 +99,20 @@ impl Registry {
     /// The admin API answered a request.
     pub fn admin_answered(&self, request: AdminRequest<'_>) {
         hold(&self.administration).answered(request);
+    }
+
+    /// A process of a background script was started.
+    pub fn task_started(&self, task: &str) {
+        hold(&self.tasks).started(task);
+    }
+
+    /// It has ended.
+    pub fn task_ended(&self, task: &str, end: TaskEnd) {
+        hold(&self.tasks).ended(task, end);
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<MetricFamily> {
+        hold(&self.tasks).families()
     }
 
     pub(crate) fn administration(&self) -> Vec<MetricFamily> {

@@ -8,6 +8,7 @@ mod acceptor;
 mod acme_challenge;
 mod admin;
 mod app;
+mod background;
 mod blocking;
 mod control;
 mod counted;
@@ -52,7 +53,7 @@ use listener::Addresses;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
-use regent_engines::StartUntil;
+use regent_engines::{StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
 use regent_metrics::{Registry, ReloadOutcome};
@@ -249,6 +250,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         hubs: parts.hubs,
         upkeep: Upkeep::of(parts.tls.as_ref()),
         watching: None,
+        tasks: Tasks::new(&registry),
         tls: parts.tls,
         retiring: JoinSet::new(),
         awaits_datagrams: predecessor.is_some(),
@@ -273,6 +275,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let asked = Arc::downgrade(&server);
     tokio::spawn(askers.serve(async move || Some(asked.upgrade()?.metrics().await)));
     server.follow_files(watched).await;
+    server.start_tasks().await;
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });
@@ -350,8 +353,9 @@ impl Running {
                 admin.leave(&self.server.admin).await;
             }
         }
-        let State { addresses, php, native, upkeep, watching, mut retiring, inlined, .. } = state;
+        let State { addresses, php, native, upkeep, watching, mut tasks, mut retiring, inlined, .. } = state;
         drop((addresses, upkeep, watching));
+        let tasks = tokio::spawn(async move { tasks.stop(deadline).await });
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
                 tracing::warn!("requests were cut off: they had not ended within the grace period");
@@ -360,6 +364,8 @@ impl Running {
         }
         let engines = std::iter::once(php).chain(native);
         join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
+        // It has the same deadline.
+        let _ = tasks.await;
         let written = join_all(hubs.iter().map(|hub| hub.written()));
         if tokio::time::timeout(HISTORY_WAIT, written).await.is_err() {
             tracing::warn!("the history of a Mercure hub was not written to its end: the disk is too slow");

@@ -131,6 +131,7 @@ impl Server {
             self.hubs.keep_only(&state.config.global.hubs);
         })?;
         self.change_to(&mut state, next).await;
+        self.change_tasks(&mut state, force);
         if Wanted::of(&state.config) != Wanted::by(state.watching.as_ref()) {
             // The one before ends first: no change is told of twice.
             state.watching = None;

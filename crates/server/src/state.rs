@@ -10,7 +10,7 @@ use crate::listener::Addresses;
 use crate::parts::RunningEngine;
 use crate::watching::Watching;
 use regent_config::{Admin, Config, HealthCheck, LogConfig};
-use regent_engines::{EngineControl, ServerFacts};
+use regent_engines::{EngineControl, ServerFacts, Tasks};
 use regent_gateway::Inlined;
 use regent_metrics::{HostLabel, Registry};
 use regent_net::Handover;
@@ -77,6 +77,8 @@ pub(crate) struct State {
     pub upkeep: Option<Upkeep>,
     /// `None`: no worker watches files.
     pub watching: Option<Watching>,
+    /// Scripts that run beside the pools.
+    pub tasks: Tasks,
     /// Engines that finish what they have begun.
     pub retiring: JoinSet<()>,
     /// Whether the server before still has HTTP/3.

@@ -13,6 +13,7 @@
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `slow_log DURATION [FILE]` \| `off` | off | tells of requests that run for long, with what their scripts are at; see `slow_log.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
+//! | `task FILE …` | | a script that runs beside the pools; see `task.rs` |
 //! | `max_requests N` | 0: never | a thread is renewed after so many requests, or up to half as many more if others are being renewed |
 //! | `max_memory SIZE` | 0: never | a worker's thread is renewed after a request that leaves so much memory allocated |
 //! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
@@ -32,7 +33,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, health_uri, lanes, module, slow_log, spool, user};
+use super::{GlobalOptions, health_uri, lanes, module, slow_log, spool, task, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -60,6 +61,7 @@ const OPTIONS: &[&str] = &[
     "scheduling",
     "slow_log",
     "spool",
+    "task",
     "user",
     "worker",
 ];
@@ -86,6 +88,10 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             "user" => {
                 let parsed = user::parse(cx, &option);
                 options.global.php.user = cx.check(parsed);
+            }
+            "task" => {
+                let result = task::declare(cx, &option, &mut options.global.php.tasks);
+                cx.check(result);
             }
             "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {

@@ -26,6 +26,7 @@ mod module;
 mod servers;
 mod slow_log;
 mod spool;
+mod task;
 mod user;
 
 pub(crate) use frankenphp::finish_threads;

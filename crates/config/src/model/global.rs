@@ -1,6 +1,6 @@
 //! The global options block.
 
-use super::{CacheMemory, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, as_text};
+use super::{CacheMemory, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -142,6 +142,9 @@ pub struct PhpGlobal {
     pub user: Option<EngineUser>,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
     pub workers: Vec<Worker>,
+    /// Scripts that run beside the pools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<Task>,
 }
 
 /// What is told of requests that run for long.
@@ -285,6 +288,7 @@ impl Default for PhpGlobal {
             php_ini: Vec::new(),
             user: None,
             workers: Vec::new(),
+            tasks: Vec::new(),
         }
     }
 }

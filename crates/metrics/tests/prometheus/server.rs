@@ -2,7 +2,7 @@
 
 use regent_metrics::{
     AdminRequest, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges, PoolGauges, PoolId,
-    Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, Threads, UpstreamGauge, render,
+    Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -66,6 +66,8 @@ impl Server {
     fn answer_for_caddy(&self) {
         let registry = &self.registry;
         registry.reloaded(ReloadOutcome::Loaded);
+        registry.task_started("artisan queue:work");
+        registry.task_ended("artisan queue:work", TaskEnd::Failed);
         registry.admin_answered(AdminRequest { path: "/stop", method: "GET", status: 405 });
         let labels = registry.http_labels("srv0", "subroute", Hosts::Named(&["shop.example.com".into()]));
         let meter = Rc::new(registry.http_meter());
