@@ -369,7 +369,7 @@ mod tests {
         assert!(found.contains("Caddyfile:3:14: `{resp.header.A}` is not built yet in Regent"), "{found}");
         let json = "respond `{\"path\": \"{path}\", \"resp\": {\"rp.x\": {}}}`\nheader X {nonsense}";
         assert_eq!(errors(json), Vec::<String>::new());
-        assert_eq!(errors("templates {\nbetween {rp.upstream.fails}\n}").len(), 1, "the directive alone");
+        assert_eq!(errors("acme_server {\nca {rp.upstream.fails}\n}").len(), 1, "the directive alone");
     }
 
     #[test]

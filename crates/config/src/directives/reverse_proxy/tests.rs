@@ -81,7 +81,7 @@ fn mistakes() {
     assert!(message("reverse_proxy https://a:80").contains("port 80"));
     assert!(message("reverse_proxy a:9-8").contains("is no address"));
     let unbuilt = message("reverse_proxy a {\ndynamic srv x\n}");
-    assert_eq!(unbuilt, "`reverse_proxy dynamic` is not built yet in Regent");
+    assert!(unbuilt.starts_with("`reverse_proxy dynamic` is not built yet in Regent; "), "{unbuilt}");
     assert!(message("reverse_proxy a {\ntrnsport http\n}").contains("did you mean `transport`?"));
     assert!(message("reverse_proxy a {\ntransport http {\nresolvers x\n}\n}").contains("is not built yet"));
     assert!(message("reverse_proxy http://a {\ntransport http {\ntls\n}\n}").contains("write `https://`"));
