@@ -19,6 +19,7 @@ fn main() -> Result<()> {
     compile_sapi(&php)?;
     link_php(&php);
     println!("cargo:rustc-env=REGENT_PHP_CLI={}", php.cli);
+    println!("cargo:rustc-env=REGENT_PHP_INI_DIR={}", embed_ini_dir(&php.config).display());
     println!("cargo:rustc-check-cfg=cfg(php_threads)");
     if php.thread_safe {
         println!("cargo:rustc-cfg=php_threads");
@@ -125,6 +126,14 @@ fn find_embed_library(config: &Path, prefix: &Path, version: &str) -> Result<Lib
         config.display()
     )
     .into())
+}
+
+/// Distributions have php.ini once for each kind of server, and php-config names that of the command line. Empty: there is one
+/// for all.
+fn embed_ini_dir(config: &Path) -> PathBuf {
+    let of_cli = PathBuf::from(ask_config(config, "--ini-path").unwrap_or_default()); // none where PHP is built from source
+    let own = of_cli.with_file_name("embed");
+    if of_cli.ends_with("cli") && own.is_dir() { own } else { PathBuf::new() }
 }
 
 fn compile_sapi(php: &Php) -> Result<()> {

@@ -12,6 +12,13 @@ const WORKER: &str = "<?php $n = 0; while (frankenphp_handle_request(function ()
     if (isset($_GET['crash'])) { posix_kill(getmypid(), SIGSEGV); usleep(10000000); } \
     echo getmypid(), ' ', ++$n; })) {}";
 
+fn is_passed_over() -> bool {
+    if !php::is_in_processes() {
+        println!("SKIPPED: this PHP has threads; REGENT_TEST_PHP=system says that it has not");
+    }
+    !php::is_in_processes()
+}
+
 /// The process that the others are forked from.
 fn zygote(server: &Server) -> u32 {
     let engine = server.engine();
@@ -31,7 +38,7 @@ fn wait_for_processes(server: &Server, count: usize) -> BTreeSet<u32> {
 
 #[test]
 fn each_thread_is_a_process_with_the_same_opcache() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new()
@@ -56,7 +63,7 @@ fn each_thread_is_a_process_with_the_same_opcache() {
 
 #[test]
 fn a_crash_costs_its_request_and_nobody_else_s() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new()
@@ -83,7 +90,7 @@ fn a_crash_costs_its_request_and_nobody_else_s() {
 
 #[test]
 fn a_killed_process_of_a_worker_is_replaced_and_the_others_keep_their_state() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new()
@@ -102,7 +109,7 @@ fn a_killed_process_of_a_worker_is_replaced_and_the_others_keep_their_state() {
 
 #[test]
 fn the_end_of_the_zygote_is_the_end_of_the_engine() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new().file("index.php", PID).start();
@@ -117,7 +124,7 @@ fn the_end_of_the_zygote_is_the_end_of_the_engine() {
 
 #[test]
 fn all_processes_end_with_the_one_that_speaks_with_the_server() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new().file("index.php", "<?php usleep(1000); echo 'ok';").start();
@@ -138,7 +145,7 @@ fn all_processes_end_with_the_one_that_speaks_with_the_server() {
 /// It would leave its place without anybody noticing.
 #[test]
 fn no_script_puts_another_program_in_its_place() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new()
@@ -157,7 +164,7 @@ fn no_script_puts_another_program_in_its_place() {
 
 #[test]
 fn a_process_is_renewed_as_a_whole_and_its_thread_keeps_its_figures() {
-    if !php::is_in_processes() {
+    if is_passed_over() {
         return;
     }
     let server = Setup::new()

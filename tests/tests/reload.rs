@@ -8,6 +8,7 @@ use regent_tests::{Conn, Response, Server, Setup, free_address, regent_command, 
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -185,6 +186,25 @@ fn what_the_old_engine_does_not_end_is_cut_off_after_the_grace_period() {
     slow.response().expect(502);
     is_gone(old);
     server.get("/index.php").expect(200);
+    server.stop();
+}
+
+#[test]
+fn another_program_for_php_takes_a_new_engine() {
+    let server = started("num_threads 2", "php_server", &[("kind.php", "<?php echo getenv('KIND');")]);
+    assert_eq!(server.get("/kind.php").expect(200).text(), "");
+    let old = server.engine();
+    let engine = fs::read_link(format!("/proc/{old}/exe")).expect("the engine runs");
+    let other = server.directory().join("other-php");
+    fs::write(&other, format!("#!/bin/sh\nKIND=other exec {}\n", engine.display())).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    reload(&server, &caddyfile("num_threads 2\n\t\tphp DIRECTORY/other-php", "php_server"));
+    is_gone(old);
+    assert_eq!(server.get("/kind.php").expect(200).text(), "other");
+
+    server.write_caddyfile(&caddyfile("num_threads 2\n\t\tphp DIRECTORY/none", "php_server"));
+    assert_refused(ask_to_reload(&server), "/none");
+    assert_eq!(server.get("/kind.php").expect(200).text(), "other");
     server.stop();
 }
 

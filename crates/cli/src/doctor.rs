@@ -27,7 +27,11 @@ pub fn doctor(options: &Doctor) -> Result<ExitCode> {
 }
 
 fn examine(config: &Config) -> Result<Vec<Finding>> {
-    let machine = Machine::read(config, &serve::program(EngineKind::Php)?);
+    let engine = match &config.global.php.program {
+        Some(named) => named.clone(),
+        None => serve::program(EngineKind::Php)?,
+    };
+    let machine = Machine::read(config, &engine);
     let mut findings = regent_doctor::examine(config, &machine);
     if let Err(error) = certificates::check(config) {
         findings.push(Finding::problem(

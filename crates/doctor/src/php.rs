@@ -15,13 +15,16 @@ foreach ([php_ini_loaded_file(), ...explode(',', (string) php_ini_scanned_files(
     if (trim((string) $file) !== '') { $said = array_merge($said, parse_ini_file(trim($file)) ?: []); }
 }
 foreach ($own as $name) { $settings[$name] = isset($said[$name]) ? (string) $said[$name] : null; }
-echo json_encode(['version' => PHP_VERSION, 'ini' => php_ini_loaded_file() ?: null, 'settings' => $settings,
+echo json_encode(['version' => PHP_VERSION, 'threads' => (bool) PHP_ZTS, 'ini' => php_ini_loaded_file() ?: null, 'settings' => $settings,
     'extensions' => [...get_loaded_extensions(), ...get_loaded_extensions(true)]], JSON_INVALID_UTF8_SUBSTITUTE);
 ";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PhpFacts {
     pub version: String,
+    /// Whether the threads of the engine are threads; otherwise they are processes.
+    #[serde(default)]
+    pub threads: bool,
     /// The php.ini that was read.
     pub ini: Option<String>,
     /// `None`: no file says anything, so that PHP's built-in value holds.

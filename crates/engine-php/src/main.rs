@@ -29,7 +29,7 @@ use regent_engine_host::{Host, ThreadPool};
 use regent_wire::control::{Event, Start};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use threads::Scripts;
@@ -40,6 +40,8 @@ const CLI: &str = "--cli";
 const TASK: &str = "--task";
 /// As php-config says.
 const PHP_CLI: &str = env!("REGENT_PHP_CLI");
+/// The settings of what is embedded, where the command line program has others; empty: it has the same.
+const PHP_INI_DIR: &str = env!("REGENT_PHP_INI_DIR");
 /// In a package, beside the engine: no path of the machine that it was built on means anything there.
 const PACKAGED_CLI: &str = "php/bin/php";
 
@@ -62,7 +64,13 @@ fn main() -> ExitCode {
 /// Becomes the command line program of the PHP that this one is linked with.
 fn become_cli(arguments: impl Iterator<Item = OsString>) -> Result<()> {
     let program = cli_program();
-    Err(Command::new(&program).args(arguments).exec())
+    let mut command = Command::new(&program);
+    for (variable, name) in [("PHPRC", "php.ini"), ("PHP_INI_SCAN_DIR", "conf.d")] {
+        if !PHP_INI_DIR.is_empty() && std::env::var_os(variable).is_none() {
+            command.env(variable, Path::new(PHP_INI_DIR).join(name));
+        }
+    }
+    Err(command.args(arguments).exec())
         .with_context(|| format!("{}, PHP's command line program, could not be started", program.display()))
 }
 

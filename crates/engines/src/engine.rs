@@ -30,7 +30,7 @@ pub struct EngineControl {
 }
 
 impl Engine {
-    /// Also returns what each I/O thread needs for its client of the engine.
+    /// Also returns what each I/O thread needs for its client of the engine. `program`: unless the configuration names another.
     pub fn new(
         plan: EnginePlan,
         program: PathBuf,
@@ -38,6 +38,7 @@ impl Engine {
         updates: UpdateSink,
     ) -> Result<(Self, Vec<ClientStart>), EngineError> {
         let io_threads = plan.geometry.io_threads;
+        let program = plan.program.clone().unwrap_or(program);
         let doorbells = (0..io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
         let (clients, commands) = EngineClients::new(plan.kind, io_threads);
         let pools = Pools::new(&plan.pools, Arc::clone(registry), &plan.rules);

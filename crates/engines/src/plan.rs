@@ -56,6 +56,8 @@ pub struct EnginePlan {
     /// Where slow requests are told of, if not in the server's log.
     pub(crate) slow_log: Option<PathBuf>,
     pub(crate) rules: QueueRules,
+    /// Its program, if the configuration names one.
+    pub(crate) program: Option<PathBuf>,
     /// Whom its processes run as; `None`: as the server.
     pub(crate) user: Option<EngineUser>,
 }
@@ -160,6 +162,7 @@ impl EnginePlan {
             max_idle: timeout(global.php.max_idle_time),
             slow_log: global.php.slow_log.as_ref().and_then(|slow_log| slow_log.file.clone()),
             rules: rules(&global.php),
+            program: global.php.program.clone().filter(|_| kind == EngineKind::Php),
             user: global.php.user.clone(),
         })
     }

@@ -18,6 +18,7 @@
 //! | `max_memory SIZE` | 0: never | a worker's thread is renewed after a request that leaves so much memory allocated |
 //! | `max_age DURATION` | 0: never | a thread is renewed after a request, when its script has run for so long |
 //! | `module LIBRARY`, with or without a block | | a native module that others depend on; see `module.rs` |
+//! | `php PROGRAM` | `regent-php` beside the server, or `REGENT_ENGINE` | the engine, which is built for one PHP; see `php.rs` |
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `health_uri [HOST]PATH [TIMEOUT]` | none | what `/regent/ready` asks PHP for; see `health_uri.rs` |
 //! | `user NAME [GROUP]` | the server's | whom PHP and native modules run as; see `user.rs` |
@@ -33,11 +34,11 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, health_uri, lanes, module, slow_log, spool, task, user};
+use super::{GlobalOptions, health_uri, lanes, module, php, slow_log, spool, task, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
-use crate::problems::{error, unknown, unknown_option};
+use crate::problems::{unknown, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
 use regent_caddyfile::{Error, Token};
@@ -56,6 +57,7 @@ const OPTIONS: &[&str] = &[
     "max_wait_time",
     "module",
     "num_threads",
+    "php",
     "php_ini",
     "request_timeout",
     "scheduling",
@@ -93,6 +95,7 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
                 let result = task::declare(cx, &option, &mut options.global.php.tasks);
                 cx.check(result);
             }
+            "php" => options.global.php.program = cx.check(php::parse(cx, &option)),
             "spool" => spool::parse(cx, &option, &mut options.global.php.spool),
             _ => {
                 let result = apply(&option, options, call.name());
@@ -102,51 +105,6 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
     }
     workers::declare(cx, &workers, &Place::Global);
     Ok(())
-}
-
-/// What can only be said of the whole file: the workers must leave a thread for other requests, at start and at most,
-/// and without `max_threads` they grow as far as they say.
-pub(crate) fn finish_threads(cx: &mut Context<'_>, options: &mut GlobalOptions) {
-    check_threads(cx, options);
-    let php = &mut options.global.php;
-    let growth = cx.workers.growth();
-    if let (Some(threads), None, 1..) = (php.num_threads, php.max_threads, growth) {
-        php.max_threads = Some(MaxThreads::Fixed(threads.saturating_add(growth)));
-    }
-}
-
-fn check_threads(cx: &mut Context<'_>, options: &GlobalOptions) {
-    let workers = cx.workers.least_threads();
-    if let Some((token, threads)) = &options.num_threads {
-        let result = leaves_a_thread(token, "num_threads", *threads, workers);
-        cx.check(result);
-    }
-    if let Some((token, most)) = &options.max_threads {
-        let result = match &options.num_threads {
-            Some((_, threads)) => reaches(token, *most, *threads),
-            None => leaves_a_thread(token, "max_threads", *most, workers),
-        };
-        cx.check(result);
-        let errors = cx.workers.check_most(*most);
-        cx.errors.extend(errors);
-    }
-}
-
-fn leaves_a_thread(token: &Token, option: &str, threads: u16, workers: u32) -> Result<(), Error> {
-    if u32::from(threads) > workers {
-        return Ok(());
-    }
-    let least = workers + 1;
-    let message =
-        format!("`{option}` is {threads}, but the workers alone take {workers}: it must be at least {least}");
-    Err(error(token, message))
-}
-
-fn reaches(token: &Token, most: u16, threads: u16) -> Result<(), Error> {
-    if most >= threads {
-        return Ok(());
-    }
-    Err(error(token, format!("`max_threads` is {most}, less than `num_threads`, which is {threads}")))
 }
 
 fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<(), Error> {

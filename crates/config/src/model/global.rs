@@ -135,6 +135,9 @@ pub struct PhpGlobal {
     pub max_memory: u64,
     /// A thread is recycled after a request when its script is so old; 0: never.
     pub max_age: Duration,
+    /// The engine's program. `None`: the one that the server knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
     /// Overrides of php.ini, in order.
     pub php_ini: Vec<(String, String)>,
     /// Whom engines run as. `None`: as the server.
@@ -286,6 +289,7 @@ impl Default for PhpGlobal {
             max_memory: 0,
             max_age: Duration::ZERO,
             php_ini: Vec::new(),
+            program: None,
             user: None,
             workers: Vec::new(),
             tasks: Vec::new(),

@@ -26,6 +26,7 @@ pub fn php() -> PhpFacts {
     ];
     let setting = |(name, value): (&str, &str)| (name.to_owned(), Some(value.to_owned()));
     PhpFacts {
+        threads: true,
         version: "8.4.1".into(),
         ini: Some("/etc/php.ini".into()),
         settings: settings.into_iter().map(setting).collect(),

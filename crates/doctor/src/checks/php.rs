@@ -91,7 +91,7 @@ fn check_uploads(php: &PhpFacts, findings: &mut Vec<Finding>) {
 }
 
 fn check_extensions(php: &PhpFacts, findings: &mut Vec<Finding>) {
-    for name in NOT_THREAD_SAFE.into_iter().filter(|name| php.has(name)) {
+    for name in NOT_THREAD_SAFE.into_iter().filter(|name| php.threads && php.has(name)) {
         findings.push(Finding::problem(
             "thread_safety",
             format!("the extension {name} is loaded"),
