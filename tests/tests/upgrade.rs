@@ -307,6 +307,15 @@ fn the_service_manager_is_told_whom_to_follow() {
 }
 
 #[test]
+fn an_upgrade_is_refused_where_systemd_would_end_the_service_with_it() {
+    let server = setup().launcher(&["sh", "-c", "export SYSTEMD_EXEC_PID=$$; exec \"$@\"", "sh"]).start();
+    let reason = error(upgrade(&server));
+    assert!(reason.contains("Type=notify"), "{reason}");
+    server.get("/index.php").expect(200);
+    server.stop();
+}
+
+#[test]
 fn http3_goes_over_when_the_process_before_has_no_connection_of_it() {
     let caddyfile = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
                      localhost {\n\trespond hello\n}\n";
