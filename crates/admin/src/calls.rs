@@ -50,6 +50,8 @@ pub(crate) async fn answer(
         Call::Statistics => Ok(ok(&control.statistics().await?)),
         Call::Certificates => Ok(ok(&CertificateList { certificates: control.certificates().await })),
         Call::Upstreams => Ok(ok(&control.upstreams())),
+        Call::Cache => Ok(ok(&control.cache())),
+        Call::PurgeCache => changes::purge(control, query).await,
         Call::Ready => ready(control.readiness().await),
         Call::Live => Ok(ok(&json!({ "live": true }))),
         Call::Metrics => Ok(text(PROMETHEUS, control.metrics().await)),

@@ -1,5 +1,6 @@
 //! What the admin listener asks of the server.
 
+use crate::cache::{CacheFigures, CachePurge, Purged};
 use crate::certificate::Certificate;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
@@ -77,6 +78,12 @@ pub trait Control: Send + Sync + 'static {
 
     /// All upstreams of `reverse_proxy`, in the order of their addresses.
     fn upstreams(&self) -> Vec<Upstream>;
+
+    /// How the cache stands.
+    fn cache(&self) -> CacheFigures;
+
+    /// Forgets stored responses, those too that are asked for now and come later.
+    fn purge(&self, purge: CachePurge) -> BoxFuture<'_, Result<Purged, Refusal>>;
 
     /// The configuration as `regent adapt` prints it.
     fn configuration(&self) -> Arc<serde_json::Value>;

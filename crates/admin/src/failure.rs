@@ -74,6 +74,11 @@ pub(crate) enum Failure {
     Number { name: &'static str, value: String, least: u32, most: u32 },
     #[error("`format={0}` is none; there are `html`, `folded`, `folded-cpu`, `speedscope` and `json`")]
     Format(String),
+    #[error(
+        "name what is to be purged by one of `url=https://HOST/PATH`, `prefix=https://HOST/…`, `tag=TAG` (as often as there \
+         are tags) and `all=true`"
+    )]
+    Purge,
     #[error("`force={0}` is neither `true` nor `false`")]
     Force(String),
     #[error("`timeout={0}` is no number of seconds; give one from 1 to 65535")]
@@ -112,6 +117,7 @@ impl Failure {
             | Self::NoText
             | Self::ConfigPath(_)
             | Self::Force(_)
+            | Self::Purge
             | Self::Number { .. }
             | Self::Format(_)
             | Self::Timeout(_)

@@ -9,6 +9,7 @@
 
 mod address;
 mod answer;
+mod cache;
 mod calls;
 mod certificate;
 mod control;
@@ -26,6 +27,7 @@ mod thread;
 mod upstream;
 
 pub use address::{Address, AddressError};
+pub use cache::{CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use control::{
     Adapted, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,

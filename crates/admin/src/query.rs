@@ -1,5 +1,6 @@
 //! Parameters of a change: what is not understood is refused, so that nothing else is done than what was meant.
 
+use crate::cache::CachePurge;
 use crate::control::Force;
 use crate::failure::Failure;
 use regent_profile::{Format, Measure};
@@ -161,6 +162,36 @@ fn parse_format(text: &str) -> Result<Format, Failure> {
     })
 }
 
+/// `url=URL`, `prefix=URL`, `tag=TAG` as often as there are tags, or `all=true`: one of them.
+pub(crate) fn purge(query: Option<&str>) -> Result<CachePurge, Failure> {
+    let (mut purge, mut tags) = (None, Vec::new());
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let one = match &*name {
+            "tag" if !value.is_empty() => {
+                tags.push(value.into_owned());
+                continue;
+            }
+            "url" if has_scheme(&value) => CachePurge::Url(value.into_owned()),
+            "prefix" if has_scheme(&value) => CachePurge::Prefix(value.into_owned()),
+            "all" if value == "true" => CachePurge::Everything,
+            "url" | "prefix" | "tag" | "all" => return Err(Failure::Purge),
+            _ => return Err(unknown(&name, "there are `url`, `prefix`, `tag` and `all`")),
+        };
+        if purge.replace(one).is_some() {
+            return Err(Failure::Purge);
+        }
+    }
+    match (purge, tags.is_empty()) {
+        (Some(purge), true) => Ok(purge),
+        (None, false) => Ok(CachePurge::Tags(tags)),
+        _ => Err(Failure::Purge),
+    }
+}
+
+fn has_scheme(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
 /// Refuses parameters, for changes that have none.
 pub(crate) fn none(query: Option<&str>) -> Result<(), Failure> {
     match form_urlencoded::parse(query.unwrap_or_default().as_bytes()).next() {
@@ -248,6 +279,20 @@ mod tests {
             let error = parse(Some(query)).unwrap_err();
             assert!(error.contains(hint), "{query}: {error}");
         }
+    }
+
+    #[test]
+    fn a_purge_says_one_thing() {
+        let parse = |query| purge(Some(query)).map_err(|failure| failure.to_string());
+        assert_eq!(parse("url=https%3A%2F%2Fh%2Fa"), Ok(CachePurge::Url("https://h/a".into())));
+        assert_eq!(parse("prefix=http://h/"), Ok(CachePurge::Prefix("http://h/".into())));
+        assert_eq!(parse("tag=a&tag=b"), Ok(CachePurge::Tags(vec!["a".into(), "b".into()])));
+        assert_eq!(parse("all=true"), Ok(CachePurge::Everything));
+        for wrong in ["", "url=/a", "prefix=", "tag=", "all=1", "all=true&tag=a", "url=http://a&url=http://b"]
+        {
+            assert!(parse(wrong).unwrap_err().contains("name what is to be purged"), "{wrong}");
+        }
+        assert!(parse("key=a").unwrap_err().contains("not known"));
     }
 
     #[test]

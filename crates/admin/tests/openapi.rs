@@ -172,6 +172,10 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
                 adapt("", Server::Starved),
             ]
         }
+        ("post", "/{prefix}/cache/purge") => {
+            let all = |server| Case { rest: "?all=true", server, ..Case::default() };
+            vec![Case::default(), all(Server::Well), all(Server::Refusing), all(Server::Panicking)]
+        }
         ("post", "/load") | ("post" | "patch", "/config/") => {
             let load = |body: &str, server| Case {
                 fields: vec![("Content-Type", "text/caddyfile")],

@@ -1,5 +1,6 @@
 //! What is counted of a cache.
 
+use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Since the server started.
@@ -47,6 +48,28 @@ pub struct Figures {
     pub bodies: u64,
     /// The bound of `bytes`.
     pub limit: u64,
+}
+
+impl Add for Figures {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            hits: self.hits + other.hits,
+            stale: self.stale + other.stale,
+            misses: self.misses + other.misses,
+            passes: self.passes + other.passes,
+            collapsed: self.collapsed + other.collapsed,
+            revalidations: self.revalidations + other.revalidations,
+            stores: self.stores + other.stores,
+            evictions: self.evictions + other.evictions,
+            purged: self.purged + other.purged,
+            entries: self.entries + other.entries,
+            bytes: self.bytes + other.bytes,
+            bodies: self.bodies + other.bodies,
+            limit: self.limit + other.limit,
+        }
+    }
 }
 
 impl Count {

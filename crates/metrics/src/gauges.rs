@@ -11,8 +11,29 @@ pub struct Gauges {
     pub lanes: Vec<LaneGauges>,
     pub certificates: Vec<CertificateGauge>,
     pub upstreams: Vec<UpstreamGauge>,
+    /// `None`: there is no cache.
+    pub cache: Option<CacheGauges>,
     /// Whether figures of HTTP are kept, and by what; `None`: they are not.
     pub http: Option<HostLabel>,
+}
+
+/// The cache, since the server started and now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheGauges {
+    pub hits: u64,
+    pub stale: u64,
+    pub misses: u64,
+    pub passes: u64,
+    pub collapsed: u64,
+    pub revalidations: u64,
+    pub stores: u64,
+    pub evictions: u64,
+    pub purged: u64,
+    pub urls: u64,
+    pub bytes: u64,
+    pub limit: u64,
+    /// Bytes of bodies, those on their way in and out with them.
+    pub body_bytes: u64,
 }
 
 /// A server that requests are handed to.

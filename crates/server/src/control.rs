@@ -1,5 +1,6 @@
 //! The server as the admin listener sees it.
 
+mod cache;
 mod certificates;
 mod figures;
 mod threads;
@@ -56,11 +57,12 @@ impl Server {
         let current = self.current();
         let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
         let (registry, tls, http) = (Arc::clone(&self.registry), current.tls.clone(), current.http);
+        let cache = cache::gauges(&self.lasting.caches);
         let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
         let rendered = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
-            regent_metrics::render(&registry, &Gauges { certificates, upstreams, http, ..of_pools })
+            regent_metrics::render(&registry, &Gauges { certificates, upstreams, cache, http, ..of_pools })
         });
         rendered.await.expect("invariant: rendering does not panic")
     }
@@ -209,6 +211,20 @@ impl Control for ServerControl {
     fn upstreams(&self) -> Vec<regent_admin::Upstream> {
         let upstreams = self.server.current().proxies.upstreams();
         upstreams.into_iter().map(upstreams::listed).collect()
+    }
+
+    fn cache(&self) -> regent_admin::CacheFigures {
+        cache::figures(&self.server.lasting.caches)
+    }
+
+    fn purge(&self, purge: regent_admin::CachePurge) -> BoxFuture<'_, Result<regent_admin::Purged, Refusal>> {
+        async {
+            let lasting = Arc::clone(&self.server.lasting);
+            let purging = tokio::task::spawn_blocking(move || cache::purge(&lasting.caches, purge));
+            let purged = purging.await.expect("invariant: a purge does not panic");
+            Ok(regent_admin::Purged { purged })
+        }
+        .boxed()
     }
 
     fn certificates(&self) -> BoxFuture<'_, Vec<regent_admin::Certificate>> {

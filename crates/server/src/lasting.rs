@@ -16,6 +16,11 @@ pub(crate) struct Lasting {
 pub(crate) struct Caches(Mutex<Vec<Weak<Store>>>);
 
 impl Caches {
+    pub fn all(&self) -> Vec<Arc<Store>> {
+        let stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.iter().filter_map(Weak::upgrade).collect()
+    }
+
     pub fn open(&self, memory: CacheMemory) -> Arc<Store> {
         let limits = Limits { memory: memory.memory, object: memory.largest_object };
         let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -64,6 +64,13 @@ pub(crate) async fn upgrade(control: &Arc<dyn Control>, query: Option<&str>) -> 
     Ok(ok(&to_the_end(async move { control.upgrade(patience).await }).await??))
 }
 
+pub(crate) async fn purge(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
+    let purge = query::purge(query)?;
+    tracing::info!(?purge, "the cache is purged, as asked for by the admin API");
+    let control = Arc::clone(control);
+    Ok(ok(&to_the_end(async move { control.purge(purge).await }).await??))
+}
+
 /// Finishes a change even when the client that asked for it hangs up, which drops the future of its request.
 pub(super) async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = T> + Send + 'static,

@@ -87,6 +87,14 @@ impl Control for Bare {
         Vec::new()
     }
 
+    fn cache(&self) -> crate::CacheFigures {
+        crate::CacheFigures::default()
+    }
+
+    fn purge(&self, _: crate::CachePurge) -> BoxFuture<'_, Result<crate::Purged, Refusal>> {
+        Box::pin(async { Ok(crate::Purged { purged: 0 }) })
+    }
+
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
         Box::pin(async { Vec::new() })
     }

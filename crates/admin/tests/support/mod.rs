@@ -336,6 +336,14 @@ impl Control for Fake {
         vec![regent_admin::Upstream { address: "app:9000".into(), num_requests: 3, fails: 1 }]
     }
 
+    fn cache(&self) -> regent_admin::CacheFigures {
+        regent_admin::CacheFigures { hits: 3, limit: 1 << 20, ..Default::default() }
+    }
+
+    fn purge(&self, _: regent_admin::CachePurge) -> BoxFuture<'_, Result<regent_admin::Purged, Refusal>> {
+        Box::pin(self.change(|_| Ok(regent_admin::Purged { purged: 1 })))
+    }
+
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>> {
         let now = SystemTime::now();
         let served = Certificate {

@@ -7,7 +7,7 @@ use super::invalidate::Passing;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::target::Target;
-use http::{Method, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use regent_cache::{CacheStatus, Flight, Forwarded, Found, Landed, Reuse, Stored, Ticket, Waiting as Waited};
 use regent_exchange::ResponseBody;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Waiting {
         let now = SystemTime::now();
         let fits = |stored: &Stored| stored.fits(base, &exchange.headers, &rules.cookies);
         let stored = match landed {
-            Landed::Failed(status) => return Arrived::Answered(Err(Failure::new(status))),
+            Landed::Failed(status) => return Arrived::Answered(Err(failed(status))),
             Landed::Stored(stored) => {
                 let reuse = rules.policy.reuse(&stored.terms, &exchange.headers, now);
                 if reuse == Reuse::Validated {
@@ -183,5 +183,16 @@ impl Waiting {
         rules.store.counts.collapsed.add_one();
         let status = CacheStatus::Hit { ttl: stored.terms.ttl(now), waiting: Waited::Collapsed };
         Arrived::Answered(Ok(answer::with(exchange, rules, &stored, status, now)))
+    }
+}
+
+/// What the request that fetched was answered with.
+fn failed(status: StatusCode) -> Failure {
+    let failure = Failure::new(status);
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => {
+            failure.with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
+        }
+        _ => failure,
     }
 }

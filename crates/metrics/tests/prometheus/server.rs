@@ -1,8 +1,9 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    AdminRequest, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges, PoolGauges, PoolId,
-    Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads, UpstreamGauge, render,
+    AdminRequest, CacheGauges, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges,
+    PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads,
+    UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -58,8 +59,9 @@ impl Server {
             failures_total: 2,
         };
         let (pools, lanes) = (vec![classic, worker], vec![lane]);
+        let cache = Some(CacheGauges { hits: 3, limit: 1 << 20, ..CacheGauges::default() });
         let http = Some(HostLabel::Shown);
-        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream], http }
+        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream], cache, http }
     }
 
     /// What is counted under Caddy's names has no series before.

@@ -63,6 +63,7 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
         lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect(),
         certificates: Vec::new(),
         upstreams: Vec::new(),
+        cache: None,
         http: None,
     }
 }
