@@ -146,3 +146,35 @@ fn run(job: &dyn Job, start: ThreadStart, renews: bool, engine: Arc<Engine>, rep
     let is_orderly = catch_unwind(AssertUnwindSafe(life)).unwrap_or(false);
     exit(i32::from(!is_orderly))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_understood_in_whatever_parts_they_come() {
+        let fork = ToZygote::Fork { thread: ThreadStart { index: 3, pool: 1 }, renews: true };
+        let bytes: Vec<u8> = [fork, ToZygote::Kill { index: 3 }].iter().flat_map(control::encode).collect();
+        let (mut unread, mut orders) = (Vec::new(), Vec::new());
+        for part in bytes.chunks(7) {
+            unread.extend_from_slice(part);
+            orders.extend(take_lines(&mut unread));
+        }
+        assert!(unread.is_empty());
+        assert!(matches!(
+            orders.as_slice(),
+            [
+                ToZygote::Fork { thread: ThreadStart { index: 3, pool: 1 }, renews: true },
+                ToZygote::Kill { index: 3 }
+            ]
+        ));
+    }
+
+    #[test]
+    fn the_end_of_the_manager_is_seen() {
+        let (manager, mut orders) = UnixStream::pair().unwrap();
+        let mut unread = Vec::new();
+        drop(manager);
+        assert!(!read(&mut orders, &mut unread).unwrap());
+    }
+}

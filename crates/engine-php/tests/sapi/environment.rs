@@ -27,8 +27,8 @@ fn putenv_ends_with_its_request() {
     assert_eq!(outcome.response(1).json(), expected);
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn putenv_is_not_seen_by_requests_beside_it_or_their_children() {
     let scratch = Scratch::new();
     let path = scratch.path().display();

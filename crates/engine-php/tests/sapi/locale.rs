@@ -18,8 +18,8 @@ fn german() -> Option<Scratch> {
     there.then_some(scratch)
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn a_request_s_decimal_comma_is_not_seen_beside_it() {
     let Some(locales) = german() else { return };
     let scratch = Scratch::new();
@@ -93,8 +93,8 @@ fn a_worker_goes_back_to_the_locale_of_its_boot() {
     assert_eq!(outcome.response(2).json(), json!([boot, null]));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn a_child_forked_while_others_set_their_locale_does_not_hang() {
     let outcome = Scenario::classic().line("threads", 4).get("locale_forks.php", "").repeat(4).run();
     for number in 0..4 {

@@ -140,8 +140,8 @@ fn a_session_is_kept_between_requests() {
     assert!(other.header("Set-Cookie").is_some_and(|cookie| cookie.starts_with("PHPSESSID=")));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn many_requests_run_at_once() {
     let outcome =
         Scenario::classic().line("threads", 8).line("quiet", "").get("hello.php", "").repeat(2000).run();

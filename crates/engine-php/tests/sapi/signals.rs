@@ -36,8 +36,8 @@ fn what_a_request_did_with_signals_ends_with_it() {
     assert_eq!(outcome.response(1).json(), json!([[], 0, [], 3, 0, false]));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn two_requests_may_handle_the_same_signal() {
     let scratch = Scratch::new();
     let query = |name: &str, times| format!("path={}&name={name}&times={times}", scratch.path().display());
@@ -75,8 +75,8 @@ fn masks(lines: &serde_json::Value) -> Vec<u64> {
         .collect()
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn ignoring_children_leaves_those_of_others_their_status() {
     let scratch = Scratch::new();
     let path = format!("path={}", scratch.path().display());
@@ -88,8 +88,8 @@ fn ignoring_children_leaves_those_of_others_their_status() {
     assert_eq!((outcome.response(0).body.as_str(), outcome.response(1).body.as_str()), ("5", "7 6"));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn waiting_for_any_child_takes_none_of_another_request() {
     let scratch = Scratch::new();
     let path = format!("path={}", scratch.path().display());
@@ -101,8 +101,8 @@ fn waiting_for_any_child_takes_none_of_another_request() {
     assert_eq!((outcome.response(0).body.as_str(), outcome.response(1).body.as_str()), ("9", "[-1,-1]"));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn the_end_of_a_child_reaches_the_script_that_forked_it() {
     let alone = Scenario::classic().get("signals_child_ends.php", "alone").run();
     assert_eq!(alone.response(0).json(), "told");

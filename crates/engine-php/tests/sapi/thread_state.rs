@@ -3,8 +3,8 @@
 use crate::support::{Scenario, Scratch, WORN_OUT};
 use serde_json::json;
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn a_umask_is_that_of_one_request() {
     let scratch = Scratch::new();
     let path = scratch.path().display();
@@ -61,8 +61,8 @@ fn regex_options_end_with_their_request() {
     assert_eq!((worker.response(0).body.as_str(), worker.response(1).body.as_str()), ("ixr", "ixr"));
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn lines_of_two_requests_go_to_syslog_under_their_own_names() {
     let scratch = Scratch::new();
     let query =

@@ -104,8 +104,8 @@ fn a_worker_s_own_loop_has_no_limit() {
     assert_eq!(outcome.threads, [STOPPED]);
 }
 
-#[test]
 #[cfg_attr(not(php_threads), ignore = "this PHP has no threads")]
+#[test]
 fn a_limit_is_that_of_one_thread() {
     let outcome = Scenario::classic()
         .line("threads", 3)
