@@ -317,10 +317,18 @@ fn what_is_over_is_asked_about_and_goes_on_if_it_is_good() {
     assert_hit(&third);
     assert_eq!((third.header("x-old"), third.header("x-new")), (Some("1"), Some("1")));
     assert_eq!(site.runs(), 2);
+    // A 304 makes it as young as itself, whatever it says of the time.
+    site.says("200", &["Cache-Control: max-age=10", "Date: Thu, 01 Jan 1998 00:00:00 GMT", "ETag: \"a\""]);
+    let old = site.get("/old").text();
+    site.says("200", &["Cache-Control: max-age=10", "ETag: \"a\""]);
+    assert!(status_of(&site.get("/old")).contains("fwd-status=304"));
+    let young = site.get("/old");
+    assert_hit(&young);
+    assert_eq!((young.text(), site.runs()), (old, 4));
     site.says("200", &["Cache-Control: no-cache", "ETag: \"b\""]);
     let asked = site.get("/asked").text();
     assert_eq!(site.get("/asked").text(), asked);
-    assert_eq!(site.runs(), 4, "it is asked about each time");
+    assert_eq!(site.runs(), 6, "it is asked about each time");
     site.says("200", &["Cache-Control: max-age=10", "ETag: \"c\""]);
     assert_ne!(site.get("/asked").text(), asked);
     assert_hit(&site.get("/asked"));

@@ -14,7 +14,6 @@ pub(crate) struct Directives {
     pub(crate) s_maxage: Option<Duration>,
     pub(crate) stale_while_revalidate: Option<Duration>,
     pub(crate) stale_if_error: Option<Duration>,
-    pub(crate) max_stale: Option<Duration>,
     pub(crate) min_fresh: Option<Duration>,
     pub(crate) flags: Flags,
 }
@@ -91,10 +90,6 @@ impl Directives {
             "stale-while-revalidate" => seconds(&mut self.stale_while_revalidate),
             "stale-if-error" => seconds(&mut self.stale_if_error),
             "min-fresh" => seconds(&mut self.min_fresh),
-            "max-stale" => {
-                let any = Duration::from_secs(LONGEST);
-                self.max_stale.get_or_insert_with(|| argument.map_or(any, self::seconds));
-            }
             "no-store" => self.flags.add(Flags::NO_STORE),
             // With field names, too: a cache may treat it as without (RFC 9111 §5.2.2.4, §5.2.2.7).
             "no-cache" => self.flags.add(Flags::NO_CACHE),

@@ -49,28 +49,28 @@ impl Stored {
         Some(Self { status, headers, body, terms, selection, tags })
     }
 
-    /// What it is when it has been found to be still good: the same with the fields of the 304 (RFC 9111 §3.2).
-    pub fn freshened(&self, newer: &HeaderMap, terms: Terms, now: SystemTime) -> Option<Self> {
+    /// Its fields when it has been found to be still good: those of the 304 instead of its own (RFC 9111 §3.2).
+    pub fn freshened(&self, newer: &HeaderMap, now: SystemTime) -> HeaderMap {
         const OF_THE_BODY: [HeaderName; 4] =
             [header::CONTENT_LENGTH, header::CONTENT_ENCODING, header::CONTENT_TYPE, header::CONTENT_RANGE];
-        let newer_tags = tags::of(newer)?;
         let mut headers = self.headers.clone();
-        let mut kept = kept(newer);
-        kept.entry(header::DATE).or_insert_with(|| written(now));
-        for name in kept.keys().filter(|name| !OF_THE_BODY.contains(name)) {
+        let mut newer = kept(newer);
+        // It is as old as the 304, whether that says so or not.
+        newer.entry(header::DATE).or_insert_with(|| written(now));
+        for name in newer.keys().filter(|name| !OF_THE_BODY.contains(name)) {
             headers.remove(name);
-            kept.get_all(name).iter().for_each(|value| {
+            newer.get_all(name).iter().for_each(|value| {
                 headers.append(name, value.clone());
             });
         }
-        Some(Self {
-            status: self.status,
-            headers,
-            body: self.body.clone(),
-            terms,
-            selection: self.selection.clone(),
-            tags: if newer_tags.is_empty() { self.tags.clone() } else { newer_tags },
-        })
+        headers
+    }
+
+    /// The same response with other fields, and terms that follow from them. `None`: there are too many tags.
+    pub fn with(&self, headers: HeaderMap, terms: Terms) -> Option<Self> {
+        let tags = tags::of(&headers)?;
+        let (body, selection) = (self.body.clone(), self.selection.clone());
+        Some(Self { status: self.status, headers, body, terms, selection, tags })
     }
 
     /// What a request has to ask by whether it is still good; without any, it cannot be asked about.

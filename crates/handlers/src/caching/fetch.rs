@@ -151,26 +151,27 @@ impl Fetch {
 
     /// What is stored is good still, or something else has been meant.
     fn validated(
-        mut self: Box<Self>,
+        self: Box<Self>,
         stale: &Stored,
         response: Response<ResponseBody>,
         now: SystemTime,
     ) -> Outcome {
-        let headers = response.headers();
-        let mut merged = stale.headers.clone();
-        headers.iter().for_each(|(name, value)| drop(merged.insert(name.clone(), value.clone())));
-        let question = Question {
+        let merged = stale.freshened(response.headers(), now);
+        let mut of_both = merged.clone();
+        // How old it is, is said by the 304 alone.
+        response.headers().get(header::AGE).into_iter().for_each(|age| {
+            of_both.insert(header::AGE, age.clone());
+        });
+        let terms = self.asked.rules.policy.judge(&Question {
             request: &self.exchange.headers,
             status: stale.status,
-            headers: &merged,
+            headers: &of_both,
             asked: self.since,
             now,
-        };
-        let terms = self.asked.rules.policy.judge(&question);
-        let fresh = terms.ok().and_then(|terms| stale.freshened(headers, terms, now));
-        let Some(fresh) = fresh.filter(|_| stale.is_meant_by(headers)) else {
-            stale.conditions().for_each(|(name, _)| drop(self.exchange.headers.remove(name)));
-            return Outcome::Again(self);
+        });
+        let fresh = terms.ok().and_then(|terms| stale.with(merged, terms));
+        let Some(fresh) = fresh.filter(|_| stale.is_meant_by(response.headers())) else {
+            return self.again(stale);
         };
         self.asked.rules.store.counts.revalidations.add_one();
         let status = self.cache_status(Some(StatusCode::NOT_MODIFIED), Ok(()));
@@ -178,12 +179,16 @@ impl Fetch {
         match put {
             Ok(stored) => Outcome::Done(self.landed(stored, status)),
             // It was purged meanwhile.
-            Err(_) => {
-                stale.conditions().for_each(|(name, _)| drop(self.exchange.headers.remove(name)));
-                self.purges = self.asked.rules.store.purges();
-                Outcome::Again(self)
-            }
+            Err(_) => self.again(stale),
         }
+    }
+
+    /// Asks for all of it.
+    fn again(mut self: Box<Self>, stale: &Stored) -> Outcome {
+        stale.conditions().for_each(|(name, _)| drop(self.exchange.headers.remove(name)));
+        self.purges = self.asked.rules.store.purges();
+        self.since = SystemTime::now();
+        Outcome::Again(self)
     }
 
     fn landed(self, stored: Arc<Stored>, status: CacheStatus) -> Fetched {
