@@ -133,7 +133,7 @@ impl Service {
             return Answering::ready(self.finish(misdirected.plain_page(), asked.ending(None)));
         }
         let action = match self.sites.route(&mut asked.exchange) {
-            Action::Forward(target) => self.looked_up(target, &mut asked),
+            Action::Forward(target) if asked.exchange.is_cached() => self.looked_up(target, &mut asked),
             action => action,
         };
         if let (Some(figures), Some(started)) = (&self.figures, asked.started) {
