@@ -28,6 +28,7 @@ mod problems;
 mod routes;
 mod sites;
 mod template;
+mod thread_counts;
 mod unix_socket;
 mod values;
 mod workers;

@@ -2,13 +2,14 @@
 
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::global::{self, finish_threads};
+use crate::global;
 use crate::mapped;
 use crate::model::{Config, Template};
 use crate::named_routes::NamedRoutes;
 use crate::native;
 use crate::problems::Warning;
 use crate::sites;
+use crate::thread_counts::finish_threads;
 use regent_caddyfile::{Error, Errors, Source};
 use std::path::Path;
 use std::sync::Arc;

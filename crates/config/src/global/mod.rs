@@ -28,12 +28,10 @@ mod servers;
 mod slow_log;
 mod spool;
 mod task;
-mod thread_counts;
 mod user;
 
 pub(crate) use https::AutoHttps;
 pub(crate) use servers::{ServerBlock, Servers};
-pub(crate) use thread_counts::finish_threads;
 
 use crate::call::Call;
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! Whether `num_threads` and `max_threads` leave room for the workers.
 
-use super::GlobalOptions;
 use crate::context::Context;
+use crate::global::GlobalOptions;
 use crate::model::MaxThreads;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
