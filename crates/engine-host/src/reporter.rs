@@ -61,16 +61,21 @@ impl Reporter {
     pub fn deliver(&self, event: &Event) -> bool {
         match &self.channel {
             Channel::Server(socket) => lock(socket).write(control::encode(event)),
-            Channel::Manager(_) => self.tell(&FromProcess::Event(Box::new(event.clone()))),
+            Channel::Manager(socket) => {
+                let message = FromProcess::Event(Box::new(event.clone()));
+                socket.send(&control::encode(&message)).is_ok()
+            }
         }
     }
 
-    /// Of a process that was forked. Answers whether it was sent.
-    pub(crate) fn tell(&self, message: &FromProcess) -> bool {
-        match &self.channel {
-            Channel::Server(_) => false,
-            Channel::Manager(socket) => socket.send(&control::encode(message)).is_ok(),
-        }
+    /// Of a process that was forked: what the manager has to know, however long it takes to read it. Nothing if it is gone.
+    pub(crate) fn tell(&self, message: &FromProcess) {
+        let Channel::Manager(socket) = &self.channel else { return };
+        let message = control::encode(message);
+        let is_later = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        };
+        while socket.send(&message).is_err_and(|error| is_later(&error)) {}
     }
 
     /// Logs a line that belongs to no request, at one of syslog's levels. Of a flood a part is dropped, so that events
