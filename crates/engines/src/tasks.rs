@@ -54,7 +54,7 @@ fn plans(config: &Config, program: &std::path::Path) -> Vec<TaskPlan> {
     let plan = |task: &Task, number| TaskPlan {
         task: task.clone(),
         number,
-        program: program.to_owned(),
+        program: php.program.clone().unwrap_or_else(|| program.to_owned()),
         ini: php.php_ini.clone(),
         user: php.user.clone(),
     };
