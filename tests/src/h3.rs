@@ -145,9 +145,22 @@ impl Http3 {
         receive(&mut stream, head).await
     }
 
+    /// The code that the server closes the connection with.
+    pub async fn closed(&self) -> u64 {
+        closed(&self.quic).await
+    }
+
     pub async fn get(&mut self, target: &str) -> Received {
         let request = self.request("GET", target);
         self.send(request).await.unwrap_or_else(|error| panic!("GET {target}: {error}"))
+    }
+}
+
+/// The code that the server closes the connection with.
+pub async fn closed(connection: &quinn::Connection) -> u64 {
+    match connection.closed().await {
+        ConnectionError::ApplicationClosed(closed) => closed.error_code.into_inner(),
+        error => panic!("the connection ends otherwise: {error:?}"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Clients that break HTTP/3, or have too much of it, frame by frame.
 #![forbid(unsafe_code)]
 
-use quinn::{ConnectionError, ReadError, RecvStream, VarInt, WriteError};
-use regent_tests::h3::{Http3, begin_quic, block_on, connect_quic};
+use quinn::{ReadError, RecvStream, VarInt, WriteError};
+use regent_tests::h3::{Http3, begin_quic, block_on, closed, connect_quic};
 use regent_tests::{DEADLINE, Server, Setup, TlsClient};
 use std::net::UdpSocket;
 
@@ -53,10 +53,7 @@ impl Raw {
 
     /// The code that the server ends the connection with.
     async fn end(&self) -> u64 {
-        match self.quic.closed().await {
-            ConnectionError::ApplicationClosed(closed) => closed.error_code.into_inner(),
-            error => panic!("{error}"),
-        }
+        closed(&self.quic).await
     }
 }
 

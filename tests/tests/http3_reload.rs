@@ -43,8 +43,7 @@ fn connections_go_on_through_a_reload_until_http3_is_gone() {
         assert_eq!(client.get("/").await.text(), "third");
 
         reload(&server, "protocols h1 h2", "fourth");
-        let ConnectionError::ApplicationClosed(closed) = client.quic.closed().await else { panic!() };
-        assert_eq!(closed.error_code.into_inner(), 0x100, "in good order");
+        assert_eq!(client.closed().await, 0x100, "in good order");
         let Err(ConnectionError::ConnectionClosed(refused)) = connect(&server).await else { panic!() };
         assert_eq!(u64::from(refused.error_code), 2, "the connection is refused");
 

@@ -2,13 +2,19 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::process::runs;
-use regent_tests::{Conn, Server, Setup, until};
+use regent_tests::{Conn, Server, Setup, regent_command, until};
 use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A script that says when it has started and runs until the file `go` is there.
 const UNTIL_GO: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); \
                         while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } echo 'finished';";
+
+/// Bytes that no client is sent before it reads some.
+const LARGE: usize = 32 << 20;
 
 /// A server with a request that runs.
 fn busy_server(setup: Setup) -> (Server, Conn) {
@@ -68,6 +74,45 @@ fn sigterm_lets_waiting_requests_run() {
     for mut conn in waiting {
         assert_eq!(conn.response().expect(200).text(), "ok");
     }
+    assert!(server.wait().success());
+}
+
+/// PHP does not run before the file `php-may-start` is there.
+fn setup_with_late_php() -> Setup {
+    let setup = Setup::new();
+    let directory = setup.directory();
+    let engine = Path::new(regent_command(directory).get_program()).with_file_name("regent-php");
+    let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", directory.join("php-may-start").display());
+    let program = directory.join("late-php");
+    fs::write(&program, format!("#!/bin/sh\n{wait}\nexec {} \"$@\"\n", engine.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    setup.env("REGENT_ENGINE", "DIRECTORY/late-php")
+}
+
+#[test]
+fn what_is_served_before_php_runs_is_served_to_its_end() {
+    let mut server = setup_with_late_php().file("large.bin", vec![b'x'; LARGE]).start();
+    let mut conn = server.ask("/large.bin");
+    let head = conn.read_until("\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    server.signal(Signal::TERM);
+    server.wait_for_log("stopping");
+    fs::write(server.directory().join("php-may-start"), "").unwrap();
+    let (mut buffer, mut received) = (vec![0; 1 << 16], 0);
+    while received < LARGE {
+        let length = conn.read_some(&mut buffer).unwrap();
+        assert!(length > 0, "it was cut off after {received} bytes");
+        received += length;
+    }
+    assert!(server.wait().success());
+}
+
+#[test]
+fn a_second_signal_stops_a_start() {
+    let mut server = setup_with_late_php().start();
+    server.signal(Signal::TERM);
+    server.wait_for_log("stopping");
+    server.signal(Signal::TERM);
     assert!(server.wait().success());
 }
 

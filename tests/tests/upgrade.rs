@@ -1,9 +1,7 @@
 //! Another process of the program takes a running server's place.
 #![forbid(unsafe_code)]
 
-use quinn::ConnectionError;
 use regent_tests::h3::{Http3, block_on};
-
 use regent_tests::process::{children_running, is_alive, listening_ports, runs};
 use regent_tests::{Conn, Response, Server, Setup, TlsClient, keep_asking, regent_command, until};
 use rustix::process::Signal;
@@ -326,8 +324,7 @@ fn http3_goes_over_when_the_process_before_has_no_connection_of_it() {
         let mut before = Http3::connect(&client, address, "localhost").await.expect("a connection");
         before.get("/").await.expect(200);
         let successor = upgraded(&server);
-        let ConnectionError::ApplicationClosed(closed) = before.quic.closed().await else { panic!() };
-        assert_eq!(closed.error_code.into_inner(), 0x100, "in good order");
+        assert_eq!(before.closed().await, 0x100, "in good order");
         server.follow(successor);
         let mut after = Http3::connect(&client, address, "localhost").await.expect("a connection");
         assert_eq!(after.get("/").await.text(), "hello");

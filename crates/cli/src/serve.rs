@@ -10,8 +10,9 @@ use crate::successor::{self, Program};
 use crate::{activation, build_info, environment_file, service_manager, watch};
 use anyhow::{Context, Result};
 use regent_config::Listen;
-use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running, Sockets};
+use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running, Sockets, StartError};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -21,6 +22,9 @@ const DUMPABLE: &str = "REGENT_DUMPABLE";
 
 /// How long work in the background may go on after the last request, as that of a certificate that is being stored.
 const LAST_WORK: Duration = Duration::from_secs(1);
+
+/// How long a server that is told to stop while it starts goes on with that: PHP may hang in its configuration.
+const LAST_START: Duration = Duration::from_secs(5);
 
 /// How a server begins, beside its configuration.
 #[derive(Debug, Default)]
@@ -119,9 +123,14 @@ fn serve_at(
         let rotations = signal(SignalKind::user_defined1()).context("handling SIGUSR1")?;
         let hangups = signal(SignalKind::hangup()).context("handling SIGHUP")?;
         let upgrades = signal(SignalKind::user_defined2()).context("handling SIGUSR2")?;
-        let running = tokio::select! {
-            running = regent_server::start(config, options, sockets) => running?,
-            () = stops.next() => return Ok(()),
+        let starting = regent_server::start(config, options, sockets);
+        let running = match started(starting, &mut stops).await? {
+            Started::Whole(running) => running,
+            Started::Unwanted(running) => {
+                stop(running, &mut stops).await;
+                return Ok(());
+            }
+            Started::Not => return Ok(()),
         };
         announce(&running, &served);
         if let Some(predecessor) = predecessor {
@@ -147,17 +156,52 @@ fn serve_at(
         if !is_succeeded {
             service_manager::stopping();
         }
-        tracing::info!("stopping: running requests are answered first; a second signal stops at once");
-        tokio::select! {
-            () = running.stop() => tracing::info!("stopped"),
-            () = stops.next() => tracing::warn!("stopped at once"),
-        }
+        say_stopping();
+        stop(running, &mut stops).await;
         Ok(())
     });
     // Programs of the system, and disks, may hang.
     runtime.shutdown_timeout(LAST_WORK);
     drop(held);
     served
+}
+
+/// What came of a start.
+enum Started {
+    Whole(Running),
+    /// To be stopped, though it began well.
+    Unwanted(Running),
+    Not,
+}
+
+/// A server serves what needs no PHP before PHP runs: when a signal stops it then, this waits for the rest, so that it can be
+/// stopped in good order.
+async fn started(
+    starting: impl Future<Output = Result<Running, StartError>>,
+    stops: &mut Stops,
+) -> Result<Started> {
+    let mut starting = pin!(starting);
+    tokio::select! {
+        running = &mut starting => return Ok(Started::Whole(running?)),
+        () = stops.next() => say_stopping(),
+    }
+    tokio::select! {
+        running = tokio::time::timeout(LAST_START, starting) => {
+            Ok(running.map_or(Ok(Started::Not), |running| running.map(Started::Unwanted))?)
+        }
+        () = stops.next() => Ok(Started::Not),
+    }
+}
+
+fn say_stopping() {
+    tracing::info!("stopping: running requests are answered first; a second signal stops at once");
+}
+
+async fn stop(running: Running, stops: &mut Stops) {
+    tokio::select! {
+        () = running.stop() => tracing::info!("stopped"),
+        () = stops.next() => tracing::warn!("stopped at once"),
+    }
 }
 
 /// The signals that stop a server.
