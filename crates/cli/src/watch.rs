@@ -24,12 +24,8 @@ pub async fn follow(origin: Origin, loaded: Config, reloader: Reloader) {
         if seen == last {
             continue;
         }
-        match &seen {
-            Ok(_) => load(&reloader).await,
-            Err(error) => {
-                tracing::error!("the configuration was not loaded, and the one before goes on: {error}");
-            }
-        }
+        // One that is wrong too: the server refuses it, and its metrics tell of that.
+        load(&reloader).await;
         last = seen;
     }
 }

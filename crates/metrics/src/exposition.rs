@@ -7,7 +7,9 @@
 use crate::Reason;
 use crate::families::{Labels, Series, counter, family, gauge, label, labels, seconds};
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
-use crate::gauges::{CacheGauges, CertificateGauge, Gauges, LaneGauges, PoolGauges, UpstreamGauge};
+use crate::gauges::{
+    CacheGauges, CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, UpstreamGauge,
+};
 use crate::http;
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
@@ -35,6 +37,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
     families.extend(gauges.cache.iter().flat_map(cache));
+    families.extend(gauges.memory.iter().flat_map(memory));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
     families.extend(registry.administration());
     families.extend(registry.tasks());
@@ -256,6 +259,11 @@ fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
     vec![
         gauge("regent_threads", "Threads of engines, by state.", threads),
         gauge(
+            "regent_threads_limit",
+            "Threads that the pool may have.",
+            by_pool(|(_, gauges)| gauges.most.into()),
+        ),
+        gauge(
             "regent_threads_stuck",
             "Busy threads far beyond their route's service time and off the CPU.",
             by_pool(|(_, gauges)| gauges.stuck.into()),
@@ -342,6 +350,18 @@ fn upstreams(upstreams: &[UpstreamGauge]) -> [MetricFamily; 4] {
             "Requests that an upstream has failed at.",
             each(&|upstream| upstream.failures_total),
         ),
+    ]
+}
+
+fn memory(memory: &MemoryGauges) -> [MetricFamily; 2] {
+    let one = |value: u64| [(vec![], value as f64)];
+    [
+        gauge(
+            "regent_memory_used_bytes",
+            "Memory in use, of the machine or the control group that leaves less.",
+            one(memory.used),
+        ),
+        gauge("regent_memory_limit_bytes", "The bound of that.", one(memory.limit)),
     ]
 }
 

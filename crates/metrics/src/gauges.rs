@@ -13,8 +13,18 @@ pub struct Gauges {
     pub upstreams: Vec<UpstreamGauge>,
     /// `None`: there is no cache.
     pub cache: Option<CacheGauges>,
+    /// `None`: the system does not say.
+    pub memory: Option<MemoryGauges>,
     /// Whether figures of HTTP are kept, and by what; `None`: they are not.
     pub http: Option<HostLabel>,
+}
+
+/// Of the machine or the control group, whichever leaves the server less; in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryGauges {
+    pub limit: u64,
+    /// Without what the kernel can take back at once.
+    pub used: u64,
 }
 
 /// The cache, since the server started and now.
@@ -79,6 +89,8 @@ impl Gauges {
 pub struct PoolGauges {
     pub pool: PoolId,
     pub threads: Threads,
+    /// Threads that it may have.
+    pub most: u32,
     /// Busy threads that are far beyond their route's service time and off the CPU.
     pub stuck: u32,
     /// Requests that wait.
@@ -89,7 +101,8 @@ pub struct PoolGauges {
 
 impl PoolGauges {
     pub fn empty(pool: PoolId) -> Self {
-        Self { pool, threads: Threads::default(), stuck: 0, queue_length: 0, oldest_wait: Duration::ZERO }
+        let threads = Threads::default();
+        Self { pool, threads, most: 0, stuck: 0, queue_length: 0, oldest_wait: Duration::ZERO }
     }
 }
 

@@ -30,7 +30,9 @@ pub use connections::{
     ConnectionMeter, HandshakeFailure, HandshakeKind, HandshakeTransport, OpenConnection, Protocol,
 };
 pub use exposition::{CONTENT_TYPE, render};
-pub use gauges::{CacheGauges, CertificateGauge, Gauges, LaneGauges, PoolGauges, Threads, UpstreamGauge};
+pub use gauges::{
+    CacheGauges, CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, Threads, UpstreamGauge,
+};
 pub use histogram::Histogram;
 pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};
 pub use names::{MAX_POOLS, MAX_ROUTES, PoolId, RouteId, Serves, Standing};

@@ -17,7 +17,7 @@ use regent_admin::{
     Upgraded,
 };
 use regent_engines::{CommandRefused, EngineControl, EngineKind, ProfileWish, View};
-use regent_metrics::{AdminRequest, Gauges};
+use regent_metrics::{AdminRequest, Gauges, MemoryGauges};
 use regent_profile::Profile;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -62,10 +62,17 @@ impl Server {
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
         let rendered = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
-            regent_metrics::render(&registry, &Gauges { certificates, upstreams, cache, http, ..of_pools })
+            let memory = memory();
+            let gauges = Gauges { certificates, upstreams, cache, memory, http, ..of_pools };
+            regent_metrics::render(&registry, &gauges)
         });
         rendered.await.expect("invariant: rendering does not panic")
     }
+}
+
+fn memory() -> Option<MemoryGauges> {
+    let regent_engines::Memory { limit, used } = regent_engines::memory()?;
+    Some(MemoryGauges { limit, used })
 }
 
 impl ServerControl {

@@ -176,9 +176,16 @@ fn the_first_scrape_has_all_series_with_zero() {
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
     let scrape = server.scrape();
     let mut later = series(&scrape);
-    // Lanes, certificates and upstreams come and go, and Caddy has no series of what has not happened.
-    let comes_and_goes =
-        ["regent_cache_", "regent_lane_", "regent_certificate_", "regent_proxy_", "regent_task", "caddy_"];
+    // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory is looked at.
+    let comes_and_goes = [
+        "regent_cache_",
+        "regent_lane_",
+        "regent_certificate_",
+        "regent_proxy_",
+        "regent_task",
+        "regent_memory_",
+        "caddy_",
+    ];
     later.retain(|series| !comes_and_goes.iter().any(|start| series.starts_with(start)));
     assert!(series(&first) == later, "{:?}", series(&first).symmetric_difference(&later));
 }

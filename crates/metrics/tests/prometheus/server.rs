@@ -2,8 +2,8 @@
 
 use regent_metrics::{
     AdminRequest, CacheGauges, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges,
-    PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads,
-    UpstreamGauge, render,
+    MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd,
+    Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -35,6 +35,7 @@ impl Server {
     pub fn gauges(&self) -> Gauges {
         let classic = PoolGauges {
             threads: Threads { idle: 3, busy: 2, ..Threads::default() },
+            most: 16,
             ..PoolGauges::empty(self.classic)
         };
         let worker = PoolGauges {
@@ -61,7 +62,16 @@ impl Server {
         let (pools, lanes) = (vec![classic, worker], vec![lane]);
         let cache = Some(CacheGauges { hits: 3, limit: 1 << 20, ..CacheGauges::default() });
         let http = Some(HostLabel::Shown);
-        Gauges { pools, lanes, certificates: vec![certificate], upstreams: vec![upstream], cache, http }
+        let memory = Some(MemoryGauges { limit: 1 << 30, used: 1 << 28 });
+        Gauges {
+            pools,
+            lanes,
+            certificates: vec![certificate],
+            upstreams: vec![upstream],
+            cache,
+            memory,
+            http,
+        }
     }
 
     /// What is counted under Caddy's names has no series before.

@@ -39,8 +39,11 @@ fn each_pool<'a>(views: &'a [Seen<'_>]) -> impl Iterator<Item = (&'a PoolPlan, &
 
 /// Of no engine: there is no engine at this moment.
 pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
-    let pools = || views.iter().flat_map(|(engine, view)| engine.pools.iter().zip(&view.pools));
-    let gauges = pools().map(|(pool, view)| {
+    let pools = || views.iter().flat_map(|(engine, _)| engine.pools.iter());
+    let views = views.iter().flat_map(|(engine, view)| {
+        engine.pools.iter().zip(&engine.plans).zip(&view.pools).map(|((pool, plan), view)| (pool, plan, view))
+    });
+    let gauges = views.map(|(pool, plan, view)| {
         let threads = |state| {
             let of = |thread: &&_| is_there(thread) && thread.view.state == state;
             view.threads.iter().filter(of).count() as u32
@@ -53,6 +56,7 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
                 busy: threads(ThreadState::Busy),
                 backoff: threads(ThreadState::Backoff),
             },
+            most: plan.most.into(),
             stuck: view.threads.iter().filter(|thread| thread.is_stuck).count() as u32,
             queue_length: view.waiting,
             oldest_wait: view.oldest_wait,
@@ -60,10 +64,11 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
     });
     Gauges {
         pools: gauges.collect(),
-        lanes: pools().flat_map(|(pool, _)| lanes(pool)).collect(),
+        lanes: pools().flat_map(lanes).collect(),
         certificates: Vec::new(),
         upstreams: Vec::new(),
         cache: None,
+        memory: None,
         http: None,
     }
 }
