@@ -2,9 +2,10 @@
 //! what happens, starts and counts its threads.
 //!
 //! A crate apart from `regent-wire`, so that the server cannot link what only an engine may do: to end the process, or to
-//! change how its threads are scheduled. `unsafe` is here for five calls: to own the inherited descriptors, to let faults
-//! end the process, to end it, to fork it, and to ask for a thread's class; and for the allocator's.
+//! change how its threads are scheduled. `unsafe` is here for five calls: to own the inherited descriptors, to handle faults,
+//! to end the process, to fork it, and to ask for a thread's class; and for the allocator's.
 
+mod faults;
 mod flood;
 mod heap;
 pub mod processes;
@@ -74,11 +75,12 @@ impl Attached {
         }
         rights::give_up_low_ports()?;
         die_with_parent()?;
-        die_of_faults();
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
         let mut lines = BufReader::new(socket.try_clone()?);
         let start = read_start(&mut lines)?;
-        Ok(Self { engine: Arc::new(open_engine()?), start, socket, lines })
+        let engine = Arc::new(open_engine()?);
+        faults::tell(&engine);
+        Ok(Self { engine, start, socket, lines })
     }
 
     /// From now on a thread answers the server's beats, and ends the process with it.
@@ -97,15 +99,6 @@ impl Attached {
 pub fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
-}
-
-/// Rust's handler looks for overflows of its own stacks and lets a signal that was sent, not raised, pass; an engine
-/// that gets one must end, so that the next can start.
-fn die_of_faults() {
-    for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // SAFETY: law 7: sets a default disposition, before any other thread runs.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
 }
 
 /// A descriptor that the server opened for us.

@@ -36,6 +36,11 @@
  * for the CPU or the disk; so is one that closes the socket, writes lines that are too long or no events, or leaves
  * requests waiting beside threads that ask for some.
  *
+ * FAULTS
+ * An engine may tell which of its threads a signal that ends it was raised in (SIGSEGV, SIGABRT and the like): a handler of the
+ * signal stores that thread's `tid` in header.fault_tid, and lets the signal end the process. Otherwise every request that ran is a
+ * suspect.
+ *
  * THE LIFE OF A THREAD
  * The server numbers the threads. A thread may be a process of its own; then `tid` is its pid, and it belongs to the process group
  * of the one that the server has started. A thread sets its thread's `pool` and `tid`, and then repeats: take a token, claim the
@@ -112,7 +117,7 @@
 /* From the start of a slot to the request head. */
 #define REGENT_WIRE_SLOT_HEAD 512
 
-/* Offset 0. The server writes it once, but for `draining`; `beat_tid` and `beat` are the engine's. */
+/* Offset 0. The server writes it once, but for `draining`; `beat_tid`, `fault_tid` and `beat` are the engine's. */
 struct regent_wire_header {
     _Atomic uint64_t magic;
     _Atomic uint32_t io_threads;
@@ -124,7 +129,7 @@ struct regent_wire_header {
     _Atomic uint32_t response_capacity; /* bytes, a power of two */
     _Atomic uint32_t draining;          /* 1: threads end when their FIFO is empty */
     _Atomic uint32_t beat_tid;          /* gettid() of who answers beats, or 0; written by the engine */
-    uint32_t pad0;
+    _Atomic uint32_t fault_tid;         /* gettid() of the thread that a fault ends the engine in, or 0; written by the engine */
     _Atomic uint64_t beat; /* number of the last beat that was answered; written by the engine */
     uint64_t pad1;
 };

@@ -42,7 +42,7 @@ fn structures(mut out: String) -> String {
         head_capacity
     );
     offsets!(out, Header, "regent_wire_header", request_capacity, response_capacity, draining);
-    offsets!(out, Header, "regent_wire_header", beat_tid, beat);
+    offsets!(out, Header, "regent_wire_header", beat_tid, fault_tid, beat);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
     offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);

@@ -76,6 +76,12 @@ impl Engine {
         self.region.header().beat_tid.store(tid, Ordering::Release);
     }
 
+    /// A fault is about to end the process in the calling thread. It may be called by a handler of signals.
+    pub fn note_fault(&self) {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        self.region.header().fault_tid.store(tid, Ordering::Release);
+    }
+
     /// Answers a beat ([`crate::control::Order::Beat`]).
     pub fn answer(&self, number: u64) {
         self.region.header().beat.store(number, Ordering::Release);

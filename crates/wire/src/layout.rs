@@ -60,7 +60,8 @@ pub(crate) struct Header {
     pub draining: AtomicU32,
     /// Kernel id of the thread that answers the server's beats, or 0 as long as there is none. Engine.
     pub beat_tid: AtomicU32,
-    pad0: u32,
+    /// Kernel id of the thread in which a fault ends the engine, or 0. Engine.
+    pub fault_tid: AtomicU32,
     /// The number of the last beat that was answered. Engine.
     pub beat: AtomicU64,
     pad1: u64,

@@ -206,6 +206,11 @@ impl Region {
         }
     }
 
+    /// In which thread a fault has ended the engine, by the kernel's number; 0: nothing is known of that.
+    pub fn fault_tid(&self) -> u32 {
+        self.header().fault_tid.load(Ordering::Acquire)
+    }
+
     /// Threads of a pool that wait for work.
     pub fn idle(&self, pool: usize) -> usize {
         self.pool(pool).idle()
