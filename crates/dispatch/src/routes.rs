@@ -160,6 +160,11 @@ impl Route {
         self.origin == Origin::Overflow
     }
 
+    /// Whether its name is that of its paths, or of the configuration: not what many others have in common.
+    pub fn has_own_name(&self) -> bool {
+        matches!(self.origin, Origin::Path | Origin::Configuration)
+    }
+
     /// When a request last asked for it, to a tenth of a second.
     pub fn last_seen(&self) -> Duration {
         self.epoch + Duration::from_nanos(self.seen.load(Ordering::Relaxed))

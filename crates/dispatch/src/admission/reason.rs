@@ -15,11 +15,13 @@ pub enum Reason {
     Connections,
     /// The client left while it waited.
     ClientGone,
+    /// Requests like it have killed their engine again and again: [`crate::circuits`].
+    Circuit,
 }
 
 impl Reason {
-    pub const ALL: [Self; 5] =
-        [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Connections, Self::ClientGone];
+    pub const ALL: [Self; 6] =
+        [Self::QueueFull, Self::WaitTime, Self::Deadline, Self::Connections, Self::ClientGone, Self::Circuit];
 
     /// As in the log and as the label of metrics.
     pub fn label(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Reason {
             Self::Deadline => "deadline",
             Self::Connections => "max_connections",
             Self::ClientGone => "client_gone",
+            Self::Circuit => "circuit",
         }
     }
 }
@@ -41,6 +44,7 @@ impl fmt::Display for Reason {
             Self::Deadline => "it could not be answered by its deadline",
             Self::Connections => "as many requests as it may have at once",
             Self::ClientGone => "its client has left",
+            Self::Circuit => "its circuit is open: requests like it have killed their engine",
         })
     }
 }
