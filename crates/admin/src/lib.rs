@@ -12,6 +12,7 @@ mod answer;
 mod cache;
 mod calls;
 mod certificate;
+mod circuit;
 mod control;
 mod dashboard;
 mod failure;
@@ -29,6 +30,7 @@ mod upstream;
 pub use address::{Address, AddressError};
 pub use cache::{CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
+pub use circuit::{Circuit, CircuitState};
 pub use control::{
     Adapted, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
     Upgraded,

@@ -1,5 +1,6 @@
 //! Figures of the last seconds.
 
+use crate::circuit::Circuit;
 use crate::milliseconds;
 use crate::pool::{Engine, Pool};
 use regent_metrics::Shed;
@@ -20,6 +21,8 @@ pub struct Statistics {
     pub pools: Vec<PoolStatistics>,
     /// Busiest first.
     pub routes: Vec<RouteStatistics>,
+    /// Those that are not closed.
+    pub circuits: Vec<Circuit>,
     /// Newest first; some hundred at most.
     pub scale_events: Vec<ScaleEvent>,
     /// Engines that run: PHP's, newest first, then those of native modules.

@@ -4,6 +4,7 @@
 
 mod browse;
 mod cache;
+mod circuit;
 mod encode;
 mod expression;
 mod global;
@@ -24,6 +25,7 @@ mod tls;
 
 pub use browse::*;
 pub use cache::*;
+pub use circuit::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;

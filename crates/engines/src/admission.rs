@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use in_flight::InFlight;
+pub use in_flight::{Held, InFlight};
 
 /// One I/O thread's door to the pools of one kind of engine.
 pub struct AdmissionControl {
@@ -75,6 +75,7 @@ impl AdmissionControl {
         let now = clock::now();
         let Aim { pool, lane, .. } = aim;
         let route = self.route(&aim, now);
+        let passage = self.pools.circuits.ask(&route, aim.code);
         Rc::new(InFlight {
             control: Rc::clone(self),
             pool,
@@ -86,6 +87,7 @@ impl AdmissionControl {
             deadline: deadline.or(self.bounds.deadline),
             has_no_lane: matches!(lane, Some(LaneChoice::Off)),
             permit: self.pools.get(pool).permit(),
+            passage,
             timing: Cell::new(None),
             outcome: Cell::new(Outcome::Waiting),
         })
@@ -140,7 +142,7 @@ mod tests {
     fn control(max_queue: Option<u32>) -> Rc<AdmissionControl> {
         let lane = Lane { name: "reports".into(), bound: LaneBound::Threads(1) };
         let bounds = AdmissionBounds { max_queue, ..AdmissionBounds::default() };
-        let rules = QueueRules { bounds, lanes: vec![lane] };
+        let rules = QueueRules { bounds, lanes: vec![lane], circuit: None };
         let plan = PoolPlan {
             name: "classic".into(),
             kind: EngineKind::Php,

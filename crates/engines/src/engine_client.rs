@@ -7,12 +7,14 @@ mod submitted;
 mod waiting;
 mod watch;
 
+use crate::admission::Held;
 use crate::kind::EngineKind;
 use crate::pools::Pools;
 use crate::queue_signal::QueueSignal;
 use crate::rules::AdmissionBounds;
 use overdue::OverdueRequests;
 use regent_dispatch::lanes::Place;
+use regent_dispatch::routes::Route;
 use regent_wire::{EngineMemory, HeadBuilder, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
@@ -67,14 +69,21 @@ pub(crate) enum ClientCommand {
     /// This thread of the engine was a process, which has died; the sender is told when its requests are lost.
     Bury(Arc<EngineMemory>, u16, oneshot::Sender<()>),
     /// What are these requests of the engine? Those of other I/O threads are passed over.
-    Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, RequestLine)>>),
+    Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, Running)>>),
+}
+
+/// A request that a thread runs.
+#[derive(Debug, Clone)]
+pub struct Running {
+    pub line: RequestLine,
+    pub route: Option<Arc<Route>>,
 }
 
 /// Everything of one I/O thread that touches the processes of one engine. Used on that thread alone. It lives as long as there
 /// are requests to the engine, or a way for new ones.
 pub struct EngineClient {
     kind: EngineKind,
-    port: RefCell<SlotTable<Place>>,
+    port: RefCell<SlotTable<Held>>,
     /// By slot: who waits for news of it.
     wakers: RefCell<Vec<Option<Waker>>>,
     /// Engines that may still answer; the last is the one that new requests go to.
@@ -245,16 +254,19 @@ impl EngineClient {
     /// Calls `visit` for each request that a thread is running, and since when it does.
     pub fn running(&self, mut visit: impl FnMut(&Place, Duration)) {
         for backend in self.backends.borrow().iter() {
-            self.port.borrow().running(backend, &mut visit);
+            self.port.borrow().running(backend, |held, since| visit(&held.place, since));
         }
     }
 
     /// What these requests ask for, as far as they are this thread's.
-    fn describe(&self, backend: &Arc<EngineMemory>, tokens: &[Token]) -> Vec<(Token, RequestLine)> {
+    fn describe(&self, backend: &Arc<EngineMemory>, tokens: &[Token]) -> Vec<(Token, Running)> {
         let is_known = self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend));
         let port = self.port.borrow();
-        let line = |token: &Token| Some((*token, port.request_line(*token)?));
-        tokens.iter().filter(|_| is_known).filter_map(line).collect()
+        let running = |token: &Token| {
+            let route = port.guard_of(*token).map(|held| Arc::clone(held.place.route()));
+            Some((*token, Running { line: port.request_line(*token)?, route }))
+        };
+        tokens.iter().filter(|_| is_known).filter_map(running).collect()
     }
 
     fn write_off(&self, backend: &Arc<EngineMemory>, token: Token) {

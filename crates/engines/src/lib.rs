@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod circuits;
 mod engine;
 mod engine_client;
 mod engine_log;
@@ -23,9 +24,10 @@ mod supervisor;
 mod tasks;
 mod thread_table;
 
-pub use admission::{Admission, AdmissionControl, Aim, InFlight, Shed};
+pub use admission::{Admission, AdmissionControl, Aim, Held, InFlight, Shed};
+pub use circuits::CircuitBreaker;
 pub use engine::{Engine, EngineControl};
-pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, Refused, Submitted};
+pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, Refused, Running, Submitted};
 pub use engine_log::{LogPace, Origin, Subject, log_line};
 pub use error::EngineError;
 pub use kind::EngineKind;

@@ -208,7 +208,7 @@ fn rules(php: &PhpGlobal) -> QueueRules {
         max_queue: php.max_queue,
         deadline: php.deadline,
     };
-    QueueRules { bounds, lanes: php.lanes.clone() }
+    QueueRules { bounds, lanes: php.lanes.clone(), circuit: php.circuit }
 }
 
 fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) -> Geometry {

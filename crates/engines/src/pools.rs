@@ -1,6 +1,7 @@
 //! What the I/O threads and the supervisor know in common of the pools of one kind of engine: who may join a queue, which
 //! lanes there are, and what is counted.
 
+use crate::circuits::CircuitBreaker;
 use crate::plan::PoolPlan;
 use crate::rules::QueueRules;
 use regent_config::LaneBound;
@@ -18,6 +19,7 @@ pub struct Pools {
     pools: Vec<Pool>,
     pub routes: Arc<Routes>,
     pub registry: Arc<Registry>,
+    pub circuits: Arc<CircuitBreaker>,
 }
 
 /// One pool.
@@ -65,7 +67,8 @@ impl Pools {
                 connections: Arc::default(),
             }
         });
-        Arc::new(Self { pools: pools.collect(), routes, registry })
+        let circuits = CircuitBreaker::new(rules.circuit, plans);
+        Arc::new(Self { pools: pools.collect(), routes, registry, circuits })
     }
 
     pub fn get(&self, pool: usize) -> &Pool {

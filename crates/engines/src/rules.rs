@@ -1,6 +1,6 @@
 //! What a configuration says of the queues of all pools.
 
-use regent_config::Lane;
+use regent_config::{Circuit, Lane};
 use std::time::Duration;
 
 /// What holds for every request.
@@ -13,10 +13,12 @@ pub struct AdmissionBounds {
     pub deadline: Option<Duration>,
 }
 
-/// Bounds and lanes, which all pools of a server have in common.
+/// Bounds, lanes and circuits, which all pools of a server have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueRules {
     pub bounds: AdmissionBounds,
     /// Those that are declared.
     pub lanes: Vec<Lane>,
+    /// When what kills engines is refused; `None`: never.
+    pub circuit: Option<Circuit>,
 }

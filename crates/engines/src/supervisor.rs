@@ -2,6 +2,7 @@
 //! its pools as many threads as they need ([`autoscaler`]).
 
 mod autoscaler;
+mod blame;
 mod commands;
 mod deaths;
 mod generation;
@@ -21,10 +22,12 @@ use crate::engine_client::EngineClients;
 use crate::error::EngineError;
 use crate::setup::{Setup, StartUntil, Users};
 use autoscaler::Autoscaler;
+use blame::Blame;
 use commands::Command;
 use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
 use generations::{Generations, Role};
 use hung::HangWatch;
+use last_requests::LastRequests;
 use profiles::Profiles;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
@@ -108,6 +111,7 @@ impl Supervisor {
                     }
                 }
                 EventKind::Spawned(pid) => state.note_pid(id, pid),
+                EventKind::Offended => {}
                 EventKind::NotStarted(cause) => {
                     return Err(EngineError::Program { kind, program: state.setup.program, cause });
                 }
@@ -263,6 +267,9 @@ impl State {
                 self.take_over().await
             }
             EventKind::Late => {}
+            EventKind::Offended => {
+                self.generations.get_mut(event.id).into_iter().for_each(Generation::note_condemned);
+            }
             EventKind::Message(message) => self.on_message(event.id, message),
             EventKind::NotStarted(error) => {
                 tracing::error!(%error, program = %self.setup.program.display(), "an engine could not be started");
@@ -271,21 +278,31 @@ impl State {
             EventKind::Ended(status) => {
                 let is_spent = self.generations.get(event.id).is_some_and(Generation::is_spent);
                 if !(role == Role::Draining && (status.success() || is_spent)) {
-                    self.report_death(event.id, status);
+                    let blame = self.report_death(event.id, status);
+                    if let Some((blame, last)) = blame {
+                        let last = last.await;
+                        last.log();
+                        self.count_death(blame, &last);
+                    }
                 }
                 self.on_end(event.id).await;
             }
         }
     }
 
-    fn report_death(&self, id: u64, status: ExitStatus) {
+    /// Returns who is to blame, and what the I/O threads will say of its requests, if it has had any.
+    fn report_death(
+        &self,
+        id: u64,
+        status: ExitStatus,
+    ) -> Option<(Blame, impl Future<Output = LastRequests> + use<>)> {
         self.setup.pools.registry.engine_died();
         tracing::error!(engine = %self.setup.plan.kind, reason = describe(status), "the engine has died");
         // A replacement has had no requests.
         let served = matches!(self.generations.role(id), Role::Current | Role::Draining);
-        if let Some(dead) = self.generations.get(id).filter(|_| served) {
-            last_requests::report(dead, &self.setup.plan.pools, &self.setup.clients);
-        }
+        let dead = self.generations.get(id).filter(|_| served)?;
+        let last = LastRequests::of(dead, &self.setup.plan.pools, &self.setup.clients);
+        Some((Blame::of(dead, status), last))
     }
 
     /// An engine is gone, whichever it was.

@@ -111,7 +111,7 @@ impl Gateway {
         passage: &Rc<InFlight>,
     ) -> Result<Response<ResponseBody>, Trouble> {
         passage.is_permitted().map_err(Trouble::Shed)?;
-        is_served(passage)?;
+        is_served(passage, target)?;
         let Arrived { exchange, ends, client, limits, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
@@ -143,7 +143,7 @@ impl Gateway {
                 turn.await.map_err(Trouble::Shed)?
             }
         };
-        is_served(passage)?;
+        is_served(passage, target)?;
         if self.link.is_damaged() {
             Box::pin(self.link.repaired()).await;
         }
@@ -261,10 +261,12 @@ impl Gateway {
                     }
                     Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,
-                    Ok(None) if passage.is_given_up() && submitted.is_queued() => {
-                        return Poll::Ready(Err(Trouble::GivenUp));
-                    }
                     Ok(None) => {
+                        if let Err(trouble) = is_served(passage, target)
+                            && submitted.is_queued()
+                        {
+                            return Poll::Ready(Err(trouble));
+                        }
                         submitted.wake_on_news(context);
                         return Poll::Pending;
                     }
@@ -328,7 +330,7 @@ impl Gateway {
 
 /// The prefix ends here: its bytes are in the ring.
 fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &InFlight) -> Result<(), Refused> {
-    submitted.keep(place);
+    submitted.keep(passage.hold(place));
     let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
     submitted.write_body(&prefix.bytes).map_err(damaged)?;
     if prefix.complete {
@@ -341,8 +343,12 @@ fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &InFlight
     Ok(())
 }
 
-fn is_served(passage: &InFlight) -> Result<(), Trouble> {
-    if passage.is_given_up() { Err(Trouble::GivenUp) } else { Ok(()) }
+/// Whether anything would run it: what it waits for may have been given up meanwhile, or have opened its circuit.
+fn is_served(passage: &InFlight, target: &impl Target) -> Result<(), Trouble> {
+    if passage.is_given_up() {
+        return Err(Trouble::GivenUp);
+    }
+    passage.is_passable(target.code()).map_err(Trouble::Shed)
 }
 
 /// Gives up when the request has not left the queue in time.

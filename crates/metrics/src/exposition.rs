@@ -5,6 +5,7 @@
 //! all agents that are compatible with it read both.
 
 use crate::Reason;
+use crate::circuits;
 use crate::families::{Labels, Series, counter, family, gauge, label, labels, seconds};
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{
@@ -33,6 +34,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(phases(&reading));
     families.extend(state(&pools));
     families.extend(lanes(&reading, &gauges.lanes));
+    families.extend(circuits::families(&reading, &gauges.circuits));
     families.extend(registry.connections.families());
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
@@ -41,7 +43,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
     families.extend(registry.administration());
     families.extend(registry.tasks());
-    // There are no workers, no lanes, no certificates, no upstreams, or no pools at all.
+    // There are no workers, no lanes, no open circuits, no certificates, no upstreams, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
 }

@@ -9,6 +9,8 @@ pub struct Gauges {
     pub pools: Vec<PoolGauges>,
     /// Routes that are limited at this moment.
     pub lanes: Vec<LaneGauges>,
+    /// Circuits that are not closed at this moment.
+    pub circuits: Vec<CircuitGauge>,
     pub certificates: Vec<CertificateGauge>,
     pub upstreams: Vec<UpstreamGauge>,
     /// `None`: there is no cache.
@@ -77,6 +79,16 @@ pub struct LaneGauges {
     pub inside: u32,
     /// Its requests that wait in the lane.
     pub waiting: u32,
+}
+
+/// What is refused because it has killed its engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CircuitGauge {
+    pub pool: PoolId,
+    /// Empty: whatever the route.
+    pub route: String,
+    /// Empty: that of a native service.
+    pub script: String,
 }
 
 impl Gauges {

@@ -7,6 +7,7 @@
 
 mod administration;
 mod bounds;
+mod circuits;
 mod connections;
 mod counter;
 mod exposition;
@@ -31,7 +32,8 @@ pub use connections::{
 };
 pub use exposition::{CONTENT_TYPE, render};
 pub use gauges::{
-    CacheGauges, CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, Threads, UpstreamGauge,
+    CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, Threads,
+    UpstreamGauge,
 };
 pub use histogram::Histogram;
 pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};

@@ -81,11 +81,17 @@ pub struct Shed {
     pub deadline: u64,
     pub max_connections: u64,
     pub client_gone: u64,
+    pub circuit: u64,
 }
 
 impl Shed {
     pub fn total(&self) -> u64 {
-        self.queue_full + self.wait_time + self.deadline + self.max_connections + self.client_gone
+        self.queue_full
+            + self.wait_time
+            + self.deadline
+            + self.max_connections
+            + self.client_gone
+            + self.circuit
     }
 }
 
@@ -188,11 +194,11 @@ impl From<&RouteReading> for RouteReport {
 impl<L> Period<L> {
     fn new(counts: Counts, latencies: L) -> Self {
         let [success, redirection, client_error, server_error, other] = counts.answers;
-        let [queue_full, wait_time, deadline, max_connections, client_gone] = counts.shed;
+        let [queue_full, wait_time, deadline, max_connections, client_gone, circuit] = counts.shed;
         Self {
             requests: counts.answered(),
             answers: Answers { success, redirection, client_error, server_error, other },
-            shed: Shed { queue_full, wait_time, deadline, max_connections, client_gone },
+            shed: Shed { queue_full, wait_time, deadline, max_connections, client_gone, circuit },
             lost: counts.lost,
             deadlines: Deadlines::from(counts),
             latencies,

@@ -108,8 +108,15 @@ fn what_is_shed_or_lost_is_no_answer() {
     let shed = pool.shed;
     assert_eq!((pool.requests, pool.lost, pool.latencies.total.count), (0, 1, 0));
     assert_eq!(
-        [shed.queue_full, shed.wait_time, shed.deadline, shed.max_connections, shed.client_gone],
-        [1, 2, 3, 4, 5]
+        [
+            shed.queue_full,
+            shed.wait_time,
+            shed.deadline,
+            shed.max_connections,
+            shed.client_gone,
+            shed.circuit
+        ],
+        [1, 2, 3, 4, 5, 6]
     );
 }
 

@@ -75,6 +75,7 @@ function answered(statistics, list) {
   showTiles(statistics);
   showThreads(list);
   showRoutes(statistics);
+  showCircuits(statistics);
   showScaling(statistics);
 }
 
@@ -243,6 +244,12 @@ function showScaling({ scale_events, generations }) {
   const engines = { php: "PHP", native: "native modules" };
   fill("engines", generations.map(({ engine, number, started_at_unix_ms, reason }) =>
     [[engines[engine]], [number, "number"], [new Date(started_at_unix_ms).toLocaleString()], [reason, "wide"]]));
+}
+
+function showCircuits({ circuits }) {
+  byId("circuits-section").hidden = circuits.length === 0;
+  fill("circuits", circuits.map(({ pool, route, script, state, left_ms }) =>
+    [[pool], [route ?? "all routes"], [script, "wide"], [state, "bad"], [Math.ceil(left_ms / 1000), "number"]]));
 }
 
 function showCertificates({ certificates }) {

@@ -3,10 +3,10 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Adapted, AdminRequest, Certificate, CertificateSource, Change, Control, Current,
-    Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics, ProfileWish,
-    Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source, Statistics,
-    Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
+    Access, Activity, Adapted, AdminRequest, Certificate, CertificateSource, Change, Circuit, CircuitState,
+    Control, Current, Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics,
+    ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source,
+    Statistics, Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
 };
 use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
@@ -427,6 +427,14 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
                 reason: "2 threads idle for 5 s".into(),
             },
         ],
+        circuits: vec![Circuit {
+            pool: "classic".into(),
+            route: Some("/export".into()),
+            script: "/srv/www/index.php".into(),
+            state: CircuitState::Open,
+            pause: Duration::from_secs(20),
+            left: Duration::from_millis(12_500),
+        }],
         generations: vec![Generation {
             engine: Engine::Php,
             number: 3,

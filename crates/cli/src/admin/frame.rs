@@ -54,6 +54,9 @@ fn title(address: &Address, statistics: &Statistics) -> Line {
             line.push(Span::new(format!("  {name} {} ({})", newest.number, newest.reason), Tone::Quiet));
         }
     }
+    if !statistics.circuits.is_empty() {
+        line.push(Span::new(format!("  circuits open: {}", statistics.circuits.len()), Tone::Bad));
+    }
     line
 }
 
@@ -250,6 +253,7 @@ mod tests {
             window: Duration::from_secs(10),
             pools: vec![PoolStatistics { pool, traffic: Traffic::default() }],
             routes: Vec::new(),
+            circuits: Vec::new(),
             scale_events: Vec::new(),
             generations: Vec::new(),
         };

@@ -11,6 +11,7 @@
 //! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
+//! | `circuit { … }` \| `off` | on | what kills its engine again and again gets 503 for a while; see `circuit.rs` |
 //! | `slow_log DURATION [FILE]` \| `off` | off | tells of requests that run for long, with what their scripts are at; see `slow_log.rs` |
 //! | `spool { … }` | | where large bodies wait; see `spool.rs` |
 //! | `task FILE …` | | a script that runs beside the pools; see `task.rs` |
@@ -34,7 +35,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, health_uri, lanes, module, php, slow_log, spool, task, user};
+use super::{GlobalOptions, circuit, health_uri, lanes, module, php, slow_log, spool, task, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -45,6 +46,7 @@ use regent_caddyfile::{Error, Token};
 use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
+    "circuit",
     "deadline",
     "health_uri",
     "lane",
@@ -81,6 +83,12 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
                 let parsed = slow_log::parse(cx, &option);
                 if let Some(slow_log) = cx.check(parsed) {
                     options.global.php.slow_log = slow_log;
+                }
+            }
+            "circuit" => {
+                let parsed = circuit::parse(cx, &option);
+                if let Some(circuit) = cx.check(parsed) {
+                    options.global.php.circuit = circuit;
                 }
             }
             "health_uri" => {

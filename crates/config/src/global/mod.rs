@@ -17,6 +17,7 @@
 
 mod admin;
 mod cache;
+mod circuit;
 mod frankenphp;
 mod health_uri;
 mod https;

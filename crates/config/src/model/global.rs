@@ -1,6 +1,8 @@
 //! The global options block.
 
-use super::{CacheMemory, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text};
+use super::{
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -125,6 +127,9 @@ pub struct PhpGlobal {
     pub request_timeout: Option<Duration>,
     /// Which requests are told of while they run, and where. `None`: none.
     pub slow_log: Option<SlowLog>,
+    /// When requests that kill their engine are refused; `None`: never.
+    #[serde(skip_serializing_if = "Circuit::is_usual")]
+    pub circuit: Option<Circuit>,
     pub scheduling: Scheduling,
     /// Bounds of the lanes that are declared; other lanes have automatic ones. No name occurs twice.
     pub lanes: Vec<Lane>,
@@ -282,6 +287,7 @@ impl Default for PhpGlobal {
             deadline: None,
             request_timeout: None,
             slow_log: None,
+            circuit: Some(Circuit::default()),
             scheduling: Scheduling::default(),
             lanes: Vec::new(),
             spool: Spool::default(),

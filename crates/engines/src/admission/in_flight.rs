@@ -1,8 +1,10 @@
 //! One request on its way, and what is measured of it.
 
 use super::{Admission, AdmissionControl, Shed};
+use crate::circuits::{Passage, Probe};
 use crate::pools::{Permit, Pool};
 use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
+use regent_dispatch::circuits::Refusal;
 use regent_dispatch::lanes::{Entry, Place};
 use regent_dispatch::routes::Route;
 use regent_metrics::{Recorder, Request, RouteId};
@@ -33,8 +35,17 @@ pub struct InFlight {
     pub(super) deadline: Option<Duration>,
     pub(super) has_no_lane: bool,
     pub(super) permit: Permit,
+    /// What its circuits said when it came.
+    pub(super) passage: Passage,
     pub(super) timing: Cell<Option<Timing>>,
     pub(super) outcome: Cell<Outcome>,
+}
+
+/// What a request holds until its thread is free, also when its client has left.
+pub struct Held {
+    pub place: Place,
+    /// As long as it runs, no other is let through in its place.
+    _probe: Option<Arc<Probe>>,
 }
 
 #[derive(Clone, Copy)]
@@ -72,12 +83,35 @@ impl InFlight {
         self.timing.set(Some(Timing { waited, execution: Duration::ZERO, cpu: None }));
     }
 
-    /// Whether it is one of the requests that its pool may have at once.
+    /// Whether it is one of the requests that its pool may have at once, and its circuits let it through.
     pub fn is_permitted(&self) -> Result<(), Shed> {
+        if let Passage::Refused(refusal) = &self.passage {
+            return Err(refused(refusal));
+        }
         match self.permit {
             Permit::Unbounded | Permit::Counted(_) => Ok(()),
             Permit::Refused => Err(Shed { reason: Reason::Connections, retry_after: RETRY_AFTER }),
         }
+    }
+
+    /// Whether its circuits are still closed, unless it is there to find that out. `code` as in its [`Aim`](super::Aim).
+    pub fn is_passable(&self, code: &[u8]) -> Result<(), Shed> {
+        match self.passage {
+            Passage::Probe(_) => Ok(()),
+            Passage::Free | Passage::Refused(_) => {
+                let refusal = self.control.pools.circuits.refuses(&self.route, code);
+                refusal.map_or(Ok(()), |refusal| Err(refused(&refusal)))
+            }
+        }
+    }
+
+    /// What is to be kept as long as a thread may run it.
+    pub fn hold(&self, place: Place) -> Held {
+        let probe = match &self.passage {
+            Passage::Probe(probe) => Some(Arc::clone(probe)),
+            Passage::Free | Passage::Refused(_) => None,
+        };
+        Held { place, _probe: probe }
     }
 
     /// Whether it may join the queue, in which so many wait. `look` tells how many requests were taken so far, and idle
@@ -183,6 +217,9 @@ impl InFlight {
         self.route.record(timing.execution);
         self.newcomer_of.get().into_iter().for_each(|common| common.record(timing.execution));
         self.timing.set(Some(timing));
+        if let Passage::Probe(probe) = &self.passage {
+            probe.ended_well();
+        }
     }
 
     /// The answer's head is there. Nothing happens to one that was [shed](Self::shed) or the like.
@@ -246,6 +283,10 @@ impl Drop for InFlight {
             Outcome::Settled => {}
         }
     }
+}
+
+fn refused(refusal: &Refusal) -> Shed {
+    Shed { reason: Reason::Circuit, retry_after: refusal.retry_after }
 }
 
 /// What is left of a limit that counts since then.

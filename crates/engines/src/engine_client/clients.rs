@@ -1,8 +1,8 @@
 //! The clients of all I/O threads, as the supervisor and the admin API reach them.
 
-use super::ClientCommand;
+use super::{ClientCommand, Running};
 use crate::kind::EngineKind;
-use regent_wire::{EngineMemory, RequestLine, Token};
+use regent_wire::{EngineMemory, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -77,7 +77,7 @@ impl EngineClients {
         &self,
         backend: &Arc<EngineMemory>,
         tokens: Arc<[Token]>,
-    ) -> impl Future<Output = HashMap<Token, RequestLine>> + use<> {
+    ) -> impl Future<Output = HashMap<Token, Running>> + use<> {
         let question = |answer| ClientCommand::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);
         let answers = self.ask(question);
         async move {

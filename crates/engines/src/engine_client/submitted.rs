@@ -1,7 +1,7 @@
 //! A request that was given to an engine.
 
 use super::{EngineClient, Refused};
-use regent_dispatch::lanes::Place;
+use crate::admission::Held;
 use regent_wire::{Frame, ReadError, Token};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,9 +17,9 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// Keeps the request's place until the engine has let go of it.
-    pub fn keep(&self, place: Place) {
-        self.client.port.borrow_mut().guard(self.token(), place);
+    /// Keeps what the request holds until the engine has let go of it.
+    pub fn keep(&self, held: Held) {
+        self.client.port.borrow_mut().guard(self.token(), held);
     }
 
     /// Puts it on the pool's queue. It has been waiting since `arrival`, by [`regent_wire::clock`].
@@ -27,7 +27,7 @@ impl Submitted {
         let in_use = {
             let mut port = self.client.port.borrow_mut();
             port.submit(self.token(), pool, arrival)?;
-            port.kept(self.token()).inspect(|place| place.queued());
+            port.kept(self.token()).inspect(|held| held.place.queued());
             port.in_use()
         };
         if in_use == 1 {

@@ -40,6 +40,8 @@ pub(super) enum EventKind {
     Spawned(u32),
     /// What the engine has said.
     Message(Event),
+    /// It is being killed for what it has done.
+    Offended,
     Ended(ExitStatus),
     /// It has not drained, or not started, in the time that it had.
     Late,
@@ -178,6 +180,16 @@ impl Generation {
         }
     }
 
+    /// It was found to be unfit, and is being killed already.
+    pub fn note_condemned(&mut self) {
+        self.is_condemned = true;
+    }
+
+    /// Whether it was found to be unfit.
+    pub fn is_condemned(&self) -> bool {
+        self.is_condemned
+    }
+
     /// Takes no more requests than it has, and ends; it is killed if that takes too long.
     pub fn drain(&self) {
         self.region().drain();
@@ -273,7 +285,10 @@ impl Watch {
                 // The supervisor has better to do.
                 Ok(ProcessEvent::Message(Event::Update(update))) => (self.updates.0)(*update),
                 Ok(ProcessEvent::Message(message)) => self.tell(EventKind::Message(message)).await,
-                Ok(ProcessEvent::Offence(reason)) => kill(&mut process, &reason),
+                Ok(ProcessEvent::Offence(reason)) => {
+                    kill(&mut process, &reason);
+                    self.tell(EventKind::Offended).await;
+                }
                 Ok(ProcessEvent::Ended(status)) => return self.tell(EventKind::Ended(status)).await,
                 Err(error) => {
                     process.kill();

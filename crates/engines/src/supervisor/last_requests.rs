@@ -1,47 +1,101 @@
 //! What ran in an engine that has died: one of these requests is why, or they all died of something else.
 
 use super::generation::Generation;
-use crate::engine_client::EngineClients;
+use crate::engine_client::{EngineClients, Running};
 use crate::plan::PoolPlan;
-use regent_wire::{RequestLine, ThreadState, ThreadView, Token, clock};
+use regent_dispatch::circuits::Suspect;
+use regent_wire::{ThreadState, ThreadView, Token, clock};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Requests that the log names; of the others it says how many there were.
 const NAMED: usize = 10;
 /// Bytes of each of its texts.
 const LONGEST_TEXT: usize = 500;
+/// `PATH_MAX`.
+const LONGEST_PATH: usize = 4096;
+
+/// All requests that threads were at, and what the I/O threads know of them.
+pub(super) struct LastRequests {
+    requests: Vec<LastRequest>,
+    known: HashMap<Token, Running>,
+}
 
 /// A request that a thread was at.
 struct LastRequest {
     pool: String,
     token: Token,
+    /// Of the thread, by the kernel's number.
+    tid: u32,
     running: Duration,
 }
 
-/// Names them in the log. Has to be called before the I/O threads are told of the engine's end, and does not wait for what
-/// they know.
-pub(super) fn report(dead: &Generation, plans: &[PoolPlan], clients: &EngineClients) {
-    let requests: Vec<LastRequest> =
-        plans.iter().enumerate().flat_map(|(pool, plan)| of_pool(dead, pool as u16, &plan.name)).collect();
-    tell(dead, requests, clients);
+impl LastRequests {
+    /// Has to be called before the I/O threads are told of the engine's end; their answers are awaited.
+    pub fn of(
+        dead: &Generation,
+        plans: &[PoolPlan],
+        clients: &EngineClients,
+    ) -> impl Future<Output = Self> + use<> {
+        let pools = plans.iter().enumerate();
+        let requests = pools.flat_map(|(pool, plan)| of_pool(dead, pool as u16, &plan.name)).collect();
+        describe(dead, requests, clients)
+    }
+
+    /// Names them in the log.
+    pub fn log(&self) {
+        for request @ LastRequest { pool, running, .. } in self.requests.iter().take(NAMED) {
+            // The engine can have written any token.
+            let Some(Running { line, .. }) = self.known.get(&request.token) else { continue };
+            let (method, uri, script) = (text(&line.method), text(&line.uri), text(&line.script));
+            tracing::error!(pool, %method, %uri, %script, ?running, "this request was running when the engine died");
+        }
+        if let Some(more) = self.requests.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            tracing::error!(more, "more requests were running when the engine died");
+        }
+    }
+
+    /// All of them.
+    pub fn suspects(&self) -> Vec<Suspect> {
+        self.requests.iter().filter_map(|request| self.as_suspect(request)).collect()
+    }
+
+    /// The one that this thread ran.
+    pub fn suspect(&self, tid: u32) -> Option<Suspect> {
+        self.requests.iter().find(|request| request.tid == tid).and_then(|request| self.as_suspect(request))
+    }
+
+    fn as_suspect(&self, request: &LastRequest) -> Option<Suspect> {
+        let Running { line, route } = self.known.get(&request.token)?;
+        // The engine can have written any: no file has a longer name.
+        if line.script.len() > LONGEST_PATH {
+            return None;
+        }
+        Some(Suspect { route: Arc::clone(route.as_ref()?), code: line.script.as_slice().into() })
+    }
 }
 
-/// The same for one process of an engine that has several, before what it has left in the memory is buried.
+/// Names in the log what the thread of a process ran that has died, of an engine that has several. Has to be called before
+/// what it has left in the memory is buried, and does not wait for what the I/O threads know.
 pub(super) fn report_one(generation: &Generation, index: u16, pool: &str, clients: &EngineClients) {
     let view = generation.region().thread_view(usize::from(index));
-    let request = (view.state == ThreadState::Busy).then(|| LastRequest::of(&view, pool));
-    tell(generation, request.into_iter().collect(), clients);
+    if view.state == ThreadState::Busy {
+        let described = describe(generation, vec![LastRequest::of(&view, pool)], clients);
+        tokio::spawn(async move { described.await.log() });
+    }
 }
 
-fn tell(dead: &Generation, requests: Vec<LastRequest>, clients: &EngineClients) {
-    if requests.is_empty() {
-        return;
-    }
-    let tokens = requests.iter().take(NAMED).map(|request| request.token).collect();
-    let lines = clients.describe(&dead.backend, tokens);
-    tokio::spawn(async move { log(&requests, &lines.await) });
+/// The I/O threads are asked by the call; their answers are awaited.
+fn describe(
+    of: &Generation,
+    requests: Vec<LastRequest>,
+    clients: &EngineClients,
+) -> impl Future<Output = LastRequests> + use<> {
+    let tokens = requests.iter().map(|request| request.token).collect();
+    let known = clients.describe(&of.backend, tokens);
+    async move { LastRequests { requests, known: known.await } }
 }
 
 fn of_pool(dead: &Generation, pool: u16, name: &str) -> impl Iterator<Item = LastRequest> {
@@ -52,19 +106,7 @@ fn of_pool(dead: &Generation, pool: u16, name: &str) -> impl Iterator<Item = Las
 impl LastRequest {
     fn of(view: &ThreadView, pool: &str) -> Self {
         let running = clock::now().saturating_sub(view.since);
-        Self { pool: pool.to_owned(), token: view.token, running }
-    }
-}
-
-fn log(requests: &[LastRequest], lines: &HashMap<Token, RequestLine>) {
-    for LastRequest { pool, token, running } in requests.iter().take(NAMED) {
-        // The engine can have written any token.
-        let Some(line) = lines.get(token) else { continue };
-        let (method, uri, script) = (text(&line.method), text(&line.uri), text(&line.script));
-        tracing::error!(pool, %method, %uri, %script, ?running, "this request was running when the engine died");
-    }
-    if let Some(more) = requests.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        tracing::error!(more, "more requests were running when the engine died");
+        Self { pool: pool.to_owned(), token: view.token, tid: view.tid, running }
     }
 }
 

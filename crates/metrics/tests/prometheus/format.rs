@@ -179,6 +179,7 @@ fn the_first_scrape_has_all_series_with_zero() {
     // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory is looked at.
     let comes_and_goes = [
         "regent_cache_",
+        "regent_circuit_open",
         "regent_lane_",
         "regent_certificate_",
         "regent_proxy_",
@@ -198,6 +199,21 @@ fn series(scrape: &Scrape) -> HashSet<&str> {
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.rsplit_once(' ').unwrap().0)
         .collect()
+}
+
+#[test]
+fn what_circuits_refuse_is_counted_by_pool() {
+    let server = Server::new();
+    server.recorder.shed(server.route, Reason::Circuit);
+    server.recorder.shed(server.classic.other(), Reason::Circuit);
+    server.recorder.shed(server.route, Reason::QueueFull);
+    let scrape = server.scrape();
+    for line in [
+        "regent_circuit_open{pool=\"classic\",route=\"/export\",script=\"/www/index.php\"} 1",
+        "regent_circuit_rejected_total{pool=\"classic\"} 2",
+    ] {
+        assert!(scrape.0.lines().any(|scraped| scraped == line), "{line}:\n{}", scrape.0);
+    }
 }
 
 #[test]

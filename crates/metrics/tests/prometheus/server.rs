@@ -1,8 +1,9 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    AdminRequest, CacheGauges, CertificateGauge, Gauges, HostLabel, Hosts, HttpRequest, LaneGauges,
-    MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves, Standing, TaskEnd,
+    AdminRequest, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts, HttpRequest,
+    LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves,
+    Standing, TaskEnd,
     Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,8 @@ impl Server {
         };
         let lane =
             LaneGauges { pool: classic.pool, route: "/report".into(), limit: 4, inside: 4, waiting: 2 };
+        let circuit =
+            CircuitGauge { pool: classic.pool, route: "/export".into(), script: "/www/index.php".into() };
         let certificate = CertificateGauge {
             name: "shop.example.com".into(),
             source: "acme",
@@ -63,15 +66,9 @@ impl Server {
         let cache = Some(CacheGauges { hits: 3, limit: 1 << 20, ..CacheGauges::default() });
         let http = Some(HostLabel::Shown);
         let memory = Some(MemoryGauges { limit: 1 << 30, used: 1 << 28 });
-        Gauges {
-            pools,
-            lanes,
-            certificates: vec![certificate],
-            upstreams: vec![upstream],
-            cache,
-            memory,
-            http,
-        }
+        let circuits = vec![circuit];
+        let (certificates, upstreams) = (vec![certificate], vec![upstream]);
+        Gauges { pools, lanes, circuits, certificates, upstreams, cache, memory, http }
     }
 
     /// What is counted under Caddy's names has no series before.

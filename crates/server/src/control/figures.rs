@@ -2,12 +2,13 @@
 
 use super::Seen;
 use regent_admin::{
-    Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics, ScaleEvent, Statistics,
-    ThreadCounts, Traffic,
+    Circuit, CircuitState, Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics,
+    ScaleEvent, Statistics, ThreadCounts, Traffic,
 };
+use regent_dispatch::circuits::Phase;
 use regent_dispatch::lanes::LaneFigures;
-use regent_engines::{PoolPlan, PoolView, ThreadListing, ThreadStage};
-use regent_metrics::{Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport};
+use regent_engines::{EngineControl, PoolPlan, PoolView, ThreadListing, ThreadStage};
+use regent_metrics::{CircuitGauge, Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport};
 use regent_wire::ThreadState;
 use std::time::Duration;
 
@@ -40,10 +41,10 @@ fn each_pool<'a>(views: &'a [Seen<'_>]) -> impl Iterator<Item = (&'a PoolPlan, &
 /// Of no engine: there is no engine at this moment.
 pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
     let pools = || views.iter().flat_map(|(engine, _)| engine.pools.iter());
-    let views = views.iter().flat_map(|(engine, view)| {
+    let planned = views.iter().flat_map(|(engine, view)| {
         engine.pools.iter().zip(&engine.plans).zip(&view.pools).map(|((pool, plan), view)| (pool, plan, view))
     });
-    let gauges = views.map(|(pool, plan, view)| {
+    let gauges = planned.map(|(pool, plan, view)| {
         let threads = |state| {
             let of = |thread: &&_| is_there(thread) && thread.view.state == state;
             view.threads.iter().filter(of).count() as u32
@@ -65,6 +66,7 @@ pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
     Gauges {
         pools: gauges.collect(),
         lanes: pools().flat_map(lanes).collect(),
+        circuits: views.iter().flat_map(|(engine, _)| circuit_gauges(engine)).collect(),
         certificates: Vec::new(),
         upstreams: Vec::new(),
         cache: None,
@@ -83,6 +85,17 @@ fn lanes(pool: &regent_engines::Pool) -> impl Iterator<Item = LaneGauges> {
     })
 }
 
+fn circuit_gauges(engine: &EngineControl) -> impl Iterator<Item = CircuitGauge> {
+    engine.pools.circuits.figures().into_iter().map(|figures| {
+        let circuit = figures.circuit;
+        CircuitGauge {
+            pool: engine.pools.get(usize::from(circuit.pool)).id,
+            route: circuit.route.as_deref().unwrap_or_default().to_owned(),
+            script: circuit.script_name(),
+        }
+    })
+}
+
 pub(super) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
     let traffic = |label: &str| report.pools.iter().find(|pool| pool.name == label);
     let pools = each_pool(views).map(|(plan, of)| PoolStatistics {
@@ -95,6 +108,7 @@ pub(super) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
         window: Duration::from_secs(report.window_seconds),
         pools: pools.collect(),
         routes: routes(views, report),
+        circuits: views.iter().flat_map(|(engine, _)| circuits(engine)).collect(),
         scale_events: scale_events(views),
         generations: generations(views),
     }
@@ -210,6 +224,20 @@ fn percentiles(latency: &Latency) -> Option<Percentiles> {
         p90: time(latency.p90),
         p99: time(latency.p99),
         max: time(latency.max),
+    })
+}
+
+fn circuits(engine: &EngineControl) -> impl Iterator<Item = Circuit> {
+    engine.pools.circuits.figures().into_iter().map(|figures| Circuit {
+        pool: engine.plans[usize::from(figures.circuit.pool)].name.clone(),
+        script: figures.circuit.script_name(),
+        route: figures.circuit.route.map(String::from),
+        state: match figures.phase {
+            Phase::Open => CircuitState::Open,
+            Phase::Probing => CircuitState::Probing,
+        },
+        pause: figures.pause,
+        left: figures.left,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Seen;
 use regent_admin::{Activity, Current, Thread, Threads};
-use regent_engines::{EngineControl, PoolPlan, ThreadListing, ThreadStage, View};
+use regent_engines::{EngineControl, PoolPlan, Running, ThreadListing, ThreadStage, View};
 use regent_wire::{RequestLine, ThreadState, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn of_engine(engine: &EngineControl, view: View) -> Threads {
     Threads { threads, reserved: most.saturating_sub(in_use) }
 }
 
-fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Thread {
+fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, Running>) -> Thread {
     Thread {
         index: u32::from(listing.index),
         engine: super::engine(plan.kind),
@@ -46,10 +46,10 @@ fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, Reque
     }
 }
 
-fn activity(listing: &ThreadListing, lines: &HashMap<Token, RequestLine>) -> Activity {
+fn activity(listing: &ThreadListing, lines: &HashMap<Token, Running>) -> Activity {
     let current = || Current {
         started_at: SystemTime::now() - listing.since,
-        ..lines.get(&listing.view.token).map_or_else(unknown, known)
+        ..lines.get(&listing.view.token).map_or_else(unknown, |running| known(&running.line))
     };
     match (listing.stage, listing.view.state) {
         (ThreadStage::Retiring | ThreadStage::WrittenOff, ThreadState::Busy) => {
@@ -74,7 +74,7 @@ fn unknown() -> Current {
     Current { method: String::new(), uri: String::new(), started_at: SystemTime::UNIX_EPOCH }
 }
 
-async fn request_lines(engine: &EngineControl, view: &View) -> HashMap<Token, RequestLine> {
+async fn request_lines(engine: &EngineControl, view: &View) -> HashMap<Token, Running> {
     let threads = view.pools.iter().flat_map(|pool| &pool.threads);
     let tokens: Arc<[Token]> = threads
         .filter(|thread| thread.view.state == ThreadState::Busy)

@@ -1,0 +1,260 @@
+//! What kills engines again and again is refused for a while, alone. Where PHP runs in processes a crash costs nobody else
+//! anything, and nothing is refused: `processes.rs`.
+#![forbid(unsafe_code)]
+
+use regent_tests::process::{is_alive, signal};
+use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, php, until};
+use rustix::process::Signal;
+
+/// Reads where nothing is.
+const CRASH: &str = "FFI::cdef('size_t strlen(const char *s);')->strlen(FFI::cast('char *', 0));";
+const ABORT: &str = "FFI::cdef('void abort(void);')->abort();";
+const EXIT: &str = "FFI::cdef('void _exit(int status);')->_exit(0);";
+
+fn is_passed_over() -> bool {
+    if php::is_in_processes() {
+        println!("SKIPPED: this PHP runs in processes");
+    }
+    php::is_in_processes()
+}
+
+/// A site whose scripts can crash.
+fn fragile_site(circuit: &str) -> Setup {
+    Setup::new()
+        .admin("ADMIN")
+        .php_options(&format!("num_threads 4\n\t\tphp_ini ffi.enable true\n\t\tcircuit {circuit}"))
+        .file("index.php", "<?php echo 'ok';")
+        .file("crash.php", format!("<?php {CRASH}"))
+}
+
+const PATIENT: &str = "{\n\t\t\tpause 10m\n\t\t\tmax_pause 10m\n\t\t}";
+
+fn kill_engines(server: &Server, target: &str, times: usize) {
+    for death in 0..times {
+        assert_eq!(server.get(target).status, 502, "{target}, death {death}");
+    }
+}
+
+fn expect_refusal(answer: Response) {
+    let answer = answer.expect(503);
+    let seconds: u64 =
+        answer.header("retry-after").expect("when to come again").parse().expect("whole seconds");
+    assert!((1..=600).contains(&seconds), "{seconds}");
+    let text = answer.text();
+    assert!(!text.contains("circuit") && !text.contains(".php"), "nobody else's business: {text}");
+}
+
+fn deaths(server: &Server) -> usize {
+    server.log().matches("the engine has died").count()
+}
+
+#[test]
+fn a_page_that_kills_its_engine_is_refused_and_what_runs_beside_it_goes_on() {
+    if is_passed_over() {
+        return;
+    }
+    let setup = fragile_site(PATIENT)
+        .file("abort.php", format!("<?php {ABORT}"))
+        .file("beside.php", format!("<?php {STOP_AT_GATE} echo 'done';"));
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    for page in ["/crash.php", "/abort.php"] {
+        for _ in 0..3 {
+            let mut beside = server.ask("/beside.php");
+            let _visitor = gate.next();
+            kill_engines(&server, page, 1);
+            beside.response().expect(502);
+        }
+        let engine = until("PHP answers", || (server.get("/").status == 200).then(|| server.engine()));
+        for _ in 0..5 {
+            expect_refusal(server.get(page));
+        }
+        let mut beside = server.ask("/beside.php");
+        drop(gate.next());
+        assert_eq!(beside.response().expect(200).text(), "done");
+        assert_eq!(server.engine(), engine, "{page} has killed no more");
+    }
+    assert_eq!(deaths(&server), 6);
+    server.wait_for_log("a circuit is open");
+    server.wait_for_log("its circuit is open: requests like it have killed their engine");
+    server.stop();
+}
+
+#[test]
+fn what_is_refused_is_shown() {
+    if is_passed_over() {
+        return;
+    }
+    let server = fragile_site(PATIENT).start();
+    kill_engines(&server, "/crash.php", 3);
+    (0..4).for_each(|_| expect_refusal(server.get("/crash.php")));
+    let admin = server.admin();
+    let labels = [("pool", "classic"), ("route", "/crash.php")];
+    assert_eq!(admin.metric("regent_circuit_open", &labels), 1.0);
+    assert_eq!(admin.metric("regent_circuit_rejected_total", &[("pool", "classic")]), 4.0);
+    let circuit = admin.get("/regent/statistics").expect(200).json()["circuits"][0].clone();
+    assert_eq!(circuit["route"], "/crash.php");
+    assert!(circuit["script"].as_str().is_some_and(|script| script.ends_with("/crash.php")), "{circuit}");
+    assert_eq!((&circuit["pool"], &circuit["state"]), (&"classic".into(), &"open".into()));
+    server.stop();
+}
+
+#[test]
+fn a_front_controller_goes_on_when_one_of_its_pages_kills() {
+    if is_passed_over() {
+        return;
+    }
+    let script =
+        format!("<?php if (str_starts_with($_SERVER['REQUEST_URI'], '/bad')) {{ {CRASH} }} echo 'ok';");
+    let server = fragile_site(PATIENT).file("index.php", script).start();
+    kill_engines(&server, "/bad?why=test", 3);
+    expect_refusal(server.get("/bad"));
+    for page in ["/", "/good", "/never/asked/for"] {
+        assert_eq!(server.get(page).expect(200).text(), "ok", "{page}");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_kills_under_ever_other_paths_closes_its_script_and_no_other() {
+    if is_passed_over() {
+        return;
+    }
+    let script = format!("<?php if (isset($_GET['crash'])) {{ {CRASH} }} echo 'ok';");
+    let options = "{\n\t\t\tfailures 2\n\t\t\tpause 10m\n\t\t\tmax_pause 10m\n\t\t}";
+    let server =
+        fragile_site(options).file("index.php", script).file("other.php", "<?php echo 'other';").start();
+    for page in ["a", "b", "c", "d", "e", "f"] {
+        kill_engines(&server, &format!("/{page}?crash"), 1);
+    }
+    expect_refusal(server.get("/anything"));
+    assert_eq!(server.get("/other.php").expect(200).text(), "other");
+    server.wait_for_log("index.php");
+    assert_eq!(deaths(&server), 6);
+    server.stop();
+}
+
+#[test]
+fn a_request_that_is_let_through_closes_the_circuit_when_it_ends_well() {
+    if is_passed_over() {
+        return;
+    }
+    let script = format!("<?php if (!file_exists(__DIR__ . '/repaired')) {{ {CRASH} }} echo 'ok';");
+    let server = fragile_site("{\n\t\t\tpause 200ms\n\t\t}").file("crash.php", script).start();
+    kill_engines(&server, "/crash.php", 3);
+    for _ in 0..2 {
+        until("one is let through, and kills", || {
+            let status = server.get("/crash.php").status;
+            assert!([502, 503].contains(&status), "{status}");
+            (status == 502).then_some(())
+        });
+    }
+    let log = server.log();
+    assert!(log.contains("\"pause\":\"400ms\"") && log.contains("\"pause\":\"800ms\""), "it doubles:\n{log}");
+    server.write("repaired", "1");
+    until("one is let through, and ends well", || {
+        let status = server.get("/crash.php").status;
+        assert!([200, 503].contains(&status), "{status}");
+        (status == 200).then_some(())
+    });
+    server.wait_for_log("a circuit is closed");
+    (0..10).for_each(|_| drop(server.get("/crash.php").expect(200)));
+    assert_eq!(deaths(&server), 5);
+    server.stop();
+}
+
+#[test]
+fn requests_that_wait_are_refused_when_the_circuit_opens() {
+    if is_passed_over() {
+        return;
+    }
+    let options = "num_threads 1\n\t\tmax_wait_time off\n\t\tphp_ini ffi.enable true\n\t\t\
+        circuit {\n\t\t\tfailures 1\n\t\t\tpause 10m\n\t\t\tmax_pause 10m\n\t\t}";
+    let setup = Setup::new()
+        .php_options(options)
+        .file("index.php", "<?php echo 'ok';")
+        .file("crash.php", format!("<?php {STOP_AT_GATE} {CRASH}"));
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let mut first = server.ask("/crash.php");
+    let visitor = gate.next();
+    let mut waiting: Vec<_> = (0..5).map(|_| server.ask("/crash.php")).collect();
+    waiting.iter().for_each(|conn| conn.wait_until_read());
+    let mut other = server.ask("/");
+    other.wait_until_read();
+    drop(visitor);
+    first.response().expect(502);
+    waiting.iter_mut().for_each(|conn| expect_refusal(conn.response()));
+    assert_eq!(other.response().expect(200).text(), "ok");
+    assert_eq!(deaths(&server), 1);
+    server.stop();
+}
+
+#[test]
+fn a_worker_whose_requests_kill_is_refused_and_other_pools_go_on() {
+    if is_passed_over() {
+        return;
+    }
+    let worker = format!("<?php while (frankenphp_handle_request(function () {{ {CRASH} }})) {{}}");
+    const GOOD: &str = "<?php while (frankenphp_handle_request(fn () => print 'good')) {}";
+    let server = Setup::new()
+        .php_options(&format!(
+            "num_threads 3\n\t\tphp_ini ffi.enable true\n\t\tworker ROOT/bad.php 1\n\t\tworker ROOT/good.php 1\n\t\t\
+             circuit {PATIENT}"
+        ))
+        .file("bad.php", worker)
+        .file("good.php", GOOD)
+        .file("index.php", "<?php echo 'ok';")
+        .start();
+    kill_engines(&server, "/bad.php", 3);
+    expect_refusal(server.get("/bad.php"));
+    assert_eq!(server.get("/good.php").expect(200).text(), "good");
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    server.stop();
+}
+
+#[test]
+fn a_page_that_ends_the_process_is_to_blame_if_nothing_else_ran() {
+    if is_passed_over() {
+        return;
+    }
+    let server = fragile_site(PATIENT).file("exit.php", format!("<?php {EXIT}")).start();
+    kill_engines(&server, "/exit.php", 3);
+    expect_refusal(server.get("/exit.php"));
+    server.get("/").expect(200);
+    server.stop();
+}
+
+#[test]
+fn an_engine_that_is_killed_from_outside_closes_nothing() {
+    if is_passed_over() {
+        return;
+    }
+    let setup = fragile_site("{\n\t\t\tfailures 1\n\t\t}")
+        .file("index.php", format!("<?php {STOP_AT_GATE} echo 'ok';"));
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    for _ in 0..3 {
+        let mut conn = server.ask("/");
+        let _visitor = gate.next();
+        let engine = server.engine();
+        assert!(signal(engine, Signal::KILL));
+        conn.response().expect(502);
+        until("it is gone", || (!is_alive(engine)).then_some(()));
+    }
+    let mut conn = server.ask("/");
+    drop(gate.next());
+    assert_eq!(conn.response().expect(200).text(), "ok");
+    server.stop();
+}
+
+#[test]
+fn circuits_can_be_switched_off() {
+    if is_passed_over() {
+        return;
+    }
+    let server = fragile_site("off").start();
+    kill_engines(&server, "/crash.php", 5);
+    server.get("/").expect(200);
+    server.stop();
+}
