@@ -14,8 +14,8 @@
 //! # Who is to blame
 //! As a rule the engine tells in which thread it was killed: then it is the request of that thread, and nobody else.
 //! Where that is not known (the process ended itself, or was killed because it had damaged its memory), there are suspects:
-//! - If all that ran were requests of one route, it is that route.
 //! - If one of them was let through to see, it is that one.
+//! - If all that ran were requests of one route, of which none has ever ended, it is that route.
 //! - Otherwise those that also ran in the unexplained death before, and of whose route no request has ended in between.
 //!   A route that is asked for all the time ran in both; that its requests end is what tells it from one that kills.
 //!
@@ -184,15 +184,14 @@ impl Circuits {
     fn accuse<'a>(&mut self, running: &'a [Suspect]) -> Vec<&'a Suspect> {
         let before = std::mem::take(&mut self.suspects);
         self.suspects = running.iter().map(|suspect| (suspect.key(), suspect.ended())).collect();
-        let is_one_route = self.suspects.windows(2).all(|pair| pair[0].0 == pair[1].0);
-        if is_one_route {
-            return running.iter().collect();
-        }
         let probing: Vec<&Suspect> = running.iter().filter(|suspect| self.is_probing(suspect)).collect();
         if !probing.is_empty() {
             return probing;
         }
-        running.iter().filter(|suspect| before.contains(&(suspect.key(), suspect.ended()))).collect()
+        let is_one_route = self.suspects.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let never_ends = |suspect: &Suspect| is_one_route && suspect.ended() == 0;
+        let ran_before = |suspect: &Suspect| before.contains(&(suspect.key(), suspect.ended()));
+        running.iter().filter(|suspect| never_ends(suspect) || ran_before(suspect)).collect()
     }
 
     fn is_probing(&self, suspect: &Suspect) -> bool {

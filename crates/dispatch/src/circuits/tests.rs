@@ -148,6 +148,18 @@ fn a_lone_suspect_is_to_blame() {
 }
 
 #[test]
+fn a_lone_suspect_whose_requests_end_is_not_to_blame() {
+    let mut bench = Bench::new();
+    bench.route("/busy").record(SECOND);
+    for _ in 0..9 {
+        assert!(bench.dies(&["/busy"]).is_empty());
+        bench.route("/busy").record(SECOND);
+    }
+    let opened: Vec<_> = (0..4).flat_map(|_| bench.dies(&["/busy"])).collect();
+    assert_eq!(opened, ["/busy"], "none ends any more");
+}
+
+#[test]
 fn of_several_suspects_those_count_that_ran_twice_in_a_row_and_never_end() {
     let mut bench = Bench::new();
     for round in 0..4 {

@@ -204,13 +204,14 @@ fn series(scrape: &Scrape) -> HashSet<&str> {
 #[test]
 fn what_circuits_refuse_is_counted_by_pool() {
     let server = Server::new();
+    (0..2).for_each(|_| server.recorder.shed(server.classic.other(), Reason::Circuit));
+    server.recorder.shed(server.classic.other(), Reason::QueueFull);
     server.recorder.shed(server.route, Reason::Circuit);
-    server.recorder.shed(server.classic.other(), Reason::Circuit);
-    server.recorder.shed(server.route, Reason::QueueFull);
     let scrape = server.scrape();
     for line in [
         "regent_circuit_open{pool=\"classic\",route=\"/export\",script=\"/www/index.php\"} 1",
         "regent_circuit_rejected_total{pool=\"classic\"} 2",
+        "regent_circuit_rejected_total{pool=\"/app/worker.php\"} 1",
     ] {
         assert!(scrape.0.lines().any(|scraped| scraped == line), "{line}:\n{}", scrape.0);
     }
