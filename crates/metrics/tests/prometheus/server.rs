@@ -3,8 +3,7 @@
 use regent_metrics::{
     AdminRequest, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts, HttpRequest,
     LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves,
-    Standing, TaskEnd,
-    Threads, UpstreamGauge, render,
+    Standing, TaskEnd, Threads, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
