@@ -130,6 +130,15 @@ impl Circuits {
         })
     }
 
+    /// Whether a request that was let through to see, and waits, would tell nothing any more: another has killed its engine
+    /// meanwhile.
+    pub fn refuses_probe(&self, ticket: &Ticket, now: Duration) -> Option<Refusal> {
+        ticket.0.iter().find_map(|(key, round)| {
+            let circuit = self.circuits.get(key).filter(|circuit| !circuit.is_of_round(*round))?;
+            Some(Refusal { circuit: key.clone(), retry_after: circuit.left(now)? })
+        })
+    }
+
     /// A request that was let through to see has ended, and its engine lives. Returns what has closed.
     pub fn ended_well(&mut self, ticket: &Ticket) -> Vec<CircuitKey> {
         let closes = |(key, round): &&(CircuitKey, u64)| {

@@ -129,6 +129,11 @@ impl CircuitBreaker {
 }
 
 impl Probe {
+    /// Whether it would tell nothing any more.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.breaker.open_circuits()?.refuses_probe(&self.ticket, clock::now())
+    }
+
     /// Its script has ended, and the engine lives.
     pub(crate) fn ended_well(&self) {
         if !self.has_ended.swap(true, Ordering::Relaxed) {

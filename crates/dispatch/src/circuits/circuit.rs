@@ -115,6 +115,11 @@ impl Circuit {
         closes
     }
 
+    /// Whether what was let through in this round still tells something.
+    pub fn is_of_round(&self, round: u64) -> bool {
+        round == self.round
+    }
+
     /// Nothing is known of what was let through in this round: another may be.
     pub fn give_back(&mut self, round: u64, now: Duration) {
         if let State::Probing { pause, .. } = self.state

@@ -207,6 +207,24 @@ fn who_waits_is_refused_when_the_circuit_opens() {
 }
 
 #[test]
+fn a_probe_that_waits_is_refused_when_another_has_killed() {
+    let mut bench = Bench::new();
+    (0..3).for_each(|_| drop(bench.dies_of(&["/bad"])));
+    bench.now += 10 * SECOND;
+    let Entry::Probe(waits) = bench.ask("/bad") else { panic!("the pause is over") };
+    bench.now += 10 * SECOND;
+    let Entry::Probe(runs) = bench.ask("/bad") else { panic!("the first takes too long") };
+    assert_eq!(bench.circuits.refuses_probe(&waits, bench.now), None);
+    bench.dies_of(&["/bad"]);
+    assert!(bench.circuits.refuses_probe(&waits, bench.now).is_some());
+    bench.now += 20 * SECOND;
+    let Entry::Probe(last) = bench.ask("/bad") else { panic!("the pause is over") };
+    assert!(bench.circuits.ended_well(&runs).is_empty());
+    assert_eq!(bench.circuits.ended_well(&last).len(), 1);
+    assert_eq!(bench.circuits.refuses_probe(&waits, bench.now), None, "it is closed");
+}
+
+#[test]
 fn lists_have_what_is_not_closed() {
     let mut bench = Bench::new();
     (0..3).for_each(|_| drop(bench.dies_of(&["/bad"])));

@@ -96,13 +96,11 @@ impl InFlight {
 
     /// Whether its circuits are still closed, unless it is there to find that out. `code` as in its [`Aim`](super::Aim).
     pub fn is_passable(&self, code: &[u8]) -> Result<(), Shed> {
-        match self.passage {
-            Passage::Probe(_) => Ok(()),
-            Passage::Free | Passage::Refused(_) => {
-                let refusal = self.control.pools.circuits.refuses(&self.route, code);
-                refusal.map_or(Ok(()), |refusal| Err(refused(&refusal)))
-            }
-        }
+        let refusal = match &self.passage {
+            Passage::Probe(probe) => probe.refusal(),
+            Passage::Free | Passage::Refused(_) => self.control.pools.circuits.refuses(&self.route, code),
+        };
+        refusal.map_or(Ok(()), |refusal| Err(refused(&refusal)))
     }
 
     /// What is to be kept as long as a thread may run it.
