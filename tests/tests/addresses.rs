@@ -56,3 +56,21 @@ fn a_site_of_a_loopback_address_listens_there_only_and_says_so() {
     assert!(listens_elsewhere(&server), "another site is open to all");
     server.stop();
 }
+
+#[test]
+fn a_default_says_where_sites_without_bind_listen() {
+    let server = Setup::new()
+        .caddyfile("{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nhttp://:PORT {\n\trespond here\n}\n")
+        .start();
+    assert_eq!(server.get("/").expect(200).text(), "here");
+    assert!(!listens_elsewhere(&server));
+    server.stop();
+    let server = Setup::new()
+        .caddyfile(
+            "{\n\tadmin off\n\tdefault_bind 127.0.0.3\n}\nhttp://:PORT {\n\tbind 127.0.0.1 127.0.0.2\n\trespond here\n}\n",
+        )
+        .start();
+    assert_eq!(server.get("/").expect(200).text(), "here");
+    assert!(listens_elsewhere(&server), "what the site says goes before the default");
+    server.stop();
+}

@@ -8,7 +8,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("basic_auth scrypt", HASHES),
     ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
     ("cert_lifetime", "leave it out; `cert_issuer internal` has a `lifetime`"),
-    ("default_bind", "write `bind` in each site, or in a snippet that they import"),
     ("dns", DNS),
     ("ech", "leave it out; names of sites can be read from handshakes then"),
     ("events", "leave it out; metrics and the log tell of what happens"),
@@ -59,7 +58,7 @@ mod tests {
             (errors("log {\noutput net tcp/x:1\n}"), "have a collector send it on"),
             (errors("reverse_proxy {\ndynamic a x\n}"), "by its name in DNS"),
             (errors("log {\ninclude x\n}"), "access logs are those"),
-            (file_errors("{\ndefault_bind 127.0.0.1\n}\n:80 {\n}"), "`bind` in each site"),
+            (file_errors("{\nstorage_check off\n}\n:80 {\n}"), "is an error at start"),
         ] {
             assert!(found.iter().any(|message| message.contains(advice)), "{found:?}");
         }

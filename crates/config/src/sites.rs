@@ -66,11 +66,14 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
     let blocks = &file.sites;
     file.named_routes.iter().for_each(|route| check_placeholders(cx, &route.lines, Within::Site));
     let mut taken = Taken::default();
+    for (token, interface) in &options.default_bind {
+        cx.check(taken.check_mode(token, interface));
+    }
     let mut opened = Vec::with_capacity(blocks.len());
     for block in blocks {
         check_placeholders(cx, &block.lines, Within::Site);
         let lines = Lines::of(block);
-        let interfaces = interfaces(cx, &lines.binds, &mut taken);
+        let interfaces = interfaces(cx, options, &lines.binds, &mut taken);
         let ways = ways(cx, options, block, &interfaces, &mut taken);
         let paths = paths(cx, options, block);
         let tls = tls::parse(cx, options, &lines.tls);
@@ -78,7 +81,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
             site: within(paths, site(cx, &lines)),
             tls,
             ways,
-            is_bound: !lines.binds.is_empty(),
+            is_bound: !lines.binds.is_empty() || !options.default_bind.is_empty(),
         });
     }
     let unused: Vec<_> = cx.named_routes.unused().cloned().collect();
@@ -200,7 +203,7 @@ struct Opened<'a> {
     site: Site,
     tls: Option<Tls<'a>>,
     ways: Vec<Way<'a>>,
-    /// The block says on which addresses.
+    /// The block, or the default for all, says on which addresses.
     is_bound: bool,
 }
 
@@ -317,10 +320,16 @@ fn grouped(ways: Vec<(Door, Option<SiteTls>)>) -> Vec<(Listen, Vec<String>, Opti
     groups.into_iter().map(|(listen, tls, hosts)| (listen, all(hosts), tls)).collect()
 }
 
-/// Where a site listens: the addresses of its `bind`s.
-fn interfaces(cx: &mut Context<'_>, binds: &[&Line], taken: &mut Taken) -> Vec<Interface> {
+/// Where a site listens: the addresses of its `bind`s, or those for sites that have none.
+fn interfaces(
+    cx: &mut Context<'_>,
+    options: &GlobalOptions,
+    binds: &[&Line],
+    taken: &mut Taken,
+) -> Vec<Interface> {
     if binds.is_empty() {
-        return vec![Interface::ANY];
+        let default: Vec<_> = options.default_bind.iter().map(|(_, interface)| interface.clone()).collect();
+        return if default.is_empty() { vec![Interface::ANY] } else { default };
     }
     let mut interfaces = Vec::new();
     for line in binds {

@@ -1,7 +1,8 @@
-//! `bind ADDRESS…`: where the site listens; without it, on all of the machine's addresses.
+//! `bind ADDRESS…`: where the site listens; without it, where the global option `default_bind` says, or else on all of the
+//! machine's addresses.
 //!
-//! A site whose own address is of the loopback, such as `http://127.0.0.1:8080`, listens there only without `bind` too, unless
-//! another site listens on all addresses at that port. (Caddy listens on all of them and compares `Host`. Any other
+//! A site whose own address is of the loopback, such as `http://127.0.0.1:8080`, listens there only without `bind` and
+//! `default_bind` too, unless another site listens on all addresses at that port. (Caddy listens on all of them and compares `Host`. Any other
 //! address or name of a host is compared with `Host` only, here as there.)
 //!
 //! An address is one of the machine's own, with the port of the site's address, or a Unix socket: `unix/PATH`, or
@@ -54,13 +55,14 @@ impl Interface {
     }
 }
 
-/// The addresses of a `bind`, with their places.
+/// The addresses of a `bind` or `default_bind`, with their places.
 pub(crate) fn interfaces<'a>(
     cx: &mut Context<'_>,
     call: &Call<'a>,
 ) -> Result<Vec<(&'a Token, Interface)>, Error> {
-    call.without_block("bind ADDRESS…")?;
-    let tokens = call.some("bind ADDRESS…")?;
+    let syntax = format!("{} ADDRESS…", call.name());
+    call.without_block(&syntax)?;
+    let tokens = call.some(&syntax)?;
     Ok(tokens.iter().filter_map(|token| Some((token, cx.check(interface(cx, token))?))).collect())
 }
 
@@ -128,6 +130,39 @@ mod tests {
                 (unix("/srv/y", 0o200), vec![hosts(&[])]),
             ]
         );
+    }
+
+    #[test]
+    fn a_default_is_for_sites_that_do_not_say_it() {
+        let listens = |text: &str| -> Vec<String> {
+            config(text).servers.iter().map(|server| format!("{:?}", server.listen)).collect()
+        };
+        let default = "{\ndefault_bind 127.0.0.1\ndefault_bind [::1]\n}\n";
+        assert_eq!(
+            listens(&format!("{default}:81 {{\n}}\n:82 {{\nbind 127.0.0.2\n}}\nhttp://127.0.0.3:83 {{\n}}")),
+            ["Tcp(127.0.0.1:81)", "Tcp([::1]:81)", "Tcp(127.0.0.2:82)", "Tcp(127.0.0.1:83)", "Tcp([::1]:83)"]
+        );
+        assert_eq!(
+            listens("{\ndefault_bind 127.0.0.1\n}\nhttps://localhost {\ntls internal\n}"),
+            ["Tcp(127.0.0.1:443)", "Tcp(127.0.0.1:80)"],
+            "redirects too"
+        );
+        let unix = listens("{\ndefault_bind unix//run/x|0660\n}\nhttp://a {\n}\nhttp://b {\n}");
+        assert_eq!(unix.len(), 1, "{unix:?}");
+        assert!(unix[0].starts_with("Unix("), "{unix:?}");
+    }
+
+    #[test]
+    fn mistakes_of_the_default() {
+        let of = |options: &str, sites: &str| file_errors(&format!("{{\n{options}\n}}\n{sites}"));
+        let found = of("default_bind\ndefault_bind example.com fd/3\ndefault_bind ::1 {\nx\n}", ":81 {\n}");
+        assert!(found[0].contains("`default_bind`"), "{found:?}");
+        assert!(found[1].contains("no address of this machine"), "{found:?}");
+        assert!(found[2].contains("not built yet"), "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
+        let sites = ":81 {\nbind unix//x\n}\n:82 {\n}\nhttp://a:83 {\n}";
+        let found = of("default_bind unix//x|0660", sites);
+        assert_eq!(found, ["/x has the mode 0660 already (Caddyfile:2:14), not 0200"], "once, at the site");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | `frankenphp { … }` or `regent { … }` | | PHP; see `frankenphp.rs` |
 //! | `admin ADDRESS` \| `off` | localhost:2019 | the admin API; see `admin.rs` |
 //! | `http_port N` | 80 | port of plain HTTP, for addresses with `http://` and for redirects to HTTPS |
+//! | `default_bind ADDRESS…` | all of the machine's addresses | where sites without [bind](#bind) listen, and what redirects to them; several lines add up |
 //! | `https_port N` | 443 | port of HTTPS, for addresses that name none |
 //! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
 //! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
@@ -36,6 +37,7 @@ pub(crate) use servers::{ServerBlock, Servers};
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::directives::bind::{self, Interface};
 use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::Persistence;
@@ -49,6 +51,7 @@ const OPTIONS: &[&str] = &[
     "admin",
     "cache",
     "debug",
+    "default_bind",
     "frankenphp",
     "grace_period",
     "http_port",
@@ -63,7 +66,6 @@ const OPTIONS: &[&str] = &[
 /// Caddy's, and those of the modules that FrankenPHP is built with.
 const UNBUILT: &[&str] = &[
     "cert_lifetime",
-    "default_bind",
     "dns",
     "ech",
     "events",
@@ -89,6 +91,8 @@ pub(crate) struct GlobalOptions {
     pub acme: Acme,
     pub key_type: KeyType,
     pub servers: Servers,
+    /// Where sites without `bind` listen, with the places; empty: on all of the machine's addresses.
+    pub default_bind: Vec<(Token, Interface)>,
     /// `num_threads`, and where it was written.
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
@@ -123,6 +127,10 @@ impl GlobalOptions {
             "admin" => self.global.admin = admin::parse(cx, call)?,
             "cache" => self.global.cache = cache::parse(cx, call)?,
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
+            "default_bind" => {
+                let bound = bind::interfaces(cx, call)?.into_iter();
+                self.default_bind.extend(bound.map(|(token, interface)| (token.clone(), interface)));
+            }
             "debug" => call.exactly::<0>("debug").map(|_| ())?,
             "http_port" => {
                 self.global.http_port = values::integer(call.one("http_port N")?, 1..=u16::MAX, "http_port")?
