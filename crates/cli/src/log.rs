@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use regent_config::{LogConfig, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogTime};
-use regent_server::{RollingFile, log_time, visible};
+use regent_server::{LogKind, LogWriter, RollingFile, log_time, visible};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -55,9 +55,29 @@ impl Log {
         }
     }
 
+    /// Sends what waits for a collector when it is dropped. What is said after that goes to the standard error.
+    pub fn closed_at_end(&self) -> ClosedAtEnd {
+        ClosedAtEnd(self.clone())
+    }
+
     fn output(&self) -> MutexGuard<'_, Output> {
         // Nobody panics while it writes; and if so, a line is torn.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Log::closed_at_end`].
+pub struct ClosedAtEnd(Log);
+
+impl Drop for ClosedAtEnd {
+    fn drop(&mut self) {
+        let mut output = self.0.output();
+        if matches!(*output, Output::Net(_)) {
+            let net = std::mem::replace(&mut *output, Output::Stderr(io::stderr()));
+            // Not while others wait for the log.
+            drop(output);
+            drop(net);
+        }
     }
 }
 
@@ -81,6 +101,7 @@ enum Output {
     Stderr(io::Stderr),
     Stdout(io::Stdout),
     File(RollingFile),
+    Net(LogWriter),
     Discard,
 }
 
@@ -111,6 +132,12 @@ impl Output {
             LogOutput::Stderr => Self::Stderr(io::stderr()),
             LogOutput::Stdout => Self::Stdout(io::stdout()),
             LogOutput::Discard => Self::Discard,
+            LogOutput::Net(net) => LogWriter::start(output, LogKind::Server)
+                .with_context(|| {
+                    let address = &net.address;
+                    format!("cannot send the server's log to {address}; start what listens there, or say `soft_start` to begin without it")
+                })?
+                .map_or(Self::Discard, Self::Net),
             LogOutput::File(file) => Self::File(
                 RollingFile::open(file)
                     .with_context(|| format!("opening the log file {}", file.path.display()))?,
@@ -129,7 +156,7 @@ impl Output {
         match self {
             Self::Stderr(stream) => stream.is_terminal(),
             Self::Stdout(stream) => stream.is_terminal(),
-            Self::File(_) | Self::Discard => false,
+            Self::File(_) | Self::Net(_) | Self::Discard => false,
         }
     }
 }
@@ -146,6 +173,11 @@ impl Write for Output {
                 }
                 file.write(bytes)
             }
+            // It is written by a thread of its own: a collector that hangs holds up nobody.
+            Self::Net(writer) => {
+                writer.write(bytes.to_vec());
+                Ok(bytes.len())
+            }
             Self::Discard => Ok(bytes.len()),
         }
     }
@@ -155,7 +187,7 @@ impl Write for Output {
             Self::Stderr(stream) => stream.flush(),
             Self::Stdout(stream) => stream.flush(),
             Self::File(file) => file.flush(),
-            Self::Discard => Ok(()),
+            Self::Net(_) | Self::Discard => Ok(()),
         }
     }
 }

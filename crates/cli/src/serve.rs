@@ -104,6 +104,7 @@ fn serve_at(
     let configurations = Configurations::new(origin.clone(), current);
     let config = configurations.load()?;
     let log = log::start(&config.global.log)?;
+    let _closed_at_end = log.closed_at_end();
     // What was resumed is not what is watched.
     let watched =
         (watching == Watching::Yes).then(|| origin.read_quietly().unwrap_or_else(|_| config.clone()));

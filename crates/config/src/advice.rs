@@ -19,7 +19,10 @@ const ADVICE: &[(&str, &str)] = &[
     ("fs", FILES),
     ("log exclude", LOGS),
     ("log include", LOGS),
-    ("output net", "write to a file or to stderr, and have a collector send it on"),
+    (
+        "output net unixgram/…",
+        "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
+    ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("protocol grpc", "write `header Content-Type application/grpc*`"),
     ("reverse_proxy dynamic", "name the upstream by its name in DNS, which is looked up again as it expires"),
@@ -55,7 +58,7 @@ mod tests {
     fn what_is_not_there_is_said_with_what_to_do() {
         for (found, advice) in [
             (errors("acme_server"), "run one beside it"),
-            (errors("log {\noutput net tcp/x:1\n}"), "have a collector send it on"),
+            (errors("log {\noutput net unixgram//x\n}"), "have a collector send it on"),
             (errors("reverse_proxy {\ndynamic a x\n}"), "by its name in DNS"),
             (errors("log {\ninclude x\n}"), "access logs are those"),
             (file_errors("{\nstorage_check off\n}\n:80 {\n}"), "is an error at start"),

@@ -26,6 +26,10 @@ pub enum BuildError {
         "cannot open the access log {path}: {source}; check that its directory exists and may be written to"
     )]
     AccessLog { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot send the access log to {address}: {source}; start what listens there, or say `soft_start` to begin without it"
+    )]
+    LogCollector { address: String, source: io::Error },
     #[error("cannot start the thread that writes the access log: {0}")]
     LogThread(io::Error),
 }

@@ -30,6 +30,7 @@ pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, ProxyRules,
 pub use context::verification::{Verification, Verified};
 pub use error::BuildError;
 pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
+pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
 pub use log::{log_time, visible};
 pub use paths::networks::Networks;

@@ -77,7 +77,7 @@ pub use handles::{AccessLogs, Pulse, Reloader};
 pub use https::HttpsErrors;
 pub use predecessor::{Legacy, Predecessor};
 pub use regent_engines::{EngineError, EngineKind};
-pub use regent_handlers::{RollingFile, log_time, visible};
+pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use reload::{Force, ReloadError, Reloaded};

@@ -3,7 +3,7 @@
 //!
 //! | option | default | meaning |
 //! |---|---|---|
-//! | `output stderr` \| `stdout` \| `discard` \| `file PATH { … }` | stderr | |
+//! | `output stderr` \| `stdout` \| `discard` \| `file PATH { … }` \| `net ADDRESS { … }` | stderr | |
 //! | `format json { … }` \| `console { … }` | console on a terminal, else json | |
 //! | `level DEBUG` \| `INFO` \| `WARN` \| `ERROR` | INFO | |
 //! | `format filter { … }` | | access logs only; see below |
@@ -25,6 +25,14 @@
 //! | `roll_uncompressed` | | old files are not compressed |
 //! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
+//!
+//! `output net` sends lines to a collector: over TCP (`HOST:PORT`, or `tcp/HOST:PORT`), a Unix socket (`unix/PATH`), or UDP
+//! (`udp/HOST:PORT`), each line a datagram. No request waits for it: see [Logs](operations.md#logs-over-the-network).
+//!
+//! | option of `output net` | default | meaning |
+//! |---|---|---|
+//! | `dial_timeout DURATION` | 10s | how long a try to connect may take |
+//! | `soft_start` | | the server starts, or loads its configuration, although the collector cannot be reached |
 //!
 //! | option of `format json` and `console` | default | meaning |
 //! |---|---|---|
@@ -288,10 +296,10 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let text = "log {\noutput net x\nformat formatted {\nwrap json\n}\nlevel loud\ninclude a\noutput fil x\n\
+        let text = "log {\noutput net unixgram//x\nformat formatted {\nwrap json\n}\nlevel loud\ninclude a\noutput fil x\n\
                     format json {\ntime_format x\nmessage_key m\n}\n}\nhandle {\nlog\n}\nlog a b";
         let found = errors(text);
-        assert!(found[0].starts_with("`output net` is not built yet in Regent; "), "{found:?}");
+        assert!(found[0].starts_with("`output net unixgram/…` is not built yet in Regent; "), "{found:?}");
         assert!(found[1].starts_with("`format formatted` is not built yet in Regent; "), "{found:?}");
         assert_eq!(found.len(), 9, "{found:?}");
         let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");

@@ -2,6 +2,7 @@
 
 use super::{LogFilter, as_text};
 use serde::Serialize;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,7 +61,41 @@ pub enum LogOutput {
     Stderr,
     Stdout,
     File(LogFile),
+    Net(LogNet),
     Discard,
+}
+
+/// A collector that lines are sent to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogNet {
+    pub address: LogAddress,
+    /// How long one try to connect may take. Default: 10 s.
+    pub dial_timeout: Duration,
+    pub start: LogNetStart,
+}
+
+/// Where a collector listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum LogAddress {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// One datagram for each line.
+    Udp {
+        host: String,
+        port: u16,
+    },
+    /// A stream.
+    Unix(#[serde(serialize_with = "as_text")] PathBuf),
+}
+
+/// What becomes of a start at which the collector cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogNetStart {
+    Fails,
+    /// `soft_start`.
+    GoesOn,
 }
 
 /// A file that lines are appended to.
@@ -135,6 +170,21 @@ pub enum LogLevel {
     Info,
     Warn,
     Error,
+}
+
+impl fmt::Display for LogAddress {
+    /// As it is written in a Caddyfile.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (network, host, port) = match self {
+            Self::Tcp { host, port } => ("tcp", host, port),
+            Self::Udp { host, port } => ("udp", host, port),
+            Self::Unix(path) => return write!(f, "unix/{}", path.display()),
+        };
+        match host.contains(':') {
+            true => write!(f, "{network}/[{host}]:{port}"),
+            false => write!(f, "{network}/{host}:{port}"),
+        }
+    }
 }
 
 impl Default for LogConfig {

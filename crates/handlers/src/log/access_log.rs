@@ -4,7 +4,7 @@ use crate::context::exchange::Exchange;
 use crate::error::BuildError;
 use crate::log::log_filter::{Change, LogFilters};
 use crate::log::log_time;
-use crate::log::log_writer::LogWriter;
+use crate::log::log_writer::{LogKind, LogWriter};
 use crate::log::sampler::Sampler;
 use crate::log::visible;
 use crate::paths::host;
@@ -132,8 +132,9 @@ impl LogOutputs {
             }
             return Ok(writer.clone());
         }
-        let writer = LogWriter::start(output).map_err(|source| match output {
+        let writer = LogWriter::start(output, LogKind::Access).map_err(|source| match output {
             LogOutput::File(file) => BuildError::AccessLog { path: file.path.clone(), source },
+            LogOutput::Net(net) => BuildError::LogCollector { address: net.address.to_string(), source },
             _ => BuildError::LogThread(source),
         })?;
         let writer = writer.map(Arc::new);
@@ -150,7 +151,7 @@ fn is_terminal(output: &LogOutput) -> bool {
     match output {
         LogOutput::Stderr => std::io::stderr().is_terminal(),
         LogOutput::Stdout => std::io::stdout().is_terminal(),
-        LogOutput::File(_) | LogOutput::Discard => false,
+        LogOutput::File(_) | LogOutput::Net(_) | LogOutput::Discard => false,
     }
 }
 

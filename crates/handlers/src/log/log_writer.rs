@@ -1,6 +1,9 @@
 //! A thread that writes log lines, so that nobody who has one to write ever waits for a disk.
 
+mod network;
+
 use crate::log::rolling::RollingFile;
+use network::Network;
 use regent_config::{LogFile, LogOutput};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,15 +19,26 @@ const BATCH: usize = 256 * 1024;
 /// How long the end of a log waits for its last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sending end. Lines that were accepted are written before the drop returns, unless the disk hangs.
-pub(crate) struct LogWriter {
+/// The sending end. Lines that were accepted are written before the drop returns, unless the disk hangs or a collector cannot
+/// be reached.
+pub struct LogWriter {
     /// `None` once it is being dropped.
     queue: Option<SyncSender<Message>>,
+    /// Its drop tells who waits for a collector that the log is being closed. `None` then.
+    open: Option<Sender<()>>,
     dropped: Arc<AtomicU64>,
     /// Set when the queue had no room for [`Message::Reopen`].
     reopen: Arc<AtomicBool>,
     /// Is disconnected when the thread has ended. Locked by nobody: a receiver alone could not be shared.
     ended: Mutex<Receiver<()>>,
+}
+
+/// Whose lines a writer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    Access,
+    /// Trouble with the server's own log cannot be told in it.
+    Server,
 }
 
 enum Message {
@@ -38,6 +52,7 @@ enum Sink {
     Stdout,
     Stderr,
     File(RollingFile),
+    Net(Network),
     #[cfg(test)]
     Other(Box<dyn Write + Send>),
 }
@@ -46,6 +61,7 @@ enum Sink {
 struct Writer {
     queue: Receiver<Message>,
     sink: Sink,
+    kind: LogKind,
     dropped: Arc<AtomicU64>,
     reopen: Arc<AtomicBool>,
     state: State,
@@ -62,19 +78,25 @@ enum State {
 }
 
 impl LogWriter {
-    /// `None` for an output that discards everything. A file is opened for appending, and made if need be.
-    pub(crate) fn start(output: &LogOutput) -> io::Result<Option<Self>> {
+    /// `None` for an output that discards everything. A file is opened for appending, and made if need be; a collector is
+    /// connected to.
+    ///
+    /// # Errors
+    /// If that is not possible, or no thread can be started.
+    pub fn start(output: &LogOutput, kind: LogKind) -> io::Result<Option<Self>> {
+        let (open, closing) = channel();
         let sink = match output {
             LogOutput::Discard => return Ok(None),
             LogOutput::Stdout => Sink::Stdout,
             LogOutput::Stderr => Sink::Stderr,
             LogOutput::File(config) => Sink::File(RollingFile::open(config)?),
+            LogOutput::Net(config) => Sink::Net(Network::open(config, kind, closing)?),
         };
-        Self::spawn(sink, QUEUE).map(Some)
+        Self::spawn(sink, kind, open, QUEUE).map(Some)
     }
 
     /// Hands over a line, with its line end. Never waits.
-    pub(crate) fn write(&self, line: Vec<u8>) {
+    pub fn write(&self, line: Vec<u8>) {
         let Some(queue) = &self.queue else { return };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             queue.try_send(Message::Line(line))
@@ -102,26 +124,28 @@ impl LogWriter {
         }
     }
 
-    fn spawn(sink: Sink, capacity: usize) -> io::Result<Self> {
+    fn spawn(sink: Sink, kind: LogKind, open: Sender<()>, capacity: usize) -> io::Result<Self> {
         let (queue, receiver) = sync_channel(capacity);
         let (end, ended) = channel();
         let (dropped, reopen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = Writer {
             queue: receiver,
             sink,
+            kind,
             dropped: dropped.clone(),
             reopen: reopen.clone(),
             state: State::Healthy,
             torn: false,
         };
-        thread::Builder::new().name("access-log".into()).spawn(move || writer.run(end))?;
-        Ok(Self { queue: Some(queue), dropped, reopen, ended: Mutex::new(ended) })
+        thread::Builder::new().name(kind.thread().into()).spawn(move || writer.run(end))?;
+        Ok(Self { queue: Some(queue), open: Some(open), dropped, reopen, ended: Mutex::new(ended) })
     }
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
         self.queue = None;
+        self.open = None;
         if let Ok(ended) = self.ended.get_mut() {
             // An error is what we wait for: the thread has let go of its end.
             let _ = ended.recv_timeout(FLUSH_TIMEOUT);
@@ -162,6 +186,8 @@ impl Writer {
                 self.reopen();
             }
         }
+        // What it still has to tell comes before its end.
+        drop(self);
     }
 
     fn flush(&mut self, batch: &mut Vec<u8>, lines: u64) {
@@ -221,9 +247,19 @@ impl Writer {
     fn report_dropped(&mut self, batch: &mut Vec<u8>) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            tracing::warn!(dropped, log = %self.sink.name(), "access log lines were dropped: they came faster than they could be written");
+            match self.kind {
+                LogKind::Access => {
+                    tracing::warn!(dropped, log = %self.sink.name(), "access log lines were dropped: they came faster than they could be written");
+                }
+                LogKind::Server => {
+                    let name = self.sink.name();
+                    self.kind
+                        .tell(&format!("{dropped} log lines for {name} were dropped: they found no room"));
+                }
+            }
+            let logger = self.kind.logger();
             let line = format!(
-                "{{\"level\":\"warn\",\"logger\":\"http.log.access\",\"msg\":\"lines dropped\",\"count\":{dropped}}}\n"
+                "{{\"level\":\"warn\",\"logger\":\"{logger}\",\"msg\":\"lines dropped\",\"count\":{dropped}}}\n"
             );
             batch.extend_from_slice(line.as_bytes());
         }
@@ -237,7 +273,7 @@ impl Writer {
                     tracing::error!(%error, path = %file.path().display(), "cannot open the access log again; the old file is kept")
                 }
             },
-            Sink::Stdout | Sink::Stderr => {}
+            Sink::Stdout | Sink::Stderr | Sink::Net(_) => {}
             #[cfg(test)]
             Sink::Other(writer) => writer.flush().expect("a test's sink takes it"),
         }
@@ -250,6 +286,10 @@ impl Sink {
             Self::Stdout => write_through(io::stdout().lock(), bytes),
             Self::Stderr => io::stderr().lock().write(bytes),
             Self::File(file) => file.write(bytes),
+            Self::Net(network) => {
+                network.send(bytes);
+                Ok(bytes.len())
+            }
             #[cfg(test)]
             Self::Other(writer) => writer.write(bytes),
         }
@@ -260,8 +300,36 @@ impl Sink {
             Self::Stdout => "stdout".into(),
             Self::Stderr => "stderr".into(),
             Self::File(file) => file.path().display().to_string(),
+            Self::Net(network) => network.name(),
             #[cfg(test)]
             Self::Other(_) => "test".into(),
+        }
+    }
+}
+
+impl LogKind {
+    /// Of the line that counts dropped ones.
+    fn logger(self) -> &'static str {
+        match self {
+            Self::Access => "http.log.access",
+            Self::Server => "server",
+        }
+    }
+
+    fn thread(self) -> &'static str {
+        match self {
+            Self::Access => "access-log",
+            Self::Server => "server-log",
+        }
+    }
+
+    /// Says what became of lines, in the server's log or, of that log itself, on the standard error.
+    fn tell(self, message: &str) {
+        match self {
+            Self::Access => tracing::warn!("{message}"),
+            Self::Server => {
+                let _ = writeln!(io::stderr(), "{message}");
+            }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! `output …`.
 
+mod net;
+
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{LogFile, LogOutput, LogRolling};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::Path;
@@ -22,17 +24,17 @@ const UNBUILT: &[&str] =
     &["backup_time_format", "dir_mode", "roll_at", "roll_compression", "roll_interval", "roll_minutes"];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogOutput, Error> {
-    let syntax = "output stderr | stdout | discard | file PATH";
+    let syntax = "output stderr | stdout | discard | file PATH | net ADDRESS";
     let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
     let output = match (kind.text.as_str(), rest) {
         ("file", [path]) => return file(cx, call, path).map(LogOutput::File),
         ("stderr", []) => LogOutput::Stderr,
         ("stdout", []) => LogOutput::Stdout,
         ("discard", []) => LogOutput::Discard,
-        ("net", _) => return Err(not_built_as(kind, "output net")),
+        ("net", [address]) => return net::parse(cx, call, address).map(LogOutput::Net),
         ("stderr" | "stdout" | "discard", _) => return Err(call.wrong_arguments(1, syntax)),
-        ("file", _) => return Err(call.wrong_arguments(2, syntax)),
-        _ => return Err(unknown(kind, "output", &["stderr", "stdout", "discard", "file"])),
+        ("file" | "net", _) => return Err(call.wrong_arguments(2, syntax)),
+        _ => return Err(unknown(kind, "output", &["stderr", "stdout", "discard", "file", "net"])),
     };
     match call.options().next() {
         Some(option) => Err(error(option.name, format!("`output {}` has no options", kind.text))),

@@ -32,7 +32,9 @@ fn gated(capacity: usize) -> (LogWriter, Leave, Arc<Mutex<Vec<u8>>>) {
     let (leave, receiver) = sync_channel(0);
     let written = Arc::new(Mutex::new(Vec::new()));
     let gate = Gate { leave: receiver, written: written.clone() };
-    (LogWriter::spawn(Sink::Other(Box::new(gate)), capacity).unwrap(), leave, written)
+    let (open, _) = channel();
+    let sink = Sink::Other(Box::new(gate));
+    (LogWriter::spawn(sink, LogKind::Access, open, capacity).unwrap(), leave, written)
 }
 
 fn text(written: &Mutex<Vec<u8>>) -> String {
@@ -44,7 +46,7 @@ fn lines_are_there_after_the_drop() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     std::fs::write(&path, "old\n").unwrap();
-    let writer = LogWriter::start(&file(&path)).unwrap().unwrap();
+    let writer = LogWriter::start(&file(&path), LogKind::Access).unwrap().unwrap();
     for i in 0..1000 {
         writer.write(format!("{i}\n").into_bytes());
     }
@@ -57,7 +59,7 @@ fn lines_are_there_after_the_drop() {
 fn a_rotated_file_is_let_go_of() {
     let dir = tempfile::tempdir().unwrap();
     let (path, rotated) = (dir.path().join("access.log"), dir.path().join("access.log.1"));
-    let writer = LogWriter::start(&file(&path)).unwrap().unwrap();
+    let writer = LogWriter::start(&file(&path), LogKind::Access).unwrap().unwrap();
     writer.write(b"before\n".to_vec());
     std::fs::rename(&path, &rotated).unwrap();
     writer.reopen();
