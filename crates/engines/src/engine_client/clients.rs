@@ -5,7 +5,12 @@ use crate::kind::EngineKind;
 use regent_wire::{EngineMemory, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+/// For what I/O threads know. A module may hold one up, and a dead engine is not replaced before they have said it.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends commands to the clients of one engine. One whose I/O thread has ended does nothing, and knows nothing.
 #[derive(Clone)]
@@ -72,21 +77,14 @@ impl EngineClients {
     }
 
     /// What these requests of the engine are. They are asked about by the call, before anything that is said after it;
-    /// the answers are awaited.
+    /// the answers are awaited, as far as they come in time.
     pub fn describe(
         &self,
         backend: &Arc<EngineMemory>,
         tokens: Arc<[Token]>,
     ) -> impl Future<Output = HashMap<Token, Running>> + use<> {
         let question = |answer| ClientCommand::Describe(Arc::clone(backend), Arc::clone(&tokens), answer);
-        let answers = self.ask(question);
-        async move {
-            let mut lines = HashMap::new();
-            for answer in answers {
-                lines.extend(answer.await.unwrap_or_default());
-            }
-            lines
-        }
+        gather(self.ask(question))
     }
 
     fn ask<T>(&self, command: impl Fn(oneshot::Sender<T>) -> ClientCommand) -> Vec<oneshot::Receiver<T>> {
@@ -95,5 +93,31 @@ impl EngineClients {
             client.send(command(sender)).is_ok().then_some(receiver)
         };
         self.clients.iter().filter_map(ask).collect()
+    }
+}
+
+async fn gather(answers: Vec<oneshot::Receiver<Vec<(Token, Running)>>>) -> HashMap<Token, Running> {
+    let (mut known, end) = (HashMap::new(), Instant::now() + ANSWER_WAIT);
+    for answer in answers {
+        // One that has ended, or is late, knows nothing.
+        let answer = timeout_at(end, answer).await;
+        known.extend(answer.ok().and_then(Result::ok).unwrap_or_default());
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regent_wire::RequestLine;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_io_thread_that_hangs_keeps_nobody_from_what_the_others_know() {
+        let (_hangs, late) = oneshot::channel();
+        let (knows, in_time) = oneshot::channel();
+        let line = RequestLine { method: Vec::new(), uri: Vec::new(), script: Vec::new() };
+        let running = Running { line, route: None };
+        knows.send(vec![(Token { slot: 0, generation: 1 }, running)]).expect("it is awaited");
+        assert_eq!(gather(vec![late, in_time]).await.len(), 1);
     }
 }
