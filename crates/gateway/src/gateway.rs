@@ -389,8 +389,12 @@ fn refusal(refused: Refused, passage: &InFlight) -> Failure {
 }
 
 fn unavailable(retry_after: Duration) -> Failure {
-    let seconds = retry_after.as_secs().max(1);
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE).with_field(header::RETRY_AFTER, seconds)
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE).with_field(header::RETRY_AFTER, whole_seconds(retry_after))
+}
+
+/// Who comes earlier would be refused again.
+fn whole_seconds(duration: Duration) -> u64 {
+    (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
 }
 
 /// Why there is no answer of an engine's.
@@ -407,5 +411,17 @@ enum Trouble {
 impl From<Refused> for Trouble {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_again_as_told_is_not_too_early() {
+        for (milliseconds, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (2730, 3)] {
+            assert_eq!(whole_seconds(Duration::from_millis(milliseconds)), seconds);
+        }
     }
 }
