@@ -3,42 +3,52 @@
 use super::generation::{EngineEvent, EventKind, Generation};
 use super::reports::log_event;
 use crate::kind::EngineKind;
+use regent_wire::control::{Event, OverdueEnd};
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// Ends the engines, and logs what they have to say until then.
+/// Ends the engines, and logs what they have to say until then. Those that have not ended by the deadline are killed.
 pub(super) async fn drain_all(
     kind: EngineKind,
-    generations: Vec<Generation>,
+    mut generations: Vec<Generation>,
     deadline: Instant,
     mut inbox: mpsc::Receiver<EngineEvent>,
 ) {
-    for generation in &generations {
+    for generation in &mut generations {
         generation.region().drain();
+        generation.end_if_spent();
     }
-    let ended = async {
-        for mut generation in generations {
-            if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
-                tracing::warn!("an engine was killed: it had not ended by the deadline");
+    while !generations.is_empty() {
+        let Ok(event) = tokio::time::timeout_at(deadline.into(), inbox.recv()).await else {
+            let engines = generations.len();
+            tracing::warn!(engines, "engines were killed: they had not ended by the deadline");
+            return;
+        };
+        let Some(EngineEvent { id, kind: event }) = event else { return };
+        match event {
+            EventKind::Message(message) => {
+                log_event(kind, &message);
+                let generation = generations.iter_mut().find(|generation| generation.id == id);
+                generation.into_iter().for_each(|generation| note(generation, &message));
             }
+            EventKind::Ended(_) | EventKind::NotStarted(_) => {
+                generations.retain(|generation| generation.id != id);
+            }
+            EventKind::Spawned(_) | EventKind::Offended | EventKind::Late => {}
         }
-    };
-    let listening = async {
-        while let Some(event) = inbox.recv().await {
-            log_last(kind, event);
-        }
-    };
-    tokio::select! {
-        () = ended => {}
-        () = listening => {}
-    }
-    while let Ok(event) = inbox.try_recv() {
-        log_last(kind, event);
     }
 }
 
-fn log_last(kind: EngineKind, event: EngineEvent) {
-    if let EventKind::Message(message) = event.kind {
-        log_event(kind, &message);
+/// Threads that do not come back are not waited for when all others have ended.
+fn note(generation: &mut Generation, message: &Event) {
+    match message {
+        Event::ThreadEnded { index, .. } => {
+            generation.threads.ended(*index, generation.backend.region());
+        }
+        Event::Overdue(request) if request.end == OverdueEnd::WrittenOff => {
+            generation.threads.write_off(request.index);
+        }
+        _ => return,
     }
+    generation.end_if_spent();
 }
