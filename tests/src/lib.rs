@@ -15,8 +15,11 @@
 mod admin;
 pub mod apps;
 pub mod browser;
+pub mod chaos;
+mod engine_user;
 pub mod fastcgi;
 mod gate;
+pub mod h2;
 pub mod h3;
 mod http;
 mod load;
