@@ -20,6 +20,15 @@ const GAP: f64 = 46.0;
 const LEAST: f64 = 0.1;
 const MOST: f64 = 10_000.0;
 
+const MARKS: [(f64, &str); 6] =
+    [(0.1, "0.1 ms"), (1.0, "1 ms"), (10.0, "10 ms"), (100.0, "100 ms"), (1000.0, "1 s"), (10_000.0, "10 s")];
+/// The curves of the latency by their class.
+const CURVES: [(&str, Figure); 3] =
+    [("max", |second| second.max), ("p99", |second| second.p99), ("p50", |second| second.p50)];
+
+/// Of a second.
+type Figure = fn(&Second) -> f64;
+
 /// What is drawn.
 pub struct Timeline<'a> {
     pub seconds: &'a [Second],
@@ -62,7 +71,7 @@ impl Timeline<'_> {
     }
 
     fn draw_phases(&self, canvas: &mut Canvas) {
-        let height = ROW * self.shown().len() as f64 + LATENCY + FAILURES + MEMORY + 3.0 * GAP;
+        let height = ROW * self.shown().len() as f64 + LATENCY + FAILURES + MEMORY + 3.0 * GAP + 18.0;
         for (begin, name) in self.phases {
             let x = canvas.x(begin.as_secs_f64());
             canvas.line("phase", x, 14.0, x, canvas.top + height);
@@ -72,6 +81,10 @@ impl Timeline<'_> {
 
     fn draw_faults(&self, canvas: &mut Canvas) {
         let rows = self.shown();
+        let legend = "faults; one in outline got no answer: it ran in an engine that another one has killed, or is not as expected";
+        canvas.top += 14.0;
+        canvas.text("start", LEFT, canvas.top, legend);
+        canvas.top += 4.0;
         for fault in &rows {
             let y = canvas.top;
             let fault_of = &FAULTS[*fault];
@@ -105,22 +118,13 @@ impl Timeline<'_> {
             top - 8.0,
             "latency of the requests that were answered: p50, p99, greatest of each second",
         );
-        for (milliseconds, label) in [
-            (0.1, "0.1 ms"),
-            (1.0, "1 ms"),
-            (10.0, "10 ms"),
-            (100.0, "100 ms"),
-            (1000.0, "1 s"),
-            (10_000.0, "10 s"),
-        ] {
+        for (milliseconds, label) in MARKS {
             canvas.line("grid", LEFT, y(milliseconds), WIDTH - RIGHT, y(milliseconds));
             canvas.text("end", LEFT - 8.0, y(milliseconds) + 4.0, label);
         }
         canvas.line("limit", LEFT, y(3000.0), WIDTH - RIGHT, y(3000.0));
         canvas.text("end", LEFT - 8.0, y(3000.0) + 4.0, "limit 3 s");
-        let curves: [(&str, fn(&Second) -> f64); 3] =
-            [("max", |second| second.max), ("p99", |second| second.p99), ("p50", |second| second.p50)];
-        for (class, of) in curves {
+        for (class, of) in CURVES {
             let drawn = self.seconds.iter().enumerate().filter(|(_, second)| second.requests > 0);
             let points = drawn.map(|(at, second)| (at as f64 + 0.5, y(of(second))));
             canvas.curve(class, points.collect());
@@ -138,7 +142,7 @@ impl Timeline<'_> {
             top - 8.0,
             "requests that failed in each second: lost (red), and those that ran in an engine that was made to die (amber)",
         );
-        for count in [0.0, (most / 2.0).round(), most] {
+        for count in [0.0, most] {
             let y = bottom - FAILURES * count / most;
             canvas.line("grid", LEFT, y, WIDTH - RIGHT, y);
             canvas.text("end", LEFT - 8.0, y + 4.0, &format!("{count:.0}"));

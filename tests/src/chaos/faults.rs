@@ -30,6 +30,8 @@ pub enum Harm {
     Nobody,
     /// What ran in the engine at the instant of its death, as the server's log names it: 502.
     Running,
+    /// The same, and 504 if the time of such a request is over before the engine is given up.
+    Stopped,
     /// What was in the engine from the fault to its death: the process was not itself any more.
     Process,
 }
@@ -81,7 +83,7 @@ pub static FAULTS: &[Fault] = &[
     crash("_exit(77), in a worker", "/worker.php?run=ends_process", Engine::Php),
     crash("becomes another program", "/faults/becomes_another.php", Engine::Php),
     killed("SIGKILL to PHP", Signal::KILL, Engine::Php),
-    killed("SIGSTOP to PHP", Signal::STOP, Engine::Php),
+    Fault { harms: Harm::Stopped, ..killed("SIGSTOP to PHP", Signal::STOP, Engine::Php) },
     crash("SIGSEGV in a module", "/trouble/segv", Engine::Native),
     crash("abort() in a module", "/trouble/abort", Engine::Native),
     crash("_exit(0) in a module", "/trouble/exit", Engine::Native),

@@ -14,12 +14,14 @@ use std::time::Duration;
 pub const IN_TIME: Duration = Duration::from_secs(3);
 /// Of the requests of HTTP/1.1, one in so many goes over a new connection.
 const NEW_CONNECTIONS: u64 = 8;
-/// Requests a second that a visitor makes. Its connection is used often enough that the server has no reason to close it.
-const OF_EACH: f64 = 12.0;
+/// Requests a second that a visitor makes: so few that there are visitors for all that are due, also while those before wait
+/// for an engine, and so many that no connection is idle for so long that a server which ends closes it.
+const OF_EACH: f64 = 3.0;
+const MOST_VISITORS: usize = 384;
 /// Of the visitors, one in so many speaks HTTP/2.
 const HTTP_2: usize = 6;
 /// Visitors who share a connection of HTTP/2.
-const OF_A_LINE: usize = 4;
+const OF_A_LINE: usize = 16;
 
 /// A server under load.
 pub struct Load<'a> {
@@ -126,7 +128,7 @@ impl<'a> Load<'a> {
             next: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         };
-        let visitors = ((rate / OF_EACH) as usize).clamp(2 * HTTP_2, 96);
+        let visitors = ((rate / OF_EACH) as usize).clamp(2 * HTTP_2, MOST_VISITORS);
         let lines: Vec<_> = (0..visitors.div_ceil(HTTP_2 * OF_A_LINE)).map(|_| self.line()).collect();
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..visitors)

@@ -5,7 +5,9 @@
 //!
 //! 1. **It ran in an engine that died**: it got 502, the death is in the log between its first and its last byte, and the
 //!    log names it among those that ran. Of those that the log does not name, but counts, as many are excused.
-//! 2. **It was in a process that was not itself any more**: between a fault that ruins its process ([`Harm::Process`]) and
+//! 2. **It ran in an engine that was stopped** ([`Harm::Stopped`]), and its `request_timeout` was over before that engine was
+//!    given up: 504. It was sent before the stop.
+//! 3. **It was in a process that was not itself any more**: between a fault that ruins its process ([`Harm::Process`]) and
 //!    that process's death it was with that engine, and got 500, 502, or an end of its connection.
 //!
 //! So it is with the requests of faults that are to live, such as one that hangs.
@@ -21,6 +23,8 @@ use std::time::Duration;
 
 /// Between the death of a process and the log's line about it, at most.
 const NOTICED: Duration = Duration::from_millis(2500);
+/// Between the beginning of a stop and the stop.
+const STOPPING: Duration = Duration::from_millis(50);
 /// Between that line and the last answer to what ran, at most.
 const TOLD: Duration = Duration::from_secs(1);
 
@@ -165,6 +169,15 @@ fn verdict(record: &Record, trouble: &Trouble, injections: &[Injection], deaths:
             }
         }
     }
+    if matches!(trouble, Trouble::Status(504, _)) {
+        let stopped = injections.iter().position(|injection| {
+            FAULTS[injection.fault].harms == Harm::Stopped
+                && FAULTS[injection.fault].kills == Some(engine)
+                && record.sent <= injection.from + STOPPING
+                && (injection.from..=injection.until).contains(&record.ended)
+        });
+        return stopped.map_or(Verdict::Lost, Verdict::Running);
+    }
     let is_of_ruin = matches!(trouble, Trouble::Status(500 | 502, _) | Trouble::Broken(_));
     let is_php = engine == Engine::Php;
     let ruin = ruin(injections, record.sent, record.ended).filter(|_| is_of_ruin && is_php);
@@ -242,6 +255,15 @@ mod tests {
         let records = [1, 2].map(|number| record(number, Route::Worker, 0.9, 1.2, lost()));
         let judgement = judge(&records, &[injected(Harm::Running, 1.0, 1.1)], &events);
         assert_eq!(judgement.failures, [(0, Verdict::Running(0)), (1, Verdict::Lost)]);
+    }
+
+    #[test]
+    fn whose_time_is_over_in_a_stopped_engine_is_excused() {
+        let timed_out = |sent| record(7, Route::Slow, sent, 2.0, Trouble::Status(504, String::new()));
+        let stop = || injected(Harm::Stopped, 1.0, 2.2);
+        assert_eq!(verdict_of(timed_out(0.99), stop(), &[]), Verdict::Running(0));
+        assert_eq!(verdict_of(timed_out(1.1), stop(), &[]), Verdict::Lost, "nothing starts in it any more");
+        assert_eq!(verdict_of(timed_out(0.99), injected(Harm::Running, 1.0, 2.2), &[]), Verdict::Lost);
     }
 
     #[test]
