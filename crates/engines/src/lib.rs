@@ -32,7 +32,7 @@ pub use engine_log::{LogPace, Origin, Subject, log_line};
 pub use error::EngineError;
 pub use kind::EngineKind;
 pub use machine::{Memory, cpus, memory};
-pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts, timeout};
+pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts};
 pub use pools::{Pool, Pools};
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{StartUntil, UpdateSink};

@@ -335,7 +335,7 @@ impl Running {
         self.server.stopping.send_replace(true);
         let state = self.server.state.lock().await.take();
         let Some(state) = state else { return };
-        let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
+        let deadline = Instant::now() + regent_config::timeout(state.config.global.grace_period);
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
         let successor = self.server.succeeded.borrow().clone();

@@ -1,13 +1,11 @@
 //! From a configuration to numbers, before anything is started.
 
-use regent_config::{Config, ServerOptions};
+use regent_config::{Config, ServerOptions, timeout};
 use regent_engines::{EngineError, EnginePlan, ServerFacts};
 use regent_exchange::{BodyLimits, Patience};
 use regent_gateway::{SOFTWARE, warmup};
 use regent_http::Settings;
 use std::thread::available_parallelism;
-
-pub(crate) use regent_engines::timeout;
 
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {

@@ -1,10 +1,8 @@
 //! Whose PROXY headers are believed.
 
 use bytes::BytesMut;
-use regent_config::{ProxyPolicy, ProxyProtocol};
-use regent_engines::timeout;
+use regent_config::{Networks, ProxyPolicy, ProxyProtocol, timeout};
 use regent_exchange::Connection;
-use regent_handlers::Networks;
 use regent_net::{Drain, Prefixed, ProxyHeader, Stream, read_proxy_header};
 use std::io;
 use std::net::IpAddr;

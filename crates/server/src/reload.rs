@@ -8,7 +8,7 @@ use crate::https::trust_at_start;
 use crate::inline_reload;
 use crate::listener::AddressChange;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::state::{Current, Server, State, Upkeep};
 use crate::watching::{Begun, React, Wanted};
 use crate::{ConfigSource, Place, StartError};
@@ -272,7 +272,7 @@ impl Server {
         self.io.change().await;
         self.io.open();
         state.addresses.apply(change, &config.servers);
-        let deadline = Instant::now() + plan::timeout(config.global.grace_period);
+        let deadline = Instant::now() + regent_config::timeout(config.global.grace_period);
         let old_inlined = inlined.map(|inlined| std::mem::replace(&mut state.inlined, inlined));
         if let NextEngine::New(engine) = php {
             let old = std::mem::replace(&mut state.php, *engine);

@@ -1,6 +1,6 @@
 //! Ranges of addresses.
 
-use regent_config::IpRange;
+use crate::model::IpRange;
 use std::net::IpAddr;
 
 /// Several ranges of addresses.
