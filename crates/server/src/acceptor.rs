@@ -8,12 +8,11 @@ use crate::front::Front;
 use crate::hooks;
 use crate::listener::Opened;
 use crate::scrapes::Scrapes;
-use crate::vigil::Vigil;
 use regent_config::HealthCheck;
 use regent_gateway::Inlined;
 use regent_http::h3::Arriving;
 use regent_metrics::{ConnectionMeter, HttpMeter, Recorder};
-use regent_net::{Arrival, Listeners};
+use regent_net::{Arrival, BusyPoll, Listeners};
 use regent_tls::Handshakes;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
@@ -83,7 +82,7 @@ pub(crate) struct IoStart {
     pub meter: HttpMeter,
     pub connections: ConnectionMeter,
     pub scrapes: Scrapes,
-    pub vigil: Vigil,
+    pub busy_poll: BusyPoll,
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub stage: watch::Receiver<Stage>,
     /// The first thread accepts, and deals connections out to all.
@@ -125,10 +124,10 @@ async fn serve(start: IoStart) -> io::Result<()> {
         handshakes: Handshakes::default(),
     };
     let app = App::build(start.app, &parts, None)?;
-    let front = Rc::new(Front::new(app, start.vigil, start.connections));
-    let (sockets, vigil) = (Rc::clone(&front.sockets), Rc::clone(&front.vigil));
-    hooks::hook(Rc::clone(&links), Rc::clone(&sockets), Rc::clone(&vigil));
-    spawn_local(async move { vigil.keep(&links, &sockets).await });
+    let front = Rc::new(Front::new(app, start.busy_poll, start.connections));
+    let (sockets, busy_poll) = (Rc::clone(&front.sockets), Rc::clone(&front.busy_poll));
+    hooks::hook(Rc::clone(&links), Rc::clone(&sockets), Rc::clone(&busy_poll));
+    spawn_local(async move { busy_poll.keep(&links, &sockets).await });
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, Rc::clone(&front), parts));

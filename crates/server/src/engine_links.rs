@@ -1,6 +1,7 @@
 //! The clients of all engines that an I/O thread has to do with.
 
 use regent_engines::EngineClient;
+use regent_net::Peers;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
@@ -19,14 +20,14 @@ impl EngineLinks {
     pub fn for_each(&self, visit: impl FnMut(Rc<EngineClient>)) {
         self.0.borrow().iter().filter_map(Weak::upgrade).for_each(visit);
     }
+}
 
-    /// Requests that engines have.
-    pub fn in_use(&self) -> usize {
+impl Peers for EngineLinks {
+    fn in_use(&self) -> usize {
         self.0.borrow().iter().filter_map(Weak::upgrade).map(|link| link.in_use()).sum()
     }
 
-    /// Wakes the tasks that have news of an engine. `true` if there were any.
-    pub fn drain(&self) -> bool {
+    fn drain(&self) -> bool {
         let mut any = false;
         self.for_each(|link| any |= link.drain());
         any

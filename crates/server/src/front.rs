@@ -7,7 +7,6 @@ use crate::app::{App, Conditions, Door};
 use crate::datagrams::Receiving;
 use crate::proxy_headers::ProxyHeaders;
 use crate::service::{Accepted, Service};
-use crate::vigil::Vigil;
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
 use regent_gateway::Ends;
@@ -15,7 +14,7 @@ use regent_http::h2::{self, Sniffed};
 use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
 use regent_metrics::{ConnectionMeter, HandshakeTransport, Protocol};
-use regent_net::{Arrival, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
+use regent_net::{Arrival, BusyPoll, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
 use regent_tls::{Acceptor, ConnectionFacts};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
@@ -36,7 +35,7 @@ pub(crate) struct Front {
     /// That of all of them.
     drain: Drain,
     pub sockets: Rc<Sockets>,
-    pub vigil: Rc<Vigil>,
+    pub busy_poll: Rc<BusyPoll>,
     pub meter: Rc<ConnectionMeter>,
     open: Cell<usize>,
     closed: Notify,
@@ -52,13 +51,13 @@ struct Port {
 }
 
 impl Front {
-    pub fn new(app: Rc<App>, vigil: Vigil, meter: ConnectionMeter) -> Self {
+    pub fn new(app: Rc<App>, busy_poll: BusyPoll, meter: ConnectionMeter) -> Self {
         Self {
             ports: RefCell::new(ports(&app, &[])),
             app: RefCell::new(app),
             drain: Drain::default(),
             sockets: Rc::default(),
-            vigil: Rc::new(vigil),
+            busy_poll: Rc::new(busy_poll),
             meter: Rc::new(meter),
             open: Cell::new(0),
             closed: Notify::new(),
@@ -109,13 +108,13 @@ impl Front {
         let connection = Connection { remote, local, tls: None };
         let (front, conditions) = (Rc::clone(self), port.conditions());
         let open = OpenConnection::new(&front);
-        front.vigil.event();
+        front.busy_poll.event();
         let (socket, cork) = Socket::new(socket, transport, &front.sockets);
         // Boxed: the runtime would move it about, when it starts and when it ends.
         spawn_local(Box::pin(async move {
             let stop = &front.drain;
-            let (vigil, meter) = (&*front.vigil, &*front.meter);
-            let speaker = Speaker { vigil, meter, port: &port, conditions: &conditions, stop };
+            let (busy_poll, meter) = (&*front.busy_poll, &*front.meter);
+            let speaker = Speaker { busy_poll, meter, port: &port, conditions: &conditions, stop };
             match &conditions.proxy_protocol {
                 None => speaker.begin(socket, cork, connection).await,
                 Some(headers) => {
@@ -134,11 +133,11 @@ impl Front {
             return self.meter.quic_refused();
         }
         let open = OpenConnection::new(&front);
-        front.vigil.event();
+        front.busy_poll.event();
         spawn_local(Box::pin(async move {
             let stop = &front.drain;
-            let (vigil, meter) = (&*front.vigil, &*front.meter);
-            let speaker = Speaker { vigil, meter, port: &port, conditions: &conditions, stop };
+            let (busy_poll, meter) = (&*front.busy_poll, &*front.meter);
+            let speaker = Speaker { busy_poll, meter, port: &port, conditions: &conditions, stop };
             speaker.converse_by_quic(*arriving).await;
             drop((open, receiving));
         }));
@@ -208,7 +207,7 @@ impl Port {
 
 /// Speaks with the client of one connection.
 struct Speaker<'a> {
-    vigil: &'a Vigil,
+    busy_poll: &'a BusyPoll,
     meter: &'a ConnectionMeter,
     port: &'a Port,
     conditions: &'a Conditions,
@@ -356,7 +355,7 @@ impl Speaker<'_> {
         let accepted = Rc::new(accepted);
         let open = self.meter.open(Protocol::H2);
         let answer = |request, head_time, client: Rc<dyn Informational>| {
-            self.vigil.event();
+            self.busy_poll.event();
             open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
@@ -379,7 +378,7 @@ impl Speaker<'_> {
         let accepted = Rc::new(accepted);
         let open = self.meter.open(Protocol::H1);
         let answer = |request, head_time| {
-            self.vigil.event();
+            self.busy_poll.event();
             open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, Rc::clone(&client))

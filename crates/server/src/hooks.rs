@@ -1,8 +1,7 @@
 //! What an I/O thread's runtime calls before and after each of the thread's sleeps.
 
 use crate::engine_links::EngineLinks;
-use crate::vigil::Vigil;
-use regent_net::Sockets;
+use regent_net::{BusyPoll, Peers, Sockets};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,12 +14,12 @@ thread_local! {
 struct Hooked {
     links: Rc<EngineLinks>,
     sockets: Rc<Sockets>,
-    vigil: Rc<Vigil>,
+    busy_poll: Rc<BusyPoll>,
 }
 
 /// The hooks of this thread work for these from now on, until [`unhook`].
-pub(crate) fn hook(links: Rc<EngineLinks>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
-    HOOKED.set(Some(Hooked { links, sockets, vigil }));
+pub(crate) fn hook(links: Rc<EngineLinks>, sockets: Rc<Sockets>, busy_poll: Rc<BusyPoll>) {
+    HOOKED.set(Some(Hooked { links, sockets, busy_poll }));
 }
 
 pub(crate) fn unhook() {
@@ -32,7 +31,7 @@ pub(crate) fn before_park() {
     with_hooked(|hooked| {
         hooked.links.for_each(|link| link.park());
         hooked.sockets.register();
-        hooked.vigil.asleep();
+        hooked.busy_poll.asleep();
     });
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn before_park() {
 pub(crate) fn after_unpark() {
     with_hooked(|hooked| {
         hooked.links.for_each(|link| link.unpark());
-        hooked.vigil.awake(hooked.links.in_use());
+        hooked.busy_poll.awake(hooked.links.in_use());
     });
 }
 

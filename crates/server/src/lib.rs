@@ -39,7 +39,6 @@ mod source;
 mod state;
 mod turns;
 mod upgrade;
-mod vigil;
 mod watching;
 
 use acceptor::{Dealer, IoStart, Stage};
@@ -57,6 +56,7 @@ use regent_engines::{StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
 use regent_metrics::{Registry, ReloadOutcome};
+use regent_net::BusyPoll;
 use regent_spool::Spools;
 use state::{Fixed, Server, State, Upkeep};
 use std::convert::Infallible;
@@ -68,7 +68,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use vigil::Vigil;
 use watching::Begun;
 
 pub use admin::AdminError;
@@ -219,7 +218,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
             meter: registry.http_meter(),
             connections: registry.connection_meter(),
             scrapes: scrapes.clone(),
-            vigil: Vigil::new(cpus, facts.io_threads),
+            busy_poll: BusyPoll::new(cpus, facts.io_threads),
             commands,
             stage: stages.clone(),
             accept: accept.take(),

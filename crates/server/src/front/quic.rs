@@ -47,7 +47,7 @@ impl Speaker<'_> {
         let accepted = Rc::new(accepted);
         let open = self.meter.open(Protocol::H3);
         let answer = |request, head_time, client: Rc<dyn Informational>| {
-            self.vigil.event();
+            self.busy_poll.event();
             open.request();
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
