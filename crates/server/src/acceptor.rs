@@ -3,7 +3,7 @@
 use crate::app::{App, AppStart, ThreadParts};
 use crate::blocking;
 use crate::datagrams::{Datagrams, Receiving};
-use crate::engine_links::EngineLinks;
+use crate::engine_clients::ThreadClients;
 use crate::front::Front;
 use crate::hooks;
 use crate::listener::Opened;
@@ -115,9 +115,9 @@ pub(crate) fn run(start: IoStart) -> io::Result<()> {
 
 async fn serve(start: IoStart) -> io::Result<()> {
     spawn_local(blocking::keep_one_thread());
-    let links = Rc::<EngineLinks>::default();
+    let clients = Rc::<ThreadClients>::default();
     let parts = ThreadParts {
-        links: Rc::clone(&links),
+        clients: Rc::clone(&clients),
         recorder: Rc::new(start.recorder),
         meter: Rc::new(start.meter),
         scrapes: start.scrapes,
@@ -126,8 +126,8 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let app = App::build(start.app, &parts, None)?;
     let front = Rc::new(Front::new(app, start.busy_poll, start.connections));
     let (sockets, busy_poll) = (Rc::clone(&front.sockets), Rc::clone(&front.busy_poll));
-    hooks::hook(Rc::clone(&links), Rc::clone(&sockets), Rc::clone(&busy_poll));
-    spawn_local(async move { busy_poll.keep(&links, &sockets).await });
+    hooks::hook(Rc::clone(&clients), Rc::clone(&sockets), Rc::clone(&busy_poll));
+    spawn_local(async move { busy_poll.keep(&clients, &sockets).await });
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, Rc::clone(&front), parts));

@@ -5,7 +5,7 @@
 //! and services by the App's own gateways.
 
 use crate::counted::HttpFigures;
-use crate::engine_links::EngineLinks;
+use crate::engine_clients::ThreadClients;
 use crate::hooks;
 use crate::hub_gateway::HubGateway;
 use crate::hubs::OpenHubs;
@@ -14,25 +14,17 @@ use crate::proxy_headers::ProxyHeaders;
 use crate::scrapes::Scrapes;
 use crate::service::Service;
 use crate::turns::Turns;
-use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
+use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_http::Settings;
 use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
-use regent_wire::clock;
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::spawn_local;
-
-/// Between two looks at which requests are running.
-const RUNNING_LOOK: Duration = Duration::from_millis(20);
-/// Between two looks for damage that engines have done to their requests, in looks at what is running: 260 ms.
-const INSPECTION: u32 = 13;
 
 /// What an I/O thread makes its [`App`] of.
 pub(crate) struct AppStart {
@@ -65,7 +57,7 @@ pub(crate) struct NativeStart {
 
 /// What all Apps of a thread have in common.
 pub(crate) struct ThreadParts {
-    pub links: Rc<EngineLinks>,
+    pub clients: Rc<ThreadClients>,
     pub recorder: Rc<Recorder>,
     pub meter: Rc<HttpMeter>,
     pub scrapes: Scrapes,
@@ -96,29 +88,22 @@ pub(crate) struct Conditions {
     pub tls: Option<Acceptor>,
 }
 
-/// The way into an engine, which Apps in a row share if the engine goes on.
-#[derive(Clone)]
-struct Entrance {
-    link: Rc<EngineClient>,
-    gate: Rc<AdmissionControl>,
-}
-
 impl App {
     /// `before`: the App that is current now.
     pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
         let gateway = |entrance: &Entrance| {
             let spools = Arc::clone(&start.spools);
-            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), spools, &start.hubs.numbers)
+            Gateway::new(Rc::clone(&entrance.client), Rc::clone(&entrance.admission), spools, &start.hubs.numbers)
         };
         let php = match start.php {
-            EngineSource::New(client) => Entrance::open(client, parts)?,
+            EngineSource::New(client) => entrance(client, parts)?,
             EngineSource::Kept => before.expect("invariant: only a running App's engine is kept").php.clone(),
         };
         let native = match start.native {
             Some(NativeStart { engine, services, inlined }) => {
                 let kept = before.and_then(|before| before.native.as_ref());
                 let entrance = match engine {
-                    EngineSource::New(client) => Entrance::open(client, parts)?,
+                    EngineSource::New(client) => entrance(client, parts)?,
                     EngineSource::Kept => kept.expect("invariant: it is kept").0.clone(),
                 };
                 let inlined = inlined.unwrap_or_else(|| kept.expect("invariant: it is kept").1.inlined());
@@ -168,34 +153,8 @@ impl App {
     }
 }
 
-impl Entrance {
-    fn open(client: ClientStart, parts: &ThreadParts) -> io::Result<Self> {
-        let (pools, bounds) = (Arc::clone(&client.pools), client.bounds);
-        let gate = AdmissionControl::new(pools, Rc::clone(&parts.recorder), bounds);
-        let link = EngineClient::open(client, hooks::drain_links)?;
-        parts.links.add(&link);
-        spawn_local(watch_running(link.watch(), Rc::clone(&gate)));
-        Ok(Self { link, gate })
-    }
-}
-
-/// Tells the lanes which requests have started, as long as there can be any: only so a route that hangs is noticed before its
-/// requests end. Now and then it looks at all requests that engines have.
-async fn watch_running(watch: ClientWatch, gate: Rc<AdmissionControl>) {
-    for look in (0..INSPECTION).cycle() {
-        if watch.used().await.is_none() {
-            return;
-        }
-        tokio::time::sleep(RUNNING_LOOK).await;
-        let Some(link) = watch.client() else { return };
-        let now = clock::now();
-        // An engine can say anything; nothing starts later than now.
-        link.running(|place, since| place.started(since.min(now)));
-        gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
-        link.wake_overdue(now);
-        gate.tick();
-        if look + 1 == INSPECTION {
-            link.inspect();
-        }
-    }
+fn entrance(start: ClientStart, parts: &ThreadParts) -> io::Result<Entrance> {
+    let entrance = Entrance::open(start, &parts.recorder, hooks::drain_clients)?;
+    parts.clients.add(&entrance.client);
+    Ok(entrance)
 }

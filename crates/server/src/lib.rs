@@ -13,7 +13,7 @@ mod blocking;
 mod control;
 mod counted;
 mod datagrams;
-mod engine_links;
+mod engine_clients;
 mod front;
 mod handles;
 mod head_check;

@@ -7,13 +7,13 @@ use std::rc::{Rc, Weak};
 
 /// Does not keep them: the client of an engine that has been replaced goes with its last request.
 #[derive(Default)]
-pub(crate) struct EngineLinks(RefCell<Vec<Weak<EngineClient>>>);
+pub(crate) struct ThreadClients(RefCell<Vec<Weak<EngineClient>>>);
 
-impl EngineLinks {
-    pub fn add(&self, link: &Rc<EngineClient>) {
-        let mut links = self.0.borrow_mut();
-        links.retain(|link| link.strong_count() > 0);
-        links.push(Rc::downgrade(link));
+impl ThreadClients {
+    pub fn add(&self, client: &Rc<EngineClient>) {
+        let mut clients = self.0.borrow_mut();
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Rc::downgrade(client));
     }
 
     /// `visit` must not add any.
@@ -22,14 +22,14 @@ impl EngineLinks {
     }
 }
 
-impl Peers for EngineLinks {
+impl Peers for ThreadClients {
     fn in_use(&self) -> usize {
-        self.0.borrow().iter().filter_map(Weak::upgrade).map(|link| link.in_use()).sum()
+        self.0.borrow().iter().filter_map(Weak::upgrade).map(|client| client.in_use()).sum()
     }
 
     fn drain(&self) -> bool {
         let mut any = false;
-        self.for_each(|link| any |= link.drain());
+        self.for_each(|client| any |= client.drain());
         any
     }
 }
