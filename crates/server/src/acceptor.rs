@@ -1,55 +1,22 @@
-//! An I/O thread's loop: connections come in, are served, and drain.
+//! Connections come in, and are dealt out to the I/O threads.
 
-use crate::app::{App, AppStart, ThreadParts};
-use crate::blocking;
-use crate::datagrams::{Datagrams, Receiving};
-use crate::engine_clients::ThreadClients;
+use crate::addresses::Opened;
+use crate::datagrams::Datagrams;
+use crate::dealt::Dealt;
+use crate::door::Service;
 use crate::front::Front;
-use crate::hooks;
-use crate::listener::Opened;
-use crate::scrapes::Scrapes;
-use regent_config::HealthCheck;
-use regent_gateway::Inlined;
-use regent_http::h3::Arriving;
-use regent_metrics::{ConnectionMeter, HttpMeter, Recorder};
-use regent_net::{Arrival, BusyPoll, Listeners};
-use regent_tls::Handshakes;
+use regent_net::Listeners;
 use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 /// Wait after an `accept` that failed for want of something (descriptors, memory) which only time brings back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-
-/// How long a client that keeps its connection may take to its last request when another server takes this one's place. Whose
-/// request is on its way while the connection is closed would lose it.
-const LAST_REQUEST: Duration = Duration::from_secs(2);
-
-/// What an I/O thread is told.
-pub(crate) enum Command {
-    /// A connection that another thread accepted.
-    Serve(OwnedFd, Arrival),
-    /// A client of HTTP/3, at the address of this number.
-    ServeDatagrams(Box<Arriving>, usize, Receiving),
-    /// Makes an App beside the current one.
-    Prepare(Box<AppStart>, oneshot::Sender<io::Result<()>>),
-    /// The App that was prepared last is current from now on.
-    Change(oneshot::Sender<()>),
-    /// The App that was prepared last is not wanted.
-    Discard,
-    /// Native handlers that run in the server come from these modules now; those before are given back.
-    Inline(Arc<Inlined>, oneshot::Sender<Option<Arc<Inlined>>>),
-    /// Asks PHP, as `health_uri` says.
-    Probe(HealthCheck, oneshot::Sender<Result<(), String>>),
-    /// Shows that the thread does its work.
-    Answer(oneshot::Sender<()>),
-}
 
 /// What becomes of listening addresses while the server runs.
 pub(crate) enum ListenerChange {
@@ -74,122 +41,35 @@ pub(crate) enum Stage {
     Draining,
 }
 
-/// Everything that an I/O thread starts with.
-pub(crate) struct IoStart {
-    pub index: usize,
-    pub app: AppStart,
-    pub recorder: Recorder,
-    pub meter: HttpMeter,
-    pub connections: ConnectionMeter,
-    pub scrapes: Scrapes,
-    pub busy_poll: BusyPoll,
-    pub commands: mpsc::UnboundedReceiver<Command>,
-    pub stage: watch::Receiver<Stage>,
-    /// The first thread accepts, and deals connections out to all.
-    pub accept: Option<Dealer>,
-}
-
 /// Accepts connections and deals them out in turn. (Were each I/O thread to accept from sockets of its own, a hash
 /// would choose the thread, and spread few connections unevenly.)
-pub(crate) struct Dealer {
+pub(crate) struct Dealer<C> {
     pub addresses: Vec<Opened>,
     pub changes: mpsc::UnboundedReceiver<ListenerChange>,
-    /// All I/O threads, this one first.
-    pub threads: Vec<mpsc::UnboundedSender<Command>>,
+    /// All I/O threads, this one first, as they are told of a connection.
+    pub threads: Vec<mpsc::UnboundedSender<C>>,
     /// Dropped when nothing is received by UDP any more.
     pub receiving: oneshot::Sender<Infallible>,
 }
 
-/// Runs an I/O thread until it is told to drain and has.
-pub(crate) fn run(start: IoStart) -> io::Result<()> {
-    let runtime = blocking::runtime()
-        .on_thread_park(hooks::before_park)
-        .on_thread_unpark(hooks::after_unpark)
-        .build_local(tokio::runtime::LocalOptions::default())?;
-    let result = runtime.block_on(serve(start));
-    hooks::unhook();
-    // What still waits for a disk, it does for nobody.
-    runtime.shutdown_background();
-    result
-}
-
-async fn serve(start: IoStart) -> io::Result<()> {
-    spawn_local(blocking::keep_one_thread());
-    let clients = Rc::<ThreadClients>::default();
-    let parts = ThreadParts {
-        clients: Rc::clone(&clients),
-        recorder: Rc::new(start.recorder),
-        meter: Rc::new(start.meter),
-        scrapes: start.scrapes,
-        handshakes: Handshakes::default(),
-    };
-    let app = App::build(start.app, &parts, None)?;
-    let front = Rc::new(Front::new(app, start.busy_poll, start.connections));
-    let (sockets, busy_poll) = (Rc::clone(&front.sockets), Rc::clone(&front.busy_poll));
-    hooks::hook(Rc::clone(&clients), Rc::clone(&sockets), Rc::clone(&busy_poll));
-    spawn_local(async move { busy_poll.keep(&clients, &sockets).await });
-    let mut stage = start.stage;
-    let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
-    spawn_local(obey(start.commands, Rc::clone(&front), parts));
-    if left(&mut stage).await == Stage::Leaving {
-        front.leave();
-        let _ = tokio::time::timeout(LAST_REQUEST, front.none_left()).await;
-    }
-    front.drain();
-    front.none_left().await;
-    if let Some(accepting) = accepting {
-        // This thread receives for those of HTTP/3 on all threads. An error: it has panicked.
-        let _ = accepting.await;
-    }
-    Ok(())
-}
-
-async fn obey(mut commands: mpsc::UnboundedReceiver<Command>, front: Rc<Front>, parts: ThreadParts) {
-    let mut prepared = None;
-    while let Some(command) = commands.recv().await {
-        // Who asked may have gone, and then the answer is for nobody.
-        match command {
-            Command::Serve(socket, arrival) => front.serve(socket, arrival),
-            Command::ServeDatagrams(arriving, number, receiving) => {
-                front.serve_datagrams(arriving, number, receiving);
-            }
-            Command::Prepare(start, done) => {
-                let built = App::build(*start, &parts, Some(&front.app()));
-                let _ = done.send(built.map(|app| prepared = Some(app)));
-            }
-            Command::Change(done) => {
-                prepared.take().into_iter().for_each(|app| front.change_to(app));
-                let _ = done.send(());
-            }
-            Command::Discard => prepared = None,
-            Command::Inline(inlined, old) => drop(old.send(front.app().replace_inlined(inlined))),
-            Command::Probe(check, done) => {
-                let app = front.app();
-                spawn_local(async move { drop(done.send(app.probe(&check).await)) });
-            }
-            Command::Answer(done) => drop(done.send(())),
-        }
-    }
-}
-
-impl Front {
+impl<S: Service> Front<S> {
     /// Accepts until the server drains. The task ends when no connection needs it any more.
-    fn accept(
+    pub fn accept<C: From<Dealt> + 'static>(
         self: &Rc<Self>,
-        dealer: Dealer,
+        dealer: Dealer<C>,
         mut stage: watch::Receiver<Stage>,
     ) -> io::Result<JoinHandle<()>> {
         let deal = Rc::new(Deal { front: Rc::clone(self), threads: dealer.threads, next: Cell::new(0) });
         let datagrams = Datagrams::new(Rc::clone(&self.meter));
-        let mut doors = Doors { listeners: Listeners::new()?, datagrams, deal };
-        doors.prepare(dealer.addresses)?;
-        doors.begin();
+        let mut entries = Entries { listeners: Listeners::new()?, datagrams, deal };
+        entries.prepare(dealer.addresses)?;
+        entries.begin();
         Ok(spawn_local(async move {
             tokio::select! {
-                () = doors.deal_out(dealer.changes) => {}
+                () = entries.deal_out(dealer.changes) => {}
                 _ = left(&mut stage) => {}
             }
-            let Doors { listeners, datagrams, .. } = doors;
+            let Entries { listeners, datagrams, .. } = doors;
             drop(listeners);
             datagrams.none_left().await;
             drop(dealer.receiving);
@@ -198,13 +78,13 @@ impl Front {
 }
 
 /// Where connections come from.
-struct Doors {
+struct Entries<S, C> {
     listeners: Listeners,
     datagrams: Datagrams,
-    deal: Rc<Deal>,
+    deal: Rc<Deal<S, C>>,
 }
 
-impl Doors {
+impl<S: Service, C: From<Dealt> + 'static> Entries<S, C> {
     /// Those that are being served go first, between two rounds of the listening sockets: of thousands that are read
     /// before one is answered, nothing is left in the caches when it is.
     async fn deal_out(&mut self, mut changes: mpsc::UnboundedReceiver<ListenerChange>) {
@@ -218,7 +98,7 @@ impl Doors {
                 accepted = self.listeners.next() => accepted,
             };
             match accepted {
-                Ok((socket, arrival)) => self.deal.out(socket, arrival),
+                Ok((socket, arrival)) => self.deal.out(Dealt::Stream(socket, arrival)),
                 // The client was gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -241,8 +121,9 @@ impl Doors {
     fn begin(&mut self) {
         self.listeners.begin();
         let deal = Rc::clone(&self.deal);
-        self.datagrams
-            .begin(move |arriving, number, receiving| deal.out_datagrams(arriving, number, receiving));
+        self.datagrams.begin(move |arriving, number, receiving| {
+            deal.out(Dealt::Datagrams(arriving, number, receiving));
+        });
     }
 
     fn discard(&mut self) {
@@ -278,32 +159,21 @@ impl Doors {
 }
 
 /// Deals connections out to all I/O threads.
-struct Deal {
+struct Deal<S, C> {
     /// Of this thread.
-    front: Rc<Front>,
+    front: Rc<Front<S>>,
     /// This one first.
-    threads: Vec<mpsc::UnboundedSender<Command>>,
+    threads: Vec<mpsc::UnboundedSender<C>>,
     /// The thread whose turn it is.
     next: Cell<usize>,
 }
 
-impl Deal {
-    fn out(&self, socket: OwnedFd, arrival: Arrival) {
+impl<S: Service, C: From<Dealt>> Deal<S, C> {
+    fn out(&self, dealt: Dealt) {
         match self.turn() {
-            0 => self.front.serve(socket, arrival),
+            0 => self.front.take(dealt),
             // A thread that has ended drops the connection, as the server is about to.
-            thread => drop(self.threads[thread].send(Command::Serve(socket, arrival))),
-        }
-    }
-
-    fn out_datagrams(&self, arriving: Box<Arriving>, number: usize, receiving: Receiving) {
-        match self.turn() {
-            0 => self.front.serve_datagrams(arriving, number, receiving),
-            // As above.
-            thread => {
-                let command = Command::ServeDatagrams(arriving, number, receiving);
-                drop(self.threads[thread].send(command));
-            }
+            thread => drop(self.threads[thread].send(dealt.into())),
         }
     }
 
@@ -313,7 +183,7 @@ impl Deal {
 }
 
 /// Ends when the server takes no more connections, and says why.
-async fn left(stage: &mut watch::Receiver<Stage>) -> Stage {
+pub(crate) async fn left(stage: &mut watch::Receiver<Stage>) -> Stage {
     // The sender goes only after everything else.
     stage.wait_for(|stage| *stage != Stage::Running).await.map_or(Stage::Draining, |stage| *stage)
 }

@@ -4,19 +4,21 @@
 //! end with their last request, and nothing here counts across configurations: listeners go by the number of their address, pools
 //! and services by the App's own gateways.
 
+use crate::answers::Answers;
 use crate::counted::HttpFigures;
+use crate::door::{Conditions, Door};
 use crate::engine_clients::ThreadClients;
 use crate::hooks;
 use crate::hub_gateway::HubGateway;
 use crate::hubs::OpenHubs;
-use crate::listener::{Listener, Terms};
-use crate::proxy_headers::ProxyHeaders;
+use crate::listener::Listener;
+use crate::probe;
 use crate::scrapes::Scrapes;
 use crate::service::Service;
 use crate::turns::Turns;
+use regent_config::HealthCheck;
 use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
-use regent_http::Settings;
 use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_spool::Spools;
@@ -66,26 +68,9 @@ pub(crate) struct ThreadParts {
 
 pub(crate) struct App {
     /// By the number of the listening address.
-    pub doors: Vec<(usize, Rc<Door>)>,
+    pub doors: Vec<(usize, Rc<Door<Answers>>)>,
     php: Entrance,
     native: Option<(Entrance, Rc<NativeGateway>)>,
-}
-
-/// What stands behind a listening address.
-pub(crate) struct Door {
-    pub service: Rc<Service>,
-    pub conditions: Rc<Conditions>,
-}
-
-/// What a connection is accepted with, and keeps.
-pub(crate) struct Conditions {
-    /// Connections of equal terms can go on under the next configuration.
-    pub terms: Arc<Terms>,
-    pub settings: Settings,
-    /// `None`: connections begin with TLS or HTTP.
-    pub proxy_protocol: Option<Arc<ProxyHeaders>>,
-    /// `None`: plain HTTP.
-    pub tls: Option<Acceptor>,
 }
 
 impl App {
@@ -141,10 +126,16 @@ impl App {
                 proxy_protocol: listener.proxy_protocol,
                 tls,
             };
-            (listener.number, Rc::new(Door { service: Rc::new(service), conditions: Rc::new(conditions) }))
+            let service = Answers(Rc::new(service));
+            (listener.number, Rc::new(Door { service, conditions: Rc::new(conditions) }))
         };
         let doors = start.listeners.into_iter().map(door).collect();
         Ok(Rc::new(Self { doors, php, native }))
+    }
+
+    /// Asks PHP; an error says why it is not ready.
+    pub async fn probe(&self, check: &HealthCheck) -> Result<(), String> {
+        probe::probe(self.doors.iter().map(|(_, door)| &*door.service.0), check).await
     }
 
     /// Handlers that run in the server come from these modules from now on. Returns those before, if there are services.

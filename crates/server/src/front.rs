@@ -3,13 +3,12 @@
 mod handshakes;
 mod quic;
 
-use crate::app::{App, Conditions, Door};
 use crate::datagrams::Receiving;
+use crate::dealt::Dealt;
+use crate::door::{Conditions, Door, Doors, Service};
 use crate::proxy_headers::ProxyHeaders;
-use crate::service::{Accepted, Service};
 use regent_config::HttpProtocol;
 use regent_exchange::{Connection, Informational};
-use regent_gateway::Ends;
 use regent_http::h2::{self, Sniffed};
 use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
@@ -28,10 +27,9 @@ use tokio::task::spawn_local;
 const LATE: Duration = Duration::from_secs(2);
 
 /// What all connections of a thread share.
-pub(crate) struct Front {
-    app: RefCell<Rc<App>>,
+pub(crate) struct Front<S> {
     /// By the number of the listening address.
-    ports: RefCell<Vec<(usize, Rc<Port>)>>,
+    ports: RefCell<Vec<(usize, Rc<Port<S>>)>>,
     /// That of all of them.
     drain: Drain,
     pub sockets: Rc<Sockets>,
@@ -42,19 +40,18 @@ pub(crate) struct Front {
 }
 
 /// The connections of a listening address that were accepted under equal terms.
-struct Port {
+struct Port<S> {
     /// What stands behind it now.
-    door: RefCell<Rc<Door>>,
+    door: RefCell<Rc<Door<S>>>,
     /// The next request is a connection's last; in HTTP/2 and HTTP/3 the client is told at once.
     leave: Drain,
     drain: Drain,
 }
 
-impl Front {
-    pub fn new(app: Rc<App>, busy_poll: BusyPoll, meter: ConnectionMeter) -> Self {
+impl<S: Service> Front<S> {
+    pub fn new(doors: &Doors<S>, busy_poll: BusyPoll, meter: ConnectionMeter) -> Self {
         Self {
-            ports: RefCell::new(ports(&app, &[])),
-            app: RefCell::new(app),
+            ports: RefCell::new(ports(doors, &[])),
             drain: Drain::default(),
             sockets: Rc::default(),
             busy_poll: Rc::new(busy_poll),
@@ -64,19 +61,14 @@ impl Front {
         }
     }
 
-    pub fn app(&self) -> Rc<App> {
-        Rc::clone(&self.app.borrow())
-    }
-
-    /// Requests that come now are answered as this App says. Connections to addresses that it does not have, or that it takes
-    /// connections at under other terms, end with the request that they are at.
-    pub fn change_to(&self, app: Rc<App>) {
-        let next = ports(&app, &self.ports.borrow());
+    /// Requests that come now are answered behind these doors. Connections to addresses that have none, or that connections are
+    /// taken at under other terms, end with the request that they are at.
+    pub fn change_to(&self, doors: &Doors<S>) {
+        let next = ports(doors, &self.ports.borrow());
         let before = self.ports.replace(next);
         let ports = self.ports.borrow();
-        let is_left = |port: &&(usize, Rc<Port>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
+        let is_left = |port: &&(usize, Rc<Port<S>>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
         before.iter().filter(is_left).for_each(|(_, port)| port.drain());
-        self.app.replace(app);
     }
 
     /// All connections end with their next request. Those that bring none go on until [`Self::drain`].
@@ -97,8 +89,15 @@ impl Front {
         }
     }
 
+    pub fn take(self: &Rc<Self>, dealt: Dealt) {
+        match dealt {
+            Dealt::Stream(socket, arrival) => self.serve(socket, arrival),
+            Dealt::Datagrams(arriving, number, receiving) => self.serve_datagrams(arriving, number, receiving),
+        }
+    }
+
     /// Serves a connection to its end, in a task of its own.
-    pub fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
+    fn serve(self: &Rc<Self>, socket: OwnedFd, arrival: Arrival) {
         // Its address has been closed meanwhile.
         let Some(port) = self.port(arrival.listener) else { return };
         let remote = arrival.remote;
@@ -126,7 +125,7 @@ impl Front {
     }
 
     /// Serves a connection of HTTP/3 to its end, in a task of its own. One that is not served is refused.
-    pub fn serve_datagrams(self: &Rc<Self>, arriving: Box<Arriving>, number: usize, receiving: Receiving) {
+    fn serve_datagrams(self: &Rc<Self>, arriving: Box<Arriving>, number: usize, receiving: Receiving) {
         let Some(port) = self.port(number) else { return self.meter.quic_refused() };
         let (front, conditions) = (Rc::clone(self), port.conditions());
         if front.drain.has_begun() || !conditions.terms.protocols.contains(&HttpProtocol::H3) {
@@ -143,33 +142,33 @@ impl Front {
         }));
     }
 
-    fn port(&self, number: usize) -> Option<Rc<Port>> {
+    fn port(&self, number: usize) -> Option<Rc<Port<S>>> {
         let ports = self.ports.borrow();
         ports.iter().find(|(own, _)| *own == number).map(|(_, port)| Rc::clone(port))
     }
 }
 
 /// Counted as long as it lives, also by a task that ends in a panic: a drain waits for all of them.
-struct OpenConnection(Rc<Front>);
+struct OpenConnection<S>(Rc<Front<S>>);
 
-impl OpenConnection {
-    fn new(front: &Rc<Front>) -> Self {
+impl<S> OpenConnection<S> {
+    fn new(front: &Rc<Front<S>>) -> Self {
         front.open.set(front.open.get() + 1);
         Self(Rc::clone(front))
     }
 }
 
-impl Drop for OpenConnection {
+impl<S> Drop for OpenConnection<S> {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get() - 1);
         self.0.closed.notify_one();
     }
 }
 
-/// Those of an App. One whose connections can go on stays, and gets a new door.
-fn ports(app: &App, before: &[(usize, Rc<Port>)]) -> Vec<(usize, Rc<Port>)> {
-    let port = |(number, door): &(usize, Rc<Door>)| {
-        let goes_on = |(own, port): &&(usize, Rc<Port>)| {
+/// Those with these doors. One whose connections can go on stays, and gets a new door.
+fn ports<S>(doors: &Doors<S>, before: &[(usize, Rc<Port<S>>)]) -> Vec<(usize, Rc<Port<S>>)> {
+    let port = |(number, door): &(usize, Rc<Door<S>>)| {
+        let goes_on = |(own, port): &&(usize, Rc<Port<S>>)| {
             own == number && port.door.borrow().conditions.terms == door.conditions.terms
         };
         let port = match before.iter().find(goes_on) {
@@ -185,18 +184,21 @@ fn ports(app: &App, before: &[(usize, Rc<Port>)]) -> Vec<(usize, Rc<Port>)> {
         };
         (*number, port)
     };
-    app.doors.iter().map(port).collect()
+    doors.iter().map(port).collect()
 }
 
-impl Port {
+impl<S> Port<S> {
     fn drain(&self) {
         self.leave.begin();
         self.drain.begin();
     }
 
     /// For the next request.
-    fn service(&self) -> Rc<Service> {
-        Rc::clone(&self.door.borrow().service)
+    fn service(&self) -> S
+    where
+        S: Clone,
+    {
+        self.door.borrow().service.clone()
     }
 
     /// For the next connection. (It must not keep the door: an idle one would keep an engine.)
@@ -206,10 +208,10 @@ impl Port {
 }
 
 /// Speaks with the client of one connection.
-struct Speaker<'a> {
+struct Speaker<'a, S> {
     busy_poll: &'a BusyPoll,
     meter: &'a ConnectionMeter,
-    port: &'a Port,
+    port: &'a Port<S>,
     conditions: &'a Conditions,
     /// The server's.
     stop: &'a Drain,
@@ -256,7 +258,7 @@ impl Conduct<'_> {
     }
 }
 
-impl Speaker<'_> {
+impl<S: Service> Speaker<'_, S> {
     /// All but plain HTTP/1.1 is boxed, so that such a connection keeps no room for the rest.
     async fn begin(&self, stream: impl Stream + 'static, cork: Rc<Cork>, connection: Connection) {
         match &self.conditions.tls {
@@ -264,7 +266,7 @@ impl Speaker<'_> {
             None if self.conditions.terms.protocols.contains(&HttpProtocol::H2c) => {
                 Box::pin(self.converse_by_preface(stream, cork, connection)).await;
             }
-            None => self.converse(stream, cork, plain(connection), self.conduct()).await,
+            None => self.converse(stream, cork, plain::<S>(connection), self.conduct()).await,
         }
     }
 
@@ -308,7 +310,7 @@ impl Speaker<'_> {
         };
         let facts = Arc::clone(stream.facts());
         self.count_handshake(HandshakeTransport::Tcp, &facts);
-        let accepted = secured(connection, &facts);
+        let accepted = secured::<S>(connection, &facts);
         let late = Late::new(&self.conditions.settings);
         let conduct = self.conduct_after_handshake(&late);
         match facts.alpn.as_deref() {
@@ -341,17 +343,17 @@ impl Speaker<'_> {
     ) {
         match h2::sniff(socket, &self.conditions.settings, &self.port.drain).await {
             Ok(Sniffed::Http1(stream)) => {
-                self.converse(stream, cork, plain(connection), self.conduct()).await
+                self.converse(stream, cork, plain::<S>(connection), self.conduct()).await
             }
             Ok(Sniffed::Http2(stream)) => {
-                self.converse_by_h2(stream, plain(connection), self.conduct()).await
+                self.converse_by_h2(stream, plain::<S>(connection), self.conduct()).await
             }
             Ok(Sniffed::Nothing) => {}
             Err(error) => tracing::debug!(%error, "a connection ended before its first request"),
         }
     }
 
-    async fn converse_by_h2(&self, stream: impl Stream, accepted: Accepted, conduct: Conduct<'_>) {
+    async fn converse_by_h2(&self, stream: impl Stream, accepted: S::Accepted, conduct: Conduct<'_>) {
         let accepted = Rc::new(accepted);
         let open = self.meter.open(Protocol::H2);
         let answer = |request, head_time, client: Rc<dyn Informational>| {
@@ -370,7 +372,7 @@ impl Speaker<'_> {
         &self,
         stream: impl Stream + 'static,
         cork: Rc<Cork>,
-        accepted: Accepted,
+        accepted: S::Accepted,
         conduct: Conduct<'_>,
     ) {
         let interim = Rc::new(Interim::default());
@@ -391,16 +393,15 @@ impl Speaker<'_> {
     }
 }
 
-fn secured(connection: Connection, facts: &ConnectionFacts) -> Accepted {
+fn secured<S: Service>(connection: Connection, facts: &ConnectionFacts) -> S::Accepted {
     let tls = regent_exchange::Tls {
         protocol: facts.protocol,
         cipher: facts.cipher,
         server_name: facts.server_name.as_deref().map(Into::into),
     };
-    let ends = Ends::new(Connection { tls: Some(Arc::new(tls)), ..connection });
-    Accepted { ends, client_auth: Some(facts.client_auth) }
+    S::accept(Connection { tls: Some(Arc::new(tls)), ..connection }, Some(facts.client_auth))
 }
 
-fn plain(connection: Connection) -> Accepted {
-    Accepted { ends: Ends::new(connection), client_auth: None }
+fn plain<S: Service>(connection: Connection) -> S::Accepted {
+    S::accept(connection, None)
 }

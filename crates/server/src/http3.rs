@@ -1,6 +1,6 @@
 //! Where HTTP/3 is spoken: beside TCP, on the UDP port of the same number.
 
-use crate::StartError;
+use crate::listen_error::ListenError;
 use http::HeaderValue;
 use regent_config::{HttpProtocol, Listen, Server, UdpPort};
 use regent_net::{Inherited, Neighbours};
@@ -25,7 +25,7 @@ pub(crate) fn bind(
     neighbours: Neighbours,
     port: UdpPort,
     inherited: &Inherited,
-) -> Result<Option<UdpSocket>, StartError> {
+) -> Result<Option<UdpSocket>, ListenError> {
     let bound = match inherited.udp(address) {
         Ok(None) => regent_net::bind_udp(address, neighbours),
         Ok(Some(socket)) => Ok(socket),
@@ -33,7 +33,7 @@ pub(crate) fn bind(
     };
     match (bound, port) {
         (Ok(socket), _) => Ok(Some(socket)),
-        (Err(cause), UdpPort::Required) => Err(StartError::ListenUdp { address, cause }),
+        (Err(cause), UdpPort::Required) => Err(ListenError::Udp { address, cause }),
         (Err(error), UdpPort::Optional) => {
             tracing::warn!(%error, %address, "no HTTP/3 at this address: its UDP port cannot be had");
             Ok(None)

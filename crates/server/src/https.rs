@@ -22,31 +22,40 @@ pub(crate) struct Https {
     pub tables: Vec<Option<Arc<SiteTable>>>,
 }
 
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpsError {
+    #[error("TLS: {0}")]
+    Tls(#[from] regent_tls::Error),
+    #[error(transparent)]
+    Sites(#[from] SiteErrors),
+}
+
 /// All that is wrong with the TLS of sites; never empty.
 #[derive(Debug)]
-pub struct HttpsErrors(Vec<HttpsError>);
+pub struct SiteErrors(Vec<SiteError>);
 
 /// What is wrong with the TLS of a site.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS of {site} on {address}: {cause}")]
-struct HttpsError {
+struct SiteError {
     site: String,
     address: String,
     cause: regent_tls::Error,
 }
 
-impl fmt::Display for HttpsErrors {
+impl fmt::Display for SiteErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<_> = self.0.iter().map(HttpsError::to_string).collect();
+        let lines: Vec<_> = self.0.iter().map(SiteError::to_string).collect();
         f.write_str(&lines.join("\n"))
     }
 }
 
-impl std::error::Error for HttpsErrors {}
+impl std::error::Error for SiteErrors {}
 
 impl Https {
     /// Blocks: it reads certificates, and makes those of the local CA.
-    pub fn open(config: &Config) -> Result<Self, crate::StartError> {
+    pub fn open(config: &Config) -> Result<Self, HttpsError> {
         if config.servers.iter().all(|server| server.tls.is_none()) {
             return Ok(Self { tls: None, tables: vec![None; config.servers.len()] });
         }
@@ -59,7 +68,7 @@ impl Https {
             }
         }
         if !errors.is_empty() {
-            return Err(HttpsErrors(errors).into());
+            return Err(SiteErrors(errors).into());
         }
         Ok(Self { tls: Some(tls), tables })
     }
@@ -81,7 +90,7 @@ fn options(global: &config::GlobalTls) -> Options {
     }
 }
 
-fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<HttpsError>> {
+fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<SiteError>> {
     let configured = || server.sites.iter().filter_map(|site| Some((site, site.tls.as_ref()?)));
     let sites: Vec<_> = configured()
         .map(|(site, tls)| Site {
@@ -92,7 +101,7 @@ fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<HttpsErr
         })
         .collect();
     tls.site_table(&sites).map_err(|errors| {
-        let named = |(index, cause): (usize, regent_tls::Error)| HttpsError {
+        let named = |(index, cause): (usize, regent_tls::Error)| SiteError {
             site: site_name(&sites[index].names),
             address: listen_name(&server.listen),
             cause,

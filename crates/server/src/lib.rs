@@ -6,13 +6,17 @@
 
 mod acceptor;
 mod acme_challenge;
+mod addresses;
 mod admin;
+mod answers;
 mod app;
 mod background;
 mod blocking;
 mod control;
 mod counted;
 mod datagrams;
+mod dealt;
+mod door;
 mod engine_clients;
 mod front;
 mod handles;
@@ -23,8 +27,11 @@ mod https;
 mod hub_gateway;
 mod hubs;
 mod inline_reload;
+mod io_thread;
 mod io_threads;
 mod lasting;
+mod limits;
+mod listen_error;
 mod listener;
 mod parts;
 mod plan;
@@ -37,18 +44,21 @@ mod scrapes;
 mod service;
 mod source;
 mod state;
+mod terms;
 mod turns;
 mod upgrade;
 mod watching;
 
-use acceptor::{Dealer, IoStart, Stage};
+use acceptor::{Dealer, Stage};
+use addresses::Addresses;
 use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
 use hubs::Hubs;
+use io_thread::IoStart;
 use io_threads::IoThreads;
 use lasting::Lasting;
-use listener::Addresses;
+use listen_error::ListenError;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
@@ -73,7 +83,7 @@ use watching::Begun;
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
-pub use https::HttpsErrors;
+pub use https::HttpsError;
 pub use predecessor::{Legacy, Predecessor};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
@@ -111,19 +121,10 @@ pub struct Sockets {
 /// Why the server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("listening on {address}: {cause}{hint}", hint = hint(.cause))]
-    Listen { address: String, cause: io::Error },
-    #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
-    ListenUnix { path: PathBuf, cause: io::Error },
-    #[error(
-        "HTTP/3 on UDP {address}: {cause}{hint}; without `h3` in `servers {{ protocols }}` the server starts without it",
-        hint = hint(.cause)
-    )]
-    ListenUdp { address: SocketAddr, cause: io::Error },
-    #[error("TLS: {0}")]
-    Tls(#[from] regent_tls::Error),
     #[error(transparent)]
-    TlsSites(#[from] HttpsErrors),
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    Tls(#[from] HttpsError),
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]
@@ -392,28 +393,5 @@ async fn tick(registry: Weak<Registry>) {
         seconds.tick().await;
         let Some(registry) = registry.upgrade() else { return };
         registry.tick(Instant::now());
-    }
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
-        io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 are for root: choose a higher one (`--listen :8443`; in a Caddyfile the address of the site, \
-             or `http_port` and `https_port`), or allow it with `setcap cap_net_bind_service=+ep` on the program, in systemd \
-             with `AmbientCapabilities=CAP_NET_BIND_SERVICE`"
-        }
-        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
-        _ => "",
-    }
-}
-
-fn unix_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another path",
-        io::ErrorKind::AlreadyExists => "; remove it, or choose another path",
-        io::ErrorKind::NotFound => "; make its directory first",
-        io::ErrorKind::PermissionDenied => "; the server's user must be able to write to its directory",
-        _ => "",
     }
 }

@@ -1,7 +1,7 @@
 //! The server whose place this one takes: see [`crate::upgrade`] for its side.
 
 use crate::StartError;
-use crate::listener::Opened;
+use crate::addresses::Opened;
 use crate::state::Server;
 use regent_net::{FileIdentity, Handover, Inherited, InheritedSocket, Keeper, Received};
 use rustix::fd::OwnedFd;

@@ -1,7 +1,6 @@
 //! `health_uri`: a request to PHP that no client has sent, for `/regent/ready`. It takes the way of all others, through the sites'
 //! routes and the pool's queue, so that an answer says that clients get one.
 
-use crate::app::App;
 use crate::service::{Service, read_to_end};
 use http::{HeaderMap, Request, StatusCode, Version, header};
 use regent_config::HealthCheck;
@@ -16,29 +15,29 @@ use std::time::Duration;
 
 const AGENT: &str = "Regent (health_uri)";
 
-impl App {
-    /// Asks at the first address where the request leads to PHP; an error says why PHP is not ready.
-    pub async fn probe(&self, check: &HealthCheck) -> Result<(), String> {
-        let HealthCheck { host, path, timeout } = check;
-        match tokio::time::timeout(*timeout, self.ask(host, path)).await {
-            Ok(Some(status)) if status.is_success() || status.is_redirection() => Ok(()),
-            Ok(Some(status)) => Err(format!("PHP answers {status} for {host}{path} (`health_uri`)")),
-            Ok(None) => Err(format!("no site hands {host}{path} to PHP (`health_uri`)")),
-            Err(_) => Err(format!(
-                "PHP did not answer {host}{path} within {} ms (`health_uri`)",
-                timeout.as_millis()
-            )),
+/// Asks at the first of these where the request leads to PHP; an error says why PHP is not ready.
+pub(crate) async fn probe<'a>(
+    services: impl Iterator<Item = &'a Service>,
+    check: &HealthCheck,
+) -> Result<(), String> {
+    let HealthCheck { host, path, timeout } = check;
+    match tokio::time::timeout(*timeout, ask(services, host, path)).await {
+        Ok(Some(status)) if status.is_success() || status.is_redirection() => Ok(()),
+        Ok(Some(status)) => Err(format!("PHP answers {status} for {host}{path} (`health_uri`)")),
+        Ok(None) => Err(format!("no site hands {host}{path} to PHP (`health_uri`)")),
+        Err(_) => {
+            Err(format!("PHP did not answer {host}{path} within {} ms (`health_uri`)", timeout.as_millis()))
         }
     }
+}
 
-    async fn ask(&self, host: &str, path: &str) -> Option<StatusCode> {
-        for (_, door) in &self.doors {
-            if let Some(status) = door.service.ask_php(host, path).await {
-                return Some(status);
-            }
+async fn ask<'a>(services: impl Iterator<Item = &'a Service>, host: &str, path: &str) -> Option<StatusCode> {
+    for service in services {
+        if let Some(status) = service.ask_php(host, path).await {
+            return Some(status);
         }
-        None
     }
+    None
 }
 
 impl Service {

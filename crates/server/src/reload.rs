@@ -4,9 +4,9 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
+use crate::addresses::AddressChange;
 use crate::https::trust_at_start;
 use crate::inline_reload;
-use crate::listener::AddressChange;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
 use crate::state::{Current, Server, State, Upkeep};
@@ -201,7 +201,7 @@ impl Server {
 
     async fn prepare(&self, state: &State, config: Config, force: Force) -> Result<Next, ReloadError> {
         let plan = Plan::new(&config, self.facts).map_err(StartError::from)?;
-        let mut change = state.addresses.change_to(&config.servers)?;
+        let mut change = state.addresses.change_to(&config.servers).map_err(StartError::from)?;
         let sockets = std::mem::take(&mut change.sockets);
         self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =

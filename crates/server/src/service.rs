@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Full};
 use regent_config::SniHost;
 use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
-use regent_exchange::{Informational, RequestBody, ResponseBody};
+use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
 use regent_gateway::{Answered, Arrived, Ends, Gateway, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target, caching};
 use regent_metrics::{HttpRequest, Outcome};
@@ -64,6 +64,13 @@ pub(crate) struct Accepted {
     pub ends: Ends,
     /// What the client was asked for in the handshake; `None` without TLS.
     pub client_auth: Option<ClientAuthClass>,
+}
+
+impl Accepted {
+    /// `client_auth`: as in [`Self::client_auth`].
+    pub fn new(connection: Connection, client_auth: Option<ClientAuthClass>) -> Self {
+        Self { ends: Ends::new(connection), client_auth }
+    }
 }
 
 /// Too many wait for the same work.

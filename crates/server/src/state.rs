@@ -1,12 +1,12 @@
 //! A running server, and what its current configuration has made.
 
 use crate::Options;
+use crate::addresses::Addresses;
 use crate::admin::AdminHandle;
 use crate::counted;
 use crate::hubs::{Hubs, OpenHubs};
 use crate::io_threads::IoThreads;
 use crate::lasting::Lasting;
-use crate::listener::Addresses;
 use crate::parts::RunningEngine;
 use crate::watching::Watching;
 use regent_config::{Admin, Config, HealthCheck, LogConfig};

@@ -5,7 +5,7 @@ use regent_metrics::{HandshakeFailure, HandshakeKind, HandshakeTransport};
 use regent_tls::{ConnectionFacts, HandshakeError};
 use std::io;
 
-impl Speaker<'_> {
+impl<S> Speaker<'_, S> {
     pub(super) fn count_handshake(&self, transport: HandshakeTransport, facts: &ConnectionFacts) {
         let kind = if facts.resumed { HandshakeKind::Resumed } else { HandshakeKind::Full };
         self.meter.handshake_done(transport, kind);

@@ -1,14 +1,14 @@
 //! Connections of HTTP/3.
 
 use super::{Conduct, Late, Speaker, secured};
-use crate::service::Accepted;
+use crate::door::Service;
 use regent_exchange::{Connection, Informational};
 use regent_http::h3::{self, Arriving};
 use regent_metrics::{HandshakeTransport, Protocol};
 use regent_tls::{ConnectionFacts, HandshakeError, quic_facts};
 use std::rc::Rc;
 
-impl Speaker<'_> {
+impl<S: Service> Speaker<'_, S> {
     pub(super) async fn converse_by_quic(&self, arriving: Arriving) {
         let (remote, local) = (Some(arriving.remote()), arriving.local());
         let shaken = tokio::select! {
@@ -25,7 +25,7 @@ impl Speaker<'_> {
             }
         };
         self.count_handshake(HandshakeTransport::Quic, &facts);
-        let accepted = secured(Connection { remote, local, tls: None }, &facts);
+        let accepted = secured::<S>(Connection { remote, local, tls: None }, &facts);
         let late = Late::new(&self.conditions.settings);
         self.converse_by_h3(connection, accepted, self.conduct_after_handshake(&late)).await;
     }
@@ -43,7 +43,7 @@ impl Speaker<'_> {
         Ok((connection, facts))
     }
 
-    async fn converse_by_h3(&self, connection: h3::Connection, accepted: Accepted, conduct: Conduct<'_>) {
+    async fn converse_by_h3(&self, connection: h3::Connection, accepted: S::Accepted, conduct: Conduct<'_>) {
         let accepted = Rc::new(accepted);
         let open = self.meter.open(Protocol::H3);
         let answer = |request, head_time, client: Rc<dyn Informational>| {

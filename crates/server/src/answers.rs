@@ -1,0 +1,34 @@
+//! What answers the requests that come through a door.
+
+use crate::counted::Counted;
+use crate::door;
+use crate::service::{Accepted, Answering, Service};
+use http::Request;
+use regent_exchange::{Connection, Informational, RequestBody};
+use regent_tls::ClientAuthClass;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The service behind a door.
+#[derive(Clone)]
+pub(crate) struct Answers(pub Rc<Service>);
+
+impl door::Service for Answers {
+    type Accepted = Accepted;
+    type Body = Counted;
+    type Answering = Answering;
+
+    fn accept(connection: Connection, client_auth: Option<ClientAuthClass>) -> Accepted {
+        Accepted::new(connection, client_auth)
+    }
+
+    fn answer(
+        &self,
+        request: Request<RequestBody>,
+        head_time: Duration,
+        accepted: &Rc<Accepted>,
+        client: Rc<dyn Informational>,
+    ) -> Answering {
+        self.0.answer(request, head_time, accepted, client)
+    }
+}
