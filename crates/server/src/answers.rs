@@ -1,7 +1,6 @@
 //! What answers the requests that come through a door.
 
 use crate::counted::Counted;
-use crate::door;
 use crate::service::{Accepted, Answering, Service};
 use http::Request;
 use regent_exchange::{Connection, Informational, RequestBody};
@@ -13,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Answers(pub Rc<Service>);
 
-impl door::Service for Answers {
+impl regent_connections::Service for Answers {
     type Accepted = Accepted;
     type Body = Counted;
     type Answering = Answering;

@@ -6,7 +6,6 @@
 
 use crate::answers::Answers;
 use crate::counted::HttpFigures;
-use crate::door::{Conditions, Door};
 use crate::engine_clients::ThreadClients;
 use crate::hooks;
 use crate::hub_gateway::HubGateway;
@@ -17,6 +16,7 @@ use crate::scrapes::Scrapes;
 use crate::service::Service;
 use crate::turns::Turns;
 use regent_config::HealthCheck;
+use regent_connections::{Conditions, Door};
 use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_metrics::{HttpMeter, Recorder};

@@ -1,15 +1,13 @@
 //! An I/O thread's loop: connections are served, configurations change, and connections drain.
 
-use crate::acceptor::{Dealer, Stage, left};
 use crate::answers::Answers;
 use crate::app::{App, AppStart, ThreadParts};
 use crate::blocking;
-use crate::dealt::Dealt;
 use crate::engine_clients::ThreadClients;
-use crate::front::Front;
 use crate::hooks;
 use crate::scrapes::Scrapes;
 use regent_config::HealthCheck;
+use regent_connections::{Dealer, Dealt, Front, Stage};
 use regent_gateway::Inlined;
 use regent_metrics::{ConnectionMeter, HttpMeter, Recorder};
 use regent_net::BusyPoll;
@@ -89,7 +87,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, app, Rc::clone(&front), parts));
-    if left(&mut stage).await == Stage::Leaving {
+    if Stage::left(&mut stage).await == Stage::Leaving {
         front.leave();
         let _ = tokio::time::timeout(LAST_REQUEST, front.none_left()).await;
     }

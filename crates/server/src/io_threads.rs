@@ -1,11 +1,10 @@
 //! The I/O threads, as the rest of the server talks to them.
 
 use crate::StartError;
-use crate::acceptor::ListenerChange;
-use crate::addresses::Opened;
 use crate::app::AppStart;
 use crate::io_thread::{self, Command, IoStart};
 use regent_config::HealthCheck;
+use regent_connections::{ListenerChange, Opened};
 use regent_gateway::Inlined;
 use rustix::fd::OwnedFd;
 use std::io;

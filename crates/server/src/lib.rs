@@ -1,12 +1,10 @@
 //! The server: everything put together.
 //!
-//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), an [`Engine`] of
-//! each kind, and the way of a request between them ([`service`], [`gateway`]).
+//! [`start`] turns a [`Config`] into a [`Running`] server: listening addresses ([`regent_connections`]), I/O threads with all
+//! that a configuration means ([`app`]), an engine of each kind ([`parts`]), and what changes them: [`reload`], [`upgrade`].
 #![forbid(unsafe_code)]
 
-mod acceptor;
 mod acme_challenge;
-mod addresses;
 mod admin;
 mod answers;
 mod app;
@@ -14,16 +12,10 @@ mod background;
 mod blocking;
 mod control;
 mod counted;
-mod datagrams;
-mod dealt;
-mod door;
 mod engine_clients;
-mod front;
 mod handles;
 mod head_check;
 mod hooks;
-mod http3;
-mod https;
 mod hub_gateway;
 mod hubs;
 mod inline_reload;
@@ -31,26 +23,21 @@ mod io_thread;
 mod io_threads;
 mod lasting;
 mod limits;
-mod listen_error;
 mod listener;
 mod parts;
 mod plan;
 mod predecessor;
 mod probe;
-mod proxy_headers;
 mod reload;
 mod rendering;
 mod scrapes;
 mod service;
 mod source;
 mod state;
-mod terms;
 mod turns;
 mod upgrade;
 mod watching;
 
-use acceptor::{Dealer, Stage};
-use addresses::Addresses;
 use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
@@ -58,10 +45,10 @@ use hubs::Hubs;
 use io_thread::IoStart;
 use io_threads::IoThreads;
 use lasting::Lasting;
-use listen_error::ListenError;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
+use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
@@ -83,7 +70,7 @@ use watching::Begun;
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
-pub use https::HttpsError;
+pub use regent_connections::{HttpsError, ListenError};
 pub use predecessor::{Legacy, Predecessor};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
@@ -236,7 +223,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let (php, native) = tokio::try_join!(php, native)?;
     tokio::spawn(tick(Arc::downgrade(&registry)));
     registry.reloaded(ReloadOutcome::Loaded);
-    https::trust_at_start(None, &config, parts.tls.as_ref());
+    regent_connections::trust_at_start(None, &config, parts.tls.as_ref());
     let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
     let listened_on = addresses.actual();
     let state = State {

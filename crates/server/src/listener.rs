@@ -1,17 +1,12 @@
 //! What is served at a listening address.
 
 use crate::StartError;
-use crate::addresses::ListenedOn;
 use crate::counted;
-use crate::door;
-use crate::http3;
-use crate::https::Https;
 use crate::lasting::Lasting;
 use crate::limits;
-use crate::proxy_headers::ProxyHeaders;
-use crate::terms::Terms;
 use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
+use regent_connections::{Https, ListenedOn, ProxyHeaders, Terms, alt_svc, settings};
 use regent_exchange::BodyLimits;
 use regent_handlers::Sites;
 use regent_http::Settings;
@@ -67,12 +62,12 @@ impl Listener {
             let challenges = if tls.is_none() { asked.clone() } else { None };
             Ok(Self {
                 number: address.number,
-                alt_svc: address.udp_port.map(http3::alt_svc),
+                alt_svc: address.udp_port.map(alt_svc),
                 sites,
                 tls,
                 challenges,
                 sni_host,
-                settings: door::settings(&server.options),
+                settings: settings(&server.options),
                 limits: limits::body_limits(&server.options),
                 http: labels.next().flatten(),
                 proxy_protocol: server

@@ -2,13 +2,12 @@
 //! engines that have been started.
 
 use crate::StartError;
-use crate::addresses::ListenedOn;
 use crate::app::{AppStart, EngineSource, NativeStart};
-use crate::https::Https;
 use crate::hubs::{Hubs, OpenHubs};
 use crate::lasting::Lasting;
 use crate::listener::Listener;
 use regent_config::Config;
+use regent_connections::{Https, ListenedOn};
 use regent_engines::{
     ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
 };

@@ -1,8 +1,8 @@
 //! The server whose place this one takes: see [`crate::upgrade`] for its side.
 
 use crate::StartError;
-use crate::addresses::Opened;
 use crate::state::Server;
+use regent_connections::Opened;
 use regent_net::{FileIdentity, Handover, Inherited, InheritedSocket, Keeper, Received};
 use rustix::fd::OwnedFd;
 use std::fs::File;

@@ -4,8 +4,6 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::addresses::AddressChange;
-use crate::https::trust_at_start;
 use crate::inline_reload;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
@@ -13,6 +11,7 @@ use crate::state::{Current, Server, State, Upkeep};
 use crate::watching::{Begun, React, Wanted};
 use crate::{ConfigSource, Place, StartError};
 use regent_config::{Config, HotReload};
+use regent_connections::{AddressChange, trust_at_start};
 use regent_engines::{CommandRefused, EngineKind, EnginePlan, StartUntil};
 use regent_gateway::Inlined;
 use regent_mercure::Publication;

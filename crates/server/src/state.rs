@@ -1,7 +1,6 @@
 //! A running server, and what its current configuration has made.
 
 use crate::Options;
-use crate::addresses::Addresses;
 use crate::admin::AdminHandle;
 use crate::counted;
 use crate::hubs::{Hubs, OpenHubs};
@@ -10,6 +9,7 @@ use crate::lasting::Lasting;
 use crate::parts::RunningEngine;
 use crate::watching::Watching;
 use regent_config::{Admin, Config, HealthCheck, LogConfig};
+use regent_connections::Addresses;
 use regent_engines::{EngineControl, ServerFacts, Tasks};
 use regent_gateway::Inlined;
 use regent_metrics::{HostLabel, Registry};

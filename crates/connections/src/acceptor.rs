@@ -19,7 +19,7 @@ use tokio::task::{JoinHandle, spawn_local};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// What becomes of listening addresses while the server runs.
-pub(crate) enum ListenerChange {
+pub enum ListenerChange {
     /// Connections are to come from these addresses with the next [`Self::Begin`].
     Prepare(Vec<Opened>, oneshot::Sender<io::Result<()>>),
     Begin,
@@ -33,7 +33,7 @@ pub(crate) enum ListenerChange {
 
 /// How far the server has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
     Running,
     /// No new connections, which another server takes now. Those that are there can bring a last request for a moment.
     Leaving,
@@ -43,7 +43,7 @@ pub(crate) enum Stage {
 
 /// Accepts connections and deals them out in turn. (Were each I/O thread to accept from sockets of its own, a hash
 /// would choose the thread, and spread few connections unevenly.)
-pub(crate) struct Dealer<C> {
+pub struct Dealer<C> {
     pub addresses: Vec<Opened>,
     pub changes: mpsc::UnboundedReceiver<ListenerChange>,
     /// All I/O threads, this one first, as they are told of a connection.
@@ -67,7 +67,7 @@ impl<S: Service> Front<S> {
         Ok(spawn_local(async move {
             tokio::select! {
                 () = entries.deal_out(dealer.changes) => {}
-                _ = left(&mut stage) => {}
+                _ = Stage::left(&mut stage) => {}
             }
             let Entries { listeners, datagrams, .. } = doors;
             drop(listeners);
@@ -182,8 +182,10 @@ impl<S: Service, C: From<Dealt>> Deal<S, C> {
     }
 }
 
-/// Ends when the server takes no more connections, and says why.
-pub(crate) async fn left(stage: &mut watch::Receiver<Stage>) -> Stage {
-    // The sender goes only after everything else.
-    stage.wait_for(|stage| *stage != Stage::Running).await.map_or(Stage::Draining, |stage| *stage)
+impl Stage {
+    /// Ends when the server takes no more connections, and says why.
+    pub async fn left(stage: &mut watch::Receiver<Self>) -> Self {
+        // The sender goes only after everything else.
+        stage.wait_for(|stage| *stage != Self::Running).await.map_or(Self::Draining, |stage| *stage)
+    }
 }

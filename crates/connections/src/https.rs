@@ -15,7 +15,7 @@ use std::sync::Arc;
 const SPOKEN: [&str; 2] = ["h2", "http/1.1"];
 
 /// The TLS of a server.
-pub(crate) struct Https {
+pub struct Https {
     /// `None`: no address has TLS, and nothing of it is touched.
     pub tls: Option<Tls>,
     /// By listening address; `None`: plain HTTP.
@@ -128,7 +128,7 @@ fn has_internal(config: &Config) -> bool {
 }
 
 /// Has this machine trust the root of the local CA, if a configuration that is in use from now on wants that anew.
-pub(crate) fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls>) {
+pub fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls>) {
     if let Some(tls) = tls
         && wants_trust_anew(before, config)
     {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Reads the headers of the connections to a listening address.
 #[derive(Debug)]
-pub(crate) struct ProxyHeaders {
+pub struct ProxyHeaders {
     timeout: Duration,
     allow: Networks,
     deny: Networks,

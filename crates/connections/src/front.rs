@@ -27,7 +27,7 @@ use tokio::task::spawn_local;
 const LATE: Duration = Duration::from_secs(2);
 
 /// What all connections of a thread share.
-pub(crate) struct Front<S> {
+pub struct Front<S> {
     /// By the number of the listening address.
     ports: RefCell<Vec<(usize, Rc<Port<S>>)>>,
     /// That of all of them.

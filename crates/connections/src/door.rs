@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Answers the requests of one listening address.
-pub(crate) trait Service: Clone + 'static {
+pub trait Service: Clone + 'static {
     /// What it knows of a connection.
     type Accepted: 'static;
     type Body: Body<Data = Bytes, Error = io::Error> + Unpin + 'static;
@@ -35,16 +35,16 @@ pub(crate) trait Service: Clone + 'static {
 }
 
 /// By the number of the listening address.
-pub(crate) type Doors<S> = [(usize, Rc<Door<S>>)];
+pub type Doors<S> = [(usize, Rc<Door<S>>)];
 
 /// What stands behind a listening address.
-pub(crate) struct Door<S> {
+pub struct Door<S> {
     pub service: S,
     pub conditions: Rc<Conditions>,
 }
 
 /// What a connection is accepted with, and keeps.
-pub(crate) struct Conditions {
+pub struct Conditions {
     /// Connections of equal terms can go on under the next configuration.
     pub terms: Arc<Terms>,
     pub settings: Settings,
@@ -55,7 +55,7 @@ pub(crate) struct Conditions {
 }
 
 /// Of the connections of a listening address.
-pub(crate) fn settings(options: &ServerOptions) -> Settings {
+pub fn settings(options: &ServerOptions) -> Settings {
     Settings {
         read_header: timeout(options.timeouts.read_header),
         idle: timeout(options.timeouts.idle),

@@ -6,7 +6,7 @@ use regent_net::Arrival;
 use rustix::fd::OwnedFd;
 
 /// A connection for one of the I/O threads.
-pub(crate) enum Dealt {
+pub enum Dealt {
     Stream(OwnedFd, Arrival),
     /// A client of HTTP/3, at the address of this number.
     Datagrams(Box<Arriving>, usize, Receiving),

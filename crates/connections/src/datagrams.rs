@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_local};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Held as long as a connection has to receive.
-pub(crate) type Receiving = mpsc::Sender<Infallible>;
+pub type Receiving = mpsc::Sender<Infallible>;
 
 /// The UDP sockets of a server.
 pub(crate) struct Datagrams {

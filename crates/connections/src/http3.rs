@@ -42,7 +42,7 @@ pub(crate) fn bind(
 }
 
 /// The value of `Alt-Svc` (RFC 7838 §3) for responses that do not come by HTTP/3.
-pub(crate) fn alt_svc(port: u16) -> HeaderValue {
+pub fn alt_svc(port: u16) -> HeaderValue {
     let value = format!("h3=\":{port}\"; ma={MAX_AGE}");
     HeaderValue::try_from(value).expect("invariant: it is ASCII")
 }

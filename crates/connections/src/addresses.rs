@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The listening addresses of a server.
 #[derive(Default)]
-pub(crate) struct Addresses {
+pub struct Addresses {
     open: Vec<Address>,
     /// Of those to come, sockets that are bound already.
     inherited: Inherited,
@@ -33,7 +33,7 @@ struct Address {
 }
 
 /// New sockets of an address, which connections are to be taken from under its number.
-pub(crate) enum Opened {
+pub enum Opened {
     /// To be accepted from.
     Stream(usize, Vec<OwnedFd>),
     /// For HTTP/3.
@@ -50,14 +50,14 @@ impl Opened {
 
 /// An address of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ListenedOn {
+pub struct ListenedOn {
     pub number: usize,
     /// Where it speaks HTTP/3; `None`: nowhere.
     pub udp_port: Option<u16>,
 }
 
 /// What a configuration changes of the addresses. Dropped, it closes what it opened.
-pub(crate) struct AddressChange {
+pub struct AddressChange {
     opened: Vec<Address>,
     pub sockets: Vec<Opened>,
     /// By number.

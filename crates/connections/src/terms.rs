@@ -5,7 +5,7 @@ use regent_config::{ClientAuth, HttpProtocol, ProxyProtocol, Server, ServerTls, 
 /// All of a configuration that a connection is bound to from its beginning: once that changes, it ends after its running
 /// requests.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Terms {
+pub struct Terms {
     pub protocols: Vec<HttpProtocol>,
     timeouts: Timeouts,
     max_header_size: usize,
