@@ -36,6 +36,7 @@ pub use kind::EngineKind;
 pub use machine::{Memory, cpus, memory};
 pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts};
 pub use pools::{Pool, Pools};
+pub use regent_wire::control::Published;
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{StartUntil, UpdateSink};
 pub use supervisor::{

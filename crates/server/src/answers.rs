@@ -1,9 +1,9 @@
 //! What answers the requests that come through a door.
 
-use crate::counted::Counted;
-use crate::service::{Accepted, Answering, Service};
 use http::Request;
 use regent_exchange::{Connection, Informational, RequestBody};
+use regent_service::counted::Counted;
+use regent_service::{Accepted, Answering, Service};
 use regent_tls::ClientAuthClass;
 use std::rc::Rc;
 use std::time::Duration;

@@ -5,22 +5,18 @@
 //! and services by the App's own gateways.
 
 use crate::answers::Answers;
-use crate::counted::HttpFigures;
 use crate::engine_clients::ThreadClients;
 use crate::hooks;
-use crate::hub_gateway::HubGateway;
-use crate::hubs::OpenHubs;
 use crate::listener::Listener;
-use crate::probe;
-use crate::scrapes::Scrapes;
-use crate::service::Service;
-use crate::turns::Turns;
 use regent_config::HealthCheck;
 use regent_connections::{Conditions, Door};
 use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
+use regent_service::counted::HttpFigures;
+use regent_service::scrapes::Scrapes;
+use regent_service::{HubGateway, OpenHubs, Service, Turns, probe};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
 use std::cell::Cell;
@@ -135,7 +131,7 @@ impl App {
 
     /// Asks PHP; an error says why it is not ready.
     pub async fn probe(&self, check: &HealthCheck) -> Result<(), String> {
-        probe::probe(self.doors.iter().map(|(_, door)| &*door.service.0), check).await
+        probe(self.doors.iter().map(|(_, door)| &*door.service.0), check).await
     }
 
     /// Handlers that run in the server come from these modules from now on. Returns those before, if there are services.

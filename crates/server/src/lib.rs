@@ -4,44 +4,32 @@
 //! that a configuration means ([`app`]), an engine of each kind ([`parts`]), and what changes them: [`reload`], [`upgrade`].
 #![forbid(unsafe_code)]
 
-mod acme_challenge;
 mod admin;
 mod answers;
 mod app;
 mod background;
 mod blocking;
 mod control;
-mod counted;
 mod engine_clients;
 mod handles;
-mod head_check;
 mod hooks;
-mod hub_gateway;
-mod hubs;
 mod inline_reload;
 mod io_thread;
 mod io_threads;
 mod lasting;
-mod limits;
 mod listener;
 mod parts;
 mod plan;
 mod predecessor;
-mod probe;
 mod reload;
-mod rendering;
-mod scrapes;
-mod service;
 mod source;
 mod state;
-mod turns;
 mod upgrade;
 mod watching;
 
 use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
-use hubs::Hubs;
 use io_thread::IoStart;
 use io_threads::IoThreads;
 use lasting::Lasting;
@@ -54,6 +42,7 @@ use regent_gateway::Inlined;
 use regent_handlers::BuildError;
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_net::BusyPoll;
+use regent_service::{Hubs, scrapes};
 use regent_spool::Spools;
 use state::{Fixed, Server, State, Upkeep};
 use std::convert::Infallible;

@@ -1,9 +1,7 @@
 //! What is served at a listening address.
 
 use crate::StartError;
-use crate::counted;
 use crate::lasting::Lasting;
-use crate::limits;
 use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
 use regent_connections::{Https, ListenedOn, ProxyHeaders, Terms, alt_svc, settings};
@@ -11,6 +9,7 @@ use regent_exchange::BodyLimits;
 use regent_handlers::Sites;
 use regent_http::Settings;
 use regent_metrics::{HttpLabels, Registry};
+use regent_service::{body_limits, counted};
 use regent_tls::{SiteTable, Tls};
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ impl Listener {
                 challenges,
                 sni_host,
                 settings: settings(&server.options),
-                limits: limits::body_limits(&server.options),
+                limits: body_limits(&server.options),
                 http: labels.next().flatten(),
                 proxy_protocol: server
                     .options

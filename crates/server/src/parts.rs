@@ -3,7 +3,6 @@
 
 use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
-use crate::hubs::{Hubs, OpenHubs};
 use crate::lasting::Lasting;
 use crate::listener::Listener;
 use regent_config::Config;
@@ -14,6 +13,7 @@ use regent_engines::{
 use regent_gateway::Inlined;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
+use regent_service::{Hubs, OpenHubs};
 use regent_spool::Spools;
 use regent_tls::Tls;
 use std::path::PathBuf;

@@ -2,8 +2,6 @@
 
 use crate::Options;
 use crate::admin::AdminHandle;
-use crate::counted;
-use crate::hubs::{Hubs, OpenHubs};
 use crate::io_threads::IoThreads;
 use crate::lasting::Lasting;
 use crate::parts::RunningEngine;
@@ -15,6 +13,7 @@ use regent_gateway::Inlined;
 use regent_metrics::{HostLabel, Registry};
 use regent_net::Handover;
 use regent_proxy::Transports;
+use regent_service::{Hubs, OpenHubs, counted};
 use regent_spool::Spools;
 use regent_tls::Tls;
 use std::sync::{Arc, RwLock};

@@ -16,7 +16,7 @@ use std::time::Duration;
 const AGENT: &str = "Regent (health_uri)";
 
 /// Asks at the first of these where the request leads to PHP; an error says why PHP is not ready.
-pub(crate) async fn probe<'a>(
+pub async fn probe<'a>(
     services: impl Iterator<Item = &'a Service>,
     check: &HealthCheck,
 ) -> Result<(), String> {

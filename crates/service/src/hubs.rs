@@ -1,14 +1,13 @@
 //! The Mercure hubs, from one configuration to the next.
 
 use regent_config::{HubHistory, JwtKey, MercureHub};
-use regent_engines::UpdateSink;
+use regent_engines::{Published, UpdateSink};
 use regent_mercure::{Anonymous, HistoryOptions, Hub, HubError, HubOptions, Key, Publication, Subscriptions};
-use regent_wire::control::Published;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All hubs that run. One that the next configuration has too goes on with its subscribers and its history.
 #[derive(Default)]
-pub(crate) struct Hubs(Mutex<Running>);
+pub struct Hubs(Mutex<Running>);
 
 #[derive(Default)]
 struct Running {
@@ -18,7 +17,7 @@ struct Running {
 }
 
 /// Those of one configuration, by their ids.
-pub(crate) struct OpenHubs {
+pub struct OpenHubs {
     pub hubs: Vec<Arc<Hub>>,
     /// What engines call them.
     pub numbers: Vec<u64>,

@@ -10,7 +10,7 @@ const AT_ONCE: usize = 2;
 /// Requests that may wait for their turn; more are answered with 503.
 const MOST_WAITING: usize = 64;
 
-pub(crate) struct Turns {
+pub struct Turns {
     turns: Arc<Semaphore>,
     waiting: Cell<usize>,
 }

@@ -4,7 +4,7 @@ use regent_config::{ServerOptions, timeout};
 use regent_exchange::{BodyLimits, Patience};
 
 /// Of the requests to a listening address.
-pub(crate) fn body_limits(options: &ServerOptions) -> BodyLimits {
+pub fn body_limits(options: &ServerOptions) -> BodyLimits {
     let patience = Patience {
         silence: timeout(options.timeouts.read_body),
         rate: options.limits.min_body_rate,

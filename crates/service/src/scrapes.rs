@@ -16,12 +16,12 @@ type Asker = oneshot::Sender<Bytes>;
 
 /// Asks for the metrics.
 #[derive(Clone)]
-pub(crate) struct Scrapes(mpsc::Sender<Asker>);
+pub struct Scrapes(mpsc::Sender<Asker>);
 
 /// Who asks.
-pub(crate) struct Askers(mpsc::Receiver<Asker>);
+pub struct Askers(mpsc::Receiver<Asker>);
 
-pub(crate) fn channel() -> (Scrapes, Askers) {
+pub fn channel() -> (Scrapes, Askers) {
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     (Scrapes(sender), Askers(receiver))
 }

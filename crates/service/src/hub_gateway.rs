@@ -13,7 +13,7 @@ use std::sync::Arc;
 const UPDATE: u64 = 1 << 20;
 
 /// The hubs of a configuration, and what a publisher may send.
-pub(crate) struct HubGateway {
+pub struct HubGateway {
     pub hubs: Arc<OpenHubs>,
 }
 

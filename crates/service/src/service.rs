@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const NO_RESPONSE: u16 = 444;
 
 /// Answers the requests of one listening address on one I/O thread.
-pub(crate) struct Service {
+pub struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
     pub limits: BodyLimits,
@@ -60,7 +60,7 @@ pub(crate) struct Service {
 }
 
 /// An accepted connection.
-pub(crate) struct Accepted {
+pub struct Accepted {
     pub ends: Ends,
     /// What the client was asked for in the handshake; `None` without TLS.
     pub client_auth: Option<ClientAuthClass>,
@@ -85,7 +85,7 @@ pub(crate) async fn read_to_end(mut body: ResponseBody) {
 }
 
 /// A request that is being answered. What needs no engine is answered at once.
-pub(crate) enum Answering {
+pub enum Answering {
     /// `None`: taken.
     Ready(Option<Response<Counted>>),
     Later(Pin<Box<dyn Future<Output = Response<Counted>>>>),

@@ -22,7 +22,7 @@ const REDIRECTS: &str = "static_response";
 const REDIRECTING: &str = "remaining_auto_https_redirects";
 
 /// Under what the requests of each address are counted, in the order of the configuration; `None`: they are not.
-pub(crate) fn labels(config: &Config, registry: &Registry) -> Vec<Option<Arc<HttpLabels>>> {
+pub fn labels(config: &Config, registry: &Registry) -> Vec<Option<Arc<HttpLabels>>> {
     let Some(metrics) = config.global.metrics else { return config.servers.iter().map(|_| None).collect() };
     let mut names = (0..).map(|number| format!("srv{number}"));
     let labels = |server: &Server| {
@@ -45,7 +45,7 @@ pub(crate) fn labels(config: &Config, registry: &Registry) -> Vec<Option<Arc<Htt
 }
 
 /// What is shown; `None`: nothing.
-pub(crate) fn shown(metrics: Option<HttpMetrics>) -> Option<HostLabel> {
+pub fn shown(metrics: Option<HttpMetrics>) -> Option<HostLabel> {
     metrics.map(|metrics| match metrics {
         HttpMetrics::Together => HostLabel::Absent,
         HttpMetrics::PerHost | HttpMetrics::PerAnyHost => HostLabel::Shown,
@@ -59,7 +59,7 @@ fn named_hosts(server: &Server) -> Vec<String> {
 }
 
 /// Counts the requests of a listening address.
-pub(crate) struct HttpFigures {
+pub struct HttpFigures {
     pub meter: Rc<HttpMeter>,
     pub labels: Arc<HttpLabels>,
 }
@@ -83,7 +83,7 @@ fn size(exchange: &Exchange, body: &RequestBody) -> u64 {
 }
 
 /// A response's body, with the request that is counted until it has ended.
-pub(crate) struct Counted {
+pub struct Counted {
     body: Logged,
     request: Option<HttpRequest>,
 }
