@@ -162,7 +162,8 @@ impl Server {
 
     async fn restart_workers(&self) {
         let current = self.current();
-        let Some(php) = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php) else {
+        let engines = &current.subject.engines;
+        let Some(php) = engines.iter().find(|engine| engine.clients.kind == EngineKind::Php) else {
             return;
         };
         if let Err(CommandRefused::Unavailable(reason)) = php.supervisor.restart().await {

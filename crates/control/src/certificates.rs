@@ -6,7 +6,7 @@ use regent_tls::{CertificateOrigin, CertificateState, Tls};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-pub(super) fn list(tls: Option<&Tls>) -> Vec<Certificate> {
+pub(crate) fn list(tls: Option<&Tls>) -> Vec<Certificate> {
     let now = SystemTime::now();
     tls.map(Tls::certificates).unwrap_or_default().into_iter().map(|state| certificate(state, now)).collect()
 }
@@ -28,7 +28,7 @@ fn certificate(state: CertificateState, now: SystemTime) -> Certificate {
 }
 
 /// One for each name and source: Prometheus takes no series twice.
-pub(super) fn gauges(tls: Option<&Tls>) -> Vec<CertificateGauge> {
+pub(crate) fn gauges(tls: Option<&Tls>) -> Vec<CertificateGauge> {
     let mut latest = BTreeMap::new();
     for state in tls.map(Tls::certificates).unwrap_or_default() {
         let Some(not_after) = state.not_after else { continue };

@@ -4,11 +4,11 @@ use regent_admin::Upstream;
 use regent_metrics::UpstreamGauge;
 use regent_proxy::UpstreamStatus;
 
-pub(super) fn listed(status: UpstreamStatus) -> Upstream {
+pub(crate) fn listed(status: UpstreamStatus) -> Upstream {
     Upstream { address: status.address, num_requests: status.requests, fails: status.fails }
 }
 
-pub(super) fn gauge(status: UpstreamStatus) -> UpstreamGauge {
+pub(crate) fn gauge(status: UpstreamStatus) -> UpstreamGauge {
     UpstreamGauge {
         address: status.address,
         is_healthy: status.is_healthy,

@@ -1,6 +1,6 @@
 //! The list of threads, with what each of them runs.
 
-use super::Seen;
+use crate::seen::{self, Seen};
 use regent_admin::{Activity, Current, Thread, Threads};
 use regent_engines::{EngineControl, PoolPlan, Running, ThreadListing, ThreadStage, View};
 use regent_wire::{RequestLine, ThreadState, Token};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// All threads of the current engines. I/O threads are asked what their requests are.
-pub(super) async fn list(views: Vec<Seen<'_>>) -> Threads {
+pub(crate) async fn list(views: Vec<Seen<'_>>) -> Threads {
     let mut all = Threads { threads: Vec::new(), reserved: 0 };
     for (engine, view) in views {
         let of_engine = of_engine(engine, view).await;
@@ -37,7 +37,7 @@ async fn of_engine(engine: &EngineControl, view: View) -> Threads {
 fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, Running>) -> Thread {
     Thread {
         index: u32::from(listing.index),
-        engine: super::engine(plan.kind),
+        engine: seen::engine(plan.kind),
         pool: plan.name.clone(),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         activity: activity(listing, lines),

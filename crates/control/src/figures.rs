@@ -1,6 +1,6 @@
 //! Pools, statistics and gauges, in the words of the admin API and of the metrics.
 
-use super::Seen;
+use crate::seen::{self, Seen};
 use regent_admin::{
     Circuit, CircuitState, Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics,
     ScaleEvent, Statistics, ThreadCounts, Traffic,
@@ -15,12 +15,12 @@ use std::time::Duration;
 /// Scale events that are shown.
 const EVENTS: usize = 100;
 
-pub(super) fn pools(views: &[Seen<'_>]) -> Vec<Pool> {
+pub(crate) fn pools(views: &[Seen<'_>]) -> Vec<Pool> {
     each_pool(views).map(|(plan, view)| pool(plan, view)).collect()
 }
 
 /// A request of each pool is served at once, or at least by a thread that is there.
-pub(super) fn readiness(views: &[Seen<'_>]) -> Readiness {
+pub(crate) fn readiness(views: &[Seen<'_>]) -> Readiness {
     let without = each_pool(views).find(|(_, pool)| {
         let counts = counts(pool);
         counts.idle + counts.busy == 0
@@ -39,7 +39,7 @@ fn each_pool<'a>(views: &'a [Seen<'_>]) -> impl Iterator<Item = (&'a PoolPlan, &
 }
 
 /// Of no engine: there is no engine at this moment.
-pub(super) fn gauges(views: &[Seen<'_>]) -> Gauges {
+pub(crate) fn gauges(views: &[Seen<'_>]) -> Gauges {
     let pools = || views.iter().flat_map(|(engine, _)| engine.pools.iter());
     let planned = views.iter().flat_map(|(engine, view)| {
         engine.pools.iter().zip(&engine.plans).zip(&view.pools).map(|((pool, plan), view)| (pool, plan, view))
@@ -96,7 +96,7 @@ fn circuit_gauges(engine: &EngineControl) -> impl Iterator<Item = CircuitGauge> 
     })
 }
 
-pub(super) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
+pub(crate) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
     let traffic = |label: &str| report.pools.iter().find(|pool| pool.name == label);
     let pools = each_pool(views).map(|(plan, of)| PoolStatistics {
         pool: pool(plan, of),
@@ -121,7 +121,7 @@ fn is_there(thread: &ThreadListing) -> bool {
 fn pool(plan: &PoolPlan, view: &PoolView) -> Pool {
     Pool {
         name: plan.name.clone(),
-        engine: super::engine(plan.kind),
+        engine: seen::engine(plan.kind),
         worker: plan.worker.as_ref().map(|file| file.display().to_string()),
         threads: counts(view),
         least: plan.least,
@@ -243,7 +243,7 @@ fn circuits(engine: &EngineControl) -> impl Iterator<Item = Circuit> {
 
 fn generations(views: &[Seen<'_>]) -> Vec<Generation> {
     let of_engine = |(control, view): &Seen<'_>| {
-        let engine = super::engine(control.clients.kind);
+        let engine = seen::engine(control.clients.kind);
         let generations = view.generations.iter().map(move |generation| Generation {
             engine,
             number: generation.number,

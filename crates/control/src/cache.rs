@@ -1,12 +1,12 @@
 //! The cache, in the words of the admin API and of the metrics.
 
-use crate::lasting::Caches;
 use regent_admin::{CacheFigures, CachePurge};
-use regent_cache::{Figures, Key, Purge};
+use regent_cache::{Figures, Key, Purge, Store};
 use regent_metrics::CacheGauges;
+use std::sync::Arc;
 
-pub(super) fn figures(caches: &Caches) -> CacheFigures {
-    let total = total(caches).unwrap_or_default();
+pub fn figures(stores: &[Arc<Store>]) -> CacheFigures {
+    let total = total(stores).unwrap_or_default();
     CacheFigures {
         hits: total.hits,
         stale: total.stale,
@@ -24,8 +24,8 @@ pub(super) fn figures(caches: &Caches) -> CacheFigures {
 }
 
 /// `None`: no site has one.
-pub(super) fn gauges(caches: &Caches) -> Option<CacheGauges> {
-    let total = total(caches)?;
+pub(crate) fn gauges(stores: &[Arc<Store>]) -> Option<CacheGauges> {
+    let total = total(stores)?;
     Some(CacheGauges {
         hits: total.hits,
         stale: total.stale,
@@ -44,14 +44,13 @@ pub(super) fn gauges(caches: &Caches) -> Option<CacheGauges> {
 }
 
 /// Looks at all that is stored, but for a URL. Returns how many responses there were.
-pub(super) fn purge(caches: &Caches, purge: CachePurge) -> u64 {
+pub fn purge(stores: &[Arc<Store>], purge: CachePurge) -> u64 {
     let purges = match purge {
         CachePurge::Url(url) => urls(&url),
         CachePurge::Prefix(prefix) => vec![Purge::Prefix(prefix)],
         CachePurge::Tags(tags) => vec![Purge::Tags(tags)],
         CachePurge::Everything => vec![Purge::Everything],
     };
-    let stores = caches.all();
     stores.iter().map(|store| purges.iter().map(|purge| store.purge(purge)).sum::<u64>()).sum()
 }
 
@@ -66,6 +65,6 @@ fn urls(url: &str) -> Vec<Purge> {
 }
 
 /// Of all configurations that are in use.
-fn total(caches: &Caches) -> Option<Figures> {
-    caches.all().iter().map(|store| store.figures()).reduce(|one, other| one + other)
+fn total(stores: &[Arc<Store>]) -> Option<Figures> {
+    stores.iter().map(|store| store.figures()).reduce(|one, other| one + other)
 }
