@@ -20,10 +20,10 @@ mod lasting;
 mod listener;
 mod parts;
 mod plan;
-mod predecessor;
 mod reload;
 mod source;
 mod state;
+mod succeed;
 mod upgrade;
 mod watching;
 
@@ -60,14 +60,13 @@ pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
 pub use regent_connections::{HttpsError, ListenError};
-pub use predecessor::{Legacy, Predecessor};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::{ConfigSource, Place};
-pub use upgrade::{Successor, UpgradeError};
+pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};
 
 /// How long a stop waits for the disk at most.
 const HISTORY_WAIT: Duration = Duration::from_secs(5);
