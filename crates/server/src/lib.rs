@@ -25,7 +25,6 @@ mod source;
 mod state;
 mod succeed;
 mod upgrade;
-mod watching;
 
 use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
@@ -40,6 +39,7 @@ use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
+use regent_hot_reload::Begun;
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_net::BusyPoll;
 use regent_service::{Hubs, scrapes};
@@ -54,7 +54,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use watching::Begun;
 
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};

@@ -24,7 +24,7 @@ const NO_CODE: [&str; 16] = [
 ];
 
 /// Ends when it is dropped.
-pub(crate) struct Watching {
+pub struct Watching {
     wanted: Wanted,
     task: JoinHandle<()>,
     _watch: Watch,
@@ -32,14 +32,14 @@ pub(crate) struct Watching {
 
 /// What a configuration wants to be watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// The patterns of all workers.
     workers: BTreeSet<String>,
     pages: Vec<HotReload>,
 }
 
 /// What is to be done about changes.
-pub(crate) trait React: Send + Sync + 'static {
+pub trait React: Send + Sync + 'static {
     /// Ready when the new workers serve.
     fn restart(&self) -> impl Future<Output = ()> + Send;
 
@@ -69,7 +69,7 @@ impl Wanted {
 }
 
 /// Files are watched, and nobody reacts to changes yet.
-pub(crate) struct Begun {
+pub struct Begun {
     wanted: Wanted,
     rules: Rules,
     told: mpsc::UnboundedReceiver<Vec<PathBuf>>,
