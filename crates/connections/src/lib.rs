@@ -26,4 +26,5 @@ pub use http3::alt_svc;
 pub use https::{Https, HttpsError, trust_at_start};
 pub use listen_error::ListenError;
 pub use proxy_headers::ProxyHeaders;
+pub use regent_http::Settings;
 pub use terms::Terms;

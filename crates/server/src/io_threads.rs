@@ -6,8 +6,8 @@ use crate::io_thread::{self, Command, IoStart};
 use regent_config::HealthCheck;
 use regent_connections::{ListenerChange, Opened};
 use regent_gateway::Inlined;
-use rustix::fd::OwnedFd;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
