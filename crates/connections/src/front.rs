@@ -67,7 +67,8 @@ impl<S: Service> Front<S> {
         let next = ports(doors, &self.ports.borrow());
         let before = self.ports.replace(next);
         let ports = self.ports.borrow();
-        let is_left = |port: &&(usize, Rc<Port<S>>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
+        let is_left =
+            |port: &&(usize, Rc<Port<S>>)| !ports.iter().any(|(_, other)| Rc::ptr_eq(other, &port.1));
         before.iter().filter(is_left).for_each(|(_, port)| port.drain());
     }
 
@@ -92,7 +93,9 @@ impl<S: Service> Front<S> {
     pub fn take(self: &Rc<Self>, dealt: Dealt) {
         match dealt {
             Dealt::Stream(socket, arrival) => self.serve(socket, arrival),
-            Dealt::Datagrams(arriving, number, receiving) => self.serve_datagrams(arriving, number, receiving),
+            Dealt::Datagrams(arriving, number, receiving) => {
+                self.serve_datagrams(arriving, number, receiving)
+            }
         }
     }
 

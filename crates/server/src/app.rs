@@ -74,7 +74,12 @@ impl App {
     pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
         let gateway = |entrance: &Entrance| {
             let spools = Arc::clone(&start.spools);
-            Gateway::new(Rc::clone(&entrance.client), Rc::clone(&entrance.admission), spools, &start.hubs.numbers)
+            Gateway::new(
+                Rc::clone(&entrance.client),
+                Rc::clone(&entrance.admission),
+                spools,
+                &start.hubs.numbers,
+            )
         };
         let php = match start.php {
             EngineSource::New(client) => entrance(client, parts)?,

@@ -63,9 +63,9 @@ pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
+pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::{ConfigSource, Place};
-pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};
 
 /// How long a stop waits for the disk at most.
 const HISTORY_WAIT: Duration = Duration::from_secs(5);
