@@ -69,7 +69,7 @@ impl<S: Service> Front<S> {
                 () = entries.deal_out(dealer.changes) => {}
                 _ = Stage::left(&mut stage) => {}
             }
-            let Entries { listeners, datagrams, .. } = doors;
+            let Entries { listeners, datagrams, .. } = entries;
             drop(listeners);
             datagrams.none_left().await;
             drop(dealer.receiving);

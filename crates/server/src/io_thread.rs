@@ -83,7 +83,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     let front = Rc::new(Front::new(&app.doors, start.busy_poll, start.connections));
     let (sockets, busy_poll) = (Rc::clone(&front.sockets), Rc::clone(&front.busy_poll));
     hooks::hook(Rc::clone(&clients), Rc::clone(&sockets), Rc::clone(&busy_poll));
-    spawn_local(async move { busy_poll.keep(&clients, &sockets).await });
+    spawn_local(async move { busy_poll.keep(&*clients, &sockets).await });
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
     spawn_local(obey(start.commands, app, Rc::clone(&front), parts));
