@@ -15,6 +15,7 @@
 mod admin;
 pub mod apps;
 pub mod browser;
+mod dns;
 pub mod fastcgi;
 mod gate;
 pub mod h3;
@@ -31,6 +32,7 @@ pub mod upstream;
 mod wait;
 
 pub use admin::{Admin, Thread};
+pub use dns::{Dns, Mood};
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};

@@ -3,6 +3,7 @@
 mod cache;
 mod certificates;
 mod figures;
+mod tasks;
 mod threads;
 mod upstreams;
 
@@ -218,6 +219,23 @@ impl Control for ServerControl {
     fn upstreams(&self) -> Vec<regent_admin::Upstream> {
         let upstreams = self.server.current().proxies.upstreams();
         upstreams.into_iter().map(upstreams::listed).collect()
+    }
+
+    fn authority(&self) -> BoxFuture<'_, Option<regent_admin::CertificateAuthority>> {
+        async {
+            let tls = self.server.current().tls.clone();
+            let read = tokio::task::spawn_blocking(move || certificates::authority(tls.as_ref()));
+            read.await.expect("invariant: reading does not panic")
+        }
+        .boxed()
+    }
+
+    fn tasks(&self) -> Vec<regent_admin::Task> {
+        self.server.tasks.tasks().into_iter().map(tasks::listed).collect()
+    }
+
+    fn order(&self, task: &str, order: regent_admin::TaskOrder) -> Result<u16, Refusal> {
+        self.server.tasks.order(task, tasks::order(order)).map_err(tasks::refusal)
     }
 
     fn cache(&self) -> regent_admin::CacheFigures {
