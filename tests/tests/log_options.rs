@@ -234,12 +234,12 @@ fn lines_go_to_the_logs_that_include_their_logger() {
         found
     };
     let has = |name: &str, logger: &str| loggers(name).iter().any(|found| found == logger);
-    assert!(has("server.log", "server") && has("server.log", "http.log.access"));
+    assert!(has("server.log", "engines") && has("server.log", "http.log.access"));
     for other in ["php", "http.log.access.shop", "http.log.access.own"] {
         assert!(!has("server.log", other), "{other}");
     }
     assert_eq!(loggers("scripts.log"), ["php"]);
-    for logger in ["server", "php", "http.log.access", "http.log.access.shop", "http.log.access.own"] {
+    for logger in ["engines", "php", "http.log.access", "http.log.access.shop", "http.log.access.own"] {
         assert!(has("all.log", logger), "{logger}");
     }
     assert_eq!(loggers("own.log"), ["http.log.access.own"]);

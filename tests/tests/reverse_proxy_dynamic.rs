@@ -8,17 +8,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 const FIRST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// A site whose requests all go to the proxy, but for the one with which the harness asks whether it is ready. One I/O thread,
-/// so that all have the same answers of DNS.
+/// A site whose requests all go to the proxy, but for the one with which the harness asks whether it is ready.
 fn site(directives: &str) -> Server {
     Setup::new()
         .site(&format!("handle /is-it-ready.txt {{\nfile_server\n}}\nhandle {{\n{directives}\n}}"))
         .php_options("num_threads 1")
+        .admin("ADMIN")
         .start()
 }
 
 fn named(name: &'static str) -> impl Fn(&regent_tests::upstream::Received) -> Vec<u8> {
-    move |_| ok("", name)
+    // Once it is dropped, no connection is left that still answers.
+    move |_| ok("Connection: close\r\n", name)
 }
 
 /// Two upstreams at one port of two addresses.
@@ -36,7 +37,7 @@ fn upstreams(server: &Server) -> Vec<String> {
 
 /// Ends when a request is answered so.
 fn until_answered(server: &Server, text: &str) {
-    until(&format!("an answer of {text}"), || server.get("/").text() == text);
+    until(&format!("an answer of {text}"), || (server.get("/").text() == text).then_some(()));
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn the_addresses_of_a_name_are_upstreams_and_come_and_go_with_it() {
     until_answered(&server, "second");
     until("the first to be gone", || {
         server.get("/").expect(200);
-        upstreams(&server) == [format!("127.0.0.2:{port}")]
+        (upstreams(&server) == [format!("127.0.0.2:{port}")]).then_some(())
     });
     dns.addresses("app.test", &[FIRST]);
     until_answered(&server, "first");
@@ -77,7 +78,7 @@ fn while_dns_is_down_the_last_answer_is_used() {
         let before = dns.questions();
         until("DNS to be asked", || {
             assert_eq!(server.get("/").expect(200).text(), "first", "{mood:?}");
-            dns.questions() > before + 1
+            (dns.questions() > before + 1).then_some(())
         });
         server.wait_for_log("DNS gives no answer: the last one is used on");
         assert_eq!(server.get("/").expect(200).text(), "first", "{mood:?}");
@@ -118,12 +119,12 @@ fn services_have_ports_of_their_own_and_an_order() {
     dns.services("_http._tcp.app.test", &servers[1..]);
     until("the first to be gone", || {
         server.get("/").expect(200);
-        !upstreams(&server).contains(&own)
+        (!upstreams(&server).contains(&own)).then_some(())
     });
     dns.services("_http._tcp.app.test", &servers);
     until("the first to be back", || {
         server.get("/").expect(200);
-        upstreams(&server).contains(&own)
+        upstreams(&server).contains(&own).then_some(())
     });
     assert_eq!(fails(&server), Some(1.into()));
     assert_eq!(server.get("/").expect(200).text(), "second");

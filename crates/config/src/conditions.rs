@@ -406,6 +406,12 @@ mod tests {
     #[test]
     fn protocols() {
         assert_eq!(one("protocol HTTP/1.1"), Matcher::Protocol("http/1.1".into()));
-        assert_eq!(errors("@m protocol grpc\n@n protocol htp\n@o vars x").len(), 3);
+        let grpc = Matcher::Header {
+            name: "Content-Type".into(),
+            value: Some(Template::text("application/grpc*")),
+            absent: false,
+        };
+        assert_eq!(one("protocol grpc"), grpc);
+        assert_eq!(errors("@n protocol htp\n@o vars x").len(), 2);
     }
 }

@@ -180,7 +180,8 @@ pub(super) fn parse_with(
         };
         cx.check(read);
     }
-    let others = if dynamic.is_empty() { Others::None } else { Others::Dynamic };
+    let is_dynamic = call.options().any(|option| option.name() == "dynamic");
+    let others = if is_dynamic { Others::Dynamic } else { Others::None };
     let (scheme, upstreams) = upstreams.finish(call, others)?;
     let transport = transport.finish(cx, scheme);
     let balancing = balancing.finish(cx, &upstreams, others);

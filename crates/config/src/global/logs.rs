@@ -13,7 +13,6 @@ use regent_caddyfile::{Error, Token};
 /// What the parts of the server are called in its log, and its access logs.
 const LOGGERS: &[&str] = &[
     "admin",
-    "cli",
     "engines",
     "gateway",
     "handlers",
@@ -23,6 +22,7 @@ const LOGGERS: &[&str] = &[
     "net",
     "php",
     "proxy",
+    "regent",
     "server",
     "spool",
     "task",
@@ -101,7 +101,6 @@ fn logger(token: &Token) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::directives::testing::{config, file_errors};
     use crate::model::{LogConfig, LogFormat, LogLevel, LogOutput};
 
@@ -153,6 +152,6 @@ mod tests {
         assert!(found[1].contains("no logger is called `banana`; there are admin, "), "{found:?}");
         assert!(found[2].contains("there is a log `a` already"), "{found:?}");
         assert!(found.iter().any(|message| message.contains("in the global options")), "{found:?}");
-        assert_eq!(found.len(), 6, "{found:?}");
+        assert_eq!(found.len(), 7, "{found:?}");
     }
 }
