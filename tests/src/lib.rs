@@ -14,6 +14,7 @@
 
 mod admin;
 pub mod apps;
+mod bind;
 pub mod browser;
 mod dns;
 pub mod fastcgi;
@@ -32,6 +33,7 @@ pub mod upstream;
 mod wait;
 
 pub use admin::{Admin, Thread};
+pub use bind::Bind;
 pub use dns::{Dns, Mood};
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};

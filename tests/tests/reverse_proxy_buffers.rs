@@ -26,7 +26,8 @@ fn post_in_chunks(conn: &mut Conn, chunks: &[&str]) {
     }
 }
 
-const CHUNKED_HEAD: &str = "POST /a HTTP/1.1\r\nHost: x\r\nTrailer: X-Last\r\nTransfer-Encoding: chunked\r\n\r\n";
+const CHUNKED_HEAD: &str =
+    "POST /a HTTP/1.1\r\nHost: x\r\nTrailer: X-Last\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[test]
 fn an_upstream_is_asked_when_the_body_is_there_and_told_its_length() {
