@@ -38,6 +38,19 @@ fn routes_scaling_and_plots_are_shown() {
 }
 
 #[test]
+fn background_scripts_are_shown_with_what_they_can_be_told() {
+    let Some(browser) = browser() else { return };
+    let page = browser.dump(&Site::start(), "/");
+    assert!(page.contains("<section id=\"tasks-section\">"), "{page}");
+    assert!(page.contains(&escaped("<b>nightly</b>")) && !page.contains("<b>nightly"), "{page}");
+    assert!(page.contains("<button>restart</button><button>stop</button>"), "{page}");
+    assert!(
+        page.contains("<button>run</button><button>stop</button>") && page.contains("status 3"),
+        "{page}"
+    );
+}
+
+#[test]
 fn a_server_that_refuses_is_told_of() {
     let Some(browser) = browser() else { return };
     let site = Site::start();

@@ -1,14 +1,28 @@
 //! Certificates, in the words of the admin API and of the metrics.
 
-use regent_admin::{Certificate, CertificateSource, days_between};
+use regent_admin::{Certificate, CertificateAuthority, CertificateSource, days_between};
 use regent_metrics::CertificateGauge;
-use regent_tls::{CertificateOrigin, CertificateState, Tls};
+use regent_tls::{CertificateOrigin, CertificateState, LocalAuthority, Tls};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 pub(crate) fn list(tls: Option<&Tls>) -> Vec<Certificate> {
     let now = SystemTime::now();
     tls.map(Tls::certificates).unwrap_or_default().into_iter().map(|state| certificate(state, now)).collect()
+}
+
+/// The local CA, if it is there.
+pub(crate) fn authority(tls: Option<&Tls>) -> Option<CertificateAuthority> {
+    let LocalAuthority { root, intermediate } = tls?.stored_local_authority()?;
+    Some(CertificateAuthority {
+        id: "local".to_owned(),
+        // What Caddy calls it, whose storage it may be.
+        name: "Caddy Local Authority".to_owned(),
+        root_common_name: root.name,
+        intermediate_common_name: intermediate.name,
+        root_certificate: root.pem,
+        intermediate_certificate: intermediate.pem,
+    })
 }
 
 fn certificate(state: CertificateState, now: SystemTime) -> Certificate {

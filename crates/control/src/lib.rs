@@ -9,6 +9,7 @@ mod certificates;
 mod figures;
 mod seen;
 mod subject;
+pub mod tasks;
 mod threads;
 mod upstreams;
 

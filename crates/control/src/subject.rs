@@ -3,8 +3,8 @@
 use crate::seen::Seen;
 use crate::{cache, certificates, figures, threads, upstreams};
 use regent_admin::{
-    Certificate, Change, Pool, ProfileWish, Readiness, Refusal, Restarted, Statistics, ThreadStack, Threads,
-    Upstream,
+    Certificate, CertificateAuthority, Change, Pool, ProfileWish, Readiness, Refusal, Restarted, Statistics,
+    ThreadStack, Threads, Upstream,
 };
 use regent_cache::Store;
 use regent_engines::{CommandRefused, EngineControl, EngineKind};
@@ -115,6 +115,12 @@ impl Subject {
         // Its lock is held while files are read and certificates are made.
         let listed = tokio::task::spawn_blocking(move || certificates::list(tls.as_ref()));
         listed.await.expect("invariant: listing does not panic")
+    }
+
+    pub async fn authority(&self) -> Option<CertificateAuthority> {
+        let tls = self.tls.clone();
+        let read = tokio::task::spawn_blocking(move || certificates::authority(tls.as_ref()));
+        read.await.expect("invariant: reading does not panic")
     }
 
     async fn views(&self) -> Result<Vec<Seen<'_>>, Refusal> {

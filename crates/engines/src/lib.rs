@@ -43,5 +43,5 @@ pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,
 };
-pub use tasks::{Tasks, Unchanged};
+pub use tasks::{RunEnd, TaskBoard, TaskOrder, TaskPhase, TaskRefused, TaskRun, TaskView, Tasks, Unchanged};
 pub use thread_table::ThreadStage;

@@ -10,7 +10,7 @@ use regent_admin::{
     Adapted, Change, Control, ProfileWish, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack,
     Threads, Upgraded,
 };
-use regent_control::cache;
+use regent_control::{cache, tasks};
 use regent_engines::EngineKind;
 use regent_metrics::AdminRequest;
 use regent_profile::Profile;
@@ -126,6 +126,18 @@ impl Control for ServerControl {
 
     fn upstreams(&self) -> Vec<regent_admin::Upstream> {
         self.server.current().subject.upstreams()
+    }
+
+    fn authority(&self) -> BoxFuture<'_, Option<regent_admin::CertificateAuthority>> {
+        async { self.server.current().subject.authority().await }.boxed()
+    }
+
+    fn tasks(&self) -> Vec<regent_admin::Task> {
+        self.server.tasks.tasks().into_iter().map(tasks::listed).collect()
+    }
+
+    fn order(&self, task: &str, order: regent_admin::TaskOrder) -> Result<u16, Refusal> {
+        self.server.tasks.order(task, tasks::order(order)).map_err(tasks::refusal)
     }
 
     fn cache(&self) -> regent_admin::CacheFigures {

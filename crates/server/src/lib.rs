@@ -211,8 +211,10 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     tokio::spawn(tick(Arc::downgrade(&registry)));
     registry.reloaded(ReloadOutcome::Loaded);
     regent_connections::trust_at_start(None, &config, parts.tls.as_ref());
-    let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
+    let fixed = Fixed { admin: config.global.admin.clone(), logs: config.global.server_logs() };
     let listened_on = addresses.actual();
+    let tasks = Tasks::new(&registry);
+    let task_board = tasks.board().clone();
     let state = State {
         config,
         addresses,
@@ -224,7 +226,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         hubs: parts.hubs,
         upkeep: Upkeep::of(parts.tls.as_ref()),
         watching: None,
-        tasks: Tasks::new(&registry),
+        tasks,
         tls: parts.tls,
         retiring: JoinSet::new(),
         awaits_datagrams: predecessor.is_some(),
@@ -239,6 +241,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         fixed,
         current: RwLock::new(Arc::new(state.current())),
         state: Mutex::new(Some(state)),
+        tasks: task_board,
         stopping: watch::Sender::new(false),
         admin: admin_handle,
         succeeded: watch::Sender::new(None),

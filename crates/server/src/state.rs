@@ -5,10 +5,10 @@ use crate::admin::AdminHandle;
 use crate::io_threads::IoThreads;
 use crate::lasting::Lasting;
 use crate::parts::RunningEngine;
-use regent_config::{Admin, Config, HealthCheck, LogConfig};
+use regent_config::{Admin, Config, HealthCheck, ServerLog};
 use regent_connections::Addresses;
 use regent_control::Subject;
-use regent_engines::{ServerFacts, Tasks};
+use regent_engines::{ServerFacts, TaskBoard, Tasks};
 use regent_gateway::Inlined;
 use regent_hot_reload::Watching;
 use regent_metrics::Registry;
@@ -34,6 +34,7 @@ pub(crate) struct Server {
     pub current: RwLock<Arc<Current>>,
     /// Locked by whoever changes something. `None`: it has stopped.
     pub state: Mutex<Option<State>>,
+    pub tasks: TaskBoard,
     /// Becomes true once.
     pub stopping: watch::Sender<bool>,
     pub admin: AdminHandle,
@@ -44,7 +45,7 @@ pub(crate) struct Server {
 /// Options that cannot change while the process runs, as it was started with them.
 pub(crate) struct Fixed {
     pub admin: Option<Admin>,
-    pub log: LogConfig,
+    pub logs: Vec<ServerLog>,
 }
 
 /// What can be looked at while something is being changed.
@@ -138,8 +139,8 @@ impl Fixed {
         };
         let admin = (self.admin != config.global.admin)
             .then(|| warning("admin", "the admin API listens, and checks origins, as before"));
-        let log =
-            (self.log != config.global.log).then(|| warning("log", "the server's own log goes on as before"));
+        let log = (self.logs != config.global.server_logs())
+            .then(|| warning("log", "the server's own log goes on as before"));
         admin.into_iter().chain(log).collect()
     }
 }

@@ -5,6 +5,7 @@ import { Plot } from "./plot.js";
 
 const PERIOD = 1000;
 const CERTIFICATES_PERIOD = 60_000;
+const TASKS_PERIOD = 2000;
 const PATIENCE = 3000;
 const MOST_THREADS = 200;
 const MOST_MOMENTS = 300;
@@ -56,6 +57,15 @@ async function pollCertificates() {
     // That the server is silent, poll() shows.
   }
   setTimeout(pollCertificates, CERTIFICATES_PERIOD);
+}
+
+async function pollTasks() {
+  try {
+    showTasks(await ask("/regent/tasks"));
+  } catch {
+    // That the server is silent, poll() shows.
+  }
+  setTimeout(pollTasks, TASKS_PERIOD);
 }
 
 async function ask(path) {
@@ -258,6 +268,64 @@ function showCertificates({ certificates }) {
     [[name], [issuer, "minor"], [source, "minor"], [days_left ?? "none yet", "number"], [last_error ?? "", "wide"]]));
 }
 
+function showTasks({ tasks }) {
+  byId("tasks-section").hidden = tasks.length === 0;
+  fill("tasks", tasks.map((task) => [
+    [task.task],
+    [task.number, "number minor"],
+    [task.state, task.state === "running" ? "state-busy" : ""],
+    [time(task.started_at_unix_ms ?? task.next_start_unix_ms)],
+    [count(task.runs), "number"],
+    [count(task.failures), task.failures > 0 ? "number bad" : "number"],
+    lastRun(task.last),
+    ["", "actions"],
+  ]));
+  // What each row's task can be told; of several processes, the first row has it.
+  tasks.forEach(({ task, number, state }, index) => {
+    const cell = byId("tasks").tBodies[0].rows[index].lastChild;
+    const orders = state === "running" ? ["restart", "stop"] : ["run", "stop"];
+    const shown = number === 1 ? orders.filter((order) => order !== "stop" || state !== "stopped") : [];
+    showOrders(cell, task, shown);
+  });
+}
+
+function showOrders(cell, task, orders) {
+  const wanted = JSON.stringify([task, orders]);
+  if (cell.dataset.orders === wanted) return;
+  cell.dataset.orders = wanted;
+  cell.replaceChildren(...orders.map((order) => {
+    const button = document.createElement("button");
+    button.textContent = order;
+    button.addEventListener("click", () => tell(button, task, order));
+    return button;
+  }));
+}
+
+async function tell(button, task, order) {
+  button.disabled = true;
+  try {
+    const target = `/regent/tasks/${order}?task=${encodeURIComponent(task)}`;
+    const answer = await fetch(target, { method: "POST", signal: AbortSignal.timeout(PATIENCE) });
+    button.title = answer.ok ? "" : (await answer.json()).error;
+    showTasks(await ask("/regent/tasks"));
+  } catch (error) {
+    button.title = error.message;
+  }
+  button.disabled = false;
+}
+
+function lastRun(run) {
+  if (!run) return ["none yet", "wide minor"];
+  const { started_at_unix_ms: started, ended_at_unix_ms: ended, end, code, signal } = run;
+  const how = { succeeded: "ended", failed: code === null ? `signal ${signal}` : `status ${code}`, told: "was told to end" };
+  const text = `${how[end] ?? "could not be started"}, ${time(ended)}, after ${duration(ended - started)}`;
+  return [text, end === "failed" || end === "not_started" ? "wide bad" : "wide"];
+}
+
+function time(milliseconds) {
+  return milliseconds === null ? "" : new Date(milliseconds).toLocaleString();
+}
+
 // Fills a table with rows of [text, class]; rows and cells that are there are kept, so that a selection survives.
 function fill(id, rows) {
   const body = byId(id).tBodies[0];
@@ -277,7 +345,7 @@ function fill(id, rows) {
 function fillRow(row, cells) {
   cells.forEach(([text, className = ""], index) => {
     const cell = row.cells[index] ?? row.insertCell();
-    setText(cell, String(text));
+    if (className !== "actions") setText(cell, String(text));
     if (cell.className !== className) cell.className = className;
   });
 }
@@ -311,3 +379,4 @@ function bytes(value) {
 
 poll();
 pollCertificates();
+pollTasks();

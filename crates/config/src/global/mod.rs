@@ -9,7 +9,7 @@
 //! | `https_port N` | 443 | port of HTTPS, for addresses that name none |
 //! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
 //! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
-//! | `log { … }` | | the server's own log; see `directives/log.rs` |
+//! | `log [NAME] { … }` | | the server's own log, and others beside it; see `logs.rs` and `directives/log.rs` |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
 //! | `cache { … }` | | the memory of `cache` directives; see `cache.rs` |
@@ -23,6 +23,7 @@ mod frankenphp;
 mod health_uri;
 mod https;
 mod lanes;
+mod logs;
 mod metrics;
 mod module;
 mod php;
@@ -38,10 +39,10 @@ pub(crate) use servers::{ServerBlock, Servers};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::bind::{self, Interface};
-use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::Persistence;
 use crate::model::{Acme, Global, KeyType, LogLevel};
+use crate::order::Changed;
 use crate::problems::{error, not_built, unknown};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
@@ -71,13 +72,10 @@ const UNBUILT: &[&str] = &[
     "events",
     "filesystem",
     "mercure",
-    "ocsp_interval",
     "pki",
     "preferred_chains",
     "renewal_window_ratio",
     "shutdown_delay",
-    "storage_check",
-    "storage_clean_interval",
     "tls_resolvers",
 ];
 
@@ -120,10 +118,14 @@ impl GlobalOptions {
         match call.name() {
             "frankenphp" | "regent" => frankenphp::parse(cx, call, self)?,
             "servers" => self.servers.parse(cx, call)?,
-            "order" => cx.order.change(call)?,
-            "log" => {
-                self.global.log = log::server_log(cx, call, self.global.log.clone());
+            "order" => {
+                if cx.order.change(call)? == Changed::Nothing {
+                    let message =
+                        "this has no effect: the directive is of a module that Regent does not have";
+                    cx.warn(call.name, message);
+                }
             }
+            "log" => logs::parse(cx, call, &mut self.global)?,
             "admin" => self.global.admin = admin::parse(cx, call)?,
             "cache" => self.global.cache = cache::parse(cx, call)?,
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),

@@ -1,7 +1,8 @@
 //! The global options block.
 
 use super::{
-    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
+    ServerLog, Task, as_octal, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -17,6 +18,12 @@ pub struct Global {
     pub grace_period: Duration,
     /// The server's own log (the `log` global option).
     pub log: LogConfig,
+    /// Whose lines it has.
+    #[serde(skip_serializing_if = "LogSelection::is_all")]
+    pub log_selection: LogSelection,
+    /// Other logs of the server, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<ServerLog>,
     /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
     pub admin: Option<Admin>,
     /// Whether a configuration that was loaded by the admin API is kept for `run --resume`. Default: it is.
@@ -87,11 +94,14 @@ pub struct Admin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum AdminListen {
     /// The host as written, without brackets: a name, an IP address, or empty for all of the machine's addresses.
-    Tcp {
-        host: String,
-        port: u16,
+    Tcp { host: String, port: u16 },
+    Unix {
+        #[serde(serialize_with = "as_text")]
+        path: PathBuf,
+        /// Permissions of its file. Default: 0600.
+        #[serde(serialize_with = "as_octal")]
+        mode: u32,
     },
-    Unix(#[serde(serialize_with = "as_text")] PathBuf),
 }
 
 /// Which calls of the admin API have to show an allowed origin.
@@ -248,6 +258,14 @@ pub struct Worker {
     pub watch: Vec<String>,
 }
 
+impl Global {
+    /// All logs of the server, its own first.
+    pub fn server_logs(&self) -> Vec<ServerLog> {
+        let (name, config, selection) = ("default".to_owned(), self.log.clone(), self.log_selection.clone());
+        std::iter::once(ServerLog { name, config, selection }).chain(self.logs.iter().cloned()).collect()
+    }
+}
+
 impl Default for Global {
     fn default() -> Self {
         Self {
@@ -255,6 +273,8 @@ impl Default for Global {
             tls: GlobalTls::default(),
             grace_period: Duration::from_secs(10),
             log: LogConfig::default(),
+            log_selection: LogSelection::default(),
+            logs: Vec::new(),
             admin: Some(Admin::default()),
             cache: CacheMemory::default(),
             health: None,
