@@ -207,6 +207,7 @@ fn rules(php: &PhpGlobal) -> QueueRules {
         max_wait_time: php.max_wait_time,
         max_queue: php.max_queue,
         deadline: php.deadline,
+        retry: php.retry,
     };
     QueueRules { bounds, lanes: php.lanes.clone(), circuit: php.circuit }
 }

@@ -29,8 +29,8 @@ use generations::{Generations, Role};
 use hung::HangWatch;
 use last_requests::LastRequests;
 use profiles::Profiles;
-use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
+use regent_wire::{EngineMemory, Repeats};
 use replacement::{BOOT_DEADLINE, NO_BOOT, NO_START, Restarts};
 use reports::{describe, log_event, report_start};
 use stacks::Traces;
@@ -273,10 +273,11 @@ impl State {
             EventKind::Message(message) => self.on_message(event.id, message),
             EventKind::NotStarted(error) => {
                 tracing::error!(%error, program = %self.setup.program.display(), "an engine could not be started");
-                self.on_end(event.id).await;
+                self.on_end(event.id, Repeats::Nobodys).await;
             }
             EventKind::Ended(status) => {
                 let is_spent = self.generations.get(event.id).is_some_and(Generation::is_spent);
+                let repeats = self.repeats(event.id, status);
                 if !(role == Role::Draining && (status.success() || is_spent)) {
                     let blame = self.report_death(event.id, status);
                     if let Some((blame, last)) = blame {
@@ -285,7 +286,7 @@ impl State {
                         self.count_death(blame, &last);
                     }
                 }
-                self.on_end(event.id).await;
+                self.on_end(event.id, repeats).await;
             }
         }
     }
@@ -305,15 +306,15 @@ impl State {
         Some((Blame::of(dead, status), last))
     }
 
-    /// An engine is gone, whichever it was.
-    async fn on_end(&mut self, id: u64) {
+    /// An engine is gone, whichever it was. `repeats`: what of its requests may be run again.
+    async fn on_end(&mut self, id: u64, repeats: Repeats) {
         self.forget_profile(id);
         match self.generations.role(id) {
-            Role::Current => self.replace_dead().await,
+            Role::Current => self.replace_dead(repeats).await,
             Role::Replacement => self.give_up_replacement(NO_START),
             Role::Draining => {
                 let drained = self.generations.take_drained(id);
-                drained.into_iter().for_each(|dead| self.setup.clients.forget_dead(&dead.backend));
+                drained.into_iter().for_each(|dead| self.setup.clients.forget_dead(&dead.backend, repeats));
             }
             Role::Gone => {}
         }
@@ -325,7 +326,7 @@ impl State {
             Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
-            Event::Died { index, how } => self.process_died(id, index, &how),
+            Event::Died { index, how, signal } => self.process_died(id, index, &how, signal),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),

@@ -19,7 +19,7 @@
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
- *   {"died":{"index":8,"how":"it was ended by signal 11"}}           the thread was a process: its request is lost
+ *   {"died":{"index":8,"how":"it was ended by signal 11","signal":11|null}}   the thread was a process: its request is lost
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
  *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
  *     "end":"opcode"|"signal"|"socket"|"written_off"|"killed",

@@ -111,4 +111,4 @@ pub use pipe::{BodyBroken, ClientGone};
 pub use region::{Heartbeat, Region, RegionError, ThreadView};
 pub use slot::{SlotState, Token};
 #[cfg(not(loom))]
-pub use slot_table::{Cancelled, ReadError, SlotTable, SubmitError};
+pub use slot_table::{Cancelled, ReadError, Repeats, Rescued, SlotTable, SubmitError};

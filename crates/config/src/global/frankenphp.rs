@@ -9,6 +9,7 @@
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
 //! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
+//! | `retry [METHOD…]` \| `off` | off | which requests are run once more when their engine dies; see `directives/retry.rs` |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `circuit { … }` \| `off` | on | what kills its engine again and again gets 503 for a while; see `circuit.rs` |
@@ -62,6 +63,7 @@ const OPTIONS: &[&str] = &[
     "php",
     "php_ini",
     "request_timeout",
+    "retry",
     "scheduling",
     "slow_log",
     "spool",
@@ -143,6 +145,7 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
             let limit = values::request_timeout(option.one("request_timeout DURATION | off")?)?;
             php.request_timeout = (!limit.is_zero()).then_some(limit);
         }
+        "retry" => php.retry = values::retry(option, "retry [METHOD…] | off")?,
         "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
         "lane" => lanes::declare(option, &mut php.lanes)?,
         "max_memory" => php.max_memory = values::size(option.one("max_memory SIZE")?)?,

@@ -1,7 +1,8 @@
 //! The global options block.
 
 use super::{
-    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, RetryMethods,
+    Task, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -125,6 +126,9 @@ pub struct PhpGlobal {
     /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
     /// 504. `None`: no limit.
     pub request_timeout: Option<Duration>,
+    /// Which requests are run once more when their engine dies, of routes that do not say it themselves.
+    #[serde(skip_serializing_if = "RetryMethods::is_empty")]
+    pub retry: RetryMethods,
     /// Which requests are told of while they run, and where. `None`: none.
     pub slow_log: Option<SlowLog>,
     /// When requests that kill their engine are refused; `None`: never.
@@ -286,6 +290,7 @@ impl Default for PhpGlobal {
             max_queue: None,
             deadline: None,
             request_timeout: None,
+            retry: RetryMethods::NONE,
             slow_log: None,
             circuit: Some(Circuit::default()),
             scheduling: Scheduling::default(),

@@ -62,13 +62,21 @@ impl LastRequests {
         self.requests.iter().filter_map(|request| self.as_suspect(request)).collect()
     }
 
+    /// Those of them that another engine has died of, or beside, before.
+    pub fn repeated(&self) -> Vec<Suspect> {
+        let is_repeated = |request: &&LastRequest| {
+            self.known.get(&request.token).is_some_and(|running| running.is_repeated)
+        };
+        self.requests.iter().filter(is_repeated).filter_map(|request| self.as_suspect(request)).collect()
+    }
+
     /// The one that this thread ran.
     pub fn suspect(&self, tid: u32) -> Option<Suspect> {
         self.requests.iter().find(|request| request.tid == tid).and_then(|request| self.as_suspect(request))
     }
 
     fn as_suspect(&self, request: &LastRequest) -> Option<Suspect> {
-        let Running { line, route } = self.known.get(&request.token)?;
+        let Running { line, route, .. } = self.known.get(&request.token)?;
         // The engine can have written any: no file has a longer name.
         if line.script.len() > LONGEST_PATH {
             return None;
