@@ -9,7 +9,7 @@ use crate::rules::{AdmissionBounds, QueueRules};
 use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
-use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
+use regent_wire::{Geometry, MAX_PROCESSES, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub struct EnginePlan {
     pub(crate) geometry: Geometry,
     /// Threads that there may be, of all pools together.
     pub(crate) most_threads: usize,
+    /// Processes that the threads are divided among.
+    pub(crate) processes: u16,
     /// What a process is told, but for its threads.
     pub(crate) start: Start,
     /// As many as in `start`, in the same order.
@@ -143,6 +145,10 @@ impl EnginePlan {
                 (most + SPARE_THREADS).min(MAX_THREADS),
             ),
             most_threads: most,
+            processes: match kind {
+                EngineKind::Php => processes(global.php.engines, &pools),
+                EngineKind::Native => 1,
+            },
             start: Start {
                 ini: global.php.php_ini.clone(),
                 software: facts.software.to_owned(),
@@ -152,6 +158,7 @@ impl EnginePlan {
                     EngineKind::Php => global.php.slow_log.as_ref().map_or(0, slow_after_ms),
                     EngineKind::Native => 0,
                 },
+                process: 0,
                 threads: Vec::new(),
             },
             pools,
@@ -196,6 +203,12 @@ struct Parts {
     pools: Vec<PoolPlan>,
     /// Threads of all pools together.
     most: usize,
+}
+
+/// One without a thread at the beginning would never say that it is ready.
+fn processes(wanted: u16, pools: &[PoolPlan]) -> u16 {
+    let threads: usize = pools.iter().map(|pool| usize::from(pool.least)).sum();
+    wanted.min(u16::try_from(threads).unwrap_or(u16::MAX)).clamp(1, MAX_PROCESSES as u16)
 }
 
 fn slow_after_ms(slow_log: &SlowLog) -> u64 {

@@ -35,6 +35,9 @@ pub struct Start {
     /// PHP only: requests that run for longer are told of ([`Event::Slow`]); 0: none.
     #[serde(default)]
     pub slow_after_ms: u64,
+    /// The number of this process among those that share the memory, below [`crate::MAX_PROCESSES`].
+    #[serde(default)]
+    pub process: u16,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
 }

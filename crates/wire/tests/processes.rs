@@ -26,7 +26,7 @@ fn engine_process() {
     let (first, end) = threads.split_once('-').unwrap();
     let memory = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let doorbell = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
-    let engine = Arc::new(Engine::new(Region::open(memory).unwrap(), vec![doorbell]));
+    let engine = Arc::new(Engine::new(0, Region::open(memory).unwrap(), vec![doorbell]));
     let range = first.parse::<usize>().unwrap()..end.parse().unwrap();
     let threads: Vec<_> = range.map(|index| start(&engine, index, 0, echo)).collect();
     for thread in threads {

@@ -113,6 +113,9 @@ pub struct PhpGlobal {
     /// Threads in all that scaling may reach. `None`: `num_threads` if that is given, otherwise as [`MaxThreads::Auto`].
     /// Never less than `num_threads` or than that of a worker.
     pub max_threads: Option<MaxThreads>,
+    /// Processes that the threads are divided among, 1 to 16.
+    #[serde(skip_serializing_if = "is_one")]
+    pub engines: u16,
     /// A thread that scaling added ends when it was idle for so long; 0: it stays. Default: 5 s.
     pub max_idle_time: Duration,
     /// Longest time a request may wait for a thread; then 503. `None`: no bound. Default: 3 s.
@@ -285,6 +288,7 @@ impl Default for PhpGlobal {
         Self {
             num_threads: None,
             max_threads: None,
+            engines: 1,
             max_idle_time: Duration::from_secs(5),
             max_wait_time: Some(Duration::from_secs(3)),
             max_queue: None,
@@ -329,6 +333,10 @@ impl Default for Worker {
             watch: Vec::new(),
         }
     }
+}
+
+fn is_one(number: &u16) -> bool {
+    *number == 1
 }
 
 fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -25,9 +25,11 @@ pub(super) enum Blame {
 }
 
 impl Blame {
-    pub fn of(dead: &Generation, status: ExitStatus) -> Self {
-        match (dead.region().fault_tid(), status.signal()) {
-            (0, Some(signal)) if !is_fault(signal) && !dead.is_condemned() => Self::Nobody,
+    /// Of a process of this generation.
+    pub fn of(dead: &Generation, process: u16, status: ExitStatus) -> Self {
+        let is_condemned = dead.processes[usize::from(process)].is_condemned();
+        match (dead.region().fault_tid(usize::from(process)), status.signal()) {
+            (0, Some(signal)) if !is_fault(signal) && !is_condemned => Self::Nobody,
             (0, _) => Self::Suspects,
             (tid, _) => Self::Thread(tid),
         }
@@ -50,11 +52,13 @@ pub(super) fn is_fault(number: i32) -> bool {
 }
 
 impl State {
-    /// What of a dead engine's requests may be run again. Memory that was damaged may have lost what they were.
-    pub fn repeats(&self, id: u64, status: ExitStatus) -> Repeats {
+    /// What of a dead engine's requests may be run again, whose last process has ended so. Memory that was damaged may have lost
+    /// what they were.
+    pub fn repeats(&self, id: u64, process: u16, status: ExitStatus) -> Repeats {
         let Some(dead) = self.generations.get(id) else { return Repeats::Nobodys };
         dead.backend.inspect();
-        if dead.backend.damage().is_some() { Repeats::Nobodys } else { Blame::of(dead, status).repeats() }
+        let is_damaged = dead.backend.damage().is_some();
+        if is_damaged { Repeats::Nobodys } else { Blame::of(dead, process, status).repeats() }
     }
 
     /// Counts an engine's death for the circuits of what ran. The requests that wait for one that opens by that are told.

@@ -3,9 +3,10 @@
 
 use super::State;
 use super::blame::is_fault;
-use super::generation::{EngineEvent, EventKind, Generation};
+use super::generation::Generation;
 use super::generations::Role;
 use super::last_requests;
+use super::process_handle::{EngineEvent, EventKind};
 use super::replacement::backoff;
 use crate::thread_table::ThreadStage;
 use regent_wire::Repeats;
@@ -39,7 +40,7 @@ impl State {
         let is_killed = signal.is_some_and(|number| !is_fault(number));
         let repeats = if is_killed { Repeats::Everybodys } else { Repeats::Nobodys };
         let buried = self.setup.clients.bury(&generation.backend, index, repeats);
-        let (orders, events) = (generation.orders.clone(), self.events.clone());
+        let (orders, events) = (generation.process_of(index).orders(), self.events.clone());
         // Until all I/O threads have let go of the dead process's requests the number is nobody's: they would take those of
         // the next process for its.
         tokio::spawn(async move {
@@ -53,7 +54,7 @@ impl State {
                 Successor::None => {
                     let kind = EventKind::Message(Event::ThreadEnded { index, error: None });
                     // The supervisor has ended otherwise.
-                    let _ = events.send(EngineEvent { id, kind }).await;
+                    let _ = events.send(EngineEvent { id, process: 0, kind }).await;
                 }
             }
         });

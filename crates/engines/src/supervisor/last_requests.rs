@@ -33,14 +33,16 @@ struct LastRequest {
 }
 
 impl LastRequests {
-    /// Has to be called before the I/O threads are told of the engine's end; their answers are awaited.
+    /// Of one process of it, or of all. Has to be called before the I/O threads are told of the end; their answers are awaited.
     pub fn of(
         dead: &Generation,
+        process: Option<u16>,
         plans: &[PoolPlan],
         clients: &EngineClients,
     ) -> impl Future<Output = Self> + use<> {
         let pools = plans.iter().enumerate();
-        let requests = pools.flat_map(|(pool, plan)| of_pool(dead, pool as u16, &plan.name)).collect();
+        let requests =
+            pools.flat_map(|(pool, plan)| of_pool(dead, process, pool as u16, &plan.name)).collect();
         describe(dead, requests, clients)
     }
 
@@ -106,8 +108,15 @@ fn describe(
     async move { LastRequests { requests, known: known.await } }
 }
 
-fn of_pool(dead: &Generation, pool: u16, name: &str) -> impl Iterator<Item = LastRequest> {
-    let views = dead.threads.entries(pool).map(|entry| dead.region().thread_view(usize::from(entry.index)));
+fn of_pool(
+    dead: &Generation,
+    process: Option<u16>,
+    pool: u16,
+    name: &str,
+) -> impl Iterator<Item = LastRequest> {
+    let is_of = move |index| process.is_none_or(|of| dead.threads.process(index) == usize::from(of));
+    let entries = dead.threads.entries(pool).filter(move |entry| is_of(entry.index));
+    let views = entries.map(|entry| dead.region().thread_view(usize::from(entry.index)));
     views.filter(|view| view.state == ThreadState::Busy).map(move |view| LastRequest::of(&view, name))
 }
 

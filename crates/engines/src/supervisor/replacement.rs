@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// An engine that lived shorter than this failed; the next waits before it starts.
-const STABLE: Duration = Duration::from_secs(5);
+pub(super) const STABLE: Duration = Duration::from_secs(5);
 /// The first replacement starts at once, the second after this, then twice as long each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
