@@ -153,3 +153,46 @@ fn deaths_under_load_cost_what_runs_and_a_restart_nothing() {
     assert!(lost <= 4 * 4 && answers.len() > 20, "{lost} of {}", answers.len());
     server.stop();
 }
+
+#[test]
+fn memory_that_was_damaged_costs_all_of_them() {
+    // Head and tail of the first pool's queue, which lie behind the first page.
+    let damage = "<?php $libc = FFI::cdef('void *memset(void *, int, size_t);'); \
+        foreach (file('/proc/self/maps') as $line) { \
+            if (str_contains($line, 'memfd:regent-wire')) { $base = hexdec(explode('-', $line)[0]); break; } \
+        } \
+        while (true) { $libc->memset($libc->cast('char *', $base + 4096), 0xFF, 128); usleep(100); }";
+    let setup = site("retry").file("damage.php", damage);
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let before = engines(&server);
+    let mut beside = server.ask("/?0");
+    let _visitor = gate.next();
+    server.get("/damage.php").expect(502);
+    beside.response().expect(502);
+    until("all are others", || engines(&server).is_disjoint(&before).then_some(()));
+    server.wait_for_log("it has damaged the shared memory");
+    server.get("/plain.php").expect(200);
+    wait_for_all_threads(&server);
+    server.stop();
+}
+
+#[test]
+fn what_the_threads_of_all_processes_are_at_is_seen() {
+    let setup = site("");
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let mut conns: Vec<_> = (0..8).map(|n| server.ask(&format!("/index.php/{n}?{n}"))).collect();
+    let visitors = gate.wait_for(8);
+    let profile = server.admin().get("/regent/profile?format=json&seconds=1&hertz=100").expect(200).json();
+    let paths: BTreeSet<&str> =
+        profile["paths"].as_array().expect("a list").iter().filter_map(|path| path.as_str()).collect();
+    assert_eq!(paths.len(), 8, "{paths:?}");
+    for thread in server.admin().busy_threads() {
+        let stack = server.admin().get(&format!("/regent/threads/stack?index={}", thread.index));
+        assert!(stack.expect(200).text().contains("fgets"), "thread {}", thread.index);
+    }
+    drop(visitors);
+    conns.iter_mut().for_each(|conn| assert_eq!(conn.response().expect(200).text(), "ok"));
+    server.stop();
+}
