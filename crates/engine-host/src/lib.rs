@@ -78,7 +78,7 @@ impl Attached {
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
         let mut lines = BufReader::new(socket.try_clone()?);
         let start = read_start(&mut lines)?;
-        let engine = Arc::new(open_engine()?);
+        let engine = Arc::new(open_engine(start.process)?);
         faults::tell(&engine);
         Ok(Self { engine, start, socket, lines })
     }
@@ -121,12 +121,12 @@ fn read_start(lines: &mut impl BufRead) -> Result<Start, HostError> {
     Ok(control::decode(&line)?)
 }
 
-fn open_engine() -> Result<Engine, HostError> {
+fn open_engine(process: u16) -> Result<Engine, HostError> {
     let region = Region::open(inherited(descriptors::MEMORY)?)?;
     let doorbells = (0..region.geometry().io_threads as RawFd)
         .map(|io| inherited(descriptors::DOORBELLS + io))
         .collect::<Result<_, _>>()?;
-    Ok(Engine::new(region, doorbells))
+    Ok(Engine::new(process.into(), region, doorbells))
 }
 
 /// Passes on what the server orders, and answers its beats. When the socket ends, so does this process, in whatever state

@@ -35,6 +35,9 @@ pub struct Start {
     /// PHP only: requests that run for longer are told of ([`Event::Slow`]); 0: none.
     #[serde(default)]
     pub slow_after_ms: u64,
+    /// The number of this process among those that share the memory, below [`crate::MAX_PROCESSES`].
+    #[serde(default)]
+    pub process: u16,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
 }
@@ -175,7 +178,13 @@ pub enum Event {
     /// The process that was this thread has died, and its request with it; the others go on. Only of an engine whose threads
     /// are processes. The thread's number must not be used before [`crate::Region::bury`] and
     /// [`crate::SlotTable::bury`] have been called for it.
-    Died { index: u16, how: String },
+    Died {
+        index: u16,
+        how: String,
+        /// What has ended it, if it did not end itself.
+        #[serde(default)]
+        signal: Option<i32>,
+    },
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.

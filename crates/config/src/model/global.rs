@@ -2,7 +2,7 @@
 
 use super::{
     CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
-    ServerLog, Task, as_octal, as_text,
+    RetryMethods, ServerLog, Task, as_octal, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -122,6 +122,9 @@ pub struct PhpGlobal {
     /// Threads in all that scaling may reach. `None`: `num_threads` if that is given, otherwise as [`MaxThreads::Auto`].
     /// Never less than `num_threads` or than that of a worker.
     pub max_threads: Option<MaxThreads>,
+    /// Processes that the threads are divided among, 1 to 16.
+    #[serde(skip_serializing_if = "is_one")]
+    pub engines: u16,
     /// A thread that scaling added ends when it was idle for so long; 0: it stays. Default: 5 s.
     pub max_idle_time: Duration,
     /// Longest time a request may wait for a thread; then 503. `None`: no bound. Default: 3 s.
@@ -135,6 +138,9 @@ pub struct PhpGlobal {
     /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
     /// 504. `None`: no limit.
     pub request_timeout: Option<Duration>,
+    /// Which requests are run once more when their engine dies, of routes that do not say it themselves.
+    #[serde(skip_serializing_if = "RetryMethods::is_empty")]
+    pub retry: RetryMethods,
     /// Which requests are told of while they run, and where. `None`: none.
     pub slow_log: Option<SlowLog>,
     /// When requests that kill their engine are refused; `None`: never.
@@ -301,11 +307,13 @@ impl Default for PhpGlobal {
         Self {
             num_threads: None,
             max_threads: None,
+            engines: 1,
             max_idle_time: Duration::from_secs(5),
             max_wait_time: Some(Duration::from_secs(3)),
             max_queue: None,
             deadline: None,
             request_timeout: None,
+            retry: RetryMethods::NONE,
             slow_log: None,
             circuit: Some(Circuit::default()),
             scheduling: Scheduling::default(),
@@ -344,6 +352,10 @@ impl Default for Worker {
             watch: Vec::new(),
         }
     }
+}
+
+fn is_one(number: &u16) -> bool {
+    *number == 1
 }
 
 fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {

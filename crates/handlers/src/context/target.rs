@@ -6,7 +6,9 @@ use crate::context::rendering::Rendering;
 use crate::context::verification::Verification;
 use crate::paths::root;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
-use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, WorkerId};
+use regent_config::{
+    ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, RetryMethods, WorkerId,
+};
 use regent_exchange::ResponseBody;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -125,6 +127,8 @@ pub struct Delivery {
     pub deadline: Option<Duration>,
     /// Longest time that a thread may have it, if the route has a limit of its own; 0: no limit.
     pub request_timeout: Option<Duration>,
+    /// Of which methods requests are run once more when their engine dies, if the route says it.
+    pub retry: Option<RetryMethods>,
     /// What the configuration says of the lane, if anything.
     pub lane: Option<Arc<LaneChoice>>,
     pub client_address: ClientAddress,
