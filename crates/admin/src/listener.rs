@@ -71,11 +71,11 @@ impl Listeners {
     /// # Errors
     /// When the file system does not take them.
     pub fn set_mode(&self, mode: u32) -> Result<(), BindError> {
-        let files = self.sockets.iter().filter_map(|listener| match listener {
+        let mut files = self.sockets.iter().filter_map(|listener| match listener {
             Listener::Unix(_, file) => file.as_ref(),
             Listener::Tcp(_) => None,
         });
-        let set = files.map(|file| file.set_mode(mode)).collect::<io::Result<()>>();
+        let set = files.try_for_each(|file| file.set_mode(mode));
         set.map_err(|cause| BindError { address: self.address.clone(), cause })
     }
 

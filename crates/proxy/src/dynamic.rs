@@ -24,8 +24,11 @@ pub(crate) struct Dynamic {
     sources: Vec<Source>,
     pools: Pools,
     /// What was made of the last answers, which the next request most likely has too.
-    last: RefCell<Option<(Vec<Rc<[UpstreamAddress]>>, Rc<Upstreams>)>>,
+    last: RefCell<Option<Joined>>,
 }
+
+/// Of each source that has answered its answer, and what they are together.
+type Joined = (Vec<Rc<[UpstreamAddress]>>, Rc<Upstreams>);
 
 struct Source {
     config: DynamicUpstreams,

@@ -127,7 +127,7 @@ fn port_of(cx: &Context<'_>, token: &Token) -> Result<Template, Error> {
     let template = Template::parse(&token.text);
     let Some(text) = cx.fixed(&template) else { return Ok(with_environment(cx, template)) };
     let read = Token { text, ..token.clone() };
-    integer(&read, 1..=u16::MAX, "port").map(|port: u16| Template::text(&port.to_string()))
+    integer(&read, 1..=u16::MAX, "port").map(|port: u16| Template::text(port.to_string()))
 }
 
 fn versions(tokens: &[Token]) -> Result<AddressFamilies, Error> {

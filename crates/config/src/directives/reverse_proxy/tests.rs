@@ -230,7 +230,7 @@ fn upstreams_are_looked_up() {
         port: Template::text("80"),
         families: AddressFamilies::Both,
     };
-    assert_eq!(records("a app"), [addresses.clone()]);
+    assert_eq!(records("a app"), std::slice::from_ref(&addresses));
     let services =
         |name: &str, grace_period| DynamicRecords::Services { name: Template::text(name), grace_period };
     let grace = Some(Duration::from_secs(60));
