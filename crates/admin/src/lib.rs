@@ -46,7 +46,8 @@ pub use regent_net::Inherited;
 pub use router::endpoints;
 pub use serve::{Phase, serve};
 pub use statistics::{
-    Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
+    Confinement, Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics,
+    Traffic,
 };
 pub use thread::{Activity, Current, Thread, ThreadList, ThreadStack, ThreadState, Threads};
 pub use upstream::Upstream;

@@ -31,7 +31,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("reverse_proxy stream_close_delay", "leave it out; connections go on through a reload"),
     ("reverse_proxy verbose_logs", "leave it out; `debug` shows more"),
     ("servers 0rtt", "leave it out; a request that can be sent again by others is not taken"),
-    ("shutdown_delay", "leave it out, and take the server out of the balancer before it is stopped"),
     ("storage_check", "leave it out; a storage that cannot be written to is an error at start"),
     ("storage_clean_interval", "leave it out; what has expired takes little room"),
     ("tls_resolvers", "leave it out; the system's resolver is asked"),

@@ -5,6 +5,7 @@
 mod browse;
 mod cache;
 mod circuit;
+mod confine;
 mod encode;
 mod expression;
 mod global;
@@ -26,6 +27,7 @@ mod tls;
 pub use browse::*;
 pub use cache::*;
 pub use circuit::*;
+pub use confine::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;

@@ -4,6 +4,7 @@
 mod autoscaler;
 mod blame;
 mod commands;
+mod confinement;
 mod deaths;
 mod generation;
 mod generations;
@@ -325,6 +326,7 @@ impl State {
             Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
+            Event::Confined(confined) => self.confined(id, confined),
             Event::Died { index, how } => self.process_died(id, index, &how),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),

@@ -6,6 +6,7 @@ use crate::process::{EngineProcess, ProcessEvent};
 use crate::setup::{Setup, UpdateSink};
 use crate::thread_table::ThreadTable;
 use regent_config::EngineUser;
+use regent_wire::confine::Confined;
 use regent_wire::control::{Event, Order, ProfileOrder, Start, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
 use rustix::fd::OwnedFd;
@@ -60,6 +61,8 @@ pub(super) struct Generation {
     /// Bytes that the process had before its threads.
     pub bare_memory: Option<u64>,
     pub hang_watch: HangWatch,
+    /// What it has given up, as it says.
+    pub confined: Option<Confined>,
     /// It was found to be unfit, and is being killed.
     is_condemned: bool,
     /// Owns the process: aborted, it kills it.
@@ -91,6 +94,8 @@ pub struct GenerationView {
     pub started_at: SystemTime,
     /// Why it was started.
     pub reason: String,
+    /// What it has given up; `None`: it has not said so.
+    pub confined: Option<Confined>,
 }
 
 impl Generation {
@@ -125,6 +130,7 @@ impl Generation {
             pid: None,
             bare_memory: None,
             hang_watch: HangWatch::default(),
+            confined: None,
             is_condemned: false,
             watcher: tokio::spawn(watch.run(wait, killed)),
             orders,
@@ -135,7 +141,12 @@ impl Generation {
     }
 
     pub fn view(&self) -> GenerationView {
-        GenerationView { number: self.id + 1, started_at: self.started_at, reason: self.reason.clone() }
+        GenerationView {
+            number: self.id + 1,
+            started_at: self.started_at,
+            reason: self.reason.clone(),
+            confined: self.confined.clone(),
+        }
     }
 
     pub fn region(&self) -> &Region {
