@@ -7,7 +7,7 @@ mod php;
 use crate::error::EngineError;
 use crate::kind::EngineKind;
 use crate::rules::{AdmissionBounds, QueueRules};
-use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker};
+use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker, timeout};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
@@ -22,14 +22,6 @@ const HEAD_EXTRA: usize = 64 * 1024;
 
 /// Numbers for threads that take the places of others that do not come back, until the next generation serves.
 const SPARE_THREADS: usize = 16;
-
-/// Stands for a time-out that the configuration switches off with 0: long, and far from any overflow of a clock.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-/// A time-out of the configuration.
-pub fn timeout(configured: Duration) -> Duration {
-    if configured.is_zero() { NEVER } else { configured }
-}
 
 /// What does not come from the configuration.
 #[derive(Debug, Clone, Copy)]

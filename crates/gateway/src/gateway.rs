@@ -10,9 +10,9 @@ use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
+use regent_config::timeout;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
-use regent_engines::timeout;
 use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
     Submitted,

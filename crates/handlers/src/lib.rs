@@ -34,5 +34,4 @@ pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
 pub use log::{log_time, visible};
-pub use paths::networks::Networks;
 pub use routing::sites::Sites;
