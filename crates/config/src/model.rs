@@ -5,7 +5,6 @@
 mod browse;
 mod cache;
 mod circuit;
-mod confine;
 mod encode;
 mod expression;
 mod global;
@@ -27,7 +26,6 @@ mod tls;
 pub use browse::*;
 pub use cache::*;
 pub use circuit::*;
-pub use confine::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;

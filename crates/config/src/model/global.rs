@@ -1,8 +1,11 @@
 //! The global options block.
 
+mod confine;
+
+pub use confine::*;
+
 use super::{
-    CacheMemory, Circuit, Confine, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task,
-    as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
