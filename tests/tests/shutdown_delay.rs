@@ -8,12 +8,15 @@ use std::time::Instant;
 const SITE: &str = "@stopping vars {http.shutting_down} true\n\thandle /health {\n\t\trespond @stopping \"stops in {http.time_until_shutdown}\" 503\n\t\trespond \"serves {http.shutting_down}\" 200\n\t}\n\tphp_server";
 
 fn server(delay: &str) -> Server {
-    Setup::new()
+    let server = Setup::new()
         .admin("ADMIN")
         .global_options(&format!("shutdown_delay {delay}"))
         .site(SITE)
         .file("index.php", "<?php echo 'ok';")
-        .start()
+        .start();
+    // Told to stop before that, it does not wait.
+    server.wait_for_log("serving http://");
+    server
 }
 
 fn wait_for_notice(server: &Server) {
