@@ -49,7 +49,8 @@ pub use regent_net::Inherited;
 pub use router::endpoints;
 pub use serve::{Phase, serve};
 pub use statistics::{
-    Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
+    Confinement, Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics,
+    Traffic,
 };
 pub use task::{Task, TaskEnd, TaskList, TaskOrder, TaskRun, TaskStarts, TaskState, TasksTold};
 pub use thread::{Activity, Current, Thread, ThreadList, ThreadStack, ThreadState, Threads};

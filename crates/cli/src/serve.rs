@@ -157,8 +157,7 @@ fn serve_at(
         if !is_succeeded {
             service_manager::stopping();
         }
-        say_stopping();
-        stop(running, &mut stops).await;
+        linger_and_stop(running, &mut stops).await;
         Ok(())
     });
     // Programs of the system, and disks, may hang.
@@ -196,6 +195,16 @@ async fn started(
 
 fn say_stopping() {
     tracing::info!("stopping: running requests are answered first; a second signal stops at once");
+}
+
+/// First for as long as the configuration says.
+async fn linger_and_stop(running: Running, stops: &mut Stops) {
+    tokio::select! {
+        () = running.linger() => {}
+        () = stops.next() => return tracing::warn!("stopped at once"),
+    }
+    say_stopping();
+    stop(running, stops).await;
 }
 
 async fn stop(running: Running, stops: &mut Stops) {

@@ -23,7 +23,6 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("reverse_proxy verbose_logs", "leave it out; `debug` shows more"),
-    ("shutdown_delay", "leave it out, and take the server out of the balancer before it is stopped"),
     ("tls_resolvers", "leave it out; the system's resolver is asked"),
 ];
 

@@ -2,8 +2,8 @@
 
 use crate::seen::{self, Seen};
 use regent_admin::{
-    Circuit, CircuitState, Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness, RouteStatistics,
-    ScaleEvent, Statistics, ThreadCounts, Traffic,
+    Circuit, CircuitState, Confinement, Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness,
+    RouteStatistics, ScaleEvent, Statistics, ThreadCounts, Traffic,
 };
 use regent_dispatch::circuits::Phase;
 use regent_dispatch::lanes::LaneFigures;
@@ -249,6 +249,10 @@ fn generations(views: &[Seen<'_>]) -> Vec<Generation> {
             number: generation.number,
             started_at: generation.started_at,
             reason: generation.reason.clone(),
+            confinement: generation
+                .confined
+                .clone()
+                .map(|confined| Confinement { enforced: confined.enforced, missing: confined.missing }),
         });
         generations.collect::<Vec<_>>()
     };

@@ -1,5 +1,6 @@
 //! From a configuration to numbers: the threads, pools and sizes of each engine.
 
+pub(crate) mod confinement;
 mod native;
 mod php;
 
@@ -152,6 +153,7 @@ impl EnginePlan {
                 },
                 process: 0,
                 threads: Vec::new(),
+                confinement: confinement::of(&global.php.confine),
             },
             pools,
             scheduling: match global.php.scheduling {

@@ -4,6 +4,7 @@
 mod autoscaler;
 mod blame;
 mod commands;
+mod confinement;
 mod deaths;
 mod generation;
 mod generations;
@@ -298,6 +299,7 @@ impl State {
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::Died { index, how, signal } => self.process_died(id, index, &how, signal),
+            Event::Confined(confined) => self.confined(id, confined),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),

@@ -10,8 +10,10 @@ mod schedule;
 pub use board::{RunEnd, TaskBoard, TaskOrder, TaskPhase, TaskRefused, TaskRun, TaskView};
 
 use board::{Listed, Order};
+use crate::plan::confinement;
 use regent_config::{Config, EngineUser, Task};
 use regent_metrics::Registry;
+use regent_wire::confine::Confinement;
 use runner::Runner;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub(crate) struct TaskPlan {
     pub(crate) ini: Vec<(String, String)>,
     /// `None`: as the server.
     pub(crate) user: Option<EngineUser>,
+    pub(crate) confinement: Confinement,
 }
 
 /// All tasks of a configuration. Dropped, their processes are killed.
@@ -60,6 +63,7 @@ fn plans(config: &Config, program: &std::path::Path) -> Vec<TaskPlan> {
         program: php.program.clone().unwrap_or_else(|| program.to_owned()),
         ini: php.php_ini.clone(),
         user: php.user.clone(),
+        confinement: confinement::of_task(&php.confine),
     };
     php.tasks.iter().flat_map(|task| (1..=task.num).map(move |number| plan(task, number))).collect()
 }

@@ -26,6 +26,7 @@ pub use context::failure::Failure;
 pub use context::listing::{Listed, Listing};
 pub use context::proxied::Proxied;
 pub use context::rendering::{Progress, Rendering};
+pub use context::shutdown::ShutdownNotice;
 pub use context::target::{Action, Delivery, NativeTarget, PhpTarget, ProxyRules, ProxyTarget, Target};
 pub use context::verification::{Verification, Verified};
 pub use error::BuildError;

@@ -99,6 +99,9 @@ impl Control for ServerControl {
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         async {
+            if self.server.lasting.shutdown.stops_at().is_some() {
+                return Readiness::NotReady("the server is about to stop".to_owned());
+            }
             let current = self.server.current();
             let ready = current.subject.readiness().await;
             match &current.health {

@@ -305,6 +305,20 @@ impl Running {
         let _ = self.server.succeeded.subscribe().wait_for(Option::is_some).await;
     }
 
+    /// Goes on serving for the `shutdown_delay` of the configuration, in which requests, and who asks whether it is ready,
+    /// learn that it is about to stop. At once if it has none, or another process serves already.
+    pub async fn linger(&self) {
+        let state = self.server.state.lock().await;
+        let delay = state.as_ref().map_or(Duration::ZERO, |state| state.config.global.shutdown_delay);
+        drop(state);
+        if delay.is_zero() || self.server.succeeded.borrow().is_some() {
+            return;
+        }
+        tracing::info!(?delay, "the server is about to stop, and goes on serving until then");
+        self.server.lasting.shutdown.give(Instant::now() + delay);
+        tokio::time::sleep(delay).await;
+    }
+
     /// Stops in good order: no new connections, running requests are answered, within the grace period; then
     /// everything ends.
     pub async fn stop(self) {

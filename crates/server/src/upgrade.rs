@@ -33,7 +33,8 @@ impl Server {
         }
         let mut stopping = self.stopping.subscribe();
         let mut state = self.lock().await.map_err(|_| UpgradeError::Stopping)?;
-        if self.succeeded.borrow().is_some() {
+        let is_about_to_stop = self.lasting.shutdown.stops_at().is_some();
+        if is_about_to_stop || self.succeeded.borrow().is_some() {
             return Err(UpgradeError::Stopping);
         }
         if state.awaits_datagrams {

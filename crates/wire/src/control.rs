@@ -4,6 +4,7 @@
 //! closes the socket the engine ends at once; an engine that closes it is killed.
 //! Everything that has to be fast goes through the shared memory instead.
 
+use crate::confine::{Confined, Confinement};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -40,6 +41,9 @@ pub struct Start {
     pub process: u16,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
+    /// What the engine gives up before it does anything else.
+    #[serde(default)]
+    pub confinement: Confinement,
 }
 
 /// Server → engine, at any time after [`Start`].
@@ -185,6 +189,8 @@ pub enum Event {
         #[serde(default)]
         signal: Option<i32>,
     },
+    /// What it has given up, unless it was to give up nothing. Once, before [`Event::Started`].
+    Confined(Confined),
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.

@@ -61,6 +61,8 @@ mod c_header;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]
+pub mod confine;
+#[cfg(not(loom))]
 pub mod control;
 #[cfg(not(loom))]
 mod damage;

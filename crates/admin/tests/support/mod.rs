@@ -503,6 +503,10 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
             number: 3,
             started_at: UNIX_EPOCH + Duration::from_secs(1_790_337_784),
             reason: "opcache_reset()".into(),
+            confinement: Some(regent_admin::Confinement {
+                enforced: vec!["no attacks on processes and the kernel".into()],
+                missing: Vec::new(),
+            }),
         }],
     }
 }

@@ -25,6 +25,7 @@
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `health_uri [HOST]PATH [TIMEOUT]` | none | what `/regent/ready` asks PHP for; see `health_uri.rs` |
 //! | `user NAME [GROUP]` | the server's | whom PHP and native modules run as; see `user.rs` |
+//! | `confine`, with or without a block \| `off` | what costs nothing | what the kernel keeps PHP and native modules from; see `confine.rs` |
 //! | `worker …` | | see `workers.rs`; these serve every site |
 //!
 //! ```caddyfile
@@ -37,7 +38,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, circuit, health_uri, lanes, module, php, slow_log, spool, task, user};
+use super::{GlobalOptions, circuit, confine, health_uri, lanes, module, php, slow_log, spool, task, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -49,6 +50,7 @@ use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "circuit",
+    "confine",
     "deadline",
     "engines",
     "health_uri",
@@ -102,6 +104,12 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             "user" => {
                 let parsed = user::parse(cx, &option);
                 options.global.php.user = cx.check(parsed);
+            }
+            "confine" => {
+                let parsed = confine::parse(cx, &option, &mut options.confined);
+                if let Some(confine) = cx.check(parsed) {
+                    options.global.php.confine = confine;
+                }
             }
             "task" => {
                 let result = task::declare(cx, &option, &mut options.global.php.tasks);

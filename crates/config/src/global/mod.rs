@@ -10,6 +10,7 @@
 //! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
 //! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
 //! | `log [NAME] { … }` | | the server's own log, and others beside it; see `logs.rs` and `directives/log.rs` |
+//! | `shutdown_delay DURATION` | 0 | how long the server goes on serving when it is told to stop, before `grace_period` begins; see [behind a load balancer](load-balancers.md#before-a-stop) |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
 //! | `cache { … }` | | the memory of `cache` directives; see `cache.rs` |
@@ -19,6 +20,7 @@
 mod admin;
 mod cache;
 mod circuit;
+pub(crate) mod confine;
 mod frankenphp;
 mod health_uri;
 mod https;
@@ -62,6 +64,7 @@ const OPTIONS: &[&str] = &[
     "persist_config",
     "regent",
     "servers",
+    "shutdown_delay",
 ];
 
 /// Caddy's, and those of the modules that FrankenPHP is built with.
@@ -75,7 +78,6 @@ const UNBUILT: &[&str] = &[
     "pki",
     "preferred_chains",
     "renewal_window_ratio",
-    "shutdown_delay",
     "tls_resolvers",
 ];
 
@@ -95,6 +97,8 @@ pub(crate) struct GlobalOptions {
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
     pub max_threads: Option<(Token, u16)>,
+    /// Paths that `confine` opens.
+    pub confined: Vec<confine::Opened>,
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
@@ -139,6 +143,9 @@ impl GlobalOptions {
             }
             "grace_period" => {
                 self.global.grace_period = values::duration(call.one("grace_period DURATION")?)?
+            }
+            "shutdown_delay" => {
+                self.global.shutdown_delay = values::duration(call.one("shutdown_delay DURATION")?)?
             }
             "persist_config" => {
                 self.global.persistence = persist_config(call.one("persist_config off")?)?;
@@ -199,7 +206,10 @@ mod tests {
 
     #[test]
     fn plain_values() {
-        let found = global("debug\nlog {\nlevel ERROR\n}\nhttp_port 81\ngrace_period 3s\npersist_config off");
+        let found = global(
+            "debug\nlog {\nlevel ERROR\n}\nhttp_port 81\ngrace_period 3s\nshutdown_delay 5s\npersist_config off",
+        );
+        assert_eq!(found.shutdown_delay, Duration::from_secs(5));
         assert_eq!(found.log.level, LogLevel::Debug);
         assert_eq!((found.http_port, found.grace_period), (81, Duration::from_secs(3)));
     }

@@ -1,5 +1,9 @@
 //! The global options block.
 
+mod confine;
+
+pub use confine::*;
+
 use super::{
     CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
     RetryMethods, ServerLog, Task, as_octal, as_text,
@@ -16,6 +20,9 @@ pub struct Global {
     pub tls: GlobalTls,
     /// How long a graceful stop waits for running requests; 0: as long as they take. Default: 10 s.
     pub grace_period: Duration,
+    /// How long the server goes on serving before that. Default: 0.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    pub shutdown_delay: Duration,
     /// The server's own log (the `log` global option).
     pub log: LogConfig,
     /// Whose lines it has.
@@ -164,6 +171,8 @@ pub struct PhpGlobal {
     /// Whom engines run as. `None`: as the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<EngineUser>,
+    #[serde(skip_serializing_if = "Confine::is_usual")]
+    pub confine: Confine,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
     pub workers: Vec<Worker>,
     /// Scripts that run beside the pools.
@@ -278,6 +287,7 @@ impl Default for Global {
             http_port: 80,
             tls: GlobalTls::default(),
             grace_period: Duration::from_secs(10),
+            shutdown_delay: Duration::ZERO,
             log: LogConfig::default(),
             log_selection: LogSelection::default(),
             logs: Vec::new(),
@@ -325,6 +335,7 @@ impl Default for PhpGlobal {
             php_ini: Vec::new(),
             program: None,
             user: None,
+            confine: Confine::default(),
             workers: Vec::new(),
             tasks: Vec::new(),
         }

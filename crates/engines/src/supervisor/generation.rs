@@ -4,6 +4,7 @@ use super::process_handle::{EngineEvent, EventKind, ProcessHandle, ProcessLaunch
 use crate::kind::EngineKind;
 use crate::setup::Setup;
 use crate::thread_table::{ThreadEntry, ThreadTable};
+use regent_wire::confine::Confined;
 use regent_wire::control::{Order, ProfileOrder, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
 use std::collections::HashMap;
@@ -28,6 +29,8 @@ pub(super) struct Generation {
     reason: String,
     /// By number: what takes the place of one that has died has its number. At least one.
     pub processes: Vec<ProcessHandle>,
+    /// What its processes have given up, as the first of them has said.
+    pub confined: Option<Confined>,
     /// All of it is unfit, and is being killed.
     is_condemned: bool,
     /// By thread: processes of it alone, in a row, that have died before their first request.
@@ -54,6 +57,8 @@ pub struct GenerationView {
     pub started_at: SystemTime,
     /// Why it was started.
     pub reason: String,
+    /// What it has given up; `None`: it has not said so.
+    pub confined: Option<Confined>,
 }
 
 impl Generation {
@@ -82,6 +87,7 @@ impl Generation {
             since: Instant::now() + wait,
             started_at: SystemTime::now(),
             reason,
+            confined: None,
             is_condemned: false,
             early_deaths: HashMap::new(),
             events,
@@ -89,7 +95,12 @@ impl Generation {
     }
 
     pub fn view(&self) -> GenerationView {
-        GenerationView { number: self.id + 1, started_at: self.started_at, reason: self.reason.clone() }
+        GenerationView {
+            number: self.id + 1,
+            started_at: self.started_at,
+            reason: self.reason.clone(),
+            confined: self.confined.clone(),
+        }
     }
 
     pub fn region(&self) -> &Region {

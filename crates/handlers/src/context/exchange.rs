@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod rewriting;
 
@@ -87,6 +87,8 @@ pub struct Exchange {
     /// An engine was asked for the page of the error and had none: only what needs no engine is left.
     engines_are_out: bool,
     origin: Origin,
+    /// When the server stops, if that was known when the request came.
+    pub(crate) stops_at: Option<Instant>,
     uuid: OnceLock<Uuid>,
 }
 
@@ -136,6 +138,7 @@ impl Exchange {
             filters_before_failure: 0,
             engines_are_out: false,
             origin: Origin::Regent,
+            stops_at: None,
             uuid: OnceLock::new(),
         }
     }
