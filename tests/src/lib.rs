@@ -17,6 +17,7 @@ pub mod apps;
 mod bind;
 pub mod browser;
 pub mod chaos;
+mod dns;
 mod engine_user;
 pub mod fastcgi;
 mod gate;
@@ -36,6 +37,7 @@ mod wait;
 
 pub use admin::{Admin, Thread};
 pub use bind::Bind;
+pub use dns::{Dns, Mood};
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};

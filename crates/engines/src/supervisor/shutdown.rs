@@ -1,6 +1,7 @@
 //! The end of all engines, when the server stops.
 
-use super::generation::{EngineEvent, EventKind, Generation};
+use super::generation::Generation;
+use super::process_handle::{EngineEvent, EventKind};
 use super::reports::log_event;
 use crate::kind::EngineKind;
 use regent_wire::control::{Event, OverdueEnd};
@@ -18,25 +19,34 @@ pub(super) async fn drain_all(
         generation.region().drain();
         generation.end_if_spent();
     }
+    generations.retain(is_running);
     while !generations.is_empty() {
         let Ok(event) = tokio::time::timeout_at(deadline.into(), inbox.recv()).await else {
             let engines = generations.len();
             tracing::warn!(engines, "engines were killed: they had not ended by the deadline");
             return;
         };
-        let Some(EngineEvent { id, kind: event }) = event else { return };
+        let Some(EngineEvent { id, process, kind: event }) = event else { return };
+        let generation = generations.iter_mut().find(|generation| generation.id == id);
         match event {
             EventKind::Message(message) => {
                 log_event(kind, &message);
-                let generation = generations.iter_mut().find(|generation| generation.id == id);
                 generation.into_iter().for_each(|generation| note(generation, &message));
             }
-            EventKind::Ended(_) | EventKind::NotStarted(_) => {
-                generations.retain(|generation| generation.id != id);
+            EventKind::Ended(_) | EventKind::NotStarted(_) | EventKind::Unneeded => {
+                if let Some(generation) = generation {
+                    // This is the last that its watcher does; one that panicked has said so itself.
+                    let _ = (&mut generation.processes[usize::from(process)].watcher).await;
+                }
+                generations.retain(is_running);
             }
             EventKind::Spawned(_) | EventKind::Offended | EventKind::Late => {}
         }
     }
+}
+
+fn is_running(generation: &Generation) -> bool {
+    generation.processes.iter().any(|process| !process.watcher.is_finished())
 }
 
 /// Threads that do not come back are not waited for when all others have ended.
