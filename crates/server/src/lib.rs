@@ -74,7 +74,7 @@ use watching::Begun;
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
-pub use https::HttpsErrors;
+pub use https::{HttpsErrors, tls_options};
 pub use predecessor::{Legacy, Predecessor};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
