@@ -2,10 +2,10 @@
 
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression, DnsChallenge,
-    DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles, KeyType,
-    OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, Site, SiteTable, Tickets, Tls, TrustStores,
-    TsigAlgorithm, TsigKey, Verification,
+    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
+    DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, Site, SiteTable, Tickets,
+    Tls, TrustStores, TsigAlgorithm, TsigKey, Verification,
 };
 use std::fmt;
 use std::sync::Arc;

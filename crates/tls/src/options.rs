@@ -1,8 +1,8 @@
 //! What the configuration says, as plain data.
 
-use crate::{Policy, Verification};
 use crate::acme::{Acme, OrderLimit};
 use crate::key_type::KeyType;
+use crate::{Policy, Verification};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

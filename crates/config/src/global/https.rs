@@ -33,7 +33,7 @@ use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use issuer::Issuer;
 use regent_caddyfile::{Error, Token};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) const OPTIONS: &[&str] = &[
     "acme_ca",

@@ -121,7 +121,10 @@ fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStora
         }
     }
     if !is_tls && verification != RedisTls::SystemRoots {
-        return Err(error(call.name, "TLS of `storage redis` is set, but not on; write `tls_enabled true` too"));
+        return Err(error(
+            call.name,
+            "TLS of `storage redis` is set, but not on; write `tls_enabled true` too",
+        ));
     }
     redis.tls = is_tls.then_some(verification);
     Ok(redis)

@@ -20,7 +20,7 @@ use time::OffsetDateTime;
 use value::Codec;
 
 #[derive(Debug)]
-pub(crate) struct Redis {
+pub(super) struct Redis {
     link: Link,
     codec: Codec,
     prefix: String,
@@ -45,12 +45,11 @@ impl Redis {
     }
 
     pub fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
-        let stored: Option<Vec<u8>> = match self.link.run(|connection| {
-            cmd("GET").arg(self.key(key)).query(connection)
-        }) {
-            Ok(stored) => stored,
-            Err(error) => return self.read_copy(key, error),
-        };
+        let stored: Option<Vec<u8>> =
+            match self.link.run(|connection| cmd("GET").arg(self.key(key)).query(connection)) {
+                Ok(stored) => stored,
+                Err(error) => return self.read_copy(key, error),
+            };
         let Some(stored) = stored else { return Ok(None) };
         let bytes = self.codec.decode(&stored).map_err(|reason| self.unreadable(key, reason))?;
         self.copy(key, &bytes);
@@ -66,9 +65,7 @@ impl Redis {
             index(&mut transaction, &key, now.unix_timestamp());
             transaction.set(&key, self.codec.encode(bytes, now)).ignore();
         }
-        self.link
-            .run(|connection| transaction.exec(connection))
-            .map_err(|error| self.unreachable(error))?;
+        self.link.run(|connection| transaction.exec(connection)).map_err(|error| self.unreachable(error))?;
         values.iter().for_each(|(key, bytes)| self.copy(key, bytes));
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! The one connection to Redis, made when it is needed and made anew when it broke.
 
 use crate::{Error, RedisStorage, Verification};
-use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult};
+use redis::{
+    Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
+};
 use redis::{TlsCertificates, io::tcp::TcpSettings};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

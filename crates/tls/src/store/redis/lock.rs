@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Only who holds a lock may prolong or release it.
 const PROLONG: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0";
-const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
+const RELEASE: &str =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
 
 /// Released when it is dropped.
 #[derive(Debug)]
@@ -93,7 +94,8 @@ fn key_of(name: &str) -> String {
 /// May be asked twice: the connection may have broken after the first was heard.
 fn set_if_free(connection: &mut Connection, key: &str, token: &str) -> RedisResult<bool> {
     let life = LIFETIME.as_millis() as u64;
-    let set: Option<String> = cmd("SET").arg(key).arg(token).arg("NX").arg("PX").arg(life).query(connection)?;
+    let set: Option<String> =
+        cmd("SET").arg(key).arg(token).arg("NX").arg("PX").arg(life).query(connection)?;
     if set.is_some() {
         return Ok(true);
     }

@@ -1,10 +1,10 @@
-//! Against a Redis of the tests' own, if the distribution's is on this machine.
+//! Against a Redis of the tests' own, the distribution's.
 
 use super::super::Store;
 use super::*;
 use crate::Compression;
 use std::io::Write;
-use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,28 +16,20 @@ struct Server {
 }
 
 impl Server {
+    /// On a socket in the directory. `None`: there is none on this machine, and that was said.
     fn start(directory: &Path) -> Option<Self> {
-        Self::start_at(directory, TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port())
-    }
-
-    /// `None`: there is none on this machine, and that was said.
-    fn start_at(directory: &Path, port: u16) -> Option<Self> {
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        command.args(["--requirepass", "secret", "--port", &port.to_string()]).arg("--dir").arg(directory);
-        let Ok(process) = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() else {
-            let text = "SKIPPED: a storage in Redis: install redis-server";
-            writeln!(std::io::stderr(), "{text}").unwrap();
-            return None;
-        };
+        let socket = directory.join("redis.sock");
+        let mut command = Command::new(program()?);
+        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--requirepass", "secret"]);
+        command.arg("--unixsocket").arg(&socket).arg("--dir").arg(directory);
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let options = RedisStorage {
             password: Some("secret".to_owned()),
-            timeout: Duration::from_secs(5),
-            ..RedisStorage::at("127.0.0.1", port)
+            ..RedisStorage::at(socket.to_str().unwrap(), 6379)
         };
         let server = Self { process, options };
         let end = Instant::now() + Duration::from_secs(20);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < end, "redis-server does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -52,6 +44,17 @@ impl Server {
         let link = Link::new(&self.options).unwrap();
         link.run(|connection| cmd(command).arg(arguments).query(connection)).unwrap()
     }
+}
+
+/// On `$PATH`, or else out of the distribution's packages, as the black-box tests have it.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path).map(|directory| directory.join("redis-server"));
+    installed.into_iter().find(|file| file.is_file()).or_else(|| {
+        let text = "SKIPPED: a storage in Redis: install redis-server";
+        writeln!(std::io::stderr(), "{text}").unwrap();
+        None
+    })
 }
 
 impl Drop for Server {
@@ -119,7 +122,7 @@ fn a_lock_is_held_by_one_and_ends_with_its_holder() {
 fn while_redis_is_away_copies_are_read_and_nothing_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let Some(server) = Server::start(directory.path()) else { return };
-    let (options, port) = (server.options.clone(), server.options.port);
+    let options = server.options.clone();
     let copies = directory.path().join("copies");
     server.store(&copies).write("a/known", b"certificate").unwrap();
     let running = server.store(&copies);
@@ -129,11 +132,11 @@ fn while_redis_is_away_copies_are_read_and_nothing_is_made() {
     for store in [&running, &started_since] {
         assert_eq!(store.read("a/known").unwrap().unwrap(), b"certificate");
         let error = store.read("a/other").unwrap_err().to_string();
-        assert!(error.contains(&format!("redis://127.0.0.1:{port}/0")), "{error}");
+        assert!(error.contains("redis+unix:/"), "{error}");
         store.write("a/known", b"new").unwrap_err();
         store.try_lock("x").unwrap_err();
     }
-    let _again = Server::start_at(directory.path(), port);
+    let _again = Server::start(directory.path());
     let end = Instant::now() + Duration::from_secs(20);
     while running.write("a/known", b"new").is_err() {
         assert!(Instant::now() < end, "it is used again when it is back");
@@ -148,6 +151,6 @@ fn a_wrong_password_is_said_and_not_printed() {
     let Some(mut server) = Server::start(directory.path()) else { return };
     server.options.password = Some("hunter2".to_owned());
     let error = server.store(directory.path()).write("a", b"b").unwrap_err().to_string();
-    assert!(error.contains("redis://127.0.0.1") && !error.contains("hunter2"), "{error}");
+    assert!(error.contains("redis+unix:/") && !error.contains("hunter2"), "{error}");
     assert!(!format!("{:?}", server.options).contains("hunter2"));
 }

@@ -114,7 +114,8 @@ fn opened(key: &LessSafeKey, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let nonce: [u8; NONCE_LEN] = bytes.get(..NONCE_LEN)?.try_into().ok()?;
     let sealed = bytes.split_off(NONCE_LEN);
     let mut sealed = sealed;
-    let length = key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed).ok()?.len();
+    let length =
+        key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed).ok()?.len();
     sealed.truncate(length);
     Some(sealed)
 }
