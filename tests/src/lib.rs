@@ -16,6 +16,7 @@ mod admin;
 pub mod apps;
 mod bind;
 pub mod browser;
+mod dns;
 pub mod fastcgi;
 mod gate;
 pub mod h3;
@@ -34,6 +35,7 @@ mod wait;
 
 pub use admin::{Admin, Thread};
 pub use bind::Bind;
+pub use dns::{Dns, Mood};
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};

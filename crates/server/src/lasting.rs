@@ -2,13 +2,15 @@
 
 use regent_cache::{Limits, Store};
 use regent_config::CacheMemory;
-use regent_handlers::LogOutputs;
+use regent_handlers::{LogOutputs, ShutdownNotice};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Default)]
 pub(crate) struct Lasting {
     pub logs: LogOutputs,
     pub caches: Caches,
+    /// Given when the server is told to stop, and goes on serving for a while.
+    pub shutdown: Arc<ShutdownNotice>,
 }
 
 /// The stores of configurations that are in use. One of another size is another store, and begins empty.

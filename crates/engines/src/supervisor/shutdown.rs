@@ -1,6 +1,7 @@
 //! The end of all engines, when the server stops.
 
-use super::generation::{EngineEvent, EventKind, Generation};
+use super::generation::Generation;
+use super::process_handle::{EngineEvent, EventKind};
 use super::reports::log_event;
 use crate::kind::EngineKind;
 use std::time::Instant;
@@ -18,8 +19,10 @@ pub(super) async fn drain_all(
     }
     let ended = async {
         for mut generation in generations {
-            if tokio::time::timeout_at(deadline.into(), &mut generation.watcher).await.is_err() {
-                tracing::warn!("an engine was killed: it had not ended by the deadline");
+            for process in &mut generation.processes {
+                if tokio::time::timeout_at(deadline.into(), &mut process.watcher).await.is_err() {
+                    tracing::warn!("an engine was killed: it had not ended by the deadline");
+                }
             }
         }
     };

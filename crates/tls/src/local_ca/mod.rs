@@ -2,6 +2,7 @@
 //! names under `local_certs`. Lifetimes and files are those of Caddy's `caddypki`; one that Caddy has made is used.
 
 mod authority;
+mod described;
 mod leaf;
 mod on_demand;
 
@@ -10,6 +11,7 @@ use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
 use crate::store::{Lock, Store, local_authority};
 use authority::Authority;
+pub use described::{AuthorityCertificate, LocalAuthority};
 pub(crate) use leaf::Profile;
 pub(crate) use on_demand::OnDemand;
 use rcgen::KeyPair;
@@ -58,6 +60,11 @@ impl LocalCa {
     /// A file with the root certificate, if there is one.
     pub fn stored_root_path(&self) -> Result<Option<PathBuf>, Error> {
         self.store.file(&local_authority("root.crt"))
+    }
+
+    /// Its certificates, if it is there. Nothing is made or renewed.
+    pub fn stored(&self) -> Option<LocalAuthority> {
+        described::read(&self.store)
     }
 
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
