@@ -276,7 +276,9 @@ fn a_restart_of_the_workers_loads_new_code_and_loses_no_request() {
     let answers = keep_asking(&server, 4, "/", || {
         for version in ["two", "three"] {
             server.write("index.php", worker(version));
-            assert_eq!(restart(admin).expect(200).json()["restarted"], 4);
+            // More if the load has made the pool grow meanwhile.
+            let restarted = restart(admin).expect(200).json()["restarted"].as_u64();
+            assert!(restarted.is_some_and(|threads| threads >= 4), "{restarted:?}");
             assert!(server.get("/").expect(200).text().starts_with(version));
         }
     });
