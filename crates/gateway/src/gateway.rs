@@ -6,6 +6,7 @@ use crate::fields::trailers;
 use crate::response_head::{self, Asked, Collected, ResponseHeader};
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
+use crate::traced;
 use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -18,7 +19,7 @@ use regent_engines::{
     Submitted,
 };
 use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
-use regent_handlers::{Exchange, Failure};
+use regent_handlers::{EngineTimes, Exchange, Failure, Step};
 use regent_spool::Spools;
 use regent_wire::{
     BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,
@@ -90,8 +91,13 @@ impl Gateway {
         let lane = delivery.lane.as_deref();
         let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
         let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
+        let step = arrived.exchange.step();
+        if let Some(step) = &step {
+            traced::observe(&passage, step, target);
+        }
         let is_chunked = body.size_hint().exact().is_none();
-        let result = self.answer(&arrived, target, body, received, &passage).await.map_err(|failure| {
+        let answering = self.answer(&arrived, target, body, received, &passage, step.as_ref());
+        let mut result = answering.await.map_err(|failure| {
             if is_chunked {
                 arrived.client.close_connection();
             }
@@ -99,6 +105,12 @@ impl Gateway {
         });
         let status = result.as_ref().map_or_else(Failure::status, Response::status);
         passage.answered(status.as_u16());
+        if let (true, Ok(response)) = (arrived.exchange.is_timed(), &mut result) {
+            let engine = traced::engine(&target.subject());
+            let times = passage.times();
+            let times = times.map(|(queue_wait, execution)| EngineTimes { engine, queue_wait, execution });
+            times.into_iter().for_each(|times| drop(response.extensions_mut().insert(times)));
+        }
         (result, passage)
     }
 
@@ -109,6 +121,7 @@ impl Gateway {
         body: RequestBody,
         received: &Rc<Cell<u64>>,
         passage: &Rc<InFlight>,
+        step: Option<&Step>,
     ) -> Result<Response<ResponseBody>, Trouble> {
         passage.is_permitted().map_err(Trouble::Shed)?;
         is_served(passage, target)?;
@@ -132,7 +145,7 @@ impl Gateway {
         let (prefix, length) = upload
             .as_mut()
             .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
-        let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length);
+        let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length, step);
         if prefix.complete && target.is_answered_here(exchange) {
             return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }
@@ -177,6 +190,9 @@ impl Gateway {
         }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
+            if let Some((thread, since)) = submitted.running_on() {
+                passage.running(thread, since);
+            }
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
@@ -219,7 +235,7 @@ impl Gateway {
         let began = clock::now();
         let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
         let execution = clock::now().saturating_sub(began);
-        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None });
+        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None, thread: None });
         let lost = Trouble::Engine(ReadError::Lost);
         let (Some(head), Some(end)) = (head, end) else { return Err(lost) };
         Ok(self.respond_whole(head, body, trailers, end.completion, exchange))

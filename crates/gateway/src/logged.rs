@@ -5,7 +5,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use regent_engines::InFlight;
 use regent_exchange::ResponseBody;
-use regent_handlers::{AccessRecord, Exchange, Sites};
+use regent_handlers::{AccessRecord, Exchange, RequestSpan, Sites};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -20,6 +20,8 @@ pub struct Logged {
     entry: Option<Box<Entry>>,
     /// Of a request to PHP; it ends with the answer.
     passage: Option<Rc<InFlight>>,
+    /// Of a traced request; the same.
+    span: Option<Box<RequestSpan>>,
 }
 
 struct Entry {
@@ -35,7 +37,7 @@ struct Entry {
 impl Logged {
     /// An answer that no log is kept of.
     pub fn nowhere(response: Response<ResponseBody>) -> Response<Self> {
-        response.map(|body| Self { body, entry: None, passage: None })
+        response.map(|body| Self { body, entry: None, passage: None, span: None })
     }
 
     /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
@@ -58,12 +60,18 @@ impl Logged {
             sent: 0,
             started,
         };
-        response.map(|body| Self { body, entry: Some(Box::new(entry)), passage: None })
+        response.map(|body| Self { body, entry: Some(Box::new(entry)), passage: None, span: None })
     }
 
     /// The figures of the request are complete when the answer has ended.
     pub fn measured(mut self, passage: Rc<InFlight>) -> Self {
         self.passage = Some(passage);
+        self
+    }
+
+    /// The request's span ends when the answer has ended.
+    pub fn traced(mut self, span: Box<RequestSpan>) -> Self {
+        self.span = Some(span);
         self
     }
 }
@@ -79,6 +87,9 @@ impl Body for Logged {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if let (Poll::Ready(Some(Ok(frame))), Some(entry)) = (&frame, &mut self.entry) {
             entry.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        if let (Poll::Ready(Some(Err(error))), Some(span)) = (&frame, &mut self.span) {
+            span.broke_off(&error.to_string());
         }
         frame
     }

@@ -25,6 +25,7 @@ mod random;
 mod request;
 mod resolve;
 mod response;
+mod span;
 mod state;
 mod timed;
 mod transports;

@@ -58,12 +58,13 @@ impl Server {
         let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
         let (registry, tls, http) = (Arc::clone(&self.registry), current.tls.clone(), current.http);
         let cache = cache::gauges(&self.lasting.caches);
+        let traces = self.lasting.traces.counts().map(figures::traces);
         let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
         let rendered = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
             let memory = memory();
-            let gauges = Gauges { certificates, upstreams, cache, memory, http, ..of_pools };
+            let gauges = Gauges { certificates, upstreams, cache, memory, traces, http, ..of_pools };
             regent_metrics::render(&registry, &gauges)
         });
         rendered.await.expect("invariant: rendering does not panic")

@@ -37,6 +37,7 @@ mod scrapes;
 mod service;
 mod source;
 mod state;
+mod traces;
 mod turns;
 mod upgrade;
 mod vigil;
@@ -137,6 +138,8 @@ pub enum StartError {
     Proxy(#[from] regent_proxy::OpenError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Traces(#[from] regent_otlp::Error),
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error("starting an I/O thread: {0}")]
@@ -379,6 +382,7 @@ impl Running {
                 "the cleanup of native modules was cut off: it had not ended within the grace period"
             );
         }
+        self.server.lasting.traces.finish().await;
         if let Some(admin) = admin {
             admin.stop(&self.server.admin).await;
         }

@@ -134,6 +134,7 @@ impl Listener {
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
         let store = lasting.caches.open(config.global.cache);
+        let tracer = lasting.traces.open(config.global.traces.as_ref())?;
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
@@ -144,6 +145,7 @@ impl Listener {
                 &config.proxies,
                 &lasting.logs,
                 &store,
+                tracer.as_ref(),
             )?);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).

@@ -33,8 +33,9 @@ pub(crate) const OVERDUE: u8 = 2;
 /// Bytes before the first field of a trailers frame's payload.
 const TRAILERS_PREFIX: usize = 4;
 /// Bytes of an end frame's payload.
-const TIMING: usize = 24;
-const NOT_MEASURED: u64 = u64::MAX;
+const TIMING: usize = 32;
+/// Stands for what is not there.
+const NOTHING: u64 = u64::MAX;
 
 /// A part of a response, as the server reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Timing {
     pub execution: Duration,
     /// CPU time of the execution; measured for some requests only.
     pub cpu: Option<Duration>,
+    /// The engine's thread, by its number; `None`: it has none.
+    pub thread: Option<u32>,
 }
 
 /// How a response ended.
@@ -167,7 +170,8 @@ impl Timing {
         Some(Self {
             waited: Duration::from_nanos(word(0)),
             execution: Duration::from_nanos(word(8)),
-            cpu: (word(16) != NOT_MEASURED).then(|| Duration::from_nanos(word(16))),
+            cpu: (word(16) != NOTHING).then(|| Duration::from_nanos(word(16))),
+            thread: u32::try_from(word(24)).ok(),
         })
     }
 
@@ -176,7 +180,8 @@ impl Timing {
         let words = [
             nanoseconds(self.waited),
             nanoseconds(self.execution),
-            self.cpu.map_or(NOT_MEASURED, nanoseconds),
+            self.cpu.map_or(NOTHING, nanoseconds),
+            self.thread.map_or(NOTHING, u64::from),
         ];
         for (word, target) in words.iter().zip(bytes.chunks_exact_mut(8)) {
             target.copy_from_slice(&word.to_le_bytes());
@@ -360,6 +365,7 @@ mod tests {
             waited: Duration::from_micros(7),
             execution: Duration::from_millis(20),
             cpu: Some(Duration::from_nanos(1)),
+            thread: Some(3),
         };
         out.extend_from_slice(&end_frame(Completion::Complete, &timing));
         let mut bytes = Bytes::from(out);
@@ -371,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_way_in_which_a_response_ended_is_read_back() {
-        let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None };
+        let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None, thread: None };
         for completion in [Completion::Complete, Completion::Truncated, Completion::Overdue] {
             let end = End { completion, timing: Some(timing) };
             assert_eq!(reparse(&end_frame(completion, &timing)), Some(Frame::End(end)));
@@ -390,7 +396,8 @@ mod tests {
     fn an_end_needs_no_timing_and_no_cpu_time() {
         let broken = End { completion: Completion::Truncated, timing: None };
         assert_eq!(reparse(&header(0, END, TRUNCATED)), Some(Frame::End(broken)));
-        let timing = Timing { waited: Duration::ZERO, execution: Duration::from_secs(1), cpu: None };
+        let execution = Duration::from_secs(1);
+        let timing = Timing { waited: Duration::ZERO, execution, cpu: None, thread: None };
         let whole = End { completion: Completion::Complete, timing: Some(timing) };
         assert_eq!(reparse(&end_frame(Completion::Complete, &timing)), Some(Frame::End(whole)));
     }

@@ -1,7 +1,8 @@
 //! The global options block.
 
 use super::{
-    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, Traces,
+    as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -28,6 +29,9 @@ pub struct Global {
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
+    /// Of all `tracing` directives; `None`: there are none, or the environment has turned them off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
     /// Of all `cache` directives.
     #[serde(skip_serializing_if = "CacheMemory::is_usual")]
     pub cache: CacheMemory,
@@ -260,6 +264,7 @@ impl Default for Global {
             health: None,
             persistence: Persistence::On,
             metrics: None,
+            traces: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),
