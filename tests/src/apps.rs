@@ -24,6 +24,17 @@ pub fn packages_of(app: &str) -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end())
 }
 
+/// The directories with the libraries of unpacked packages (`lib/x86_64-linux-gnu` and the like), for `LD_LIBRARY_PATH`.
+pub fn libraries_of(packages: &Path) -> String {
+    let mut found = Vec::new();
+    for base in ["lib", "usr/lib"] {
+        let Ok(entries) = fs::read_dir(packages.join(base)) else { continue };
+        let directories = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        found.extend(directories.filter(|path| path.is_dir()).map(|path| path.display().to_string()));
+    }
+    found.join(":")
+}
+
 /// A directory of the tests' own applications and data.
 pub fn fixture(name: &str) -> PathBuf {
     repository().join("tests/fixtures").join(name)

@@ -14,6 +14,7 @@
 
 mod admin;
 pub mod apps;
+mod bind;
 pub mod browser;
 pub mod fastcgi;
 mod gate;
@@ -31,6 +32,7 @@ pub mod upstream;
 mod wait;
 
 pub use admin::{Admin, Thread};
+pub use bind::Bind;
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};
 pub use load::{in_parallel, keep_asking};

@@ -1,6 +1,6 @@
 //! A database server of a test's own: MariaDB from the distribution's packages, in the test's directory, on a Unix socket.
 
-use crate::apps::packages_of;
+use crate::apps::{libraries_of, packages_of};
 use crate::until;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -81,7 +81,7 @@ fn command(data: &Path) -> Command {
         .arg(format!("--basedir={}", packages.join("usr").display()))
         .arg(format!("--lc-messages-dir={}", packages.join("usr/share/mysql").display()))
         .arg(format!("--datadir={}", data.display()))
-        .env("LD_LIBRARY_PATH", libraries(&packages))
+        .env("LD_LIBRARY_PATH", libraries_of(&packages))
         .stdout(log.try_clone().expect("a descriptor can be copied"))
         .stderr(log);
     command
@@ -89,15 +89,4 @@ fn command(data: &Path) -> Command {
 
 fn log_of(data: &Path) -> PathBuf {
     data.with_extension("log")
-}
-
-/// The directories with the package's libraries: `lib/x86_64-linux-gnu` and the like.
-fn libraries(packages: &Path) -> String {
-    let mut found = Vec::new();
-    for base in ["lib", "usr/lib"] {
-        let Ok(entries) = fs::read_dir(packages.join(base)) else { continue };
-        let directories = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        found.extend(directories.filter(|path| path.is_dir()).map(|path| path.display().to_string()));
-    }
-    found.join(":")
 }

@@ -25,6 +25,11 @@ impl Pebble {
     /// A CA that looks for challenges at these ports. Its files go to the directory. `None`: it cannot be had here, and
     /// that was said.
     pub fn start(directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
+        Self::asking(serve_names(), directory, http_port, tls_port)
+    }
+
+    /// As [`Self::start`], with a name server of the caller's.
+    pub fn asking(names: SocketAddr, directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
         let Some(program) = find("pebble").or_else(build) else {
             skip();
             return None;
@@ -49,7 +54,7 @@ impl Pebble {
         let process = Command::new(program)
             .arg("-config")
             .arg(directory.join("pebble.json"))
-            .args(["-dnsserver", &serve_names().to_string()])
+            .args(["-dnsserver", &names.to_string()])
             .env("PEBBLE_VA_NOSLEEP", "1")
             .env("PEBBLE_WFE_NONCEREJECT", "0")
             .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! Certificates of a public CA: the real server against pebble, Let's Encrypt's test CA.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Pebble, Server, Setup, TlsConn, regent_command, until};
+use regent_tests::{Bind, Conn, Pebble, Server, Setup, TlsConn, regent_command, until};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 /// One site by each challenge that needs nothing but this server.
@@ -62,6 +62,34 @@ fn a_name_that_ask_allows_gets_its_certificate_in_the_first_handshake() {
     assert_eq!(text(&mut client.connect(local(https), "shop.test"), "shop.test"), "shop.test");
     assert!(certificate(&server, "shop.test")["last_error"].is_null());
     assert_eq!(pebble.orders(), orders, "{}", pebble.log());
+    server.stop();
+}
+
+#[test]
+fn a_wildcard_is_proved_by_a_signed_update_of_bind_which_is_taken_back() {
+    let (http, https) = (free_port(), free_port());
+    let setup = Setup::new();
+    let bind = Bind::start(setup.directory(), "bind.test");
+    let Some(pebble) = Pebble::asking(bind.address(), setup.directory(), http, https) else { return };
+    let (key, secret) = Bind::KEY;
+    let caddyfile = format!(
+        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
+         *.bind.test {{\n\ttls {{\n\t\tdns rfc2136 {{\n\t\t\tserver {}\n\t\t\tkey_name {key}\n\t\t\tkey {secret}\n\
+         \t\t}}\n\t}}\n\trespond \"{{host}}\"\n}}\n\
+         http://:PORT {{\n\trespond ready\n}}\n",
+        pebble.url(),
+        pebble.certificate().display(),
+        bind.address(),
+    );
+    let server = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let client = pebble.client();
+    let mut conn =
+        until("*.bind.test has a certificate", || client.try_connect(local(https), "any.bind.test").ok());
+    assert_eq!(text(&mut conn, "any.bind.test"), "any.bind.test");
+    let log = until("the record is gone", || Some(bind.log()).filter(|log| log.contains("deleting an RR")));
+    assert!(log.contains("adding an RR at '_acme-challenge.bind.test' TXT"), "{log}");
+    assert!(!log.contains("denied"), "{log}");
     server.stop();
 }
 
