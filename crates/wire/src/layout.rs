@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW5");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW4");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
