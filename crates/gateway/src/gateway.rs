@@ -105,11 +105,11 @@ impl Gateway {
         });
         let status = result.as_ref().map_or_else(Failure::status, Response::status);
         passage.answered(status.as_u16());
-        if let (true, Ok(response)) = (arrived.exchange.is_timed(), &mut result) {
+        if arrived.exchange.is_timed()
+            && let (Ok(response), Some((queue_wait, execution))) = (&mut result, passage.times())
+        {
             let engine = traced::engine(&target.subject());
-            let times = passage.times();
-            let times = times.map(|(queue_wait, execution)| EngineTimes { engine, queue_wait, execution });
-            times.into_iter().for_each(|times| drop(response.extensions_mut().insert(times)));
+            response.extensions_mut().insert(EngineTimes { engine, queue_wait, execution });
         }
         (result, passage)
     }
@@ -190,9 +190,7 @@ impl Gateway {
         }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
-            if let Some((thread, since)) = submitted.running_on() {
-                passage.running(thread, since);
-            }
+            note_thread(passage, &submitted);
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
@@ -374,7 +372,10 @@ async fn within(
     mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
 ) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
-        Poll::Pending if submitted.is_overdue() => Poll::Ready(Err(Trouble::Overdue)),
+        Poll::Pending if submitted.is_overdue() => {
+            note_thread(passage, submitted);
+            Poll::Ready(Err(Trouble::Overdue))
+        }
         Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
         polled => polled,
     }));
@@ -385,6 +386,10 @@ async fn within(
         Err(_) if submitted.is_queued() => Err(Trouble::Shed(shed)),
         Err(_) => first.await,
     }
+}
+
+fn note_thread(passage: &InFlight, submitted: &Submitted) {
+    submitted.running_on().into_iter().for_each(|(thread, since)| passage.running(thread, since));
 }
 
 fn refusal(refused: Refused, passage: &InFlight) -> Failure {

@@ -46,6 +46,10 @@ pub struct InFlight {
     pub(super) observer: OnceCell<Observer>,
 }
 
+/// Reasons for which only a request is without a response that a thread has taken.
+const OVERDUE: &str = "request_timeout";
+const LOST: &str = "engine_lost";
+
 /// Who wants to know how a request has gone.
 pub type Observer = Box<dyn FnOnce(&Course)>;
 
@@ -230,7 +234,7 @@ impl InFlight {
 
     /// It has run for longer than it may.
     pub fn overdue(&self) {
-        self.failure.set(Some("request_timeout"));
+        self.failure.set(Some(OVERDUE));
         self.control.recorder.overdue(self.id);
     }
 
@@ -293,7 +297,7 @@ impl InFlight {
 
     /// Its engine died while it ran.
     pub fn lost(&self) {
-        self.fail("engine_lost");
+        self.fail(LOST);
         self.settle(|recorder| recorder.lost(self.id));
     }
 
@@ -322,6 +326,8 @@ impl InFlight {
                 (has_run.then_some(started.min(now)), ended, timing.thread)
             }
             (None, Some((thread, since))) => (Some(since.min(now)), now, Some(thread)),
+            // It has run, and nobody knows since when.
+            (None, None) if matches!(self.failure.get(), Some(OVERDUE | LOST)) => (Some(ready), now, None),
             (None, None) => (None, now, None),
         };
         Course { ready, started, ended, thread, failure: self.failure.get() }
