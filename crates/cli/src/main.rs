@@ -73,6 +73,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Threads(options) => admin::threads(&options)?,
         Command::Workers(options) => admin::workers(&options)?,
         Command::Native(options) => admin::native(&options)?,
+        Command::Tasks(options) => admin::tasks(&options)?,
         Command::Top(options) => admin::top(&options)?,
         Command::PhpCli(options) => match php_cli::become_php(&options.arguments)? {},
         Command::Environ => print!("{}", build_info::environment()),

@@ -77,6 +77,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
         options.global.traces = telemetry::traces(&mut cx, &token);
     }
     finish_threads(&mut cx, &mut options);
+    global::confine::finish(&mut cx, &mut options, &servers);
     native::finish_names(&mut cx);
     if !cx.errors.is_empty() {
         cx.errors.append(&mut cx.missing);

@@ -90,6 +90,7 @@ impl AdmissionControl {
             passage,
             timing: Cell::new(None),
             running: Cell::new(None),
+            is_repeated: Cell::new(false),
             outcome: Cell::new(Outcome::Waiting),
             failure: Cell::new(None),
             observer: OnceCell::new(),

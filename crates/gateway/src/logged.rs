@@ -112,7 +112,9 @@ impl Body for Logged {
 impl Drop for Logged {
     fn drop(&mut self) {
         let Some(mut end) = self.end.take() else { return };
-        end.entry.take().into_iter().for_each(Entry::write);
+        if let Some(entry) = end.entry.take() {
+            entry.write(self.passage.as_ref().is_some_and(|passage| passage.is_repeated()));
+        }
         // The spans of an engine end before that of the request.
         self.passage = None;
     }
@@ -129,7 +131,7 @@ impl End {
 }
 
 impl Entry {
-    fn write(self) {
+    fn write(self, is_retried: bool) {
         let record = AccessRecord {
             exchange: &self.exchange,
             status: self.status,
@@ -137,6 +139,7 @@ impl Entry {
             bytes_read: self.received.as_ref().map_or(0, |received| received.get()),
             size: self.sent,
             duration: self.started.elapsed(),
+            is_retried,
         };
         for log in self.sites.access_logs(&self.exchange) {
             log.write(&record);

@@ -3,7 +3,7 @@
 use crate::traces::Traces;
 use regent_cache::{Limits, Store};
 use regent_config::CacheMemory;
-use regent_handlers::LogOutputs;
+use regent_handlers::{LogOutputs, ShutdownNotice};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Default)]
@@ -11,6 +11,8 @@ pub(crate) struct Lasting {
     pub logs: LogOutputs,
     pub caches: Caches,
     pub traces: Traces,
+    /// Given when the server is told to stop, and goes on serving for a while.
+    pub shutdown: Arc<ShutdownNotice>,
 }
 
 /// The stores of configurations that are in use. One of another size is another store, and begins empty.

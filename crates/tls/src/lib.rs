@@ -58,6 +58,7 @@ pub use error::{Error, SiteErrors};
 pub use facts::ConnectionFacts;
 pub use handshakes::{HandshakeError, Handshakes};
 pub use key_type::KeyType;
+pub use local_ca::{AuthorityCertificate, LocalAuthority};
 pub use options::{
     CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
     OnDemand, Options, Site, Tickets,

@@ -87,7 +87,7 @@ impl StateWord<'_> {
         self.is(word(generation, SlotState::Running, thread))
     }
 
-    /// Server: the thread that runs the request of this generation; `None`: none does.
+    /// Server: which thread runs the request of this generation, if one does.
     pub fn runner(&self, generation: u32) -> Option<usize> {
         let now = self.0.load(Ordering::Acquire);
         let thread = (now >> 40) as usize;
@@ -148,7 +148,7 @@ mod tests {
         assert!(state.claim(0, 1));
         assert!(!state.release(u32::MAX, 1) && !state.release(0, 2));
         assert!(state.is_run_by(0, 1) && !state.is_run_by(0, 2));
-        assert_eq!([state.runner(0), state.runner(1)], [Some(1), None]);
+        assert_eq!((state.runner(0), state.runner(1)), (Some(1), None));
         assert!(state.release(0, 1) && state.is_done(0) && !state.is_done(u32::MAX));
         assert_eq!(state.runner(0), None);
     }

@@ -13,7 +13,8 @@
 //! | `key_type TYPE` | p256 | of certificates that are made: ed25519, p256, p384, rsa2048, rsa4096 |
 //! | `storage file_system PATH` | `caddy` in `$XDG_DATA_HOME` or in `~/.local/share` | where certificates and the local CA are kept |
 //! | `renew_interval DURATION` | 10m | how often certificates are looked at for renewal |
-//! | `ocsp_stapling off` | | accepted; OCSP responses are never stapled |
+//! | `ocsp_stapling off`, `ocsp_interval DURATION` | | accepted; OCSP responses are never stapled |
+//! | `storage_check off`, `storage_clean_interval DURATION` | | accepted, without an effect |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
 //! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
@@ -48,12 +49,21 @@ pub(super) const OPTIONS: &[&str] = &[
     "https_port",
     "key_type",
     "local_certs",
+    "ocsp_interval",
     "ocsp_stapling",
     "on_demand_tls",
     "renew_interval",
     "skip_install_trust",
     "storage",
+    "storage_check",
+    "storage_clean_interval",
 ];
+
+const UNCHECKED: &str =
+    "`storage_check` has no effect: a storage is written to when there is something to keep";
+const NOT_CLEANED: &str =
+    "`storage_clean_interval` has no effect: what has expired stays in the storage, and takes little room";
+const NO_OCSP: &str = "`ocsp_interval` has no effect: OCSP responses are never stapled";
 
 /// The words of `auto_https`.
 #[derive(Debug, Clone, Default)]
@@ -132,6 +142,18 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         "ocsp_stapling" => options.global.tls.ocsp_stapling = ocsp_stapling(call.one("ocsp_stapling off")?)?,
         "on_demand_tls" => on_demand::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
+        "storage_check" => match call.one("storage_check off")? {
+            off if off.text == "off" => cx.warn(call.name, UNCHECKED),
+            other => return Err(error(other, "`storage_check` can only be `off`")),
+        },
+        "storage_clean_interval" | "ocsp_interval" => {
+            let token = call.one(&format!("{name} DURATION"))?;
+            if token.text != "off" {
+                values::duration(token)?;
+            }
+            let what = if name == "ocsp_interval" { NO_OCSP } else { NOT_CLEANED };
+            cx.warn(call.name, what);
+        }
         _ => acme(cx, call, options)?,
     }
     Ok(())

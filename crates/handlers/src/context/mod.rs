@@ -20,6 +20,7 @@ pub(crate) mod proxied;
 pub(crate) mod rendering;
 pub(crate) mod request_span;
 pub(crate) mod server_timing;
+pub(crate) mod shutdown;
 pub(crate) mod step;
 pub(crate) mod target;
 pub(crate) mod uuid;

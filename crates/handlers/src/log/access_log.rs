@@ -43,6 +43,8 @@ pub struct AccessRecord<'a> {
     pub size: u64,
     /// From the end of the request's head to the end of the answer.
     pub duration: Duration,
+    /// Whether it was run twice, because an engine died with it.
+    pub is_retried: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -244,6 +246,10 @@ impl Fields<'_> {
         self.number("size", &LogField::Size, record.size);
         self.number("status", &LogField::Status, record.status.as_u16());
         self.headers("resp_headers", Side::Response, record.response_headers);
+        if record.is_retried {
+            self.name("retried");
+            self.out.extend_from_slice(b"true");
+        }
         if let Some(trace) = record.exchange.trace() {
             let TraceContext { trace, span, .. } = trace.context();
             self.pair("traceID", trace.to_string().as_bytes());

@@ -2,6 +2,7 @@
 //! names under `local_certs`. Lifetimes and files are those of Caddy's `caddypki`; one that Caddy has made is used.
 
 mod authority;
+mod described;
 mod leaf;
 mod on_demand;
 
@@ -10,6 +11,7 @@ use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
 use crate::store::{Lock, Store, local_authority};
 use authority::Authority;
+pub use described::{AuthorityCertificate, LocalAuthority};
 pub(crate) use leaf::Profile;
 pub(crate) use on_demand::OnDemand;
 use rcgen::KeyPair;
@@ -57,6 +59,11 @@ impl LocalCa {
     /// Where the root certificate is, if there is one.
     pub fn stored_root_path(&self) -> Option<PathBuf> {
         Some(self.store.path(&local_authority("root.crt"))).filter(|path| path.is_file())
+    }
+
+    /// Its certificates, if it is there. Nothing is made or renewed.
+    pub fn stored(&self) -> Option<LocalAuthority> {
+        described::read(&self.store)
     }
 
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
