@@ -2,10 +2,10 @@
 
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, DnsChallenge,
-    DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles, KeyType,
-    OnDemand, Options, OrderLimit, Policy, ProtocolVersion, Site, SiteTable, Tickets, Tls, TrustStores,
-    TsigAlgorithm, TsigKey,
+    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
+    DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, Site, SiteTable, Tickets,
+    Tls, TrustStores, TsigAlgorithm, TsigKey, Verification,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Https {
         if config.servers.iter().all(|server| server.tls.is_none()) {
             return Ok(Self { tls: None, tables: vec![None; config.servers.len()] });
         }
-        let tls = Tls::open(options(&config.global.tls))?;
+        let tls = Tls::open(tls_options(&config.global.tls))?;
         let (mut tables, mut errors) = (Vec::new(), Vec::new());
         for server in &config.servers {
             match server.tls.as_ref().map(|_| site_table(&tls, server)).transpose() {
@@ -74,9 +74,11 @@ impl Https {
     }
 }
 
-fn options(global: &config::GlobalTls) -> Options {
+/// What the global options say, for [`Tls::open`].
+pub fn tls_options(global: &config::GlobalTls) -> Options {
     Options {
         storage: global.storage.clone(),
+        redis: global.redis.as_ref().map(redis),
         default_sni: global.default_sni.clone(),
         fallback_sni: global.fallback_sni.clone(),
         tickets: Tickets::Stored,
@@ -87,6 +89,30 @@ fn options(global: &config::GlobalTls) -> Options {
                 .on_demand_limit
                 .map(|limit| OrderLimit { orders: limit.orders, interval: limit.interval }),
         },
+    }
+}
+
+fn redis(storage: &config::RedisStorage) -> RedisStorage {
+    let key = storage.encryption_key.as_ref();
+    RedisStorage {
+        host: storage.host.clone(),
+        port: storage.port,
+        username: storage.username.clone(),
+        password: storage.password.as_ref().map(|password| password.0.clone()),
+        database: storage.database,
+        timeout: storage.timeout,
+        key_prefix: storage.key_prefix.clone(),
+        encryption_key: key.map(|key| key.0.as_bytes().try_into().expect("invariant: it has 32 bytes")),
+        compression: match storage.compression {
+            config::RedisCompression::None => Compression::None,
+            config::RedisCompression::Flate => Compression::Flate,
+            config::RedisCompression::Zlib => Compression::Zlib,
+        },
+        tls: storage.tls.as_ref().map(|verification| match verification {
+            config::RedisTls::SystemRoots => Verification::SystemRoots,
+            config::RedisTls::Roots(file) => Verification::Roots(vec![file.clone()]),
+            config::RedisTls::Insecure => Verification::None,
+        }),
     }
 }
 
@@ -140,7 +166,8 @@ pub fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls
 fn wants_trust_anew(before: Option<&Config>, config: &Config) -> bool {
     let wants =
         |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
-    let has_done = |before: &Config| wants(before) && before.global.tls.storage == config.global.tls.storage;
+    let storage = |config: &Config| (config.global.tls.storage.clone(), config.global.tls.redis.clone());
+    let has_done = |before: &Config| wants(before) && storage(before) == storage(config);
     wants(config) && !before.is_some_and(has_done)
 }
 

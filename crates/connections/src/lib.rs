@@ -23,7 +23,7 @@ pub use dealt::Dealt;
 pub use door::{Conditions, Door, Doors, Service, settings};
 pub use front::Front;
 pub use http3::alt_svc;
-pub use https::{Https, HttpsError, trust_at_start};
+pub use https::{Https, HttpsError, tls_options, trust_at_start};
 pub use listen_error::ListenError;
 pub use proxy_headers::ProxyHeaders;
 pub use regent_http::Settings;

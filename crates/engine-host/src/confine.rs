@@ -52,6 +52,7 @@ fn as_asked(limits: &Limits, needs: impl FnOnce() -> Vec<PathBuf>) -> Result<Con
     }
     let denials = Denials {
         attacks: true,
+        administration: true,
         keyrings: true,
         namespaces: limits.namespaces == Grant::Refused,
         programs: limits.programs == Grant::Refused,

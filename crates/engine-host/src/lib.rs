@@ -155,12 +155,15 @@ fn give_up(
     confined
 }
 
-/// The folders of this program and of the libraries that it is linked with, which may be anywhere.
+/// The folders of this program and of the libraries that it is linked with, which may be anywhere. Of a file in the root
+/// directory, as in a small container image, the file alone: its folder would be everything.
 fn own_files() -> Vec<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let maps = maps.lines().filter(|line| !line.ends_with("(deleted)"));
     let files = maps.filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
-    let mut folders: Vec<PathBuf> = files.filter_map(Path::parent).map(Path::to_owned).collect();
+    let below_root = |folder: &&Path| folder.parent().is_some();
+    let folders = files.map(|file| file.parent().filter(below_root).unwrap_or(file));
+    let mut folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
     folders.sort_unstable();
     folders.dedup();
     folders

@@ -87,6 +87,8 @@ fn become_task(mut arguments: impl Iterator<Item = OsString>) -> Result<()> {
 fn own_files() -> Vec<PathBuf> {
     let program = cli_program();
     let prefix = program.parent().and_then(Path::parent).map(Path::to_owned);
+    // That of `/bin/php` would be everything; what it needs is the system's.
+    let prefix = prefix.filter(|prefix| prefix.parent().is_some());
     let settings = ["PHPRC", "PHP_INI_SCAN_DIR"].into_iter().filter_map(std::env::var_os);
     let named = settings.flat_map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>());
     let built_in = Some(PathBuf::from(PHP_INI_DIR));

@@ -59,7 +59,7 @@ use tokio::time::MissedTickBehavior;
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
-pub use regent_connections::{HttpsError, ListenError};
+pub use regent_connections::{HttpsError, ListenError, tls_options};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};

@@ -73,7 +73,10 @@ impl Tls {
 
     /// As [`Self::open`], for tests.
     pub fn open_with_clock(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let store = Store::new(options.storage);
+        let store = match &options.redis {
+            Some(redis) => Store::of_redis(redis, options.storage)?,
+            None => Store::new(options.storage),
+        };
         let tickets = match options.tickets {
             Tickets::Stored => Some(TicketKeys::open(store.clone(), Arc::clone(&clock))),
             Tickets::Disabled => None,
@@ -128,7 +131,7 @@ impl Tls {
     }
 
     /// As [`Self::local_root`], but `None` if there is no CA. Nothing is made or renewed.
-    pub fn stored_local_root(&self) -> Option<PathBuf> {
+    pub fn stored_local_root(&self) -> Result<Option<PathBuf>, Error> {
         self.0.local_ca.stored_root_path()
     }
 

@@ -32,6 +32,7 @@ mod php;
 mod servers;
 mod slow_log;
 mod spool;
+mod storage;
 mod task;
 mod user;
 
@@ -103,7 +104,7 @@ pub(crate) struct GlobalOptions {
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
     let mut options = GlobalOptions::default();
-    options.global.tls.storage = https::default_storage(cx.environment);
+    options.global.tls.storage = storage::default(cx.environment);
     for line in lines {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);

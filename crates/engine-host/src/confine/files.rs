@@ -30,6 +30,7 @@ const SYSTEM: &[&str] = &[
     "/sbin",
     "/sys",
     "/usr",
+    "/var/lib/ca-certificates",
 ];
 /// Devices that everybody may write to. Of `/dev` as a whole, root's scripts would have the disks too.
 const DEVICES: &[&str] = &[

@@ -12,6 +12,8 @@ use std::io;
 pub(super) struct Denials {
     /// By which processes are traced and changed, or the kernel is: no application makes them.
     pub attacks: bool,
+    /// Modules, clocks, quotas, names of the machine, its restart.
+    pub administration: bool,
     /// Of the kernel, as Kerberos may use them.
     pub keyrings: bool,
     /// And mounts: what programs make a sandbox of.
@@ -48,6 +50,10 @@ const ATTACKS: &[Call] = &[
     Call(libc::SYS_io_uring_enter, 426),
     Call(libc::SYS_io_uring_register, 427),
     Call(libc::SYS_open_by_handle_at, 342),
+];
+
+/// What the administrator of a machine does: scripts of root, as control panels have them, may.
+const ADMINISTRATION: &[Call] = &[
     Call(libc::SYS_kexec_load, 283),
     Call(libc::SYS_kexec_file_load, NONE),
     Call(libc::SYS_init_module, 128),
@@ -138,6 +144,7 @@ pub(super) fn deny(denials: Denials, foreign: ForeignCalls) -> io::Result<Vec<&'
     install(&mut filter(denials, foreign))?;
     let words = [
         (denials.attacks, "no attacks on processes and the kernel"),
+        (denials.administration, "no administration of the machine"),
         (denials.keyrings, "no keyrings"),
         (denials.namespaces, "no namespaces and mounts"),
         (denials.programs, "no programs"),
@@ -175,6 +182,7 @@ fn filter(denials: Denials, foreign: ForeignCalls) -> Vec<sock_filter> {
 fn part(denials: Denials, abi: Abi) -> Vec<sock_filter> {
     let groups = [
         (denials.attacks, ATTACKS),
+        (denials.administration, ADMINISTRATION),
         (denials.keyrings, KEYRINGS),
         (denials.namespaces, MOUNTS),
         (denials.programs, PROGRAMS),
@@ -246,7 +254,8 @@ mod tests {
     use super::*;
     use rustix::thread::set_no_new_privs;
 
-    const ALL: Denials = Denials { attacks: true, keyrings: true, namespaces: true, programs: true };
+    const ALL: Denials =
+        Denials { attacks: true, administration: true, keyrings: true, namespaces: true, programs: true };
 
     /// In a thread of its own, to which alone the filter applies.
     fn confined<T: Send + 'static>(denials: Denials, attempt: impl FnOnce() -> T + Send + 'static) -> T {
@@ -275,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_is_listed_is_not_permitted() {
-        for calls in [ATTACKS, KEYRINGS, MOUNTS, PROGRAMS] {
+        for calls in [ATTACKS, ADMINISTRATION, KEYRINGS, MOUNTS, PROGRAMS] {
             let found = refusals(calls, ALL);
             assert!(found.len() > 1 && found.iter().all(|errno| *errno == libc::EPERM), "{found:?}");
         }

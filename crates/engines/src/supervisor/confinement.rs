@@ -18,7 +18,7 @@ impl State {
                 tracing::debug!(%engine, enforced, "the engine is confined")
             }
         }
-        if !confined.missing.is_empty() {
+        if !confined.missing.is_empty() && matches!(asked, Confinement::Asked(_)) {
             let missing = confined.missing.join(", ");
             tracing::warn!(%engine, missing, "the kernel does not keep the engine from all that it was to be kept from");
         }

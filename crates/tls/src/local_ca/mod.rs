@@ -50,15 +50,16 @@ impl LocalCa {
         Self { store, clock, known: Mutex::default(), is_outlived: Notify::new() }
     }
 
-    /// Where the root certificate is, which is made if there is none.
+    /// A file with the root certificate, which is made if there is none.
     pub fn root_path(&self) -> Result<PathBuf, Error> {
         self.chain()?;
-        Ok(self.store.path(&local_authority("root.crt")))
+        let key = local_authority("root.crt");
+        Ok(self.store.file(&key)?.unwrap_or_else(|| self.store.path(&key)))
     }
 
-    /// Where the root certificate is, if there is one.
-    pub fn stored_root_path(&self) -> Option<PathBuf> {
-        Some(self.store.path(&local_authority("root.crt"))).filter(|path| path.is_file())
+    /// A file with the root certificate, if there is one.
+    pub fn stored_root_path(&self) -> Result<Option<PathBuf>, Error> {
+        self.store.file(&local_authority("root.crt"))
     }
 
     /// Its certificates, if it is there. Nothing is made or renewed.

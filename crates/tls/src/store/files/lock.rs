@@ -25,7 +25,7 @@ const WORTH_SAYING: Duration = Duration::from_secs(1);
 
 /// Released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(in crate::store) struct Lock {
     path: PathBuf,
     created: OffsetDateTime,
     /// Its end ends the thread.
