@@ -9,12 +9,12 @@ use std::path::Path;
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging");
 
 /// Of everything that has metrics of its own, something: a worker, a background script, a lane, a cache, an upstream, a
-/// certificate, and a page that crashes.
+/// certificate, traces, and a page that crashes.
 const CADDYFILE: &str = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tlocal_certs\n\
     \tregent {\n\t\tnum_threads 2\n\t\tphp_ini ffi.enable true\n\t\tcircuit {\n\t\t\tfailures 1\n\t\t}\n\t\tworker ROOT/worker.php 1\n\t\ttask ROOT/task.php\n\
     \t\tlane pinned {\n\t\t\tthreads 1\n\t\t}\n\t}\n}\n\
     secure.test {\n\trespond secure\n}\n\
-    http:// {\n\troot * ROOT\n\tlane /pinned/* pinned\n\tcache /cached/*\n\treverse_proxy /up/* ADDRESS\n\tphp_server\n}\n";
+    http:// {\n\troot * ROOT\n\ttracing\n\tlane /pinned/* pinned\n\tcache /cached/*\n\treverse_proxy /up/* ADDRESS\n\tphp_server\n}\n";
 
 fn started() -> Server {
     let worker = "<?php while (frankenphp_handle_request(fn () => print 'ok')) {}";

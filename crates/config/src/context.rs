@@ -29,6 +29,8 @@ pub(crate) struct Context<'a> {
     pub native: Natives,
     /// A `trust_client_address`, if there is one.
     pub trusting: Option<Token>,
+    /// The first `tracing`, if there is one.
+    pub tracing: Option<Token>,
     pub hubs: Vec<MercureHub>,
     pub hot_reloads: Vec<HotReload>,
     /// Of the site that is being parsed.
@@ -53,6 +55,7 @@ impl<'a> Context<'a> {
             workers: Workers::default(),
             native: Natives::default(),
             trusting: None,
+            tracing: None,
             hubs: Vec::new(),
             hot_reloads: Vec::new(),
             hot_reloads_of_site: Vec::new(),

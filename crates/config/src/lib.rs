@@ -28,6 +28,7 @@ mod order;
 mod problems;
 mod routes;
 mod sites;
+mod telemetry;
 mod template;
 mod thread_counts;
 mod timeout;

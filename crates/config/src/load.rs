@@ -9,6 +9,7 @@ use crate::named_routes::NamedRoutes;
 use crate::native;
 use crate::problems::Warning;
 use crate::sites;
+use crate::telemetry;
 use crate::thread_counts::finish_threads;
 use regent_caddyfile::{Error, Errors, Source};
 use std::path::Path;
@@ -71,6 +72,9 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
         cx.trusting.take().filter(|_| servers.iter().all(|server| server.options.trusted_proxies.is_none()))
     {
         cx.warn(&token, "`trust_client_address` has no effect: no proxy is trusted; name them in `servers { trusted_proxies static … }`");
+    }
+    if let Some(token) = cx.tracing.take() {
+        options.global.traces = telemetry::traces(&mut cx, &token);
     }
     finish_threads(&mut cx, &mut options);
     global::confine::finish(&mut cx, &mut options, &servers);

@@ -9,6 +9,7 @@ mod delivery;
 mod encode;
 mod expression;
 mod global;
+mod header;
 mod intercept;
 mod log;
 mod log_filter;
@@ -25,6 +26,7 @@ mod task;
 mod template;
 mod templates;
 mod tls;
+mod tracing;
 
 pub use browse::*;
 pub use cache::*;
@@ -33,6 +35,7 @@ pub use delivery::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
+pub use header::*;
 pub use intercept::*;
 pub use log::*;
 pub use log_filter::*;
@@ -49,6 +52,7 @@ pub use task::*;
 pub use template::*;
 pub use templates::*;
 pub use tls::*;
+pub use tracing::*;
 
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -226,6 +230,8 @@ pub enum TryPolicy {
 /// What a route does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Handler {
+    Tracing(Tracing),
+    ServerTiming(TimingFields),
     /// Sets the site's root for what follows.
     Root(Template),
     /// `vars`: sets `{vars.NAME}`.
@@ -302,31 +308,6 @@ pub struct BasicAuth {
     /// Names, each once, and bcrypt hashes.
     #[serde(skip)]
     pub users: Vec<(String, String)>,
-}
-
-/// One operation on a header, as Caddy's `header` directive has them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HeaderOp {
-    pub kind: HeaderOpKind,
-    pub name: String,
-    pub value: Template,
-    /// Applied when the response is on its way out, after the handlers; otherwise at once.
-    pub deferred: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub enum HeaderOpKind {
-    Set,
-    /// `+Name`
-    Add,
-    /// `?Name`: set if it is not there.
-    Default,
-    /// `-Name`; a `*` at the end of the name deletes all that start with it.
-    Delete,
-    /// `Name search replace` with a regular expression; `value` is the replacement.
-    Replace {
-        search: String,
-    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

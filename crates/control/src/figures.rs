@@ -8,7 +8,10 @@ use regent_admin::{
 use regent_dispatch::circuits::Phase;
 use regent_dispatch::lanes::LaneFigures;
 use regent_engines::{EngineControl, PoolPlan, PoolView, ThreadListing, ThreadStage};
-use regent_metrics::{CircuitGauge, Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport};
+use regent_metrics::{
+    CircuitGauge, Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport, TraceGauges,
+};
+use regent_otlp::Counts;
 use regent_wire::ThreadState;
 use std::time::Duration;
 
@@ -71,8 +74,15 @@ pub(crate) fn gauges(views: &[Seen<'_>]) -> Gauges {
         upstreams: Vec::new(),
         cache: None,
         memory: None,
+        traces: None,
         http: None,
     }
+}
+
+/// Of spans that are sent to a collector.
+pub(crate) fn traces(counts: Counts) -> TraceGauges {
+    let dropped = counts.lost().map(|(loss, spans)| (loss.label(), spans)).collect();
+    TraceGauges { exported: counts.exported, dropped }
 }
 
 fn lanes(pool: &regent_engines::Pool) -> impl Iterator<Item = LaneGauges> {

@@ -9,6 +9,7 @@ use regent_admin::{
 use regent_cache::Store;
 use regent_engines::{CommandRefused, EngineControl, EngineKind};
 use regent_metrics::{Gauges, HostLabel, MemoryGauges, Registry};
+use regent_otlp::Counts;
 use regent_profile::Profile;
 use regent_proxy::Transports;
 use regent_tls::Tls;
@@ -27,17 +28,24 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// All of them, in the text format of Prometheus. `stores`: the caches that are in use.
-    pub async fn metrics(&self, registry: &Arc<Registry>, stores: &[Arc<Store>]) -> String {
+    /// All of them, in the text format of Prometheus. `stores`: the caches that are in use; `traces`: what became of spans,
+    /// if any are recorded.
+    pub async fn metrics(
+        &self,
+        registry: &Arc<Registry>,
+        stores: &[Arc<Store>],
+        traces: Option<Counts>,
+    ) -> String {
         let of_pools = figures::gauges(&self.views().await.unwrap_or_default());
         let (registry, tls, http) = (Arc::clone(registry), self.tls.clone(), self.http);
         let cache = cache::gauges(stores);
+        let traces = traces.map(figures::traces);
         let upstreams = self.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
         let rendered = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
             let memory = memory();
-            let gauges = Gauges { certificates, upstreams, cache, memory, http, ..of_pools };
+            let gauges = Gauges { certificates, upstreams, cache, memory, traces, http, ..of_pools };
             regent_metrics::render(&registry, &gauges)
         });
         rendered.await.expect("invariant: rendering does not panic")

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use in_flight::{Held, InFlight};
+pub use in_flight::{Course, Held, InFlight, Observer};
 
 /// One I/O thread's door to the pools of one kind of engine.
 pub struct AdmissionControl {
@@ -89,8 +89,11 @@ impl AdmissionControl {
             permit: self.pools.get(pool).permit(),
             passage,
             timing: Cell::new(None),
+            running: Cell::new(None),
             is_repeated: Cell::new(false),
             outcome: Cell::new(Outcome::Waiting),
+            failure: Cell::new(None),
+            observer: OnceCell::new(),
         })
     }
 

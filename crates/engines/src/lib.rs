@@ -25,7 +25,7 @@ mod supervisor;
 mod tasks;
 mod thread_table;
 
-pub use admission::{Admission, AdmissionControl, Aim, Held, InFlight, Shed};
+pub use admission::{Admission, AdmissionControl, Aim, Course, Held, InFlight, Observer, Shed};
 pub use circuits::CircuitBreaker;
 pub use engine::{Engine, EngineControl};
 pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, Refused, Running, Submitted};

@@ -25,6 +25,8 @@ pub struct Pools {
 /// One pool.
 pub struct Pool {
     pub id: PoolId,
+    /// As metrics have it.
+    pub name: String,
     pub admission: Admission,
     pub lanes: Lanes,
     /// Threads that take requests.
@@ -58,6 +60,7 @@ impl Pools {
             }
             Pool {
                 id: registry.pool(&plan.label(), plan.serves()),
+                name: plan.label(),
                 admission: Admission::new(bounds),
                 lanes,
                 threads: AtomicU32::new(u32::from(plan.least)),

@@ -5,7 +5,7 @@ use crate::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use regent_config::ClientAddress;
 use regent_exchange::{Connection, Tls};
-use regent_handlers::{Exchange, Forwarded, Scheme};
+use regent_handlers::{Exchange, Forwarded, Scheme, Step};
 use regent_wire::names::{OTHER, WELL_KNOWN, key};
 use regent_wire::{HeadBlock, HeadBuilder};
 use rustc_hash::FxHashMap;
@@ -123,7 +123,8 @@ impl Variables {
         }
     }
 
-    /// Writes all variables of a request. `body_length`: `None` if it is not known beforehand.
+    /// Writes all variables of a request. `body_length`: `None` if it is not known beforehand. `step`: what the engine does is one of a
+    /// trace.
     pub fn write(
         &self,
         head: &mut HeadBuilder,
@@ -131,6 +132,7 @@ impl Variables {
         target: &impl Target,
         peer: &Peer,
         body_length: Option<u64>,
+        step: Option<&Step>,
     ) {
         for (name, value) in &target.delivery().env {
             head.named(name.as_bytes(), value.as_bytes());
@@ -157,12 +159,16 @@ impl Variables {
             }
         }
         body(head, &exchange.headers, body_length);
-        self.fields(head, exchange);
+        if let Some(trace) = exchange.trace() {
+            head.named(b"REGENT_TRACE_ID", trace.context().trace.to_string().as_bytes());
+        }
+        self.fields(head, exchange, step.and_then(Step::field).as_ref());
     }
 
     /// `HTTP_*`: several fields of one name are joined (RFC 9110 §5.3; cookies: RFC 6265 §5.4 with "; "). Names with
     /// an underscore are dropped, since they would pass for the dashed ones; `Proxy` is (httpoxy, CVE-2016-5385).
-    fn fields(&self, head: &mut HeadBuilder, exchange: &Exchange) {
+    /// `traceparent`: what stands there for the client's.
+    fn fields(&self, head: &mut HeadBuilder, exchange: &Exchange, traceparent: Option<&HeaderValue>) {
         let headers = &exchange.headers;
         let mut fields = headers.iter().peekable();
         while let Some((name, first)) = fields.next() {
@@ -174,6 +180,9 @@ impl Variables {
                 // CGI has these two without the prefix (RFC 3875 §4.1.18).
                 Some(&(CONTENT_TYPE_FIELD | CONTENT_LENGTH_FIELD)) => {}
                 Some(&key) => head.known(key, value),
+                None if *name == "traceparent" => {
+                    head.named(b"HTTP_TRACEPARENT", traceparent.map_or(value, HeaderValue::as_bytes));
+                }
                 None if *name == "proxy" || name.as_str().contains('_') => {}
                 None => head.named(variable_name(name).as_bytes(), value),
             }

@@ -6,6 +6,7 @@ use crate::fields::trailers;
 use crate::response_head::{self, Asked, Collected, ResponseHeader};
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
+use crate::traced;
 use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -18,7 +19,7 @@ use regent_engines::{
     Submitted,
 };
 use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
-use regent_handlers::{Exchange, Failure};
+use regent_handlers::{EngineTimes, Exchange, Failure, Step};
 use regent_spool::Spools;
 use regent_wire::{
     BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,
@@ -90,8 +91,13 @@ impl Gateway {
         let lane = delivery.lane.as_deref();
         let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
         let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
+        let step = arrived.exchange.step();
+        if let Some(step) = &step {
+            traced::observe(&passage, step, target);
+        }
         let is_chunked = body.size_hint().exact().is_none();
-        let result = self.answer(&arrived, target, body, received, &passage).await.map_err(|failure| {
+        let answering = self.answer(&arrived, target, body, received, &passage, step.as_ref());
+        let mut result = answering.await.map_err(|failure| {
             if is_chunked {
                 arrived.client.close_connection();
             }
@@ -99,6 +105,12 @@ impl Gateway {
         });
         let status = result.as_ref().map_or_else(Failure::status, Response::status);
         passage.answered(status.as_u16());
+        if arrived.exchange.is_timed()
+            && let (Ok(response), Some((queue_wait, execution))) = (&mut result, passage.times())
+        {
+            let engine = traced::engine(&target.subject());
+            response.extensions_mut().insert(EngineTimes { engine, queue_wait, execution });
+        }
         (result, passage)
     }
 
@@ -109,6 +121,7 @@ impl Gateway {
         body: RequestBody,
         received: &Rc<Cell<u64>>,
         passage: &Rc<InFlight>,
+        step: Option<&Step>,
     ) -> Result<Response<ResponseBody>, Trouble> {
         passage.is_permitted().map_err(Trouble::Shed)?;
         is_served(passage, target)?;
@@ -132,7 +145,7 @@ impl Gateway {
         let (prefix, length) = upload
             .as_mut()
             .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
-        let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length);
+        let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length, step);
         if prefix.complete && target.is_answered_here(exchange) {
             return self.answer_here(exchange, target, head, prefix.bytes, passage);
         }
@@ -181,6 +194,7 @@ impl Gateway {
         }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
+            note_thread(passage, &submitted);
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
@@ -223,7 +237,7 @@ impl Gateway {
         let began = clock::now();
         let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
         let execution = clock::now().saturating_sub(began);
-        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None });
+        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None, thread: None });
         let lost = Trouble::Engine(ReadError::Lost);
         let (Some(head), Some(end)) = (head, end) else { return Err(lost) };
         Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
@@ -365,7 +379,10 @@ async fn within(
     mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
 ) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
-        Poll::Pending if submitted.is_overdue() => Poll::Ready(Err(Trouble::Overdue)),
+        Poll::Pending if submitted.is_overdue() => {
+            note_thread(passage, submitted);
+            Poll::Ready(Err(Trouble::Overdue))
+        }
         Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
         polled => polled,
     }));
@@ -376,6 +393,10 @@ async fn within(
         Err(_) if submitted.is_queued() => Err(Trouble::Shed(shed)),
         Err(_) => first.await,
     }
+}
+
+fn note_thread(passage: &InFlight, submitted: &Submitted) {
+    submitted.running_on().into_iter().for_each(|(thread, since)| passage.running(thread, since));
 }
 
 fn refusal(refused: Refused, passage: &InFlight) -> Failure {

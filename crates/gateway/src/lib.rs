@@ -15,6 +15,7 @@ mod native;
 mod response_head;
 mod streamed;
 mod target;
+mod traced;
 mod upload;
 pub mod warmup;
 

@@ -5,7 +5,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use regent_engines::InFlight;
 use regent_exchange::ResponseBody;
-use regent_handlers::{AccessRecord, Exchange, Sites};
+use regent_handlers::{AccessRecord, Exchange, RequestSpan, Sites};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -17,9 +17,19 @@ use std::time::Instant;
 /// An answer's body, with what the access log will say of it.
 pub struct Logged {
     body: ResponseBody,
-    entry: Option<Box<Entry>>,
+    /// `None`: nobody wants to know.
+    end: Option<Box<End>>,
     /// Of a request to PHP; it ends with the answer.
     passage: Option<Rc<InFlight>>,
+}
+
+/// What there is to be done with when it has ended.
+#[derive(Default)]
+struct End {
+    /// `None`: no log is to have it.
+    entry: Option<Entry>,
+    /// `None`: it is not traced.
+    span: Option<Box<RequestSpan>>,
 }
 
 struct Entry {
@@ -35,7 +45,7 @@ struct Entry {
 impl Logged {
     /// An answer that no log is kept of.
     pub fn nowhere(response: Response<ResponseBody>) -> Response<Self> {
-        response.map(|body| Self { body, entry: None, passage: None })
+        response.map(|body| Self { body, end: None, passage: None })
     }
 
     /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
@@ -58,12 +68,19 @@ impl Logged {
             sent: 0,
             started,
         };
-        response.map(|body| Self { body, entry: Some(Box::new(entry)), passage: None })
+        let end = Some(Box::new(End { entry: Some(entry), span: None }));
+        response.map(|body| Self { body, end, passage: None })
     }
 
     /// The figures of the request are complete when the answer has ended.
     pub fn measured(mut self, passage: Rc<InFlight>) -> Self {
         self.passage = Some(passage);
+        self
+    }
+
+    /// The request's span ends when the answer has ended.
+    pub fn traced(mut self, span: Box<RequestSpan>) -> Self {
+        self.end.get_or_insert_default().span = Some(span);
         self
     }
 }
@@ -77,8 +94,8 @@ impl Body for Logged {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
-        if let (Poll::Ready(Some(Ok(frame))), Some(entry)) = (&frame, &mut self.entry) {
-            entry.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        if let (Poll::Ready(Some(part)), Some(end)) = (&frame, &mut self.end) {
+            end.note(part);
         }
         frame
     }
@@ -94,17 +111,37 @@ impl Body for Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
-        let Some(entry) = self.entry.take() else { return };
+        let Some(mut end) = self.end.take() else { return };
+        if let Some(entry) = end.entry.take() {
+            entry.write(self.passage.as_ref().is_some_and(|passage| passage.is_repeated()));
+        }
+        // The spans of an engine end before that of the request.
+        self.passage = None;
+    }
+}
+
+impl End {
+    fn note(&mut self, part: &io::Result<Frame<Bytes>>) {
+        match (part, &mut self.entry, &mut self.span) {
+            (Ok(frame), Some(entry), _) => entry.sent += frame.data_ref().map_or(0, |data| data.len() as u64),
+            (Err(error), _, Some(span)) => span.broke_off(&error.to_string()),
+            _ => {}
+        }
+    }
+}
+
+impl Entry {
+    fn write(self, is_retried: bool) {
         let record = AccessRecord {
-            exchange: &entry.exchange,
-            status: entry.status,
-            response_headers: &entry.headers,
-            bytes_read: entry.received.as_ref().map_or(0, |received| received.get()),
-            size: entry.sent,
-            duration: entry.started.elapsed(),
-            is_retried: self.passage.as_ref().is_some_and(|passage| passage.is_repeated()),
+            exchange: &self.exchange,
+            status: self.status,
+            response_headers: &self.headers,
+            bytes_read: self.received.as_ref().map_or(0, |received| received.get()),
+            size: self.sent,
+            duration: self.started.elapsed(),
+            is_retried,
         };
-        for log in entry.sites.access_logs(&entry.exchange) {
+        for log in self.sites.access_logs(&self.exchange) {
             log.write(&record);
         }
     }

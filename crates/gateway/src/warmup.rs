@@ -26,7 +26,7 @@ fn variables(path: &str, target: &PhpTarget) -> Vec<(String, String)> {
     let mut head = HeadBuilder::new();
     let connection = Connection { remote, local, tls: None };
     let exchange = Exchange::new(parts, connection.clone());
-    Variables::new(&[]).write(&mut head, &exchange, target, &Peer::new(&connection), Some(0));
+    Variables::new(&[]).write(&mut head, &exchange, target, &Peer::new(&connection), Some(0), None);
     head.named(MARK.0, MARK.1);
     let head = Head::parse(head.build(Some(0))).expect("invariant: it was built just now");
     head.map(|variable| (text(variable.full_name()), text(variable.value))).collect()

@@ -195,6 +195,6 @@ fn a_site_that_cannot_be_built_says_why() {
         sites: vec![site],
         purpose: Purpose::default(),
     };
-    let error = Sites::build(&server, &[], &[], &LogOutputs::default(), &store()).err().unwrap();
+    let error = Sites::build(&server, &[], &[], &LogOutputs::default(), &store(), None).err().unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");
 }

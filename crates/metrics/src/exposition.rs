@@ -16,6 +16,7 @@ use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
 use crate::snapshot::{CoarseSnapshot, Snapshot};
+use crate::traces;
 use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Histogram, Metric, MetricFamily, MetricType};
 use std::time::{Duration, UNIX_EPOCH};
@@ -40,6 +41,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(upstreams(&gauges.upstreams));
     families.extend(gauges.cache.iter().flat_map(cache));
     families.extend(gauges.memory.iter().flat_map(memory));
+    families.extend(gauges.traces.iter().flat_map(traces::families));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
     families.extend(registry.administration());
     families.extend(registry.tasks());

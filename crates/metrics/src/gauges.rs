@@ -17,8 +17,18 @@ pub struct Gauges {
     pub cache: Option<CacheGauges>,
     /// `None`: the system does not say.
     pub memory: Option<MemoryGauges>,
+    /// `None`: no traces are sent.
+    pub traces: Option<TraceGauges>,
     /// Whether figures of HTTP are kept, and by what; `None`: they are not.
     pub http: Option<HostLabel>,
+}
+
+/// Spans of traces, since the server started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceGauges {
+    pub exported: u64,
+    /// By reason.
+    pub dropped: Vec<(&'static str, u64)>,
 }
 
 /// Of the machine or the control group, whichever leaves the server less; in bytes.

@@ -25,6 +25,7 @@ mod report;
 mod snapshot;
 mod tasks;
 mod threads;
+mod traces;
 
 pub use administration::{AdminRequest, ReloadOutcome};
 pub use connections::{
@@ -33,7 +34,7 @@ pub use connections::{
 pub use exposition::{CONTENT_TYPE, render};
 pub use gauges::{
     CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, Threads,
-    UpstreamGauge,
+    TraceGauges, UpstreamGauge,
 };
 pub use histogram::Histogram;
 pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};

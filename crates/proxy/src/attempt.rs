@@ -9,7 +9,7 @@ use crate::request::{Asked, Way};
 use crate::transports::{Purpose, Transport};
 use crate::trouble::Trouble;
 use crate::upload::{Progress, Upload};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -26,6 +26,7 @@ pub(crate) struct Attempt<'a> {
     pub pool: &'a Rc<Pool>,
     pub rules: &'a dyn ProxyRules,
     pub asked: &'a Asked,
+    pub traceparent: Option<&'a HeaderValue>,
     pub exchange: &'a Exchange,
     pub client: &'a Rc<dyn Informational>,
     pub progress: &'a Rc<Progress>,
@@ -92,8 +93,7 @@ impl Attempt<'_> {
             Ok(lease) => lease,
             Err(trouble) => return Err(Failed { trouble, upload: Some(upload) }),
         };
-        let way = Way { transport: self.transport, address: &self.pool.address, asked: self.asked };
-        let request = way.request(self.exchange, self.rules, upload, lease.sender.version());
+        let request = self.way().request(self.exchange, self.rules, upload, lease.sender.version());
         let was_used = lease.is_used;
         match self.wait(request, &mut lease).await {
             Ok(response) => {
@@ -103,6 +103,11 @@ impl Attempt<'_> {
             }
             Err(error) => Ok(Err((was_used, error))),
         }
+    }
+
+    fn way(&self) -> Way<'_> {
+        let address = &self.pool.address;
+        Way { transport: self.transport, address, asked: self.asked, traceparent: self.traceparent }
     }
 
     async fn wait(
@@ -172,8 +177,7 @@ impl Attempt<'_> {
                 return Err(Failed { trouble, upload: Some(upload) });
             }
         };
-        let fields =
-            Way { transport: self.transport, address, asked: self.asked }.head(self.exchange, self.rules);
+        let fields = self.way().head(self.exchange, self.rules);
         let question = Question {
             upstream: &self.pool.name,
             variables: Variables {

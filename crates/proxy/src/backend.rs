@@ -4,7 +4,9 @@ use crate::balance::{Choice, Choices};
 use crate::dynamic::Dynamic;
 use crate::pool::{Pool, Pools};
 use crate::random::Random;
+use crate::request::Asked;
 use crate::resolve::Resolver;
+use crate::span::{Call, UpstreamSpan};
 use crate::state::{InFlight, UpstreamState};
 use crate::transports::Transport;
 use crate::trouble::Trouble;
@@ -119,6 +121,27 @@ impl Chosen {
             UpstreamAddress::Unix(path) => (path.display().to_string(), String::new()),
         };
         Proxied { address: self.pool.name.clone(), host, port, retries, ..Proxied::default() }
+    }
+
+    /// Begins the span of the request, if it is traced; what the upstream is told of that. `retries` as in [`Self::proxied`].
+    pub fn trace(&mut self, exchange: &Exchange, asked: &Asked, retries: u32) -> Option<HeaderValue> {
+        let transport = &self.transport.config.transport;
+        let scheme = match (&transport.tls, &transport.fastcgi) {
+            (_, Some(_)) => "fastcgi",
+            (Some(_), None) => "https",
+            (None, None) => "http",
+        };
+        let call = Call {
+            address: &self.pool.address,
+            scheme,
+            method: &asked.method,
+            path: asked.uri.path(),
+            resends: retries,
+        };
+        let span = UpstreamSpan::begin(exchange, &call);
+        let field = span.as_ref().and_then(|span| span.field());
+        self.in_flight.traced(span);
+        field
     }
 
     /// Of a connection that leaves HTTP.

@@ -30,6 +30,7 @@ mod registry;
 mod request;
 mod resolve;
 mod response;
+mod span;
 mod state;
 mod timed;
 mod transports;

@@ -118,13 +118,15 @@ impl Proxy {
         loop {
             let trouble = match backend.choose(target, exchange, &tried).await? {
                 None => Trouble::Unavailable,
-                Some(chosen) => {
+                Some(mut chosen) => {
                     exchange.proxied = Some(Box::new(chosen.proxied(tries.failed())));
+                    let traceparent = chosen.trace(exchange, &asked, tries.failed());
                     let attempt = Attempt {
                         transport: &backend.transport,
                         pool: &chosen.pool,
                         rules: &*target.rules,
                         asked: &asked,
+                        traceparent: traceparent.as_ref(),
                         exchange,
                         client,
                         progress: &progress,
@@ -139,6 +141,9 @@ impl Proxy {
                         }
                         Err(failed) => failed,
                     };
+                    if let Some(span) = chosen.in_flight.span() {
+                        span.failed(trouble.word(), trouble.to_string());
+                    }
                     if !trouble.is_clients() {
                         chosen.state.fail();
                         tried.push(Arc::clone(&chosen.state));
@@ -201,7 +206,7 @@ impl crate::attempt::Answered {
     /// Makes the response one for the client.
     fn finish(
         mut self,
-        chosen: Chosen,
+        mut chosen: Chosen,
         exchange: &mut Exchange,
         target: &ProxyTarget,
         asked: &Asked,
@@ -209,6 +214,9 @@ impl crate::attempt::Answered {
         buffers: &Buffers,
     ) -> Result<Response<ResponseBody>, Trouble> {
         chosen.note(&self.response, self.latency);
+        if let Some(span) = chosen.in_flight.span() {
+            span.responded(self.response.status());
+        }
         if self.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let (head, received) = self.response.into_parts();
             let Received::Http(body, lease) = received else {

@@ -10,6 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use regent_config::UpstreamAddress;
 use regent_handlers::{Exchange, ProxyRules};
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// What an upstream is asked for.
 pub(crate) struct Asked {
     pub method: Method,
@@ -23,6 +25,8 @@ pub(crate) struct Way<'a> {
     pub transport: &'a Transport,
     pub address: &'a UpstreamAddress,
     pub asked: &'a Asked,
+    /// What the upstream is told of the trace; `None`: what the client has sent, or other handlers have set.
+    pub traceparent: Option<&'a HeaderValue>,
 }
 
 /// The protocol that the client wants to change to, if that can be passed on.
@@ -69,6 +73,7 @@ impl Way<'_> {
         forwarded::set(&mut head, exchange, &self.transport.config.trusted_proxies);
         fields::add_via(&mut head, exchange.version);
         set_host(&mut head, exchange, self.transport, self.address);
+        self.traceparent.into_iter().for_each(|field| drop(head.insert(TRACEPARENT, field.clone())));
         rules.change_request(exchange, &mut head);
         // What frames a message, or changes the protocol, is nobody's to say but ours: hyper frames the body by its own
         // length. An expectation (RFC 9110 §10.1.1) is met here.

@@ -1,5 +1,6 @@
 //! What is known of an upstream by all I/O threads.
 
+use crate::span::UpstreamSpan;
 use regent_config::PassiveHealth;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -24,7 +25,11 @@ pub(crate) struct UpstreamState {
 }
 
 /// A request with an upstream, as long as it lives.
-pub(crate) struct InFlight(Arc<UpstreamState>);
+pub(crate) struct InFlight {
+    upstream: Arc<UpstreamState>,
+    /// `None`: nobody wants to know.
+    span: Option<Box<UpstreamSpan>>,
+}
 
 impl UpstreamState {
     pub fn new(name: String, health: &PassiveHealth) -> Arc<Self> {
@@ -86,7 +91,7 @@ impl UpstreamState {
     pub fn begin(self: &Arc<Self>) -> InFlight {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.requests_ever.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
+        InFlight { upstream: Arc::clone(self), span: None }
     }
 
     /// Requests that it was given, and those that failed, since the directive stands as it does.
@@ -99,9 +104,20 @@ impl UpstreamState {
     }
 }
 
+impl InFlight {
+    /// A span that lasts as long.
+    pub fn traced(&mut self, span: Option<Box<UpstreamSpan>>) {
+        self.span = span;
+    }
+
+    pub fn span(&mut self) -> Option<&mut UpstreamSpan> {
+        self.span.as_deref_mut()
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        self.upstream.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -47,6 +47,23 @@ impl Trouble {
         }
     }
 
+    /// For spans: why, in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Upload(_) => "request_body",
+            Self::Loop => "loop",
+            Self::Address(_) => "address",
+            Self::Dial { .. } => "connect",
+            Self::Broken { .. } => "broken",
+            Self::Silent { .. } => "timeout",
+            Self::FastCgi { .. } => "fastcgi",
+            Self::Script(_) => "script",
+            Self::Unavailable => "unavailable",
+            Self::Rewrite(_) => "rewrite",
+            Self::Switched { .. } => "switched",
+        }
+    }
+
     /// Whether no upstream is to blame.
     pub fn is_clients(&self) -> bool {
         matches!(self, Self::Upload(_) | Self::Script(_))

@@ -30,7 +30,8 @@ impl Server {
     /// All of them, in the text format of Prometheus.
     pub async fn metrics(&self) -> String {
         let stores = self.lasting.caches.all();
-        self.current().subject.metrics(&self.registry, &stores).await
+        let traces = self.lasting.traces.counts();
+        self.current().subject.metrics(&self.registry, &stores, traces).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! What goes on from one configuration to the next, beside engines and hubs.
 
+use crate::traces::Traces;
 use regent_cache::{Limits, Store};
 use regent_config::CacheMemory;
 use regent_handlers::{LogOutputs, ShutdownNotice};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub(crate) struct Lasting {
     pub logs: LogOutputs,
     pub caches: Caches,
+    pub traces: Traces,
     /// Given when the server is told to stop, and goes on serving for a while.
     pub shutdown: Arc<ShutdownNotice>,
 }

@@ -24,6 +24,7 @@ mod reload;
 mod source;
 mod state;
 mod succeed;
+mod traces;
 mod upgrade;
 
 use admin::{AdminHandle, AdminListener, AdminTask};
@@ -111,6 +112,8 @@ pub enum StartError {
     Proxy(#[from] regent_proxy::OpenError),
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Traces(#[from] regent_otlp::Error),
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error("starting an I/O thread: {0}")]
@@ -370,6 +373,7 @@ impl Running {
                 "the cleanup of native modules was cut off: it had not ended within the grace period"
             );
         }
+        self.server.lasting.traces.finish().await;
         if let Some(admin) = admin {
             admin.stop(&self.server.admin).await;
         }

@@ -44,12 +44,19 @@ impl Listener {
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
         let store = lasting.caches.open(config.global.cache);
+        let tracer = lasting.traces.open(config.global.traces.as_ref())?;
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), address): ((&Server, Option<Arc<SiteTable>>), &ListenedOn)| {
-            let sites =
-                Sites::build(server, &config.global.php.workers, &config.proxies, &lasting.logs, &store)?;
+            let sites = Sites::build(
+                server,
+                &config.global.php.workers,
+                &config.proxies,
+                &lasting.logs,
+                &store,
+                tracer.as_ref(),
+            )?;
             let sites = Arc::new(sites.with_notice(&lasting.shutdown));
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).

@@ -253,7 +253,10 @@ impl Service {
                         }
                     };
                     match result {
-                        Ok(response) => self.handled(&target, exchange, response).await,
+                        Ok(mut response) => {
+                            exchange.note_times(&mut response);
+                            self.handled(&target, exchange, response).await
+                        }
                         Err(failure) => {
                             // Whoever makes the page reads no body: there may be none left.
                             (body, head_time) = (RequestBody::empty(), Duration::ZERO);
@@ -354,9 +357,14 @@ impl Service {
             response.headers_mut().entry(header::ALT_SVC).or_insert_with(|| alt_svc.clone());
         }
         let response = exchange.finish(response);
+        let span = exchange.span(&response);
         let logged = match started.filter(|_| self.sites.keep_access_logs()) {
             Some(started) => Logged::new(response, &self.sites, exchange, received, started),
             None => Logged::nowhere(response),
+        };
+        let logged = match span {
+            Some(span) => logged.map(|body| body.traced(span)),
+            None => logged,
         };
         Counted::new(logged, outcome, counted)
     }

@@ -296,7 +296,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
  *     for each field: u16 name length, u16 0, u32 value length, name, value
  *   BODY: bytes
  *   END: flag TRUNCATED: the response broke off; OVERDUE: the request ran for longer than its time_limit. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
- *     ns of CPU time since then (all bits set: not measured)
+ *     ns of CPU time since then (all bits set: not measured); and then nothing, or a u64: the number of its thread
  *   LOG: u8 level (syslog's, 0–7), 3 bytes 0, u32 message length, message, context (a JSON object, or nothing)
  *   TRAILERS: u32 number of fields, fields as in HEAD; at most once, between the last BODY and END
  */

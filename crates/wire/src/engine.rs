@@ -399,6 +399,7 @@ impl EngineThread {
             waited: self.started.saturating_sub(submitted),
             execution: clock::now().saturating_sub(self.started),
             cpu: self.cpu_before.map(|before| clock::cpu_time_of_this_thread().saturating_sub(before)),
+            thread: u32::try_from(self.index).ok(),
         }
     }
 

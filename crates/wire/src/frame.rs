@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 1 head, 2 informational head | u16 status, u16 reason length, u32 number of fields, reason, then for each field: u16 name length, u16 zero, u32 value length, name, value |
 //! | 3 body | bytes |
-//! | 4 end | flag 1: the response broke off, flag 2: the request ran for longer than it may; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured) |
+//! | 4 end | flag 1: the response broke off, flag 2: the request ran for longer than it may; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured); and then nothing, or a u64: the number of its thread |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
 //! | 6 trailers | u32 number of fields, fields as of a head; at most one such frame, between body and end |
 
@@ -33,8 +33,10 @@ pub(crate) const OVERDUE: u8 = 2;
 /// Bytes before the first field of a trailers frame's payload.
 const TRAILERS_PREFIX: usize = 4;
 /// Bytes of an end frame's payload.
-const TIMING: usize = 24;
-const NOT_MEASURED: u64 = u64::MAX;
+const TIMING: usize = 32;
+const WITHOUT_THREAD: usize = 24;
+/// Stands for what is not there.
+const NOTHING: u64 = u64::MAX;
 
 /// A part of a response, as the server reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub struct Timing {
     pub execution: Duration,
     /// CPU time of the execution; measured for some requests only.
     pub cpu: Option<Duration>,
+    /// The engine's thread, by its number; `None`: it has none.
+    pub thread: Option<u32>,
 }
 
 /// How a response ended.
@@ -162,12 +166,18 @@ impl Frame {
 
 impl Timing {
     fn parse(payload: &[u8]) -> Option<Self> {
-        let bytes: &[u8; TIMING] = payload.try_into().ok()?;
+        // Its end may be left out.
+        let bytes: [u8; TIMING] = match payload.len() {
+            TIMING => payload.try_into().ok()?,
+            WITHOUT_THREAD => [payload, &NOTHING.to_le_bytes()].concat().try_into().ok()?,
+            _ => return None,
+        };
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("invariant: 8 bytes"));
         Some(Self {
             waited: Duration::from_nanos(word(0)),
             execution: Duration::from_nanos(word(8)),
-            cpu: (word(16) != NOT_MEASURED).then(|| Duration::from_nanos(word(16))),
+            cpu: (word(16) != NOTHING).then(|| Duration::from_nanos(word(16))),
+            thread: u32::try_from(word(24)).ok(),
         })
     }
 
@@ -176,7 +186,8 @@ impl Timing {
         let words = [
             nanoseconds(self.waited),
             nanoseconds(self.execution),
-            self.cpu.map_or(NOT_MEASURED, nanoseconds),
+            self.cpu.map_or(NOTHING, nanoseconds),
+            self.thread.map_or(NOTHING, u64::from),
         ];
         for (word, target) in words.iter().zip(bytes.chunks_exact_mut(8)) {
             target.copy_from_slice(&word.to_le_bytes());
@@ -360,6 +371,7 @@ mod tests {
             waited: Duration::from_micros(7),
             execution: Duration::from_millis(20),
             cpu: Some(Duration::from_nanos(1)),
+            thread: Some(3),
         };
         out.extend_from_slice(&end_frame(Completion::Complete, &timing));
         let mut bytes = Bytes::from(out);
@@ -371,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_way_in_which_a_response_ended_is_read_back() {
-        let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None };
+        let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None, thread: None };
         for completion in [Completion::Complete, Completion::Truncated, Completion::Overdue] {
             let end = End { completion, timing: Some(timing) };
             assert_eq!(reparse(&end_frame(completion, &timing)), Some(Frame::End(end)));
@@ -387,12 +399,17 @@ mod tests {
     }
 
     #[test]
-    fn an_end_needs_no_timing_and_no_cpu_time() {
+    fn an_end_needs_no_timing_no_cpu_time_and_no_thread() {
         let broken = End { completion: Completion::Truncated, timing: None };
         assert_eq!(reparse(&header(0, END, TRUNCATED)), Some(Frame::End(broken)));
-        let timing = Timing { waited: Duration::ZERO, execution: Duration::from_secs(1), cpu: None };
+        let execution = Duration::from_secs(1);
+        let timing = Timing { waited: Duration::ZERO, execution, cpu: None, thread: None };
         let whole = End { completion: Completion::Complete, timing: Some(timing) };
-        assert_eq!(reparse(&end_frame(Completion::Complete, &timing)), Some(Frame::End(whole)));
+        let frame = end_frame(Completion::Complete, &timing);
+        assert_eq!(reparse(&frame), Some(Frame::End(whole)));
+        let mut short = header(WITHOUT_THREAD as u32, END, 0).to_vec();
+        short.extend_from_slice(&frame[HEADER..HEADER + WITHOUT_THREAD]);
+        assert_eq!(reparse(&short), Some(Frame::End(whole)));
     }
 
     proptest::proptest! {

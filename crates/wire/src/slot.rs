@@ -150,5 +150,6 @@ mod tests {
         assert!(state.is_run_by(0, 1) && !state.is_run_by(0, 2));
         assert_eq!((state.runner(0), state.runner(1)), (Some(1), None));
         assert!(state.release(0, 1) && state.is_done(0) && !state.is_done(u32::MAX));
+        assert_eq!(state.runner(0), None);
     }
 }

@@ -150,6 +150,20 @@ impl<G> SlotTable<G> {
         })
     }
 
+    /// The thread that runs the request, and since when, by [`crate::clock::now`]. `None`: none does, or its engine contradicts itself.
+    pub fn running_on(&self, token: Token) -> Option<(usize, Duration)> {
+        let region = self.live(token).ok()?.backend().region();
+        let index = self.index(token.slot);
+        let thread = StateWord(&region.slot(index).state).runner(token.generation)?;
+        if thread >= region.geometry().threads as usize {
+            return None;
+        }
+        let view = region.thread_view(thread);
+        let is_its = view.state == ThreadState::Busy
+            && view.token == Token { slot: index as u32, generation: token.generation };
+        is_its.then_some((thread, view.since))
+    }
+
     /// The next part of the response, if one is there.
     pub fn read(&self, token: Token) -> Result<Option<Frame>, ReadError> {
         let record = match self.record(token) {

@@ -395,6 +395,7 @@ fn the_server_sees_how_long_requests_wait_and_run() {
         panic!("no end")
     };
     assert_eq!(timing.waited, thread.started() - submitted);
+    assert_eq!(timing.thread, Some(2));
     assert!(timing.cpu.is_some(), "the first request of a thread is measured");
     let busy = thread.release();
     assert!(timing.execution <= busy);

@@ -70,7 +70,7 @@ fn sites(caddyfile: &str) -> Sites {
     let environment =
         Environment { variables: BTreeMap::from([("APP".to_owned(), app)]), current_dir: fixtures().to_owned() };
     let loaded = parse("Caddyfile", caddyfile, Path::new(""), &environment).unwrap_or_else(|e| panic!("{e}"));
-    Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 }))).expect("a site")
+    Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 })), None).expect("a site")
 }
 
 /// What PHP is to run is a `.php` file in the root.

@@ -40,8 +40,10 @@ mod reverse_proxy;
 mod rewrite;
 mod root;
 mod route;
+mod server_timing;
 mod templates;
 pub(crate) mod tls;
+mod tracing;
 mod try_files;
 mod uri;
 mod vars;
@@ -85,7 +87,8 @@ pub(crate) enum Parse {
 
 /// Caddy's default order (httpcaddyfile/directives.go), with what FrankenPHP and Regent add to it.
 const TABLE: &[Directive] = &[
-    ignored::TRACING,
+    tracing::DIRECTIVE,
+    server_timing::DIRECTIVE,
     map::DIRECTIVE,
     vars::DIRECTIVE,
     not_built("fs"),

@@ -6,7 +6,7 @@ pub use confine::*;
 
 use super::{
     CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
-    RetryMethods, ServerLog, Task, as_octal, as_text,
+    RetryMethods, ServerLog, Task, Traces, as_octal, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -42,6 +42,9 @@ pub struct Global {
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
+    /// Of all `tracing` directives; `None`: there are none, or the environment has turned them off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
     /// Of all `cache` directives.
     #[serde(skip_serializing_if = "CacheMemory::is_usual")]
     pub cache: CacheMemory,
@@ -296,6 +299,7 @@ impl Default for Global {
             health: None,
             persistence: Persistence::On,
             metrics: None,
+            traces: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),
             native: NativeGlobal::default(),

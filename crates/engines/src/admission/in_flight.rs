@@ -39,8 +39,34 @@ pub struct InFlight {
     /// What its circuits said when it came.
     pub(super) passage: Passage,
     pub(super) timing: Cell<Option<Timing>>,
+    /// Of one whose response began before its end: the thread that runs it, and since when.
+    pub(super) running: Cell<Option<(u32, Duration)>>,
     pub(super) is_repeated: Cell<bool>,
     pub(super) outcome: Cell<Outcome>,
+    /// Why it has no response, or not all of it.
+    pub(super) failure: Cell<Option<&'static str>>,
+    pub(super) observer: OnceCell<Observer>,
+}
+
+/// Reasons for which only a request is without a response that a thread has taken.
+const OVERDUE: &str = "request_timeout";
+const LOST: &str = "engine_lost";
+
+/// Who wants to know how a request has gone.
+pub type Observer = Box<dyn FnOnce(&Course)>;
+
+/// How a request has gone, by [`clock`].
+#[derive(Debug, Clone, Copy)]
+pub struct Course {
+    /// From then on it waited.
+    pub ready: Duration,
+    /// When a thread took it; `None`: none has, or nobody knows.
+    pub started: Option<Duration>,
+    /// Of its execution, or of the wait.
+    pub ended: Duration,
+    pub thread: Option<u32>,
+    /// A word: why it has no response, or not all of it.
+    pub failure: Option<&'static str>,
 }
 
 /// What a request holds until its thread is free, also when its client has left.
@@ -82,7 +108,8 @@ impl InFlight {
     /// Nothing has run it, and it has waited until now.
     pub fn waited_in_vain(&self) {
         let waited = clock::now().saturating_sub(self.ready.get());
-        self.timing.set(Some(Timing { waited, execution: Duration::ZERO, cpu: None }));
+        self.timing.set(Some(Timing { waited, execution: Duration::ZERO, cpu: None, thread: None }));
+        self.failure.set(Some("given_up"));
     }
 
     /// Whether it is one of the requests that its pool may have at once, and its circuits let it through.
@@ -234,7 +261,40 @@ impl InFlight {
 
     /// It has run for longer than it may.
     pub fn overdue(&self) {
+        self.failure.set(Some(OVERDUE));
         self.control.recorder.overdue(self.id);
+    }
+
+    /// Its response has begun, and a thread goes on with it since then.
+    pub fn running(&self, thread: usize, since: Duration) {
+        self.running.set(u32::try_from(thread).ok().map(|thread| (thread, since)));
+    }
+
+    /// How long it has waited for a thread, and has run since then; `None`: nobody knows.
+    pub fn times(&self) -> Option<(Duration, Duration)> {
+        match (self.timing.get(), self.running.get()) {
+            (Some(timing), _) => Some((timing.waited, timing.execution)),
+            (None, Some((_, since))) => {
+                let waited = since.saturating_sub(self.ready.get());
+                Some((waited, clock::now().saturating_sub(since)))
+            }
+            (None, None) => None,
+        }
+    }
+
+    pub fn pool_name(&self) -> &str {
+        &self.of_pool().name
+    }
+
+    /// The name of its route.
+    pub fn route(&self) -> &str {
+        self.route.name()
+    }
+
+    /// To be called once at most.
+    pub fn observe(&self, observer: Observer) {
+        // There is one already.
+        let _ = self.observer.set(observer);
     }
 
     /// The engine has ended the response.
@@ -258,17 +318,46 @@ impl InFlight {
 
     /// It was turned away, or given up while it waited.
     pub fn shed(&self, reason: Reason) {
+        self.fail(reason.label());
         self.settle(|recorder| recorder.shed(self.id, reason));
     }
 
     /// Its engine died while it ran.
     pub fn lost(&self) {
+        self.fail(LOST);
         self.settle(|recorder| recorder.lost(self.id));
     }
 
     /// It never was for an engine: its body was refused.
     pub fn refused(&self) {
+        self.fail("request_body");
         self.settle(|_| ());
+    }
+
+    /// The first reason is the right one.
+    fn fail(&self, reason: &'static str) {
+        if self.failure.get().is_none() {
+            self.failure.set(Some(reason));
+        }
+    }
+
+    fn course(&self) -> Course {
+        let ready = self.ready.get();
+        let now = clock::now();
+        let (started, ended, thread) = match (self.timing.get(), self.running.get()) {
+            (Some(timing), _) => {
+                let started = ready + timing.waited;
+                let has_run = timing.thread.is_some() || !timing.execution.is_zero();
+                // An engine can say anything; nothing ends later than now.
+                let ended = started.saturating_add(timing.execution).min(now);
+                (has_run.then_some(started.min(now)), ended, timing.thread)
+            }
+            (None, Some((thread, since))) => (Some(since.min(now)), now, Some(thread)),
+            // It has run, and nobody knows since when.
+            (None, None) if matches!(self.failure.get(), Some(OVERDUE | LOST)) => (Some(ready), now, None),
+            (None, None) => (None, now, None),
+        };
+        Course { ready, started, ended, thread, failure: self.failure.get() }
     }
 
     fn settle(&self, count: impl FnOnce(&Recorder)) {
@@ -306,6 +395,9 @@ impl Drop for InFlight {
             Outcome::Waiting => self.shed(Reason::ClientGone),
             Outcome::Answered(status, began) => self.record(status, began),
             Outcome::Settled => {}
+        }
+        if let Some(observer) = self.observer.take() {
+            observer(&self.course());
         }
     }
 }

@@ -98,6 +98,11 @@ impl Submitted {
         self.client.port.borrow().is_queued(self.token())
     }
 
+    /// The thread that runs it, and since when, by [`regent_wire::clock`]. `None`: none does.
+    pub fn running_on(&self) -> Option<(usize, Duration)> {
+        self.client.port.borrow().running_on(self.token())
+    }
+
     /// The next part of the response, without waiting.
     pub fn try_frame(&self) -> Result<Option<Frame>, ReadError> {
         self.client.port.borrow().read(self.token())

@@ -78,6 +78,7 @@ pub(super) fn with(
 
 /// For access logs.
 pub(super) fn note(exchange: &mut Exchange, status: CacheStatus) {
+    exchange.observed.cache = Some(status.word());
     exchange.set_log_field(LOG_FIELD, Arc::new(Text::of_literal(status.word().to_owned())));
 }
 

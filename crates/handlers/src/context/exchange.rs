@@ -8,9 +8,11 @@ use crate::context::filter::{self, Filter};
 use crate::context::found::{Captures, FileMatch};
 use crate::context::interceptor::{Interceptor, ResponseHead};
 use crate::context::log_value::LogValue;
+use crate::context::observed::Observed;
 use crate::context::origin::Origin;
 use crate::context::place::Place;
 use crate::context::proxied::Proxied;
+use crate::context::server_timing;
 use crate::context::uuid::Uuid;
 use crate::context::verification::Verified;
 use crate::paths::host;
@@ -25,6 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+mod observing;
 mod rewriting;
 
 /// The head of a request, with what handlers have changed of it so far.
@@ -90,6 +93,7 @@ pub struct Exchange {
     /// When the server stops, if that was known when the request came.
     pub(crate) stops_at: Option<Instant>,
     uuid: OnceLock<Uuid>,
+    pub(crate) observed: Observed,
 }
 
 impl Exchange {
@@ -140,6 +144,7 @@ impl Exchange {
             origin: Origin::Regent,
             stops_at: None,
             uuid: OnceLock::new(),
+            observed: Observed::default(),
         }
     }
 
@@ -156,7 +161,9 @@ impl Exchange {
         if let Ok(mut head) = fresh {
             head.headers = headers;
             let mut verified_before = std::mem::take(&mut self.verified);
+            let observed = std::mem::take(&mut self.observed);
             *self = Self::new(head, self.connection.clone());
+            self.observed = observed;
             self.verified.append(&mut verified_before);
         }
         self.verified.push(verified);
@@ -184,7 +191,9 @@ impl Exchange {
         if let Some(failure) = &self.failure {
             failure.mark(self.origin, &mut response);
         }
-        filter::finish(self, response)
+        let mut response = filter::finish(self, response);
+        server_timing::write(self, response.headers_mut());
+        response
     }
 
     /// What a trusted proxy says of the client; `None`: the connection is not one of such a proxy.
@@ -277,6 +286,7 @@ impl Exchange {
             ("client_ip", _) => {
                 out.extend(self.client_ip().into_iter().flat_map(|ip| ip.to_string().into_bytes()))
             }
+            ("trace_id" | "span_id", _) => self.write_trace_var(name, out),
             ("trusted_proxy", _) => out.extend_from_slice(self.forwarded.is_some().to_string().as_bytes()),
             _ => {}
         }

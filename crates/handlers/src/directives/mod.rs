@@ -1,5 +1,5 @@
-//! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `log_skip` and `root`
-//! set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
+//! What directives do, one file each, named as in the configuration. `deadline`, `lane`, `log_skip`, `root` and
+//! `server_timing` set one field of the request, which is a line in `routing`; what changes responses is in `filters`.
 
 pub(crate) mod basic_auth;
 pub(crate) mod cache;
@@ -21,6 +21,7 @@ pub(crate) mod respond;
 pub(crate) mod reverse_proxy;
 pub(crate) mod rewrite;
 pub(crate) mod templates;
+pub(crate) mod tracing;
 pub(crate) mod vars;
 
 use crate::files::file_cache::FileCache;
@@ -28,6 +29,7 @@ use crate::filters::encode::EncoderMemory;
 use crate::paths::script::Split;
 use php::WorkerScripts;
 use regent_cache::Store;
+use regent_traces::Tracer;
 use std::sync::Arc;
 
 /// What handlers need to know when they are compiled.
@@ -40,6 +42,8 @@ pub(crate) struct Context<'a> {
     pub(crate) site: &'a Arc<str>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.
     pub(crate) scripts: &'a Split,
+    /// `None`: nobody wants traces.
+    pub(crate) tracer: Option<&'a Arc<Tracer>>,
     /// All of the configuration, as [`regent_config::ProxyId`] counts them.
     pub(crate) proxies: &'a [regent_config::ReverseProxy],
 }

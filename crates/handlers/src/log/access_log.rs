@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use regent_config::{
     LogConfig, LogCredentials, LogField, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogScope, LogTime,
 };
+use regent_traces::TraceContext;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -248,6 +249,11 @@ impl Fields<'_> {
         if record.is_retried {
             self.name("retried");
             self.out.extend_from_slice(b"true");
+        }
+        if let Some(trace) = record.exchange.trace() {
+            let TraceContext { trace, span, .. } = trace.context();
+            self.pair("traceID", trace.to_string().as_bytes());
+            self.pair("spanID", span.to_string().as_bytes());
         }
         for (name, value) in &self.form.append {
             self.pair_by_any_name(name, value.as_bytes());

@@ -24,6 +24,7 @@ use crate::directives::respond::Respond;
 use crate::directives::reverse_proxy::ReverseProxy;
 use crate::directives::rewrite::Rewrite;
 use crate::directives::templates::Templates;
+use crate::directives::tracing::Tracing;
 use crate::directives::vars::Vars;
 use crate::error::BuildError;
 use crate::filters::encode::Encode;
@@ -34,12 +35,14 @@ use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
 use crate::templates::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, LaneChoice, LogAppendTime, RetryMethods};
+use regent_config::{self as config, LaneChoice, LogAppendTime, RetryMethods, TimingFields};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A compiled directive.
 pub(super) enum Handler {
+    Tracing(Arc<Tracing>),
+    ServerTiming(TimingFields),
     Root(RootSource),
     Vars(Vars),
     Map(Map),
@@ -78,6 +81,10 @@ pub(super) enum Handler {
 impl Handler {
     pub(super) fn compile(handler: &config::Handler, context: &Context<'_>) -> Result<Self, BuildError> {
         Ok(match handler {
+            config::Handler::Tracing(tracing) => {
+                Self::Tracing(Arc::new(Tracing::compile(tracing, context.tracer)))
+            }
+            config::Handler::ServerTiming(fields) => Self::ServerTiming(*fields),
             config::Handler::Root(root) => Self::Root(RootSource::compile(Some(root))?),
             config::Handler::Vars(vars) => Self::Vars(Vars::compile(vars)),
             config::Handler::Map(map) => Self::Map(Map::compile(map)?),
@@ -141,6 +148,8 @@ impl Handler {
 
     pub(super) fn handle(&self, exchange: &mut Exchange) -> Flow {
         match self {
+            Self::Tracing(tracing) => tracing.handle(exchange),
+            Self::ServerTiming(fields) => exchange.time(*fields),
             Self::Root(source) => match source.resolve(exchange) {
                 Some(root) => exchange.set_root(root),
                 None => return Flow::error(StatusCode::BAD_REQUEST),

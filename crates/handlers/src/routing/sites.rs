@@ -25,6 +25,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use regent_cache::Store;
 use regent_config::{self as config, HubId};
 use regent_exchange::ResponseBody;
+use regent_traces::Tracer;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,13 +67,14 @@ struct Hosts {
 
 impl Sites {
     /// Compiles the routes and opens the access logs. `workers` and `proxies`: all of them, as [`config::WorkerId`] and
-    /// [`config::ProxyId`] count them.
+    /// [`config::ProxyId`] count them. `tracer`: of `tracing`; `None`: traces are off.
     pub fn build(
         server: &config::Server,
         workers: &[config::Worker],
         proxies: &[config::ReverseProxy],
         outputs: &LogOutputs,
         store: &Arc<Store>,
+        tracer: Option<&Arc<Tracer>>,
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
         let mut hosts = Hosts::default();
@@ -90,6 +92,7 @@ impl Sites {
                 store,
                 site: &name,
                 scripts: &scripts,
+                tracer,
                 proxies,
             };
             sites.push(Site {

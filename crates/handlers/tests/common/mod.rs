@@ -38,7 +38,7 @@ pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     let server =
         Server { listen, tls: None, options: ServerOptions::default(), sites, purpose: Purpose::default() };
-    Sites::build(&server, workers, &[], &LogOutputs::default(), &store()).unwrap()
+    Sites::build(&server, workers, &[], &LogOutputs::default(), &store(), None).unwrap()
 }
 
 pub fn store() -> std::sync::Arc<regent_cache::Store> {

@@ -178,7 +178,8 @@ fn the_first_scrape_has_all_series_with_zero() {
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
     let scrape = server.scrape();
     let mut later = series(&scrape);
-    // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory is looked at.
+    // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory and
+    // spans are looked at.
     let comes_and_goes = [
         "regent_cache_",
         "regent_circuit_open",
@@ -187,6 +188,7 @@ fn the_first_scrape_has_all_series_with_zero() {
         "regent_proxy_",
         "regent_task",
         "regent_memory_",
+        "regent_traces_",
         "caddy_",
     ];
     later.retain(|series| !comes_and_goes.iter().any(|start| series.starts_with(start)));

@@ -3,7 +3,7 @@
 use regent_metrics::{
     AdminRequest, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts, HttpRequest,
     LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves,
-    Standing, TaskEnd, Threads, UpstreamGauge, render,
+    Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -67,7 +67,8 @@ impl Server {
         let memory = Some(MemoryGauges { limit: 1 << 30, used: 1 << 28 });
         let circuits = vec![circuit];
         let (certificates, upstreams) = (vec![certificate], vec![upstream]);
-        Gauges { pools, lanes, circuits, certificates, upstreams, cache, memory, http }
+        let traces = Some(TraceGauges { exported: 3, dropped: vec![("queue_full", 1)] });
+        Gauges { pools, lanes, circuits, certificates, upstreams, cache, memory, traces, http }
     }
 
     /// What is counted under Caddy's names has no series before.
