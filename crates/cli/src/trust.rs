@@ -6,7 +6,7 @@
 use crate::arguments::{CaStorage, Trust, Untrust};
 use crate::configuration;
 use anyhow::{Result, bail};
-use regent_tls::{Options, Tickets, Tls, TrustOutcome, TrustReport, TrustStores};
+use regent_tls::{Options, RedisStorage, Tickets, Tls, TrustOutcome, TrustReport, TrustStores};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -61,6 +61,8 @@ fn uninstall(stores: &TrustStores, root: &Path) -> Result<Done> {
 /// Where the local CA is.
 struct Storage {
     tls: Tls,
+    /// For messages.
+    place: String,
     /// What names it on the command line.
     argument: String,
 }
@@ -74,15 +76,18 @@ impl Storage {
             (Some(storage), _) => Self::of_directory(&std::path::absolute(storage)?),
             (None, Some(file)) => {
                 let options = regent_server::tls_options(&configuration::load(Some(file))?.global.tls);
-                Ok(Self { tls: open(options)?, argument: format!("--config {}", file.display()) })
+                let directory = options.storage.display().to_string();
+                let place = options.redis.as_ref().map_or(directory, RedisStorage::url);
+                Ok(Self { tls: open(options)?, place, argument: format!("--config {}", file.display()) })
             }
             (None, None) => Self::of_directory(&configuration::default_storage()?),
         }
     }
 
     fn of_directory(storage: &Path) -> Result<Self> {
-        let argument = format!("--ca-storage {}", storage.display());
-        Ok(Self { tls: open(Options::of_storage(storage))?, argument })
+        let place = storage.display().to_string();
+        let argument = format!("--ca-storage {place}");
+        Ok(Self { tls: open(Options::of_storage(storage))?, place, argument })
     }
 }
 
@@ -104,8 +109,8 @@ fn root_made_if_missing(storage: &Storage) -> Result<PathBuf> {
 fn stored_root(storage: &Storage) -> Result<PathBuf> {
     let Some(root) = storage.tls.stored_local_root()? else {
         bail!(
-            "there is no local CA in the storage of {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
-            storage.argument
+            "there is no local CA in {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
+            storage.place
         );
     };
     Ok(root)

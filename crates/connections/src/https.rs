@@ -4,8 +4,8 @@ use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
     DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
-    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, Site, SiteTable, Tickets,
-    Tls, TrustStores, TsigAlgorithm, TsigKey, Verification,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, RedisTls, Site, SiteTable,
+    Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -109,9 +109,9 @@ fn redis(storage: &config::RedisStorage) -> RedisStorage {
             config::RedisCompression::Zlib => Compression::Zlib,
         },
         tls: storage.tls.as_ref().map(|verification| match verification {
-            config::RedisTls::SystemRoots => Verification::SystemRoots,
-            config::RedisTls::Roots(file) => Verification::Roots(vec![file.clone()]),
-            config::RedisTls::Insecure => Verification::None,
+            config::RedisTls::SystemRoots => RedisTls::SystemRoots,
+            config::RedisTls::Roots(file) => RedisTls::Roots(file.clone()),
+            config::RedisTls::Insecure => RedisTls::Insecure,
         }),
     }
 }

@@ -30,6 +30,7 @@ mod permission;
 mod policy;
 mod quic;
 mod recent;
+mod redis_storage;
 mod roots;
 mod server_config;
 mod sites;
@@ -60,11 +61,12 @@ pub use handshakes::{HandshakeError, Handshakes};
 pub use key_type::KeyType;
 pub use local_ca::{AuthorityCertificate, LocalAuthority};
 pub use options::{
-    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Compression, Internal, Issuance,
-    KeyPairFiles, OnDemand, Options, RedisStorage, Site, Tickets,
+    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
+    OnDemand, Options, Site, Tickets,
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};
+pub use redis_storage::{Compression, RedisStorage, RedisTls};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;

@@ -1,6 +1,6 @@
 //! The one connection to Redis, made when it is needed and made anew when it broke.
 
-use crate::{Error, RedisStorage, Verification};
+use crate::{Error, RedisStorage, RedisTls};
 use redis::{
     Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
 };
@@ -118,7 +118,7 @@ fn address(options: &RedisStorage) -> ConnectionAddr {
     let (host, port) = (options.host.clone(), options.port);
     match &options.tls {
         Some(verification) => {
-            let insecure = *verification == Verification::None;
+            let insecure = *verification == RedisTls::Insecure;
             ConnectionAddr::TcpTls { host, port, insecure, tls_params: None }
         }
         None if host.starts_with('/') => ConnectionAddr::Unix(host.into()),
@@ -127,14 +127,9 @@ fn address(options: &RedisStorage) -> ConnectionAddr {
 }
 
 /// `None`: those of the system.
-fn roots(verification: &Verification) -> Result<Option<Vec<u8>>, Error> {
-    let Verification::Roots(files) = verification else { return Ok(None) };
-    let mut all = Vec::new();
-    for file in files {
-        all.extend(std::fs::read(file).map_err(|error| Error::read(file, error))?);
-        all.push(b'\n');
-    }
-    Ok(Some(all))
+fn roots(verification: &RedisTls) -> Result<Option<Vec<u8>>, Error> {
+    let RedisTls::Roots(file) = verification else { return Ok(None) };
+    std::fs::read(file).map(Some).map_err(|error| Error::read(file, error))
 }
 
 fn is_broken(error: &RedisError) -> bool {
