@@ -45,3 +45,4 @@ pub use load::{Loaded, load, parse, to_json};
 pub use model::*;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
+pub use routes::script_purge_of;

@@ -35,7 +35,7 @@ pub use machine::{Memory, cpus, memory};
 pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts, timeout};
 pub use pools::{Pool, Pools};
 pub use rules::{AdmissionBounds, QueueRules};
-pub use setup::{StartUntil, UpdateSink};
+pub use setup::{Answer, PurgeSink, Sinks, StartUntil, UpdateSink};
 pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,

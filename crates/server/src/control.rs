@@ -227,7 +227,7 @@ impl Control for ServerControl {
     fn purge(&self, purge: regent_admin::CachePurge) -> BoxFuture<'_, Result<regent_admin::Purged, Refusal>> {
         async {
             let lasting = Arc::clone(&self.server.lasting);
-            let purging = tokio::task::spawn_blocking(move || cache::purge(&lasting.caches, purge));
+            let purging = tokio::task::spawn_blocking(move || crate::purging::purge(&lasting.caches, purge));
             let purged = purging.await.expect("invariant: a purge does not panic");
             Ok(regent_admin::Purged { purged })
         }

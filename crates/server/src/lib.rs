@@ -31,6 +31,7 @@ mod plan;
 mod predecessor;
 mod probe;
 mod proxy_headers;
+mod purging;
 mod reload;
 mod rendering;
 mod scrapes;
@@ -53,7 +54,7 @@ use listener::Addresses;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
-use regent_engines::{StartUntil, Tasks};
+use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
 use regent_metrics::{Registry, ReloadOutcome};
@@ -189,8 +190,10 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
 
     // The server before serves as long as workers boot.
     let until = if predecessor.is_some() { StartUntil::Ready } else { StartUntil::Running };
-    let engine =
-        |plan, program: &PathBuf| RunningEngine::plan(plan, program.clone(), &registry, until, hubs.sink());
+    let engine = |plan, program: &PathBuf| {
+        let sinks = Sinks { updates: hubs.sink(), purges: purging::sink(&lasting) };
+        RunningEngine::plan(plan, program.clone(), &registry, until, sinks)
+    };
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();

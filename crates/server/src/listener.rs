@@ -138,13 +138,10 @@ impl Listener {
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), address): ((&Server, Option<Arc<SiteTable>>), &ListenedOn)| {
-            let sites = Arc::new(Sites::build(
-                server,
-                &config.global.php.workers,
-                &config.proxies,
-                &lasting.logs,
-                &store,
-            )?);
+            let sites = Arc::new(
+                Sites::build(server, &config.global.php.workers, &config.proxies, &lasting.logs, &store)?
+                    .with_purges(&lasting.caches.scopes),
+            );
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };

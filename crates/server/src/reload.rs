@@ -11,9 +11,9 @@ use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::{self, Plan};
 use crate::state::{Current, Server, State, Upkeep};
 use crate::watching::{Begun, React, Wanted};
-use crate::{ConfigSource, Place, StartError};
+use crate::{ConfigSource, Place, StartError, purging};
 use regent_config::{Config, HotReload};
-use regent_engines::{CommandRefused, EngineKind, EnginePlan, StartUntil};
+use regent_engines::{CommandRefused, EngineKind, EnginePlan, Sinks, StartUntil};
 use regent_gateway::Inlined;
 use regent_mercure::Publication;
 use regent_metrics::ReloadOutcome;
@@ -260,7 +260,7 @@ impl Server {
             program.to_owned(),
             &self.registry,
             StartUntil::Ready,
-            self.hubs.sink(),
+            Sinks { updates: self.hubs.sink(), purges: purging::sink(&self.lasting) },
         )?;
         Ok((NextEngine::New(Box::new(starting.await?)), clients))
     }

@@ -109,7 +109,7 @@
 #define REGENT_WIRE_MAX_EVENT 131072
 
 /* "REGENTW4": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3457544E45474552)
+#define REGENT_WIRE_MAGIC UINT64_C(0x3557544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
@@ -170,7 +170,10 @@ struct regent_wire_thread {
     _Atomic uint64_t requests; /* taken */
     _Atomic uint64_t restarts; /* of its script */
     _Atomic uint64_t memory;   /* bytes that its last request took at most */
-    uint64_t pad1[7];
+    _Atomic uint32_t asked;    /* questions of its script to the server, which only PHP's has */
+    _Atomic uint32_t answered; /* the number of the last one that was answered; written by the server */
+    _Atomic uint64_t answer;   /* the same */
+    uint64_t pad1[5];
 };
 
 struct regent_wire_io {

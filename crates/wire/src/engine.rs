@@ -398,7 +398,7 @@ impl EngineThread {
         }
     }
 
-    fn control(&self) -> &ThreadControl {
+    pub(crate) fn control(&self) -> &ThreadControl {
         self.engine.region.thread(self.index)
     }
 

@@ -84,6 +84,7 @@ mod models;
 pub mod names;
 mod pipe;
 mod pool;
+mod question;
 #[cfg(not(loom))]
 mod region;
 mod ring;
