@@ -16,6 +16,7 @@ mod upgrade;
 pub use profile::profile;
 pub use reload::reload;
 pub use stop::stop;
+pub use table::{Align, Span, Table, Tone, plain_text};
 pub use threads::{native, threads, workers};
 pub use top::top;
 pub use upgrade::upgrade;
