@@ -91,9 +91,10 @@ static void report_too_many(void)
 static void bind_catalogue(regent_context *context, const regent_catalogue *like)
 {
     regent_text_domains *own = &context->text_domains;
-    const regent_catalogue *catalogue = catalogue_of(like);
     const regent_catalogue *bound = find_bound(own, like->domain);
-    if (catalogue == NULL || (bound == NULL && own->n_bound == REGENT_BOUND_DOMAINS)) {
+    bool has_room = bound != NULL || own->n_bound < REGENT_BOUND_DOMAINS;
+    const regent_catalogue *catalogue = has_room ? catalogue_of(like) : NULL;
+    if (catalogue == NULL) {
         report_too_many();
         return;
     }

@@ -379,6 +379,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
     X(71, "HTTP_X_CSRF_TOKEN") \
     X(72, "HTTP_CONTENT_TYPE") \
     X(73, "HTTP_CONTENT_LENGTH") \
-    X(74, "REGENT_HUB")
+    X(74, "REGENT_HUB") \
+    X(75, "REGENT_CACHE")
 
 #endif
