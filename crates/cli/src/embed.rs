@@ -34,7 +34,7 @@ pub fn embed(options: &Embed) -> Result<()> {
     ensure!(!output.is_dir(), "{} is a directory; name the file that is to be made", output.display());
     let excluded = Excluded::new(&options.exclude)?;
     let resolved = resolved(&output)?;
-    let application = Application::read(&options.app, &excluded, &[resolved.clone()])?;
+    let application = Application::read(&options.app, &excluded, std::slice::from_ref(&resolved))?;
     let php = Php::of(&configuration::default_config()?)?;
     let facts = php.ask(&[])?;
     let own = std::env::current_exe().context("finding this program's own path")?;
