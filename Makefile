@@ -17,7 +17,7 @@ tests = units fuzz models server $(if $(filter system,$(php)),apps,php-short app
 # The benchmark is a workspace of its own; its programs lie beside the server that they measure.
 instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
 
-.PHONY: help run build php test test-fast test-long test-php fuzz attack bench deb instructions instructions-update check format clean setup
+.PHONY: help run build php test test-fast test-long test-php fuzz attack chaos bench deb instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -49,6 +49,9 @@ test-php: build ## run PHP's own tests over HTTP, in each mode (PHPT="--mode cla
 
 attack: build ## attack a server from PHP and over HTTP, beside steady load, for ten minutes (SECONDS=300 of each of its two parts)
 	@$(with_php) REGENT_ATTACK_SECONDS='$(or $(SECONDS),300)' cargo test --package regent-tests --test attacks -- --nocapture --test-threads 1
+
+chaos: build ## let everything go wrong under a steady load for ten minutes, and write a page about it (CHAOS=600 seconds)
+	@$(with_php) REGENT_CHAOS_SECONDS='$(or $(CHAOS),600)' cargo test --package regent-tests --test chaos -- --nocapture
 
 deb: build ## make the Debian packages (their PHP is built once, in ten minutes) and test them
 	@$(with_php) packages="$$(tools/package '$(TARGET)/release')" && $(with_php) REGENT_DEB= tools/test package && printf '%s\n' "$$packages"

@@ -20,10 +20,19 @@ pub(crate) fn configure(command: &mut Command, directory: &Path) {
         command.env("PHP_INI_SCAN_DIR", "");
         return;
     }
+    let file = directory.join("php-of-the-test.ini");
+    fs::write(&file, settings_without_opcache()).expect("the directory is ours");
+    command.env("PHPRC", file);
+}
+
+/// The settings for a PHP that finds nothing by itself, with opcache from this file if it is there.
+pub(crate) fn settings(opcache: &Path) -> String {
+    let settings = settings_without_opcache();
+    if opcache.is_file() { format!("{settings}zend_extension = {}\n", opcache.display()) } else { settings }
+}
+
+fn settings_without_opcache() -> String {
     let settings = fs::read_to_string(SETTINGS).expect("the settings belong to the source tree");
     let lines = settings.lines().filter(|line| !line.starts_with("zend_extension"));
-    let file = directory.join("php-of-the-test.ini");
-    fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>())
-        .expect("the directory is ours");
-    command.env("PHPRC", file);
+    lines.map(|line| format!("{line}\n")).collect()
 }

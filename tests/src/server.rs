@@ -344,6 +344,12 @@ impl Server {
         self.process.log()
     }
 
+    /// What it has logged from this byte on.
+    pub fn log_from(&self, position: usize) -> String {
+        let log = self.process.log.lock().expect("no reader panics");
+        log[position..].to_owned()
+    }
+
     /// Waits until the log holds this text.
     pub fn wait_for_log(&self, text: &str) {
         until(&format!("the log says {text:?}"), || self.log().contains(text).then_some(()));
@@ -386,7 +392,7 @@ impl Server {
 ///
 /// The program is `REGENT_BIN`, or else the one that `make build` left in the target directory of these tests.
 pub fn regent_command(directory: &Path) -> Command {
-    let mut command = Command::new(binary());
+    let mut command = Command::new(program());
     command.current_dir(directory).stdin(Stdio::null()).env_clear();
     for name in ["PATH", "LD_LIBRARY_PATH"] {
         if let Some(value) = std::env::var_os(name) {
@@ -546,7 +552,8 @@ pub fn free_address() -> SocketAddr {
         .expect("one of twenty thousand ports is free")
 }
 
-fn binary() -> PathBuf {
+/// The server's program.
+pub(crate) fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("REGENT_BIN") {
         return path.into();
     }

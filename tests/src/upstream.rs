@@ -2,10 +2,13 @@
 
 use crate::DEADLINE;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+
+/// At a port of the system's choice.
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A server of a test. Dropped, it takes no more connections.
 pub struct Upstream {
@@ -36,9 +39,17 @@ pub struct Received {
 impl Upstream {
     /// Answers each request with these bytes, and goes on with the connection unless they say `Connection: close`.
     pub fn answering(answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::answering_at(ANYWHERE, answer)
+    }
+
+    /// The same at a certain address.
+    pub fn answering_at(
+        address: SocketAddr,
+        answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         let seen = Arc::<Seen>::default();
         let noted = Arc::clone(&seen);
-        Self::serve(seen, move |stream, connection| {
+        Self::serve(address, seen, move |stream, connection| {
             let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
             while let Some(request) = receive(&mut reader, connection) {
                 let response = answer(&request);
@@ -53,11 +64,15 @@ impl Upstream {
 
     /// Gives each connection to `talk`, with its number.
     pub fn talking(talk: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> Self {
-        Self::serve(Arc::default(), talk)
+        Self::serve(ANYWHERE, Arc::default(), talk)
     }
 
-    fn serve(seen: Arc<Seen>, talk: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    fn serve(
+        address: SocketAddr,
+        seen: Arc<Seen>,
+        talk: impl Fn(TcpStream, usize) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let talk = Arc::new(talk);
         let counted = Arc::clone(&seen);

@@ -1,10 +1,9 @@
 //! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Response, Setup, free_address, regent_command, until};
+use regent_tests::{Response, Setup, free_address, regent_command};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 const USER: &str = "nobody";
 
@@ -23,43 +22,14 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// With the engine and its library where every user may read them: those of the build are often in root's own directory.
+/// With a file beside the site that is the server's alone.
 fn setup() -> Setup {
-    let setup = Setup::new().php_options(&format!("num_threads 2\n\t\tmax_wait_time off\n\t\tuser {USER}"));
-    let directory = setup.directory().to_owned();
-    let public = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    let engine = directory.join("engine");
-    fs::create_dir(&engine).unwrap();
-    for path in mapped_files() {
-        let copy = engine.join(path.file_name().unwrap());
-        fs::copy(&path, &copy).unwrap();
-        public(&copy);
-    }
-    for path in [&directory, &engine, &directory.join("www")] {
-        public(path);
-    }
-    for name in ["tmp", "sessions"] {
-        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(0o777)).unwrap();
-    }
-    fs::write(directory.join("secret"), "the key").unwrap();
-    fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
-    setup.env("LD_LIBRARY_PATH", "DIRECTORY/engine").env("REGENT_ENGINE", "DIRECTORY/engine/regent-php")
-}
-
-/// The program of a running engine, and the libphp that it has loaded.
-fn mapped_files() -> Vec<PathBuf> {
-    let server = Setup::new().start();
-    let maps = format!("/proc/{}/maps", server.engine());
-    let is_ours = |path: &&str| path.ends_with("/regent-php") || path.contains("/libphp");
-    let found = until("the engine has loaded libphp", || {
-        let maps = fs::read_to_string(&maps).unwrap();
-        let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
-        let mut paths: Vec<PathBuf> = paths.filter(is_ours).map(PathBuf::from).collect();
-        paths.dedup();
-        (paths.len() == 2).then_some(paths)
-    });
-    server.stop();
-    found
+    let options = format!("num_threads 2\n\t\tmax_wait_time off\n\t\tuser {USER}");
+    let setup = Setup::new().php_options(&options).for_every_user();
+    let secret = setup.directory().join("secret");
+    fs::write(&secret, "the key").unwrap();
+    fs::set_permissions(secret, fs::Permissions::from_mode(0o600)).unwrap();
+    setup
 }
 
 #[test]

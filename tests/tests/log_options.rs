@@ -181,3 +181,66 @@ fn secrets_in_cookies_and_addresses_are_hashed() {
     assert_eq!(request["remote_ip"], "12ca17b4");
     server.stop();
 }
+
+#[test]
+fn lines_go_to_the_logs_that_include_their_logger() {
+    let text = "{
+        admin off
+        log {
+            output file DIRECTORY/server.log
+            format json
+            exclude php http.log.access.shop
+        }
+        log scripts {
+            output file DIRECTORY/scripts.log
+            format json
+            include php
+        }
+        log everything {
+            output file DIRECTORY/all.log
+            format json
+        }
+        frankenphp {
+            num_threads 1
+        }
+    }
+    http://:PORT {
+        bind 127.0.0.1
+        root * ROOT
+        log
+        log shop
+        log own {
+            output file DIRECTORY/own.log
+            format json
+        }
+        php_server
+    }";
+    let script = "<?php error_log('from a script'); echo 'ok';";
+    let mut server = Setup::new().caddyfile(text).file("index.php", script).start();
+    server.get("/seen").expect(200);
+    server.signal(rustix::process::Signal::TERM);
+    assert!(server.wait().success());
+    let loggers = |name: &str| {
+        let log = fs::read_to_string(server.directory().join(name)).unwrap();
+        let logger = |line: &str| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let uri = line["request"]["uri"].as_str();
+            let is_other = uri.is_some_and(|uri| uri != "/seen");
+            (!is_other).then(|| line["logger"].as_str().unwrap().to_owned())
+        };
+        let mut found: Vec<_> = log.lines().filter_map(logger).collect();
+        found.sort();
+        found.dedup();
+        found
+    };
+    let has = |name: &str, logger: &str| loggers(name).iter().any(|found| found == logger);
+    assert!(has("server.log", "engines") && has("server.log", "http.log.access"));
+    for other in ["php", "http.log.access.shop", "http.log.access.own"] {
+        assert!(!has("server.log", other), "{other}");
+    }
+    assert_eq!(loggers("scripts.log"), ["php"]);
+    for logger in ["engines", "php", "http.log.access", "http.log.access.shop", "http.log.access.own"] {
+        assert!(has("all.log", logger), "{logger}");
+    }
+    assert_eq!(loggers("own.log"), ["http.log.access.own"]);
+}

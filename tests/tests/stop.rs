@@ -177,3 +177,24 @@ fn a_worker_finishes_its_request_too() {
     assert!(server.wait().success());
     assert_eq!(server.wait_for_file("ended"), "after the loop", "a worker's own clean-up runs");
 }
+
+/// It is within one call of C, and only the end of its process ends it.
+#[test]
+fn a_thread_that_does_not_come_back_is_not_waited_for() {
+    const ENDLESS: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); \
+        hash_pbkdf2('sha512', 'password', 'salt', 2_000_000_000);";
+    let mut server = Setup::new()
+        .php_options(
+            "num_threads 2\n\t\tmax_threads 2\n\t\trequest_timeout 300ms\n\t\tphp_ini max_execution_time 0",
+        )
+        .global_options("grace_period 1h")
+        .file("index.php", ENDLESS)
+        .start();
+    let engine = server.engine();
+    let mut conn = server.ask("/");
+    server.wait_for_file("started");
+    server.signal(Signal::TERM);
+    conn.response().expect(504);
+    assert!(server.wait().success());
+    engine_is_gone(engine);
+}

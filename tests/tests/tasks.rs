@@ -1,7 +1,7 @@
 //! `task`: scripts that run beside the pools.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, process, until};
+use regent_tests::{Server, Setup, process, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
 
@@ -132,4 +132,85 @@ fn tasks_do_not_outlive_a_server_that_is_killed() {
     let pid = wait_for_lines(&server, "pids", 1).remove(0);
     server.signal(Signal::KILL);
     until("the task has ended", || (!is_alive(&pid)).then_some(()));
+}
+
+#[test]
+fn tasks_are_told_what_to_do_by_the_admin_api() {
+    let tasks = "task DIRECTORY/tick.php ticks {\n\t\t\tname tick\n\t\t\tevery 1h\n\t\t}\n\t\t\
+                 task DIRECTORY/tick.php fails 3 {\n\t\t\tname once\n\t\t\trestart never\n\t\t}\n\t\t\
+                 task DIRECTORY/loop.php {\n\t\t\tname loop\n\t\t\tnum 2\n\t\t}";
+    let text = caddyfile(tasks).replace("admin off", "admin ADMIN");
+    let server = with_tasks(tasks).caddyfile(&text).start();
+    let list = || server.admin().get("/regent/tasks").expect(200).json()["tasks"].clone();
+    let state = |index: usize| list()[index]["state"].clone();
+    let tell = |order: &str, task: &str, status: u16| {
+        let target = format!("/regent/tasks/{order}?task={task}");
+        server.admin().request("POST", &target).send().expect(status).json()
+    };
+    wait_for_lines(&server, "ticks", 1);
+    wait_for_lines(&server, "fails", 1);
+    let pids = wait_for_lines(&server, "pids", 2);
+    until("all have settled", || (state(0) == "waiting" && state(1) == "over").then_some(()));
+    let all = list();
+    assert_eq!(all.as_array().map(Vec::len), Some(4), "each process by itself: {all}");
+    let tick = &all[0];
+    assert!(tick["task"] == "tick" && tick["starts"] == "every" && tick["pid"].is_null(), "{tick}");
+    assert!(tick["next_start_unix_ms"].as_u64() > tick["last"]["ended_at_unix_ms"].as_u64(), "{tick}");
+    assert_eq!((&tick["last"]["end"], &tick["failures"]), (&"succeeded".into(), &0.into()));
+    let once = &all[1];
+    assert!(
+        once["last"]["code"] == 3 && once["failures"] == 1 && once["next_start_unix_ms"].is_null(),
+        "{once}"
+    );
+    assert_eq!((all[2]["number"].clone(), all[3]["number"].clone()), (1.into(), 2.into()));
+    assert!(pids.contains(&all[2]["pid"].to_string()), "{all}");
+
+    assert_eq!(tell("run", "tick", 200)["told"], 1);
+    wait_for_lines(&server, "ticks", 2);
+    tell("run", "once", 200);
+    wait_for_lines(&server, "fails", 2);
+    let error = tell("run", "loop", 409)["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("the task `loop` is running"), "{error}");
+    assert!(
+        tell("stop", "none", 404)["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("`tick`, `once`, `loop`"))
+    );
+    server.admin().request("POST", "/regent/tasks/run").send().expect(400);
+
+    assert_eq!(tell("restart", "loop", 200)["told"], 2);
+    let again = wait_for_lines(&server, "pids", 4);
+    assert!(pids.iter().all(|pid| !is_alive(pid)) && again[2..].iter().all(|pid| is_alive(pid)));
+    assert_eq!(tell("stop", "loop", 200)["told"], 2);
+    until("they have stopped", || (state(2) == "stopped" && state(3) == "stopped").then_some(()));
+    assert!(again.iter().all(|pid| !is_alive(pid)));
+    assert_eq!(tell("stop", "loop", 200)["told"], 0);
+    assert_eq!(list()[2]["last"]["end"], "told");
+    assert_eq!(tell("run", "loop", 200)["told"], 2);
+    wait_for_lines(&server, "pids", 6);
+    server.stop();
+}
+
+#[test]
+fn the_command_lists_tasks_and_tells_them() {
+    let tasks = "task DIRECTORY/tick.php ticks {\n\t\t\tname \"my tick\"\n\t\t\tevery 1h\n\t\t}";
+    let text = caddyfile(tasks).replace("admin off", "admin ADMIN");
+    let server = with_tasks(tasks).caddyfile(&text).start();
+    let regent = |arguments: &[&str]| {
+        let mut command = regent_command(server.directory());
+        let admin = server.admin().address().to_string();
+        let output = command.arg("tasks").args(arguments).args(["--admin", &admin]).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    wait_for_lines(&server, "ticks", 1);
+    until("the run is over", || regent(&[]).1.contains("ended well").then_some(()));
+    let (_, list, _) = regent(&[]);
+    assert!(list.contains("my tick") && list.contains("starts in 59 min"), "{list}");
+    assert_eq!(regent(&["run", "my tick"]).1, "my tick starts\n");
+    wait_for_lines(&server, "ticks", 2);
+    let (is_done, _, error) = regent(&["stop", "other"]);
+    assert!(!is_done && error.contains("there is no task `other`; there are `my tick`"), "{error}");
+    assert!(regent(&["--json"]).1.contains("\"task\": \"my tick\""));
+    server.stop();
 }

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::pool::Queue;
 use crate::query;
 use crate::router::{Call, Found};
+use crate::task::{TaskList, TaskOrder};
 use crate::thread::ThreadList;
 use http::Request;
 use hyper::body::Incoming;
@@ -20,6 +21,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+const CERTIFICATES: &str = "application/pem-certificate-chain";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Carries out what was asked for.
@@ -50,6 +52,15 @@ pub(crate) async fn answer(
         Call::Statistics => Ok(ok(&control.statistics().await?)),
         Call::Certificates => Ok(ok(&CertificateList { certificates: control.certificates().await })),
         Call::Upstreams => Ok(ok(&control.upstreams())),
+        Call::Authority => Ok(ok(&control.authority().await.ok_or(Failure::NoAuthority)?)),
+        Call::AuthorityChain => {
+            let authority = control.authority().await.ok_or(Failure::NoAuthority)?;
+            Ok(text(CERTIFICATES, authority.chain()))
+        }
+        Call::Tasks => Ok(ok(&TaskList { tasks: control.tasks() })),
+        Call::RunTask => changes::order(control, query, TaskOrder::Run),
+        Call::RestartTask => changes::order(control, query, TaskOrder::Restart),
+        Call::StopTask => changes::order(control, query, TaskOrder::Stop),
         Call::Cache => Ok(ok(&control.cache())),
         Call::PurgeCache => changes::purge(control, query).await,
         Call::Ready => ready(control.readiness().await),

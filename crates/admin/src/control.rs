@@ -1,9 +1,11 @@
 //! What the admin listener asks of the server.
 
+use crate::authority::CertificateAuthority;
 use crate::cache::{CacheFigures, CachePurge, Purged};
 use crate::certificate::Certificate;
 use crate::pool::Pool;
 use crate::statistics::Statistics;
+use crate::task::{Task, TaskOrder};
 use crate::thread::{ThreadStack, Threads};
 use crate::upstream::Upstream;
 use futures_util::future::BoxFuture;
@@ -76,8 +78,18 @@ pub trait Control: Send + Sync + 'static {
     /// Certificates that are served, and names that are still without; none without TLS.
     fn certificates(&self) -> BoxFuture<'_, Vec<Certificate>>;
 
+    /// The local CA; `None`: there is none.
+    fn authority(&self) -> BoxFuture<'_, Option<CertificateAuthority>>;
+
     /// All upstreams of `reverse_proxy`, in the order of their addresses.
     fn upstreams(&self) -> Vec<Upstream>;
+
+    /// All background scripts, each process by itself, in the order of the configuration.
+    fn tasks(&self) -> Vec<Task>;
+
+    /// Tells the processes of a background script, but for those that do what is wanted anyway; how many were told. With an
+    /// error none was.
+    fn order(&self, task: &str, order: TaskOrder) -> Result<u16, Refusal>;
 
     /// How the cache stands.
     fn cache(&self) -> CacheFigures;
@@ -200,6 +212,12 @@ pub enum Refusal {
         threads.saturating_sub(1)
     )]
     TooFew { threads: u16 },
+    /// The text says which there are. 404.
+    #[error("{0}")]
+    UnknownTask(String),
+    /// The text says what to do. 409.
+    #[error("{0}")]
+    TaskRuns(String),
     /// The configuration is wrong, or something that it needs cannot be had; the text says what, and where. 400.
     #[error("{0}")]
     Configuration(String),

@@ -12,6 +12,15 @@ use serde::Serialize;
 pub(crate) enum Failure {
     #[error("there is no {path} here; see `endpoints` for what there is")]
     UnknownPath { path: String },
+    #[error(
+        "there is no {path} here: it is about programs in Go; `GET /regent/profile` shows where PHP spends its time, and \
+         `GET /metrics` what the server needs"
+    )]
+    OfGo { path: String },
+    #[error(
+        "there is no local CA: no site has a certificate of it; `tls internal` or a name such as `localhost` makes it"
+    )]
+    NoAuthority,
     #[error("{path} does not take {method}; it takes {allow}")]
     Method { method: Method, path: String, allow: String },
     #[error(
@@ -44,6 +53,8 @@ pub(crate) enum Failure {
     Index(String),
     #[error("name a thread, as `index=3`; `GET /regent/threads` lists them")]
     NoIndex,
+    #[error("name a background script, as `task=NAME`; `GET /regent/tasks` lists them")]
+    NoTask,
     #[error("no worker or native service has the file or name `{name}`; {known}")]
     UnknownWorker { name: String, known: String },
     #[error("there are no classic threads; name a worker with `worker=FILE`")]
@@ -112,6 +123,7 @@ impl Failure {
             | Self::Count(_)
             | Self::Index(_)
             | Self::NoIndex
+            | Self::NoTask
             | Self::Json(_)
             | Self::BrokenBody
             | Self::NoText
@@ -127,18 +139,26 @@ impl Failure {
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
             Self::UnknownPath { .. }
+            | Self::OfGo { .. }
+            | Self::NoAuthority
             | Self::UnknownWorker { .. }
             | Self::NoClassicPool
             | Self::NotConfigured { .. }
-            | Self::Refused(Refusal::UnknownPool(_) | Refusal::UnknownThread(_) | Refusal::NoPhp(_)) => {
-                StatusCode::NOT_FOUND
-            }
+            | Self::Refused(
+                Refusal::UnknownPool(_)
+                | Refusal::UnknownThread(_)
+                | Refusal::NoPhp(_)
+                | Refusal::UnknownTask(_),
+            ) => StatusCode::NOT_FOUND,
             Self::Method { .. } | Self::Part => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Configured
-            | Self::Refused(Refusal::TooMany { .. } | Refusal::TooFew { .. } | Refusal::ProfileUnderWay) => {
-                StatusCode::CONFLICT
-            }
+            | Self::Refused(
+                Refusal::TooMany { .. }
+                | Refusal::TooFew { .. }
+                | Refusal::ProfileUnderWay
+                | Refusal::TaskRuns(_),
+            ) => StatusCode::CONFLICT,
             Self::LongBody(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Refused(Refusal::Replaced) => StatusCode::PRECONDITION_FAILED,

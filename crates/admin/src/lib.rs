@@ -9,6 +9,7 @@
 
 mod address;
 mod answer;
+mod authority;
 mod cache;
 mod calls;
 mod certificate;
@@ -24,10 +25,12 @@ mod query;
 mod router;
 mod serve;
 mod statistics;
+mod task;
 mod thread;
 mod upstream;
 
 pub use address::{Address, AddressError};
+pub use authority::CertificateAuthority;
 pub use cache::{CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use circuit::{Circuit, CircuitState};
@@ -46,7 +49,9 @@ pub use regent_net::Inherited;
 pub use router::endpoints;
 pub use serve::{Phase, serve};
 pub use statistics::{
-    Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics, Traffic,
+    Confinement, Generation, Lane, Percentiles, PoolStatistics, RouteStatistics, ScaleEvent, Statistics,
+    Traffic,
 };
+pub use task::{Task, TaskEnd, TaskList, TaskOrder, TaskRun, TaskStarts, TaskState, TasksTold};
 pub use thread::{Activity, Current, Thread, ThreadList, ThreadStack, ThreadState, Threads};
 pub use upstream::Upstream;

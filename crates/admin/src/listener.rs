@@ -66,6 +66,19 @@ impl Listeners {
         self.sockets.iter().filter_map(tcp).collect()
     }
 
+    /// Changes the permissions of a Unix socket's file, if that is the server's: who may write may connect.
+    ///
+    /// # Errors
+    /// When the file system does not take them.
+    pub fn set_mode(&self, mode: u32) -> Result<(), BindError> {
+        let mut files = self.sockets.iter().filter_map(|listener| match listener {
+            Listener::Unix(_, file) => file.as_ref(),
+            Listener::Tcp(_) => None,
+        });
+        let set = files.try_for_each(|file| file.set_mode(mode));
+        set.map_err(|cause| BindError { address: self.address.clone(), cause })
+    }
+
     /// Other descriptors of the sockets, and whose they are for a server that takes them over.
     pub fn lend(&self) -> io::Result<Vec<(OwnedFd, Keeper)>> {
         let lend = |listener: &Listener| match listener {
@@ -191,6 +204,8 @@ mod tests {
         let listeners = bind(&Address::Unix(path.clone()), &Inherited::default()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
+        listeners.set_mode(0o660).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
         drop(listeners);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }

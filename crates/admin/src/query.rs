@@ -47,6 +47,18 @@ fn parse_index(text: &str) -> Result<u16, Failure> {
     text.parse().ok().filter(|_| digits).ok_or_else(|| Failure::Index(text.to_owned()))
 }
 
+/// `task=NAME`
+pub(crate) fn task(query: Option<&str>) -> Result<String, Failure> {
+    let mut task = None;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "task" => set(&mut task, "task", value.into_owned())?,
+            _ => return Err(unknown(&name, "there is `task`")),
+        }
+    }
+    task.ok_or(Failure::NoTask)
+}
+
 /// `timeout=SECONDS`
 pub(crate) fn upgrade(query: Option<&str>) -> Result<Option<Duration>, Failure> {
     let mut timeout = None;

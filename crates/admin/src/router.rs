@@ -20,6 +20,12 @@ pub(crate) enum Call {
     Statistics,
     Certificates,
     Upstreams,
+    Authority,
+    AuthorityChain,
+    Tasks,
+    RunTask,
+    RestartTask,
+    StopTask,
     Cache,
     PurgeCache,
     Ready,
@@ -77,10 +83,16 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint { path: "/{prefix}/certificates", calls: &[(Method::GET, Call::Certificates)] },
     Endpoint { path: "/{prefix}/cache", calls: &[(Method::GET, Call::Cache)] },
     Endpoint { path: "/{prefix}/cache/purge", calls: &[(Method::POST, Call::PurgeCache)] },
+    Endpoint { path: "/{prefix}/tasks", calls: &[(Method::GET, Call::Tasks)] },
+    Endpoint { path: "/{prefix}/tasks/run", calls: &[(Method::POST, Call::RunTask)] },
+    Endpoint { path: "/{prefix}/tasks/restart", calls: &[(Method::POST, Call::RestartTask)] },
+    Endpoint { path: "/{prefix}/tasks/stop", calls: &[(Method::POST, Call::StopTask)] },
     Endpoint { path: "/{prefix}/ready", calls: &[(Method::GET, Call::Ready)] },
     Endpoint { path: "/{prefix}/live", calls: &[(Method::GET, Call::Live)] },
     Endpoint { path: "/metrics", calls: &[(Method::GET, Call::Metrics)] },
     Endpoint { path: "/reverse_proxy/upstreams", calls: &[(Method::GET, Call::Upstreams)] },
+    Endpoint { path: "/pki/ca/local", calls: &[(Method::GET, Call::Authority)] },
+    Endpoint { path: "/pki/ca/local/certificates", calls: &[(Method::GET, Call::AuthorityChain)] },
     Endpoint { path: "/stop", calls: &[(Method::POST, Call::Stop)] },
     Endpoint { path: "/load", calls: &[(Method::POST, Call::Load)] },
     Endpoint { path: "/adapt", calls: &[(Method::POST, Call::Adapt)] },
@@ -132,6 +144,9 @@ pub fn endpoints() -> impl Iterator<Item = (Method, &'static str)> {
 pub(crate) fn find<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, Failure> {
     let found = ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, rest(endpoint.path, path)?)));
     let Some((endpoint, rest)) = found else {
+        if path.starts_with("/debug/") {
+            return Err(Failure::OfGo { path: path.to_owned() });
+        }
         return Err(Failure::UnknownPath { path: path.to_owned() });
     };
     let wanted = if method == Method::HEAD { &Method::GET } else { method };

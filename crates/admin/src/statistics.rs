@@ -122,4 +122,14 @@ pub struct Generation {
     pub started_at: SystemTime,
     /// For people, why it was started: `opcache_reset()`.
     pub reason: String,
+    /// What it has given up; `None`: it was to give up nothing, or has not started yet.
+    pub confinement: Option<Confinement>,
+}
+
+/// What an engine is kept from, in words of a few each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    pub enforced: Vec<String>,
+    /// What it should be kept from too, and why it is not.
+    pub missing: Vec<String>,
 }

@@ -38,6 +38,36 @@ fn routes_scaling_and_plots_are_shown() {
 }
 
 #[test]
+fn background_scripts_are_shown_with_what_they_can_be_told() {
+    let Some(browser) = browser() else { return };
+    let page = browser.dump(&Site::start(), "/");
+    assert!(page.contains("<section id=\"tasks-section\">"), "{page}");
+    assert!(page.contains(&escaped("<b>nightly</b>")) && !page.contains("<b>nightly"), "{page}");
+    assert!(page.contains("<button>restart</button><button>stop</button>"), "{page}");
+    assert!(
+        page.contains("<button>run</button><button>stop</button>") && page.contains("status 3"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_stack_of_a_thread_is_shown() {
+    let Some(browser) = browser() else { return };
+    let site = Site::start();
+    let page = browser.dump(&site, "/");
+    // Of busy threads, and not of those of native modules.
+    assert!(page.contains("<button value=\"0\">Stack</button>"), "{page}");
+    assert!(!page.contains("open=\"\""), "{page}");
+    let page = browser.dump(&site, "/#stack=0");
+    assert!(page.contains("open=\"\"") && page.contains("#0 sleep()\n#1 {main} /app/a.php:3"), "{page}");
+    assert!(page.contains("Thread 0 of PHP"), "{page}");
+    let page = browser.dump(&site, "/#stack=7");
+    assert!(page.contains("was answered 404"), "{page}");
+    let page = browser.dump(&site, "/#stack=<img>");
+    assert!(!page.contains("open=\"\""), "{page}");
+}
+
+#[test]
 fn a_server_that_refuses_is_told_of() {
     let Some(browser) = browser() else { return };
     let site = Site::start();

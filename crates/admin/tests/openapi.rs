@@ -68,6 +68,7 @@ enum Server {
     #[default]
     Well,
     NotReady,
+    WithoutAuthority,
     Refusing,
     Panicking,
     /// The client sends a body's announcement, and no body.
@@ -80,6 +81,7 @@ impl Case {
         match self.server {
             Server::Well | Server::Starved => {}
             Server::NotReady => site.fake.state().readiness = Readiness::NotReady("PHP is starting".into()),
+            Server::WithoutAuthority => site.fake.state().has_no_authority = true,
             Server::Refusing => {
                 site.fake.state().refusal = Some(Refusal::Unavailable("PHP is starting; try again".into()));
             }
@@ -139,6 +141,9 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
             rest("?path=/under-way"),
             meets(Server::Refusing),
         ],
+        ("get", "/pki/ca/local" | "/pki/ca/local/certificates") => {
+            vec![Case::default(), meets(Server::WithoutAuthority)]
+        }
         ("get", "/{prefix}/ready") => vec![Case::default(), meets(Server::NotReady)],
         ("put" | "delete", "/{prefix}/threads") => vec![
             Case::default(),
@@ -175,6 +180,11 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ("post", "/{prefix}/cache/purge") => {
             let all = |server| Case { rest: "?all=true", server, ..Case::default() };
             vec![Case::default(), all(Server::Well), all(Server::Refusing), all(Server::Panicking)]
+        }
+        ("post", "/{prefix}/tasks/run" | "/{prefix}/tasks/restart" | "/{prefix}/tasks/stop") => {
+            let mut cases = vec![Case::default(), rest("?task=nightly"), rest("?task=none")];
+            cases.extend(path.ends_with("run").then(|| rest("?task=queue")));
+            cases
         }
         ("post", "/load") | ("post" | "patch", "/config/") => {
             let load = |body: &str, server| Case {

@@ -12,8 +12,8 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 pub use running::{
-    Native, NativeChange, Profile, ProfileFormat, Selection, Threads, ThreadsChange, Top, Workers,
-    WorkersChange,
+    Native, NativeChange, Profile, ProfileFormat, Selection, Tasks, TasksChange, Threads, ThreadsChange, Top,
+    Workers, WorkersChange,
 };
 
 /// Regent: the PHP application server with a deadline.
@@ -77,6 +77,8 @@ pub enum Command {
     Workers(Workers),
     /// Load the native modules of a running server anew
     Native(Native),
+    /// List the background scripts of a running server, or tell one to run, to start anew or to stop
+    Tasks(Tasks),
     /// Watch a running server: threads, queues, times, routes, scaling
     Top(Top),
     /// Run PHP's own command line program: `regent php-cli script.php`, `regent php-cli -r CODE`

@@ -1,7 +1,7 @@
 //! The server's own log: JSON with the field names that Caddy's users' tools know, or text on a terminal.
 
 use anyhow::{Context, Result};
-use regent_config::{LogConfig, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogTime};
+use regent_config::{LogFormat, LogLevel, LogLevelFormat, LogOutput, LogTime, ServerLog};
 use regent_server::{LogKind, LogWriter, RollingFile, log_time, visible};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -12,46 +12,73 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
-/// The server's log, where it is written.
+/// The server's logs, where they are written.
 #[derive(Clone)]
-pub struct Log(Arc<Mutex<Output>>);
+pub struct ServerLogs(Arc<[(LogOutput, Sink)]>);
 
-/// Sends the log where the configuration says. Once.
-pub fn start(config: &LogConfig) -> Result<Log> {
-    let output = Output::open(&config.output)?;
-    let terminal = output.is_terminal();
+/// Where logs write that have the same output.
+#[derive(Clone)]
+struct Sink(Arc<Mutex<Output>>);
+
+/// Sends all logs of the server where the configuration says. Once.
+pub fn start(logs: &[ServerLog]) -> Result<ServerLogs> {
+    let mut sinks: Vec<(LogOutput, Sink)> = Vec::new();
+    let mut layers = Vec::new();
+    for log in logs {
+        let output = &log.config.output;
+        let known = sinks.iter().find(|(known, _)| known == output).map(|(_, sink)| sink.clone());
+        let sink = match known {
+            Some(sink) => sink,
+            None => {
+                let sink = Sink(Arc::new(Mutex::new(Output::open(output)?)));
+                sinks.push((output.clone(), sink.clone()));
+                sink
+            }
+        };
+        layers.push(layer(log, sink));
+    }
+    tracing_subscriber::registry().with(layers).init();
+    Ok(ServerLogs(sinks.into()))
+}
+
+fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let ServerLog { config, selection, .. } = log;
+    let terminal = sink.output().is_terminal();
     let shape = match config.format {
         LogFormat::Json => Shape::Json,
         LogFormat::Console => Shape::Console,
         LogFormat::Auto if terminal => Shape::Console,
         LogFormat::Auto => Shape::Json,
     };
-    let log = Log(Arc::new(Mutex::new(output)));
-    let writer = log.clone();
-    tracing_subscriber::fmt()
-        .with_max_level(level(config.level))
-        .with_writer(move || writer.clone())
-        .event_format(Lines {
-            shape,
-            time: config.time_format,
-            level: config.level_format,
-            colour: if terminal { Colour::On } else { Colour::Off },
-        })
-        .init();
-    Ok(log)
+    let lines = Lines {
+        shape,
+        time: config.time_format,
+        level: config.level_format,
+        colour: if terminal { Colour::On } else { Colour::Off },
+    };
+    let (selection, level) = (selection.clone(), level(config.level));
+    let is_meant =
+        filter_fn(move |metadata| selection.is_all() || selection.allows(logger(metadata.target())));
+    let layer = tracing_subscriber::fmt::layer().with_writer(move || sink.clone()).event_format(lines);
+    layer.with_filter(level.and(is_meant)).boxed()
 }
 
-impl Log {
-    /// Opens its file again, after a rotation has renamed it; until that succeeds, lines go to the old one.
+impl ServerLogs {
+    /// Opens their files again, after a rotation has renamed them; until that succeeds, lines go to the old ones.
     pub fn reopen(&self) {
-        let result = self.output().reopen();
-        if let Err(error) = result {
-            tracing::error!("cannot open the server's log again; the old file is kept: {error:#}");
+        for (_, sink) in &*self.0 {
+            let result = sink.output().reopen();
+            if let Err(error) = result {
+                tracing::error!("cannot open the server's log again; the old file is kept: {error:#}");
+            }
         }
     }
 
@@ -59,29 +86,33 @@ impl Log {
     pub fn closed_at_end(&self) -> ClosedAtEnd {
         ClosedAtEnd(self.clone())
     }
+}
 
+impl Sink {
     fn output(&self) -> MutexGuard<'_, Output> {
         // Nobody panics while it writes; and if so, a line is torn.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// See [`Log::closed_at_end`].
-pub struct ClosedAtEnd(Log);
+/// See [`ServerLogs::closed_at_end`].
+pub struct ClosedAtEnd(ServerLogs);
 
 impl Drop for ClosedAtEnd {
     fn drop(&mut self) {
-        let mut output = self.0.output();
-        if matches!(*output, Output::Net(_)) {
-            let net = std::mem::replace(&mut *output, Output::Stderr(io::stderr()));
-            // Not while others wait for the log.
-            drop(output);
-            drop(net);
+        for (_, sink) in &*self.0.0 {
+            let mut output = sink.output();
+            if matches!(*output, Output::Net(_)) {
+                let net = std::mem::replace(&mut *output, Output::Stderr(io::stderr()));
+                // Not while others wait for the log.
+                drop(output);
+                drop(net);
+            }
         }
     }
 }
 
-impl Write for Log {
+impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.output().write(bytes)
     }
@@ -292,8 +323,8 @@ impl Lines {
 }
 
 /// `php` for lines of PHP, the part of Regent otherwise: `server`, `http`.
-fn logger(target: &str) -> String {
-    target.split("::").next().unwrap_or(target).trim_start_matches("regent_").to_owned()
+fn logger(target: &str) -> &str {
+    target.split("::").next().unwrap_or(target).trim_start_matches("regent_")
 }
 
 /// What a script logs must not move a terminal's cursor, nor look like what it is not.

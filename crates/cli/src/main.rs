@@ -89,6 +89,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Threads(options) => admin::threads(&options)?,
         Command::Workers(options) => admin::workers(&options)?,
         Command::Native(options) => admin::native(&options)?,
+        Command::Tasks(options) => admin::tasks(&options)?,
         Command::Top(options) => admin::top(&options)?,
         Command::PhpCli(options) => {
             let arguments = match &embedded {

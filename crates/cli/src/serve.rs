@@ -5,7 +5,7 @@ use crate::arguments::Run;
 use crate::autosave::{Autosave, Saved};
 use crate::configuration::{Configurations, Origin};
 use crate::embedded::Embedded;
-use crate::log::{self, Log};
+use crate::log::{self, ServerLogs};
 use crate::pid_file::PidFile;
 use crate::successor::{self, Program};
 use crate::{activation, build_info, environment_file, service_manager, watch};
@@ -122,7 +122,7 @@ fn serve_at(
     };
     let configurations = Configurations::new(origin.clone(), current);
     let config = configurations.load()?;
-    let log = log::start(&config.global.log)?;
+    let log = log::start(&config.global.server_logs())?;
     let _closed_at_end = log.closed_at_end();
     // What was resumed is not what is watched.
     let watched =
@@ -176,8 +176,7 @@ fn serve_at(
         if !is_succeeded {
             service_manager::stopping();
         }
-        say_stopping();
-        stop(running, &mut stops).await;
+        linger_and_stop(running, &mut stops).await;
         Ok(())
     });
     // Programs of the system, and disks, may hang.
@@ -217,6 +216,16 @@ fn say_stopping() {
     tracing::info!("stopping: running requests are answered first; a second signal stops at once");
 }
 
+/// First for as long as the configuration says.
+async fn linger_and_stop(running: Running, stops: &mut Stops) {
+    tokio::select! {
+        () = running.linger() => {}
+        () = stops.next() => return tracing::warn!("stopped at once"),
+    }
+    say_stopping();
+    stop(running, stops).await;
+}
+
 async fn stop(running: Running, stops: &mut Stops) {
     tokio::select! {
         () = running.stop() => tracing::info!("stopped"),
@@ -249,7 +258,7 @@ impl Stops {
 /// All log files.
 #[derive(Clone)]
 struct Logs {
-    own: Log,
+    own: ServerLogs,
     access: AccessLogs,
 }
 

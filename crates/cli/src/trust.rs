@@ -19,11 +19,11 @@ struct Done {
 
 /// Makes the CA if there is none. The exit code is 1 if no store has taken its root.
 pub fn trust(options: &Trust) -> Result<ExitCode> {
-    let storage = storage(&options.storage)?;
+    let storage = Storage::of(&options.storage)?;
     let root = root_made_if_missing(&storage)?;
     let done = install(&TrustStores::of_this_process(), &root)?;
     print!("{}", done.report);
-    hint(&done.report, &format!("trust --ca-storage {}", storage.display()));
+    hint(&done.report, &format!("trust {}", storage.argument));
     if done.exit_code != 0 {
         eprintln!("regent: no trust store has the certificate; programs can be given its file by hand");
     }
@@ -35,8 +35,8 @@ pub fn untrust(options: &Untrust) -> Result<ExitCode> {
     let (root, argument) = match &options.cert {
         Some(file) => (file.clone(), format!("--cert {}", file.display())),
         None => {
-            let storage = storage(&options.storage)?;
-            (stored_root(&storage)?, format!("--ca-storage {}", storage.display()))
+            let storage = Storage::of(&options.storage)?;
+            (stored_root(&storage)?, storage.argument)
         }
     };
     println!("root certificate: {}", root.display());
@@ -58,24 +58,40 @@ fn uninstall(stores: &TrustStores, root: &Path) -> Result<Done> {
     Ok(Done { report, exit_code })
 }
 
-fn storage(options: &CaStorage) -> Result<PathBuf> {
-    match (&options.ca_storage, &options.config) {
-        (Some(storage), _) if storage.as_os_str().is_empty() => {
-            bail!("--ca-storage is empty; name a directory")
+/// Where the local CA is.
+struct Storage {
+    tls: Tls,
+    /// What names it on the command line.
+    argument: String,
+}
+
+impl Storage {
+    fn of(options: &CaStorage) -> Result<Self> {
+        match (&options.ca_storage, &options.config) {
+            (Some(storage), _) if storage.as_os_str().is_empty() => {
+                bail!("--ca-storage is empty; name a directory")
+            }
+            (Some(storage), _) => Self::of_directory(&std::path::absolute(storage)?),
+            (None, Some(file)) => {
+                let options = regent_server::tls_options(&configuration::load(Some(file))?.global.tls);
+                Ok(Self { tls: open(options)?, argument: format!("--config {}", file.display()) })
+            }
+            (None, None) => Self::of_directory(&configuration::default_storage()?),
         }
-        (Some(storage), _) => Ok(std::path::absolute(storage)?),
-        (None, Some(file)) => Ok(configuration::load(Some(file))?.global.tls.storage),
-        (None, None) => configuration::default_storage(),
+    }
+
+    fn of_directory(storage: &Path) -> Result<Self> {
+        let argument = format!("--ca-storage {}", storage.display());
+        Ok(Self { tls: open(Options::of_storage(storage))?, argument })
     }
 }
 
-fn root_made_if_missing(storage: &Path) -> Result<PathBuf> {
-    let tls = open(storage)?;
-    if let Some(root) = tls.stored_local_root() {
+fn root_made_if_missing(storage: &Storage) -> Result<PathBuf> {
+    if let Some(root) = storage.tls.stored_local_root()? {
         println!("root certificate: {}", root.display());
         return Ok(root);
     }
-    let root = tls.local_root()?;
+    let root = storage.tls.local_root()?;
     println!("root certificate: {} (new)", root.display());
     if std::env::var_os("SUDO_USER").is_some() {
         println!(
@@ -85,18 +101,18 @@ fn root_made_if_missing(storage: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-fn stored_root(storage: &Path) -> Result<PathBuf> {
-    let Some(root) = open(storage)?.stored_local_root() else {
+fn stored_root(storage: &Storage) -> Result<PathBuf> {
+    let Some(root) = storage.tls.stored_local_root()? else {
         bail!(
-            "there is no local CA in {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
-            storage.display()
+            "there is no local CA in the storage of {}; name its storage with --ca-storage DIRECTORY, or its root certificate with --cert FILE",
+            storage.argument
         );
     };
     Ok(root)
 }
 
-fn open(storage: &Path) -> Result<Tls> {
-    Ok(Tls::open(Options { tickets: Tickets::Disabled, ..Options::of_storage(storage) })?)
+fn open(options: Options) -> Result<Tls> {
+    Ok(Tls::open(Options { tickets: Tickets::Disabled, ..options })?)
 }
 
 /// What to do where a store refused.
@@ -144,8 +160,12 @@ mod tests {
             TrustStores { root, home: Some(self.path("home")), path: self.path("bin").into_os_string() }
         }
 
+        fn storage(&self) -> Storage {
+            Storage::of_directory(&self.path("storage")).unwrap()
+        }
+
         fn root(&self) -> PathBuf {
-            root_made_if_missing(&self.path("storage")).unwrap()
+            root_made_if_missing(&self.storage()).unwrap()
         }
     }
 
@@ -156,7 +176,7 @@ mod tests {
         let made = fs::read(&root).unwrap();
         assert_eq!(machine.root(), root);
         assert_eq!(fs::read(&root).unwrap(), made);
-        assert_eq!(stored_root(&machine.path("storage")).unwrap(), root);
+        assert_eq!(stored_root(&machine.storage()).unwrap(), root);
         assert_eq!(install(&machine.stores(), &root).unwrap().exit_code, 0);
         assert_eq!(uninstall(&machine.stores(), &root).unwrap().exit_code, 0);
     }
@@ -184,7 +204,7 @@ mod tests {
     #[test]
     fn untrust_makes_no_ca() {
         let machine = Machine::new();
-        let error = stored_root(&machine.path("storage")).unwrap_err().to_string();
+        let error = stored_root(&machine.storage()).unwrap_err().to_string();
         assert!(error.starts_with("there is no local CA in "), "{error}");
         assert!(!machine.path("storage").exists());
     }

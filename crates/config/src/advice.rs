@@ -17,23 +17,12 @@ const ADVICE: &[(&str, &str)] = &[
     ("format single_field", FORMAT),
     ("format transform", FORMAT),
     ("fs", FILES),
-    ("log exclude", LOGS),
-    ("log include", LOGS),
     (
         "output net unixgram/…",
         "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
     ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
-    ("protocol grpc", "write `header Content-Type application/grpc*`"),
-    ("reverse_proxy dynamic", "name the upstream by its name in DNS, which is looked up again as it expires"),
-    ("reverse_proxy request_buffers", "leave it out; bodies are streamed, and `php_fastcgi` has them whole"),
-    ("reverse_proxy response_buffers", "leave it out; responses are streamed within a window of their own"),
-    ("reverse_proxy stream_close_delay", "leave it out; connections go on through a reload"),
     ("reverse_proxy verbose_logs", "leave it out; `debug` shows more"),
-    ("servers 0rtt", "leave it out; a request that can be sent again by others is not taken"),
-    ("shutdown_delay", "leave it out, and take the server out of the balancer before it is stopped"),
-    ("storage_check", "leave it out; a storage that cannot be written to is an error at start"),
-    ("storage_clean_interval", "leave it out; what has expired takes little room"),
     ("tls_resolvers", "leave it out; the system's resolver is asked"),
 ];
 
@@ -42,7 +31,6 @@ const DNS: &str = "certificates by DNS are not ordered; leave it out where port 
 const FILES: &str = "leave it out, and mount what is to be served";
 const FORMAT: &str = "write `format json`, `console`, `filter` or `append`";
 const HASHES: &str = "make bcrypt hashes with `regent hash-password`";
-const LOGS: &str = "access logs are those of the sites' `log`, and the server's own log has no parts";
 
 /// What to do instead; `None`: nothing comes near it.
 pub(crate) fn instead_of(what: &str) -> Option<&'static str> {
@@ -59,9 +47,7 @@ mod tests {
         for (found, advice) in [
             (errors("acme_server"), "run one beside it"),
             (errors("log {\noutput net unixgram//x\n}"), "have a collector send it on"),
-            (errors("reverse_proxy {\ndynamic a x\n}"), "by its name in DNS"),
-            (errors("log {\ninclude x\n}"), "access logs are those"),
-            (file_errors("{\nstorage_check off\n}\n:80 {\n}"), "is an error at start"),
+            (file_errors("{\nevents\n}\n:80 {\n}"), "metrics and the log tell"),
         ] {
             assert!(found.iter().any(|message| message.contains(advice)), "{found:?}");
         }

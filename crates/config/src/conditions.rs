@@ -30,7 +30,7 @@ use crate::context::Context;
 use crate::expression;
 use crate::ip_ranges;
 use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template, TryPolicy};
-use crate::problems::{error, not_built, not_built_as, unknown, unknown_option};
+use crate::problems::{error, not_built, unknown, unknown_option};
 use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
 
@@ -220,11 +220,17 @@ fn protocol(call: &Call<'_>) -> Result<Matcher, Error> {
         "http/1.1+",
         "http/2+",
         "http/3+",
+        "grpc",
     ];
     let token = call.one("protocol http | https | http/1.1 | http/2+ …")?;
     let name = token.text.to_ascii_lowercase();
     match name.as_str() {
-        "grpc" => Err(not_built_as(token, "protocol grpc")),
+        // As Caddy does (matchers.go, `MatchProtocol`).
+        "grpc" => Ok(Matcher::Header {
+            name: "Content-Type".to_owned(),
+            value: Some(Template::text("application/grpc*")),
+            absent: false,
+        }),
         name if known.contains(&name) => Ok(Matcher::Protocol(name.to_owned())),
         _ => Err(unknown(token, "protocol", &known)),
     }
@@ -400,6 +406,12 @@ mod tests {
     #[test]
     fn protocols() {
         assert_eq!(one("protocol HTTP/1.1"), Matcher::Protocol("http/1.1".into()));
-        assert_eq!(errors("@m protocol grpc\n@n protocol htp\n@o vars x").len(), 3);
+        let grpc = Matcher::Header {
+            name: "Content-Type".into(),
+            value: Some(Template::text("application/grpc*")),
+            absent: false,
+        };
+        assert_eq!(one("protocol grpc"), grpc);
+        assert_eq!(errors("@n protocol htp\n@o vars x").len(), 2);
     }
 }

@@ -27,6 +27,9 @@ pub(crate) fn option(cx: &mut Context<'_>, option: &Call<'_>, delivery: &mut Del
             .one("deadline DURATION")
             .and_then(values::positive_duration)
             .map(|deadline| delivery.deadline = Some(deadline)),
+        "retry" => {
+            values::retry(option, "retry [METHOD…] | off").map(|methods| delivery.retry = Some(methods))
+        }
         "lane" => option.one("lane NAME | off").and_then(values::lane).map(|lane| delivery.lane = Some(lane)),
         "trust_client_address" => option.exactly::<0>("trust_client_address").map(|_| {
             cx.trusting.get_or_insert_with(|| option.name.clone());

@@ -73,6 +73,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
         cx.warn(&token, "`trust_client_address` has no effect: no proxy is trusted; name them in `servers { trusted_proxies static … }`");
     }
     finish_threads(&mut cx, &mut options);
+    global::confine::finish(&mut cx, &mut options, &servers);
     native::finish_names(&mut cx);
     if !cx.errors.is_empty() {
         cx.errors.append(&mut cx.missing);

@@ -5,6 +5,7 @@
 mod browse;
 mod cache;
 mod circuit;
+mod delivery;
 mod encode;
 mod expression;
 mod global;
@@ -15,9 +16,11 @@ mod map;
 mod mercure;
 mod native;
 mod request_body;
+mod retry;
 mod reverse_proxy;
 mod rewrite;
 mod server;
+mod storage;
 mod task;
 mod template;
 mod templates;
@@ -26,6 +29,7 @@ mod tls;
 pub use browse::*;
 pub use cache::*;
 pub use circuit::*;
+pub use delivery::*;
 pub use encode::*;
 pub use expression::*;
 pub use global::*;
@@ -36,9 +40,11 @@ pub use map::*;
 pub use mercure::*;
 pub use native::*;
 pub use request_body::*;
+pub use retry::*;
 pub use reverse_proxy::*;
 pub use rewrite::*;
 pub use server::*;
+pub use storage::*;
 pub use task::*;
 pub use template::*;
 pub use templates::*;
@@ -262,6 +268,8 @@ pub enum Handler {
     RequestBody(RequestBody),
     /// `deadline`: soft real-time limit of what follows; longer than 0.
     Deadline(Duration),
+    /// `retry`: which of what follows is run once more when its engine dies.
+    Retry(RetryMethods),
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
     Encode(Encode),
@@ -353,43 +361,6 @@ pub struct Php {
     pub workers: Vec<WorkerRef>,
     #[serde(flatten)]
     pub delivery: Delivery,
-}
-
-/// How a request is handed to a thread of an engine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Delivery {
-    /// Variables of the request, beside those that every request has.
-    pub env: Vec<(String, Template)>,
-    /// Longest silence within a request body for this route; 0: no limit.
-    pub request_body_timeout: Option<Duration>,
-    pub request_buffering: RequestBuffering,
-    /// Soft real-time limit, longer than 0. `None`: that of a `deadline` directive before, or of the whole server.
-    pub deadline: Option<Duration>,
-    /// Of PHP only: longest time on a thread; 0: no limit. `None`: that of the worker, or of the whole server.
-    pub request_timeout: Option<Duration>,
-    /// `None`: that of a `lane` directive before, or the server's choice.
-    pub lane: Option<LaneChoice>,
-    pub client_address: ClientAddress,
-}
-
-/// Whose address and scheme the variables of a request are about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub enum ClientAddress {
-    /// The connection's.
-    #[default]
-    Connection,
-    /// What a trusted proxy says of its client (`trust_client_address`).
-    Forwarded,
-}
-
-/// When a thread gets a request that has a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub enum RequestBuffering {
-    /// When the body is complete, in memory or in a file, so that no slow client holds a thread.
-    #[default]
-    Complete,
-    /// At once; the script or handler reads the body as it comes.
-    Streaming,
 }
 
 /// A worker as a site uses it.

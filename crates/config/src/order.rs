@@ -11,6 +11,27 @@ const SYNTAX: &str = "order DIRECTIVE first | last | before DIRECTIVE | after DI
 /// The names of all directives, first to be carried out first.
 pub(crate) struct Order(Vec<&'static str>);
 
+/// Directives of modules that others have written for Caddy. A Caddyfile that is for several builds may order them.
+const OF_OTHERS: &[&str] = &[
+    "coraza_waf",
+    "crowdsec",
+    "geoip2_vars",
+    "jwtauth",
+    "rate_limit",
+    "replace",
+    "teapot",
+    "webdav",
+    "websocket",
+];
+
+/// What came of an `order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Order,
+    /// The directive is of another module for Caddy, which is not here.
+    Nothing,
+}
+
 /// What one directive became, and what it is sorted by.
 pub(crate) struct Entry {
     pub directive: &'static str,
@@ -25,13 +46,16 @@ impl Default for Order {
 
 impl Order {
     /// The global option `order`.
-    pub fn change(&mut self, call: &Call<'_>) -> Result<(), Error> {
+    pub fn change(&mut self, call: &Call<'_>) -> Result<Changed, Error> {
         call.without_block(SYNTAX)?;
         let (name, position, other) = match call.args {
             [name, position] => (name, position, None),
             [name, position, other] => (name, position, Some(other)),
             args => return Err(call.wrong_arguments(if args.len() > 3 { 3 } else { 2 }, SYNTAX)),
         };
+        if OF_OTHERS.contains(&name.text.as_str()) {
+            return Ok(Changed::Nothing);
+        }
         let name = self.known(name)?;
         let rest: Vec<_> = self.0.iter().copied().filter(|other| *other != name).collect();
         let place = |other: &Token| -> Result<usize, Error> {
@@ -49,7 +73,7 @@ impl Order {
         };
         self.0 = rest;
         self.0.insert(index, name);
-        Ok(())
+        Ok(Changed::Order)
     }
 
     /// Sorts as Caddy does: by this order, then the most specific path first (for `vars` last, so that it wins).

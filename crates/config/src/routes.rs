@@ -11,7 +11,7 @@ use regent_caddyfile::{Error, Line};
 
 /// Directives of which only the first that matches is carried out, within one block. (Caddy: a second `rewrite` or
 /// `root` would otherwise undo the first.)
-const EXCLUSIVE: &[&str] = &["cache", "deadline", "handle", "lane", "rewrite", "root"];
+const EXCLUSIVE: &[&str] = &["cache", "deadline", "handle", "lane", "retry", "rewrite", "root"];
 
 /// Whether the directives of a block are sorted.
 #[derive(Clone, Copy, PartialEq)]

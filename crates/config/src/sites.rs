@@ -14,8 +14,8 @@ use crate::global::{GlobalOptions, ServerBlock};
 use crate::hot_reload;
 use crate::matchers::Scope;
 use crate::model::{
-    CertificateSource, Handler, Listen, Matcher, Purpose, Route, Server, ServerTls, Site, SiteTls, SniHost,
-    Template, UnixSocket,
+    CertificateSource, Global, Handler, Listen, Matcher, Purpose, Route, Server, ServerTls, Site, SiteTls,
+    SniHost, Template, UnixSocket,
 };
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
@@ -78,7 +78,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
         let paths = paths(cx, options, block);
         let tls = tls::parse(cx, options, &lines.tls);
         opened.push(Opened {
-            site: within(paths, site(cx, &lines)),
+            site: within(paths, site(cx, &lines, &options.global)),
             tls,
             ways,
             is_bound: !lines.binds.is_empty() || !options.default_bind.is_empty(),
@@ -208,9 +208,9 @@ struct Opened<'a> {
 }
 
 /// A site for any host.
-fn site(cx: &mut Context<'_>, lines: &Lines<'_>) -> Site {
+fn site(cx: &mut Context<'_>, lines: &Lines<'_>, global: &Global) -> Site {
     let logs = lines.logs.iter();
-    let access_logs = logs.map(|line| log::access_log(cx, &Call::new(line))).collect();
+    let access_logs = logs.flat_map(|line| log::access_logs(cx, &Call::new(line), global)).collect();
     let scope = Scope::new(cx, None, &lines.routes);
     let routes = routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective);
     let error_routes = handle_errors::routes(cx, &scope, &lines.errors);

@@ -80,8 +80,6 @@ const UNBUILT: &[&str] = &[
     "http.request.body_base64",
     "http.request.duration",
     "http.request.duration_ms",
-    "http.shutting_down",
-    "http.time_until_shutdown",
 ];
 
 /// The same for what begins like this.

@@ -23,7 +23,8 @@ pub(crate) fn parse(text: &str, environment: &Environment) -> Result<UnixSocket,
     Ok(UnixSocket { path: environment.absolute(Path::new(path)), mode })
 }
 
-fn mode(text: &str) -> Result<u32, String> {
+/// Permissions of a socket's file, in octal digits. An error says what is wrong with them.
+pub(crate) fn mode(text: &str) -> Result<u32, String> {
     let is_octal = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
     match u32::from_str_radix(text, 8) {
         Ok(mode @ ..=0o777) if is_octal && mode & DEFAULT_MODE != 0 => Ok(mode),

@@ -1,6 +1,7 @@
 //! Numbers, durations and sizes.
 
-use crate::model::LaneChoice;
+use crate::call::Call;
+use crate::model::{LaneChoice, RetryMethods};
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 use std::ops::RangeInclusive;
@@ -79,6 +80,26 @@ pub(crate) fn positive_duration(token: &Token) -> Result<Duration, Error> {
 /// How long a request may run: a duration, or `off`, which is 0 as well.
 pub(crate) fn request_timeout(token: &Token) -> Result<Duration, Error> {
     if token.text == "off" { Ok(Duration::ZERO) } else { duration(token) }
+}
+
+/// Which requests are run once more: those of the methods that are named, of the safe ones if none is, or none with `off`.
+pub(crate) fn retry(call: &Call<'_>, syntax: &str) -> Result<RetryMethods, Error> {
+    call.without_block(syntax)?;
+    match call.args {
+        [] => return Ok(RetryMethods::SAFE),
+        [off] if off.text == "off" => return Ok(RetryMethods::NONE),
+        _ => {}
+    }
+    call.args.iter().try_fold(RetryMethods::NONE, |methods, token| {
+        methods.with(&token.text).ok_or_else(|| {
+            let message = format!(
+                "requests with `{}` cannot be run twice without asking; write some of GET, HEAD, OPTIONS, PUT and DELETE, \
+                 which mean the same once and twice (RFC 9110 §9.2.2), or `off`",
+                token.text
+            );
+            error(token, message)
+        })
+    })
 }
 
 /// A number of bytes: `500`, `64KiB`, `10MB`, `1.5GB`.

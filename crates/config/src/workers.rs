@@ -82,6 +82,10 @@ impl Workers {
         too_many.map(|(token, most)| error(token, message(most))).collect()
     }
 
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.workers.iter().map(|worker| worker.file.as_path())
+    }
+
     pub fn into_vec(self) -> Vec<Worker> {
         self.workers
     }

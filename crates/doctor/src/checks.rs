@@ -1,6 +1,7 @@
 //! What is looked for. Each check is a function of plain data.
 
 mod certificates;
+mod confine;
 mod directories;
 mod machine;
 mod memory;
@@ -21,6 +22,7 @@ pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
     let mut findings = Vec::new();
     ports::check(config, machine, &mut findings);
     user::check(config, machine, &mut findings);
+    confine::check(config, machine, &mut findings);
     directories::check(machine, &mut findings);
     certificates::check(machine, &mut findings);
     sites::check(machine, &mut findings);

@@ -2,6 +2,7 @@
 
 mod application;
 mod directories;
+mod kernel;
 mod ports;
 
 use crate::php::PhpFacts;
@@ -17,6 +18,7 @@ use std::time::SystemTime;
 
 pub use application::Application;
 pub use directories::{Directory, Purpose, WriteState};
+pub use kernel::Kernel;
 pub use ports::{OWN_NAME, Port, PortState};
 
 /// Everything that checks look at beside the configuration. `None`: the machine does not say.
@@ -39,6 +41,11 @@ pub struct Machine {
     pub transparent_hugepages: Option<String>,
     /// `vm.overcommit_memory`.
     pub overcommit: Option<u64>,
+    pub kernel: Kernel,
+    /// Programs for mail that have rights of another user or group.
+    pub set_id_mailers: Vec<PathBuf>,
+    /// The directory of temporary files.
+    pub temporary_files: PathBuf,
     pub ports: Vec<Port>,
     pub directories: Vec<Directory>,
     /// Files of certificates, and when each expires, or why that cannot be read.
@@ -56,6 +63,7 @@ impl Machine {
             now: SystemTime::now(),
             uid: rustix::process::geteuid().as_raw(),
             directories: directories::read(config, php.as_ref().ok()),
+            set_id_mailers: kernel::set_id_mailers(php.as_ref().ok()),
             php,
             threads: ThreadCounts::of(&config.global.php, cpus.ceil() as usize),
             memory_limit: regent_engines::memory().map(|memory| memory.limit),
@@ -65,6 +73,8 @@ impl Machine {
                 .ok()
                 .and_then(|text| chosen(&text)),
             overcommit: number("/proc/sys/vm/overcommit_memory"),
+            kernel: Kernel::read(),
+            temporary_files: std::env::temp_dir(),
             ports: tcp_addresses(config).map(Port::read).collect(),
             certificates: certificate_files(config).into_iter().map(expiry).collect(),
             applications: roots(config).iter().map(|root| application(root)).collect(),

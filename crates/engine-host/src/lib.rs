@@ -2,9 +2,10 @@
 //! what happens, starts and counts its threads.
 //!
 //! A crate apart from `regent-wire`, so that the server cannot link what only an engine may do: to end the process, or to
-//! change how its threads are scheduled. `unsafe` is here for five calls: to own the inherited descriptors, to handle faults,
-//! to end the process, to fork it, and to ask for a thread's class; and for the allocator's.
+//! change how its threads are scheduled. `unsafe` is here for six calls: to own the inherited descriptors, to handle faults,
+//! to end the process, to fork it, to ask for a thread's class, and to refuse system calls; and for the allocator's.
 
+mod confine;
 mod faults;
 mod flood;
 mod heap;
@@ -14,15 +15,18 @@ mod rights;
 mod sched_batch;
 mod thread_pool;
 
+pub use confine::NotConfined;
 pub use reporter::Reporter;
 pub use sched_batch::{EngineLoad, SchedPolicy};
 pub use thread_pool::{Afterwards, Job, Readiness, ThreadPool};
 
-use regent_wire::control::{self, Order, Start, descriptors};
+use regent_wire::confine::{Confined, Confinement};
+use regent_wire::control::{self, Event, Order, Start, descriptors};
 use regent_wire::{Engine, Region, RegionError};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 /// This process, as the server has started it.
@@ -40,6 +44,7 @@ pub struct Attached {
     start: Start,
     socket: UnixStream,
     lines: BufReader<UnixStream>,
+    confined: Option<Confined>,
 }
 
 /// The process was not started by a server, or by one that this engine does not fit.
@@ -57,19 +62,22 @@ pub enum HostError {
     Start(#[from] serde_json::Error),
     #[error(transparent)]
     Region(#[from] RegionError),
+    #[error(transparent)]
+    NotConfined(#[from] NotConfined),
 }
 
 impl Host {
     /// Takes over what the server gave, and follows it. Once, at the start of the process, before any other thread runs.
-    pub fn attach() -> Result<Self, HostError> {
-        Attached::take_over()?.follow()
+    /// `needs`: what this engine itself has to read.
+    pub fn attach(needs: impl FnOnce() -> Vec<PathBuf>) -> Result<Self, HostError> {
+        Attached::take_over(needs)?.follow()
     }
 }
 
 impl Attached {
     /// Takes over what the server gave. Once, at the start of the process: from then on it dies with its server and of every
-    /// fault.
-    pub fn take_over() -> Result<Self, HostError> {
+    /// fault, and has nothing that it was to give up. `needs`: what this engine itself has to read.
+    pub fn take_over(needs: impl FnOnce() -> Vec<PathBuf>) -> Result<Self, HostError> {
         if std::env::args_os().len() > 1 {
             return Err(HostError::Arguments);
         }
@@ -78,15 +86,17 @@ impl Attached {
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
         let mut lines = BufReader::new(socket.try_clone()?);
         let start = read_start(&mut lines)?;
-        let engine = Arc::new(open_engine()?);
+        let engine = Arc::new(open_engine(start.process)?);
         faults::tell(&engine);
-        Ok(Self { engine, start, socket, lines })
+        let confined = give_up(&start, needs, &socket)?;
+        Ok(Self { engine, start, socket, lines, confined })
     }
 
     /// From now on a thread answers the server's beats, and ends the process with it.
     pub fn follow(self) -> Result<Host, HostError> {
-        let Self { engine, start, socket, lines } = self;
+        let Self { engine, start, socket, lines, confined } = self;
         let reporter = Arc::new(Reporter::new(socket)?);
+        confined.into_iter().for_each(|confined| reporter.send(&Event::Confined(confined)));
         let (sender, orders) = mpsc::channel();
         follow_server(lines, Arc::clone(&engine), sender);
         Ok(Host { engine, start, reporter, orders })
@@ -99,6 +109,15 @@ impl Attached {
 pub fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
+}
+
+/// Gives up what a confinement says, for ever, in this process and all that it starts. Before it has any other thread.
+/// `needs`: what it has to read, beside this program and its libraries. `None`: nothing was to be given up.
+pub fn confine(
+    confinement: &Confinement,
+    needs: impl FnOnce() -> Vec<PathBuf>,
+) -> Result<Option<Confined>, NotConfined> {
+    confine::apply(confinement, || own_files().into_iter().chain(needs()).collect())
 }
 
 /// A descriptor that the server opened for us.
@@ -121,12 +140,41 @@ fn read_start(lines: &mut impl BufRead) -> Result<Start, HostError> {
     Ok(control::decode(&line)?)
 }
 
-fn open_engine() -> Result<Engine, HostError> {
+/// Gives up what the server says, and tells it if that is not enough.
+fn give_up(
+    start: &Start,
+    needs: impl FnOnce() -> Vec<PathBuf>,
+    mut socket: &UnixStream,
+) -> Result<Option<Confined>, NotConfined> {
+    let modules = start.modules.iter().filter_map(|module| module.file.parent()).map(Path::to_owned);
+    let confined = confine(&start.confinement, || modules.chain(needs()).collect());
+    if let Err(error) = &confined {
+        // The server learns of it by the end of this process otherwise.
+        let _ = socket.write_all(&control::encode(&Event::Failed { message: error.to_string() }));
+    }
+    confined
+}
+
+/// The folders of this program and of the libraries that it is linked with, which may be anywhere. Of a file in the root
+/// directory, as in a small container image, the file alone: its folder would be everything.
+fn own_files() -> Vec<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = maps.lines().filter(|line| !line.ends_with("(deleted)"));
+    let files = maps.filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
+    let below_root = |folder: &&Path| folder.parent().is_some();
+    let folders = files.map(|file| file.parent().filter(below_root).unwrap_or(file));
+    let mut folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders
+}
+
+fn open_engine(process: u16) -> Result<Engine, HostError> {
     let region = Region::open(inherited(descriptors::MEMORY)?)?;
     let doorbells = (0..region.geometry().io_threads as RawFd)
         .map(|io| inherited(descriptors::DOORBELLS + io))
         .collect::<Result<_, _>>()?;
-    Ok(Engine::new(region, doorbells))
+    Ok(Engine::new(process.into(), region, doorbells))
 }
 
 /// Passes on what the server orders, and answers its beats. When the socket ends, so does this process, in whatever state

@@ -45,7 +45,7 @@ pub fn split(attached: Attached) -> Result<Side, HostError> {
         return Ok(Side::Manager(Manager::new(attached, zygote, orders, messages)?));
     }
     drop((orders, messages));
-    let Attached { engine, start, socket, lines } = attached;
+    let Attached { engine, start, socket, lines, .. } = attached;
     drop(lines);
     let reporter = Arc::new(Reporter::of_process(messages_to_manager)?);
     Ok(Side::Zygote(Zygote { engine, start, reporter, orders: orders_of_zygote, _control: socket }))

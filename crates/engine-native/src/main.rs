@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Host { engine, start, reporter, orders } = Host::attach()?;
+    let Host { engine, start, reporter, orders } = Host::attach(Vec::new)?;
     let modules = match Modules::load(plan(&start), log_sink(&reporter)) {
         Ok(modules) => Arc::new(modules),
         Err(error) => {

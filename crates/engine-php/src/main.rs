@@ -27,7 +27,7 @@ use regent_engine_host::{
 };
 #[cfg(php_threads)]
 use regent_engine_host::{Host, ThreadPool};
-use regent_wire::control::{Event, Start};
+use regent_wire::control::{self, Event, Start};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -75,10 +75,26 @@ fn become_cli(arguments: impl Iterator<Item = OsString>) -> Result<()> {
         .with_context(|| format!("{}, PHP's command line program, could not be started", program.display()))
 }
 
-/// The same, for as long as the server lives.
-fn become_task(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+/// The same, for as long as the server lives, and with what the first argument says given up.
+fn become_task(mut arguments: impl Iterator<Item = OsString>) -> Result<()> {
+    let confinement = arguments.next().and_then(|text| text.into_string().ok()).unwrap_or_default();
+    let confinement = control::decode(&confinement).context("understanding what to give up")?;
+    regent_engine_host::confine(&confinement, own_files)?;
     regent_engine_host::die_with_parent().context("following the end of the server")?;
     become_cli(arguments)
+}
+
+/// What PHP reads at its start and later, beside the scripts: settings, and extensions and all else that it was installed with.
+fn own_files() -> Vec<PathBuf> {
+    let program = cli_program();
+    let prefix = program.parent().and_then(Path::parent).map(Path::to_owned);
+    // That of `/bin/php` would be everything; what it needs is the system's.
+    let prefix = prefix.filter(|prefix| prefix.parent().is_some());
+    let settings = ["PHPRC", "PHP_INI_SCAN_DIR"].into_iter().filter_map(std::env::var_os);
+    let named = settings.flat_map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>());
+    let built_in = Some(PathBuf::from(PHP_INI_DIR));
+    // A relative path would be one of the working directory's.
+    prefix.into_iter().chain(named).chain(built_in).filter(|path| path.is_absolute()).collect()
 }
 
 fn cli_program() -> PathBuf {
@@ -90,7 +106,7 @@ fn cli_program() -> PathBuf {
 /// One process, in which PHP has threads.
 #[cfg(php_threads)]
 fn run() -> Result<()> {
-    let Host { engine, start, reporter, orders } = Host::attach()?;
+    let Host { engine, start, reporter, orders } = Host::attach(own_files)?;
     start_php(&start, &reporter)?;
     let scripts = Scripts::new(start.pools, &reporter);
     let threads = ThreadPool::start(engine, start.threads, reporter, scripts);
@@ -103,7 +119,7 @@ fn run() -> Result<()> {
 /// A process for each thread, of a PHP that keeps one state for a process.
 #[cfg(not(php_threads))]
 fn run() -> Result<()> {
-    match processes::split(Attached::take_over()?)? {
+    match processes::split(Attached::take_over(own_files)?)? {
         Side::Manager(manager) => Ok(manager.run(php::trace_signal())?),
         Side::Zygote(zygote) => {
             start_php(&zygote.start, &zygote.reporter)?;

@@ -89,6 +89,7 @@ impl AdmissionControl {
             permit: self.pools.get(pool).permit(),
             passage,
             timing: Cell::new(None),
+            is_repeated: Cell::new(false),
             outcome: Cell::new(Outcome::Waiting),
         })
     }

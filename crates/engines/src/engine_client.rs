@@ -2,6 +2,7 @@
 //! them.
 
 mod clients;
+mod deaths;
 mod overdue;
 mod submitted;
 mod waiting;
@@ -15,7 +16,7 @@ use crate::rules::AdmissionBounds;
 use overdue::OverdueRequests;
 use regent_dispatch::lanes::Place;
 use regent_dispatch::routes::Route;
-use regent_wire::{EngineMemory, HeadBuilder, RequestLine, SlotTable, SubmitError, Token};
+use regent_wire::{EngineMemory, HeadBuilder, Repeats, RequestLine, SlotTable, SubmitError, Token};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -58,8 +59,8 @@ pub struct ClientStart {
 pub(crate) enum ClientCommand {
     /// New requests go to this engine; the sender is told when it is so.
     Switch(Arc<EngineMemory>, oneshot::Sender<()>),
-    /// This engine is dead; another one is current.
-    ForgetDead(Arc<EngineMemory>),
+    /// This engine is dead; another one is current. What of its requests may be run again is.
+    ForgetDead(Arc<EngineMemory>, Repeats),
     /// The engine has ended, and no other takes its place: what it has not answered is lost.
     Lose,
     /// A pool has been given up: who waits looks whether it waits for that.
@@ -67,7 +68,7 @@ pub(crate) enum ClientCommand {
     /// The thread of this request does not come back: nobody waits for its place any longer.
     WriteOff(Arc<EngineMemory>, Token),
     /// This thread of the engine was a process, which has died; the sender is told when its requests are lost.
-    Bury(Arc<EngineMemory>, u16, oneshot::Sender<()>),
+    Bury(Arc<EngineMemory>, u16, Repeats, oneshot::Sender<()>),
     /// What are these requests of the engine? Those of other I/O threads are passed over.
     Describe(Arc<EngineMemory>, Arc<[Token]>, oneshot::Sender<Vec<(Token, Running)>>),
 }
@@ -77,6 +78,8 @@ pub(crate) enum ClientCommand {
 pub struct Running {
     pub line: RequestLine,
     pub route: Option<Arc<Route>>,
+    /// Whether an engine has died before that ran it.
+    pub is_repeated: bool,
 }
 
 /// Everything of one I/O thread that touches the processes of one engine. Used on that thread alone. It lives as long as there
@@ -170,14 +173,14 @@ impl EngineClient {
                 self.switch(next);
                 let _ = done.send(());
             }
-            ClientCommand::ForgetDead(dead) => self.forget_dead(&dead),
+            ClientCommand::ForgetDead(dead, repeats) => self.forget_dead(&dead, repeats),
             ClientCommand::Lose => self.lose(),
             ClientCommand::Look => {
                 self.wakers.borrow_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake)
             }
             ClientCommand::WriteOff(backend, token) => self.write_off(&backend, token),
-            ClientCommand::Bury(backend, thread, done) => {
-                self.bury(&backend, thread);
+            ClientCommand::Bury(backend, thread, repeats, done) => {
+                self.bury(&backend, thread, repeats);
                 let _ = done.send(());
             }
             ClientCommand::Describe(backend, tokens, answer) => {
@@ -264,7 +267,8 @@ impl EngineClient {
         let port = self.port.borrow();
         let running = |token: &Token| {
             let route = port.guard_of(*token).map(|held| Arc::clone(held.place.route()));
-            Some((*token, Running { line: port.request_line(*token)?, route }))
+            let (line, is_repeated) = (port.request_line(*token)?, port.runs_again(*token));
+            Some((*token, Running { line, route, is_repeated }))
         };
         tokens.iter().filter(|_| is_known).filter_map(running).collect()
     }
@@ -314,38 +318,6 @@ impl EngineClient {
         let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
         self.switched.notify_waiters();
-    }
-
-    /// The engine of `dead` is gone: what waited there waits on in the current one, what ran is lost.
-    fn forget_dead(&self, dead: &Arc<EngineMemory>) {
-        let current = self.current();
-        self.backends.borrow_mut().retain(|backend| !Arc::ptr_eq(backend, dead));
-        // What it wrote before its end is still good.
-        let lost = self.port.borrow_mut().move_requests(dead, &current);
-        self.wake(&lost);
-    }
-
-    /// What the thread ran is lost; what it wrote before its end is still good.
-    fn bury(&self, backend: &Arc<EngineMemory>, thread: u16) {
-        if self.backends.borrow().iter().any(|known| Arc::ptr_eq(known, backend)) {
-            let lost = self.port.borrow_mut().bury(backend, usize::from(thread));
-            self.wake(&lost);
-        }
-    }
-
-    /// The engine has ended, and nothing answers what it has not.
-    fn lose(&self) {
-        self.is_ended.set(true);
-        for backend in self.backends.borrow().iter() {
-            let lost = self.port.borrow_mut().lose_requests(backend);
-            self.wake(&lost);
-        }
-        self.switched.notify_waiters();
-    }
-
-    fn wake(&self, tokens: &[Token]) {
-        let mut wakers = self.wakers.borrow_mut();
-        tokens.iter().filter_map(|token| wakers[token.slot as usize].take()).for_each(Waker::wake);
     }
 
     /// A request has to wait for its lane: more threads may help it.

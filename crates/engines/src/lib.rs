@@ -11,6 +11,7 @@ mod circuits;
 mod engine;
 mod engine_client;
 mod engine_log;
+mod entrance;
 mod error;
 mod kind;
 mod machine;
@@ -29,16 +30,18 @@ pub use circuits::CircuitBreaker;
 pub use engine::{Engine, EngineControl};
 pub use engine_client::{ClientStart, ClientWatch, EngineClient, EngineClients, Refused, Running, Submitted};
 pub use engine_log::{LogPace, Origin, Subject, log_line};
+pub use entrance::Entrance;
 pub use error::EngineError;
 pub use kind::EngineKind;
 pub use machine::{Memory, cpus, memory};
-pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts, timeout};
+pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts};
 pub use pools::{Pool, Pools};
+pub use regent_wire::control::Published;
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{Answer, PurgeSink, Sinks, StartUntil, UpdateSink};
 pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,
 };
-pub use tasks::{Tasks, Unchanged};
+pub use tasks::{RunEnd, TaskBoard, TaskOrder, TaskPhase, TaskRefused, TaskRun, TaskView, Tasks, Unchanged};
 pub use thread_table::ThreadStage;

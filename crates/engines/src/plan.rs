@@ -1,15 +1,16 @@
 //! From a configuration to numbers: the threads, pools and sizes of each engine.
 
+pub(crate) mod confinement;
 mod native;
 mod php;
 
 use crate::error::EngineError;
 use crate::kind::EngineKind;
 use crate::rules::{AdmissionBounds, QueueRules};
-use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker};
+use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker, timeout};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
-use regent_wire::{Geometry, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
+use regent_wire::{Geometry, MAX_PROCESSES, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,14 +22,6 @@ const HEAD_EXTRA: usize = 64 * 1024;
 
 /// Numbers for threads that take the places of others that do not come back, until the next generation serves.
 const SPARE_THREADS: usize = 16;
-
-/// Stands for a time-out that the configuration switches off with 0: long, and far from any overflow of a clock.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-/// A time-out of the configuration.
-pub fn timeout(configured: Duration) -> Duration {
-    if configured.is_zero() { NEVER } else { configured }
-}
 
 /// What does not come from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +40,8 @@ pub struct EnginePlan {
     pub(crate) geometry: Geometry,
     /// Threads that there may be, of all pools together.
     pub(crate) most_threads: usize,
+    /// Processes that the threads are divided among.
+    pub(crate) processes: u16,
     /// What a process is told, but for its threads.
     pub(crate) start: Start,
     /// As many as in `start`, in the same order.
@@ -143,6 +138,10 @@ impl EnginePlan {
                 (most + SPARE_THREADS).min(MAX_THREADS),
             ),
             most_threads: most,
+            processes: match kind {
+                EngineKind::Php => processes(global.php.engines, &pools),
+                EngineKind::Native => 1,
+            },
             start: Start {
                 ini: global.php.php_ini.clone(),
                 software: facts.software.to_owned(),
@@ -152,7 +151,9 @@ impl EnginePlan {
                     EngineKind::Php => global.php.slow_log.as_ref().map_or(0, slow_after_ms),
                     EngineKind::Native => 0,
                 },
+                process: 0,
                 threads: Vec::new(),
+                confinement: confinement::of(&global.php.confine),
             },
             pools,
             scheduling: match global.php.scheduling {
@@ -198,6 +199,12 @@ struct Parts {
     most: usize,
 }
 
+/// One without a thread at the beginning would never say that it is ready.
+fn processes(wanted: u16, pools: &[PoolPlan]) -> u16 {
+    let threads: usize = pools.iter().map(|pool| usize::from(pool.least)).sum();
+    wanted.min(u16::try_from(threads).unwrap_or(u16::MAX)).clamp(1, MAX_PROCESSES as u16)
+}
+
 fn slow_after_ms(slow_log: &SlowLog) -> u64 {
     u64::try_from(slow_log.after.as_millis()).unwrap_or(u64::MAX).max(1)
 }
@@ -207,6 +214,7 @@ fn rules(php: &PhpGlobal) -> QueueRules {
         max_wait_time: php.max_wait_time,
         max_queue: php.max_queue,
         deadline: php.deadline,
+        retry: php.retry,
     };
     QueueRules { bounds, lanes: php.lanes.clone(), circuit: php.circuit }
 }

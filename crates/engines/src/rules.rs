@@ -1,6 +1,6 @@
 //! What a configuration says of the queues of all pools.
 
-use regent_config::{Circuit, Lane};
+use regent_config::{Circuit, Lane, RetryMethods};
 use std::time::Duration;
 
 /// What holds for every request.
@@ -11,6 +11,8 @@ pub struct AdmissionBounds {
     pub max_queue: Option<u32>,
     /// Soft real-time limit of requests whose route has none.
     pub deadline: Option<Duration>,
+    /// Methods of requests that are run once more when their engine dies, of routes that do not say it.
+    pub retry: RetryMethods,
 }
 
 /// Bounds, lanes and circuits, which all pools of a server have in common.

@@ -4,12 +4,15 @@
 mod autoscaler;
 mod blame;
 mod commands;
+mod confinement;
 mod deaths;
 mod generation;
 mod generations;
 mod hung;
 mod last_requests;
 mod overdue;
+mod process_ends;
+mod process_handle;
 mod profiles;
 mod replacement;
 mod reports;
@@ -22,19 +25,17 @@ use crate::engine_client::EngineClients;
 use crate::error::EngineError;
 use crate::setup::{Setup, StartUntil, Users};
 use autoscaler::Autoscaler;
-use blame::Blame;
 use commands::Command;
-use generation::{EVENTS, EngineEvent, EventKind, Generation, Launch};
+use generation::{Generation, Launch};
 use generations::{Generations, Role};
 use hung::HangWatch;
-use last_requests::LastRequests;
+use process_handle::{EVENTS, EngineEvent, EventKind};
 use profiles::Profiles;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
-use replacement::{BOOT_DEADLINE, NO_BOOT, NO_START, Restarts};
+use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
 use reports::{describe, log_event, report_start};
 use stacks::Traces;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -90,12 +91,13 @@ impl Supervisor {
             match event.kind {
                 EventKind::Message(Event::Started { version, opcache }) if event.id == id => {
                     report_start(kind, &version, opcache);
-                    state.note_bare_memory(id);
+                    state.note_bare_memory(id, event.process);
                     if until == StartUntil::Running {
                         break;
                     }
                     state.generations.current.remind_after(BOOT_DEADLINE);
                 }
+                EventKind::Message(Event::Ready) if !state.note_ready(id, event.process) => {}
                 EventKind::Message(Event::Ready) | EventKind::Late => break,
                 EventKind::Message(Event::Failed { message: reason }) => {
                     return Err(EngineError::Start { kind, reason });
@@ -105,13 +107,13 @@ impl Supervisor {
                         message,
                         Event::WorkerFailed { .. } | Event::WorkerEnded { end: ScriptEnd::Crash, .. }
                     );
-                    state.on_message(event.id, message);
+                    state.on_message(event.id, event.process, message);
                     if is_failed && until == StartUntil::Ready {
                         return Err(EngineError::Start { kind, reason: NO_FIRST_BOOT.to_owned() });
                     }
                 }
-                EventKind::Spawned(pid) => state.note_pid(id, pid),
-                EventKind::Offended => {}
+                EventKind::Spawned(pid) => state.note_pid(id, event.process, pid),
+                EventKind::Offended | EventKind::Unneeded => {}
                 EventKind::NotStarted(cause) => {
                     return Err(EngineError::Program { kind, program: state.setup.program, cause });
                 }
@@ -226,8 +228,13 @@ impl State {
             // A crash may leave damage, and the core dump tells why.
             if let Some(damage) = generation.backend.damage().filter(|_| !hung::dumps_core(generation)) {
                 generation.condemn(engine, &format!("it has damaged the shared memory: {damage}"));
-            } else if let Some(symptom) = HangWatch::look(generation) {
-                generation.condemn(engine, &format!("it hangs: {symptom}"));
+                continue;
+            }
+            for process in 0..generation.processes.len() as u16 {
+                if let Some(symptom) = HangWatch::look(generation, process) {
+                    let reason = format!("it hangs: {symptom}");
+                    generation.processes[usize::from(process)].condemn(engine, &reason);
+                }
             }
         }
     }
@@ -256,81 +263,48 @@ impl State {
     }
 
     async fn on_event(&mut self, event: EngineEvent) {
-        let role = self.generations.role(event.id);
-        match event.kind {
-            EventKind::Spawned(pid) => self.note_pid(event.id, pid),
+        let EngineEvent { id, process, kind } = event;
+        let role = self.generations.role(id);
+        match kind {
+            EventKind::Spawned(pid) => self.note_pid(id, process, pid),
             EventKind::Message(Event::Started { version, opcache }) => {
                 report_start(self.setup.plan.kind, &version, opcache);
-                self.note_bare_memory(event.id);
+                self.note_bare_memory(id, process);
             }
-            EventKind::Message(Event::Ready) | EventKind::Late if role == Role::Replacement => {
-                self.take_over().await
+            EventKind::Message(Event::Ready) => {
+                if self.note_ready(id, process) && role == Role::Replacement {
+                    self.take_over().await;
+                }
             }
+            EventKind::Late if role == Role::Replacement => self.take_over().await,
             EventKind::Late => {}
             EventKind::Offended => {
-                self.generations.get_mut(event.id).into_iter().for_each(Generation::note_condemned);
+                let generation = self.generations.get_mut(id);
+                generation.into_iter().for_each(|of| of.processes[usize::from(process)].note_condemned());
             }
-            EventKind::Message(message) => self.on_message(event.id, message),
+            EventKind::Message(message) => self.on_message(id, process, message),
             EventKind::NotStarted(error) => {
                 tracing::error!(%error, program = %self.setup.program.display(), "an engine could not be started");
-                self.on_end(event.id).await;
+                self.on_process_end(id, process, None).await;
             }
-            EventKind::Ended(status) => {
-                let is_spent = self.generations.get(event.id).is_some_and(Generation::is_spent);
-                if !(role == Role::Draining && (status.success() || is_spent)) {
-                    let blame = self.report_death(event.id, status);
-                    if let Some((blame, last)) = blame {
-                        let last = last.await;
-                        last.log();
-                        self.count_death(blame, &last);
-                    }
-                }
-                self.on_end(event.id).await;
-            }
+            EventKind::Ended(status) => self.on_process_end(id, process, Some(status)).await,
+            EventKind::Unneeded => self.on_process_end(id, process, None).await,
         }
     }
 
-    /// Returns who is to blame, and what the I/O threads will say of its requests, if it has had any.
-    fn report_death(
-        &self,
-        id: u64,
-        status: ExitStatus,
-    ) -> Option<(Blame, impl Future<Output = LastRequests> + use<>)> {
-        self.setup.pools.registry.engine_died();
-        tracing::error!(engine = %self.setup.plan.kind, reason = describe(status), "the engine has died");
-        // A replacement has had no requests.
-        let served = matches!(self.generations.role(id), Role::Current | Role::Draining);
-        let dead = self.generations.get(id).filter(|_| served)?;
-        let last = LastRequests::of(dead, &self.setup.plan.pools, &self.setup.clients);
-        Some((Blame::of(dead, status), last))
-    }
-
-    /// An engine is gone, whichever it was.
-    async fn on_end(&mut self, id: u64) {
-        self.forget_profile(id);
-        match self.generations.role(id) {
-            Role::Current => self.replace_dead().await,
-            Role::Replacement => self.give_up_replacement(NO_START),
-            Role::Draining => {
-                let drained = self.generations.take_drained(id);
-                drained.into_iter().for_each(|dead| self.setup.clients.forget_dead(&dead.backend));
-            }
-            Role::Gone => {}
-        }
-    }
-
-    fn on_message(&mut self, id: u64, message: Event) {
+    fn on_message(&mut self, id: u64, process: u16, message: Event) {
         let role = self.generations.role(id);
         match message {
             Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
             Event::RestartWanted { .. } => {}
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
-            Event::Died { index, how } => self.process_died(id, index, &how),
+            Event::Died { index, how, signal } => self.process_died(id, index, &how, signal),
+            Event::Confined(confined) => self.confined(id, confined),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
             Event::Slow(request) => self.slow(id, &request),
             Event::Traced { index, stack } => self.traced(id, index, &stack),
-            Event::Profiled(part) => self.profiled(id, part),
+            Event::Profiled(part) => self.profiled(id, process, part),
             Event::ProfileRefused { number, reason } => self.profile_refused(id, number, &reason),
             message => {
                 log_event(self.setup.plan.kind, &message);
@@ -379,7 +353,8 @@ impl State {
         }
         // Only workers' threads give up, and say so: see `Event::WorkerFailed`.
         if deserted.is_some_and(|pool| plans[usize::from(pool)].worker.is_none()) {
-            generation.condemn(kind, "one of its threads has ended that was not told to");
+            let process = generation.threads.process(index);
+            generation.processes[process].condemn(kind, "one of its threads has ended that was not told to");
         }
         self.note_given_up();
     }
@@ -406,16 +381,25 @@ impl State {
         }
     }
 
-    fn note_pid(&mut self, id: u64, pid: u32) {
+    fn note_pid(&mut self, id: u64, process: u16, pid: u32) {
         if let Some(generation) = self.generations.get_mut(id) {
-            generation.pid = Some(pid);
+            generation.processes[usize::from(process)].pid = Some(pid);
         }
     }
 
+    /// Whether all processes of the generation are ready by that.
+    fn note_ready(&mut self, id: u64, process: u16) -> bool {
+        self.generations.get_mut(id).is_some_and(|generation| {
+            generation.processes[usize::from(process)].is_ready = true;
+            generation.is_ready()
+        })
+    }
+
     /// PHP runs, or modules are loaded, and threads are only about to be made.
-    fn note_bare_memory(&mut self, id: u64) {
+    fn note_bare_memory(&mut self, id: u64, process: u16) {
         if let Some(generation) = self.generations.get_mut(id) {
-            generation.bare_memory = generation.pid.and_then(crate::machine::resident);
+            let process = &mut generation.processes[usize::from(process)];
+            process.bare_memory = process.pid.and_then(crate::machine::resident);
         }
     }
 }

@@ -1,13 +1,19 @@
 //! Scripts that run beside the pools (`task`): started, watched, started again, and ended with the server or when a
 //! configuration has them no more.
 
+mod board;
 mod output;
 mod process;
 mod runner;
 mod schedule;
 
+pub use board::{RunEnd, TaskBoard, TaskOrder, TaskPhase, TaskRefused, TaskRun, TaskView};
+
+use crate::plan::confinement;
+use board::{Listed, Order};
 use regent_config::{Config, EngineUser, Task};
 use regent_metrics::Registry;
+use regent_wire::confine::Confinement;
 use runner::Runner;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,18 +33,18 @@ pub(crate) struct TaskPlan {
     pub(crate) ini: Vec<(String, String)>,
     /// `None`: as the server.
     pub(crate) user: Option<EngineUser>,
+    pub(crate) confinement: Confinement,
 }
 
 /// All tasks of a configuration. Dropped, their processes are killed.
 pub struct Tasks {
     members: Vec<Member>,
+    board: TaskBoard,
     registry: Arc<Registry>,
 }
 
 struct Member {
-    plan: TaskPlan,
-    /// Becomes true once.
-    stop: watch::Sender<bool>,
+    listed: Listed,
     runner: JoinHandle<()>,
 }
 
@@ -57,22 +63,29 @@ fn plans(config: &Config, program: &std::path::Path) -> Vec<TaskPlan> {
         program: php.program.clone().unwrap_or_else(|| program.to_owned()),
         ini: php.php_ini.clone(),
         user: php.user.clone(),
+        confinement: confinement::of_task(&php.confine),
     };
     php.tasks.iter().flat_map(|task| (1..=task.num).map(move |number| plan(task, number))).collect()
 }
 
 impl Tasks {
     pub fn new(registry: &Arc<Registry>) -> Self {
-        Self { members: Vec::new(), registry: Arc::clone(registry) }
+        Self { members: Vec::new(), board: TaskBoard::default(), registry: Arc::clone(registry) }
+    }
+
+    /// For whoever looks at them or tells them something.
+    pub fn board(&self) -> &TaskBoard {
+        &self.board
     }
 
     /// Goes on with those of this configuration: what is not in it is told to end, and what takes its place waits for that.
     /// Returns at once. Must be called within the runtime of the server's main thread, whose end theirs follows.
     pub fn change_to(&mut self, config: &Config, program: &std::path::Path, unchanged: Unchanged) {
-        let mut wanted = plans(config, program);
+        let order = plans(config, program);
+        let mut wanted = order.clone();
         let mut ending = Vec::new();
         for member in std::mem::take(&mut self.members) {
-            let place = wanted.iter().position(|plan| *plan == member.plan);
+            let place = wanted.iter().position(|plan| *plan == member.listed.plan);
             match place.filter(|_| unchanged == Unchanged::Stay) {
                 Some(place) => {
                     wanted.remove(place);
@@ -87,11 +100,15 @@ impl Tasks {
                 .iter()
                 .position(|(ended, _)| (ended.task.name.as_str(), ended.number) == (name, number));
             let before = before.map(|place| ending.swap_remove(place).1);
-            let (stop, stopped) = watch::channel(false);
-            let runner =
-                tokio::spawn(Runner::new(plan.clone(), stopped, Arc::clone(&self.registry)).run(before));
-            self.members.push(Member { plan, stop, runner });
+            let (orders, told) = watch::channel(Order::Go);
+            let listed = Listed { plan, orders, standing: Arc::default() };
+            let (plan, standing) = (listed.plan.clone(), Arc::clone(&listed.standing));
+            let runner = Runner::new(plan, told, standing, Arc::clone(&self.registry));
+            self.members.push(Member { listed, runner: tokio::spawn(runner.run(before)) });
         }
+        let place = |member: &Member| order.iter().position(|plan| *plan == member.listed.plan);
+        self.members.sort_by_key(place);
+        self.board.set(self.members.iter().map(|member| member.listed.clone()).collect());
     }
 
     /// Tells all of them to end, and waits until they have; what has not by the deadline is killed.
@@ -115,7 +132,7 @@ impl Drop for Tasks {
 
 impl Member {
     fn end(self) -> (TaskPlan, JoinHandle<()>) {
-        self.stop.send_replace(true);
-        (self.plan, self.runner)
+        self.listed.orders.send_replace(Order::End);
+        (self.listed.plan, self.runner)
     }
 }

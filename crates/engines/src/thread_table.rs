@@ -10,6 +10,8 @@ pub struct ThreadTable {
     numbers: Vec<Number>,
     /// Threads that there may be, but for those that are written off.
     most: usize,
+    /// Each has every so manieth number.
+    processes: usize,
 }
 
 /// A thread of the table.
@@ -39,21 +41,39 @@ enum Number {
 }
 
 impl ThreadTable {
-    /// With room for so many threads, and numbers for more, which take the places of those that are written off.
-    pub fn new(most: usize, numbers: usize) -> Self {
-        Self { numbers: vec![Number::Free; numbers.max(most)], most }
+    /// With room for so many threads, and numbers for more, which take the places of those that are written off; for an engine
+    /// of so many processes.
+    pub fn new(most: usize, numbers: usize, processes: usize) -> Self {
+        Self { numbers: vec![Number::Free; numbers.max(most)], most, processes: processes.max(1) }
     }
 
-    /// Takes free numbers for so many threads of a pool, or as many as there are.
+    /// The process that has this number, whether a thread has it or not.
+    pub fn process(&self, index: u16) -> usize {
+        usize::from(index) % self.processes
+    }
+
+    /// Takes free numbers for so many threads of a pool, or as many as there are: each of the process that has the fewest
+    /// threads of the pool and, of several, the fewest at all.
     pub fn order(&mut self, pool: u16, count: u16, now: Duration) -> Vec<ThreadStart> {
         let count = usize::from(count).min(self.free());
-        let free = self.numbers.iter_mut().enumerate().filter(|(_, number)| **number == Number::Free);
-        free.take(count)
-            .map(|(index, number)| {
-                *number = Number::Taken { pool, stage: ThreadStage::Ordered, ordered: now };
-                ThreadStart { index: index as u16, pool }
-            })
-            .collect()
+        let mut threads = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(index) = self.next_number(pool) else { break };
+            self.numbers[index] = Number::Taken { pool, stage: ThreadStage::Ordered, ordered: now };
+            threads.push(ThreadStart { index: index as u16, pool });
+        }
+        threads
+    }
+
+    fn next_number(&self, pool: u16) -> Option<usize> {
+        let candidate = |process: usize| {
+            let numbers = || self.numbers.iter().enumerate().skip(process).step_by(self.processes);
+            let (index, _) = numbers().find(|(_, number)| **number == Number::Free)?;
+            let taken = || numbers().filter(|(_, number)| **number != Number::Free);
+            let is_its = |number: &Number| matches!(number, Number::Taken { pool: of, .. } if *of == pool);
+            Some((taken().filter(|(_, number)| is_its(number)).count(), taken().count(), index))
+        };
+        (0..self.processes).filter_map(candidate).min().map(|(_, _, index)| index)
     }
 
     /// Threads that there may be beside those that are there.
@@ -206,7 +226,7 @@ mod tests {
 
     #[test]
     fn young_threads_are_those_of_all_pools_that_were_ordered_lately() {
-        let mut table = ThreadTable::new(8, 8);
+        let mut table = ThreadTable::new(8, 8, 1);
         table.order(0, 2, Duration::from_secs(1));
         table.order(0, 1, Duration::from_secs(2));
         table.order(1, 3, Duration::from_secs(3));
@@ -214,8 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_divided_among_the_processes() {
+        let mut table = ThreadTable::new(8, 10, 3);
+        let of = |table: &ThreadTable, threads: &[u16]| -> Vec<usize> {
+            threads.iter().map(|index| table.process(*index)).collect()
+        };
+        let classic = order(&mut table, 0, 4);
+        assert_eq!(of(&table, &classic), [0, 1, 2, 0]);
+        let worker = order(&mut table, 1, 2);
+        assert_eq!(of(&table, &worker), [1, 2], "those with fewer threads at all");
+        let (region, last) = (region(), classic[1]);
+        table.retire(&[last]);
+        table.ended(last, &region);
+        assert_eq!(order(&mut table, 0, 1), [last], "the one with the fewest of the pool");
+        assert_eq!((order(&mut table, 0, 9).len(), table.free()), (2, 0));
+    }
+
+    #[test]
     fn no_number_is_given_twice_and_no_more_than_there_are() {
-        let mut table = ThreadTable::new(4, 4);
+        let mut table = ThreadTable::new(4, 4, 1);
         assert_eq!(order(&mut table, 0, 3), [0, 1, 2]);
         assert_eq!(order(&mut table, 1, 3), [3]);
         assert_eq!((table.size(0), table.size(1), table.free()), (3, 1, 0));
@@ -223,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_retired_thread_leaves_the_pool_at_once_and_its_number_when_it_has_ended() {
-        let (mut table, region) = (ThreadTable::new(2, 2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2, 1), region());
         order(&mut table, 0, 2);
         region.retire(0);
         table.retire(&[0]);
@@ -235,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_by_itself_is_not_replaced_until_it_is_tried_again() {
-        let (mut table, region) = (ThreadTable::new(2, 2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2, 1), region());
         order(&mut table, 1, 2);
         assert_eq!(table.ended(1, &region), Some(1));
         assert_eq!((table.size(1), table.failed(1), table.free()), (1, 1, 0));
@@ -245,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_could_not_be_started_leaves_its_number() {
-        let mut table = ThreadTable::new(2, 2);
+        let mut table = ThreadTable::new(2, 2, 1);
         order(&mut table, 1, 2);
         assert_eq!(table.not_started(1), Some(1));
         assert_eq!((table.size(1), table.free(), table.not_started(1)), (1, 1, None));
@@ -253,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_written_off_takes_no_room() {
-        let (mut table, region) = (ThreadTable::new(2, 3), region());
+        let (mut table, region) = (ThreadTable::new(2, 3, 1), region());
         assert_eq!(order(&mut table, 1, 3), [0, 1], "there may be two");
         assert_eq!(table.write_off(0), Some(1));
         assert_eq!((table.size(1), table.free(), table.write_off(0)), (1, 1, None));
@@ -270,7 +307,7 @@ mod tests {
 
     #[test]
     fn an_engine_can_say_anything() {
-        let (mut table, region) = (ThreadTable::new(2, 2), region());
+        let (mut table, region) = (ThreadTable::new(2, 2, 1), region());
         table.ended(7, &region);
         table.ended(1, &region);
         assert_eq!(table.free(), 2);

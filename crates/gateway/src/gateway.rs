@@ -10,9 +10,9 @@ use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
+use regent_config::timeout;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
-use regent_engines::timeout;
 use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
     Submitted,
@@ -152,6 +152,10 @@ impl Gateway {
         passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Trouble::Shed)?;
         let submitted = self.link.acquire(length, head)?;
         passage.time_limit(delivery.request_timeout).into_iter().for_each(|limit| submitted.limit(limit));
+        // Before it is queued its body is where it has to be for that.
+        if let Some(until) = passage.may_repeat(exchange.method.as_str(), delivery.retry) {
+            submitted.may_repeat(until);
+        }
         queue(&submitted, prefix, place, passage)?;
         let mut collected = Collected::default();
         let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, passage);
@@ -238,6 +242,9 @@ impl Gateway {
         let Arrived { exchange, client, .. } = *arrived;
         let mut pace = LogPace::default();
         poll_fn(|context| {
+            if submitted.is_repeated() && passage.repeated() && passage.max_wait_time().is_some() {
+                submitted.watch_again(passage.pool());
+            }
             if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
                 return Poll::Ready(Err(Trouble::Upload(status)));
             }

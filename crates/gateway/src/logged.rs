@@ -102,6 +102,7 @@ impl Drop for Logged {
             bytes_read: entry.received.as_ref().map_or(0, |received| received.get()),
             size: entry.sent,
             duration: entry.started.elapsed(),
+            is_retried: self.passage.as_ref().is_some_and(|passage| passage.is_repeated()),
         };
         for log in entry.sites.access_logs(&entry.exchange) {
             log.write(&record);

@@ -46,6 +46,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         request_buffering: RequestBuffering::Streaming,
         deadline: Some(Duration::from_secs(1)),
         request_timeout: None,
+        retry: None,
         lane: None,
         client_address: ClientAddress::Forwarded,
     };
@@ -62,6 +63,7 @@ fn a_block_says_more_than_the_routes_before_it() {
         request_buffering: RequestBuffering::Streaming,
         deadline: Some(Duration::from_secs(1)),
         request_timeout: None,
+        retry: None,
         lane: slow.clone(),
         client_address: ClientAddress::Forwarded,
     };

@@ -177,6 +177,7 @@ fn log_one(sites: &Sites, host: &str) {
             bytes_read: 0,
             size: response.body().len().unwrap(),
             duration: Duration::from_millis(1),
+            is_retried: false,
         });
     }
 }

@@ -161,6 +161,7 @@ fn requests(reading: &Reading) -> Vec<MetricFamily> {
         counts.map(|(reason, count)| (label(reason), count as f64)).collect()
     });
     let lost = by_route(reading, |route| route.totals.counts.lost as f64);
+    let retried = by_route(reading, |route| route.totals.counts.retried as f64);
     let overdue = by_route(reading, |route| route.totals.counts.overdue as f64);
     vec![
         counter(
@@ -174,6 +175,11 @@ fn requests(reading: &Reading) -> Vec<MetricFamily> {
             shed,
         ),
         counter("regent_lost_total", "Requests whose engine died while they ran.", lost),
+        counter(
+            "regent_retries_total",
+            "Requests that were run once more, since their engine died.",
+            retried,
+        ),
         counter(
             "regent_request_timeouts_total",
             "Requests that ran for longer than their request_timeout.",

@@ -67,6 +67,7 @@ pub(crate) struct RouteFigures {
     pub shed: ReasonCounters,
     pub lost: Counter,
     pub overdue: Counter,
+    pub retried: Counter,
     /// Answered requests that had a deadline, and those of them that missed it.
     pub promised: Counter,
     pub missed: Counter,
@@ -122,6 +123,7 @@ impl RouteFigures {
             shed: array::from_fn(|reason| self.shed.0[reason].get()),
             lost: self.lost.get(),
             overdue: self.overdue.get(),
+            retried: self.retried.get(),
             promised: self.promised.get(),
             missed: self.missed.get(),
         }
@@ -150,6 +152,8 @@ pub(crate) struct Counts {
     pub lost: u64,
     /// Ran for longer than they may.
     pub overdue: u64,
+    /// Run once more, because an engine died with them.
+    pub retried: u64,
     pub promised: u64,
     pub missed: u64,
 }
@@ -169,6 +173,7 @@ impl Counts {
             shed: array::from_fn(|reason| self.shed[reason] - earlier.shed[reason]),
             lost: self.lost - earlier.lost,
             overdue: self.overdue - earlier.overdue,
+            retried: self.retried - earlier.retried,
             promised: self.promised - earlier.promised,
             missed: self.missed - earlier.missed,
         }
@@ -185,6 +190,7 @@ impl AddAssign for Counts {
         }
         self.lost += other.lost;
         self.overdue += other.overdue;
+        self.retried += other.retried;
         self.promised += other.promised;
         self.missed += other.missed;
     }

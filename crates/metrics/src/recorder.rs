@@ -76,6 +76,11 @@ impl Recorder {
         self.figures.route(route).overdue.add(1);
     }
 
+    /// A request whose engine died while it ran, and which is run once more. It counts as what its client gets, besides.
+    pub fn retried(&self, route: RouteId) {
+        self.figures.route(route).retried.add(1);
+    }
+
     /// Returns the total.
     fn measure(&self, request: &Request, route: &RouteFigures) -> Sample {
         let pool = self.figures.pool(request.route.pool());

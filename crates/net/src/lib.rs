@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod busy_poll;
 mod coarse_instant;
 mod cork;
 mod drain;
@@ -19,6 +20,7 @@ mod udp;
 mod unix;
 
 pub use accept::{Arrival, Listeners, local_address};
+pub use busy_poll::{BusyPoll, Peers};
 pub use coarse_instant::CoarseInstant;
 pub use cork::Cork;
 pub use drain::{Drain, DrainWatch};

@@ -2,7 +2,7 @@
 
 use crate::upload::{Progress, Upload};
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use regent_exchange::{BodyError, BodyLimits, Informational, RequestBody};
 use regent_spool::{Block, Offered, SpoolReader, SpoolWriter, Spools, spool};
@@ -18,23 +18,43 @@ use std::task::{Context, Poll, ready};
 /// Bytes that go into the spool at a time.
 const BLOCK: usize = 64 * 1024;
 
-/// A body of a known length, in the spool at least as far as that has room.
+/// How much of a body is read before an upstream is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of it. If the spool has no room for that, its length has to be known.
+    Whole,
+    /// So many bytes.
+    UpTo(u64),
+}
+
+/// A body in the spool, at least as far as that has room.
 struct Ahead {
     /// `None`: all of it has been taken.
     spooled: Option<SpoolReader>,
     /// Follows what is spooled.
     held: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
     /// Follows that: what the client is still to send.
     rest: Option<Upload>,
-    left: u64,
+    /// `None`: nobody knows.
+    left: Option<u64>,
 }
 
-/// Reads a body into the spool. `received` counts its bytes. A body that the spool has no room for goes on as it comes, if its
-/// length is known.
+/// What was read.
+struct Filled {
+    /// Follows what is spooled.
+    held: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    is_whole: bool,
+}
+
+/// Reads a body into the spool. `received` counts its bytes. What the spool has no room for goes on as it comes.
 ///
-/// An error is the status to answer with; 413 is that of a body whose length nobody knows and which the spool cannot hold.
+/// An error is the status to answer with; 413 is that of a body whose length has to be known, and is not, and which the spool
+/// cannot hold.
 pub(crate) async fn read(
     body: RequestBody,
+    extent: Extent,
     limits: BodyLimits,
     received: &Rc<Cell<u64>>,
     client: &Rc<dyn Informational>,
@@ -47,63 +67,81 @@ pub(crate) async fn read(
     let progress = Progress::new(received);
     let mut upload = Upload::new(body, limits, &progress, client)?;
     let (writer, reader) = spool(spools, VecDeque::new());
-    let (held, is_whole) = fill(&writer, &mut upload, &progress, spools).await?;
+    let filling = Filling { writer: &writer, progress: &progress, received, spools, extent };
+    let Filled { held, trailers, is_whole } = filling.fill(&mut upload).await?;
     writer.end(Ok(()));
-    let left = if is_whole { received.get() } else { announced.ok_or(StatusCode::PAYLOAD_TOO_LARGE)? };
+    let left = match is_whole {
+        // A length leaves no place for them.
+        true if trailers.is_some() => None,
+        true => Some(received.get()),
+        false if announced.is_none() && extent == Extent::Whole => return Err(StatusCode::PAYLOAD_TOO_LARGE),
+        false => announced,
+    };
     let rest = (!is_whole).then_some(upload);
-    Ok(RequestBody::new(Ahead { spooled: Some(reader), held, rest, left }))
+    Ok(RequestBody::new(Ahead { spooled: Some(reader), held, trailers, rest, left }))
 }
 
-/// Answers what follows the spooled, and whether that is all.
-async fn fill(
-    writer: &SpoolWriter,
-    upload: &mut Upload,
-    progress: &Progress,
-    spools: &Spools,
-) -> Result<(VecDeque<Bytes>, bool), StatusCode> {
-    let mut block = Block::new(BLOCK, spools);
-    let mut chunk = Bytes::new();
-    loop {
-        while !block.fill(&mut chunk) {
-            let full = block.pass_on().unwrap_or_else(|| mem::take(&mut chunk));
-            match writer.offer(full).await {
-                Ok(Offered::Taken) => {}
-                Ok(Offered::Full(refused)) => return Ok(([refused, chunk].into(), false)),
-                Err(_) => return Err(StatusCode::INSUFFICIENT_STORAGE),
+struct Filling<'a> {
+    writer: &'a SpoolWriter,
+    progress: &'a Progress,
+    received: &'a Cell<u64>,
+    spools: &'a Spools,
+    extent: Extent,
+}
+
+impl Filling<'_> {
+    async fn fill(&self, upload: &mut Upload) -> Result<Filled, StatusCode> {
+        let mut block = Block::new(BLOCK, self.spools);
+        let mut chunk = Bytes::new();
+        let mut trailers = None;
+        let filled = |held, trailers, is_whole| Ok(Filled { held, trailers, is_whole });
+        loop {
+            while !block.fill(&mut chunk) {
+                let full = block.pass_on().unwrap_or_else(|| mem::take(&mut chunk));
+                match self.writer.offer(full).await {
+                    Ok(Offered::Taken) => {}
+                    Ok(Offered::Full(refused)) => return filled([refused, chunk].into(), None, false),
+                    Err(_) => return Err(StatusCode::INSUFFICIENT_STORAGE),
+                }
             }
-        }
-        match poll_fn(|context| Pin::new(&mut *upload).poll_frame(context)).await {
-            Some(Ok(frame)) => chunk = frame.into_data().unwrap_or_default(),
-            Some(Err(_)) => return Err(progress.trouble().unwrap_or(StatusCode::BAD_REQUEST)),
-            None => return Ok((block.pass_on().into_iter().collect(), true)),
+            if matches!(self.extent, Extent::UpTo(most) if self.received.get() >= most) {
+                return filled(block.pass_on().into_iter().collect(), None, false);
+            }
+            match poll_fn(|context| Pin::new(&mut *upload).poll_frame(context)).await {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => chunk = bytes,
+                    Err(frame) => trailers = frame.into_trailers().ok(),
+                },
+                Some(Err(_)) => return Err(self.progress.trouble().unwrap_or(StatusCode::BAD_REQUEST)),
+                None => {
+                    // FastCGI has no trailers.
+                    let trailers = trailers.filter(|_| self.extent != Extent::Whole);
+                    return filled(block.pass_on().into_iter().collect(), trailers, true);
+                }
+            }
         }
     }
 }
 
 impl Ahead {
-    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(spooled) = &mut self.spooled {
             match ready!(spooled.poll_chunk(context)) {
-                Some(chunk) => return Poll::Ready(Some(chunk.map_err(Into::into))),
+                Some(chunk) => return Poll::Ready(Some(chunk.map(Frame::data).map_err(Into::into))),
                 None => self.spooled = None,
             }
         }
         while let Some(held) = self.held.pop_front() {
             if !held.is_empty() {
-                return Poll::Ready(Some(Ok(held)));
+                return Poll::Ready(Some(Ok(Frame::data(held))));
             }
         }
-        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
-        loop {
-            match ready!(Pin::new(&mut *rest).poll_frame(context)) {
-                Some(Ok(frame)) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        return Poll::Ready(Some(Ok(bytes)));
-                    }
-                }
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
-            }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(context),
+            None => Poll::Ready(None),
         }
     }
 }
@@ -116,24 +154,25 @@ impl Body for Ahead {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let bytes = ready!(self.poll_bytes(context)?);
-        self.left = self.left.saturating_sub(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
-        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+        let frame = ready!(self.poll(context)?);
+        let bytes = frame.as_ref().and_then(|frame| frame.data_ref()).map_or(0, |bytes| bytes.len() as u64);
+        self.left = self.left.map(|left| left.saturating_sub(bytes));
+        Poll::Ready(frame.map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.left == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderMap, Version};
+    use http::{HeaderValue, Version};
     use http_body_util::{BodyExt, Full, StreamBody};
     use regent_exchange::{Patience, Tunnel};
     use std::time::Duration;
@@ -152,11 +191,20 @@ mod tests {
         size: Some(1 << 20),
     };
 
-    async fn read_with(memory: u64, body: RequestBody) -> Result<(u64, Vec<u8>), StatusCode> {
+    async fn read_ahead(
+        memory: u64,
+        extent: Extent,
+        body: RequestBody,
+        received: &Rc<Cell<u64>>,
+    ) -> Result<RequestBody, StatusCode> {
         let bounds = regent_config::Spool { memory, file: 0, directory: None };
         let (client, spools): (Rc<dyn Informational>, _) = (Rc::new(Client), Spools::open(&bounds).unwrap());
+        read(body, extent, LIMITS, received, &client, &spools).await
+    }
+
+    async fn read_with(memory: u64, body: RequestBody) -> Result<(u64, Vec<u8>), StatusCode> {
         let received = Rc::default();
-        let body = read(body, LIMITS, &received, &client, &spools).await?;
+        let body = read_ahead(memory, Extent::Whole, body, &received).await?;
         let length = body.size_hint().exact().unwrap();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
         assert_eq!(received.get(), length);
@@ -193,5 +241,33 @@ mod tests {
         let frames = [Ok(Frame::data(Bytes::from("a"))), Err(BodyError::from("gone"))];
         let broken = RequestBody::new(StreamBody::new(futures_util::stream::iter(frames)));
         assert_eq!(read_with(1 << 20, broken).await, Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[tokio::test]
+    async fn only_so_much_is_read_as_is_wanted() {
+        let pieces: Vec<_> = (0..10_u8).map(|piece| Bytes::from(vec![piece; 1000])).collect();
+        let received = Rc::default();
+        let body = read_ahead(1 << 20, Extent::UpTo(2500), streamed(&pieces), &received).await.unwrap();
+        assert_eq!((received.get(), body.size_hint().exact()), (3000, None));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), pieces.concat());
+        let received = Rc::default();
+        let body = read_ahead(1 << 20, Extent::UpTo(10_001), streamed(&pieces), &received).await.unwrap();
+        assert_eq!((received.get(), body.size_hint().exact()), (10_000, Some(10_000)));
+        let received = Rc::default();
+        let body = read_ahead(1, Extent::UpTo(u64::MAX), streamed(&pieces), &received).await.unwrap();
+        assert_eq!(body.size_hint().exact(), None, "what the spool cannot hold goes on as it comes");
+        assert_eq!(body.collect().await.unwrap().to_bytes(), pieces.concat());
+    }
+
+    #[tokio::test]
+    async fn trailers_come_last() {
+        let fields: HeaderMap = [(http::header::ETAG, HeaderValue::from_static("x"))].into_iter().collect();
+        let frames = [Ok::<_, BodyError>(Frame::data(Bytes::from("a"))), Ok(Frame::trailers(fields.clone()))];
+        let body = RequestBody::new(StreamBody::new(futures_util::stream::iter(frames)));
+        let body = read_ahead(1 << 20, Extent::UpTo(100), body, &Rc::default()).await.unwrap();
+        assert_eq!(body.size_hint().exact(), None);
+        let collected = body.collect().await.unwrap();
+        assert_eq!(collected.trailers(), Some(&fields));
+        assert_eq!(collected.to_bytes(), "a");
     }
 }

@@ -6,7 +6,6 @@ use crate::fastcgi::{self, Fault, Question, Variables};
 use crate::informational;
 use crate::pool::{Freshness, Lease, Pool};
 use crate::request::{Asked, Way};
-use crate::resolve::Resolver;
 use crate::transports::{Purpose, Transport};
 use crate::trouble::Trouble;
 use crate::upload::{Progress, Upload};
@@ -23,7 +22,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) struct Attempt<'a> {
-    pub resolver: &'a Resolver,
     pub transport: &'a Arc<Transport>,
     pub pool: &'a Rc<Pool>,
     pub rules: &'a dyn ProxyRules,
@@ -90,7 +88,7 @@ impl Attempt<'_> {
         started: Instant,
     ) -> Result<Result<Answered, (bool, Unsent)>, Failed> {
         let purpose = if self.asked.upgrade.is_some() { Purpose::Upgrade } else { Purpose::Requests };
-        let mut lease = match self.pool.lease(purpose, freshness, self.resolver).await {
+        let mut lease = match self.pool.lease(purpose, freshness).await {
             Ok(lease) => lease,
             Err(trouble) => return Err(Failed { trouble, upload: Some(upload) }),
         };
@@ -166,7 +164,8 @@ impl Attempt<'_> {
             Err(status) => return Err(Failed { trouble: Trouble::Script(status), upload: None }),
         };
         let address = &self.pool.address;
-        let stream = match connect(address, self.transport, Purpose::Requests, self.resolver).await {
+        let resolver = &self.pool.resolver;
+        let stream = match connect(address, self.transport, Purpose::Requests, resolver).await {
             Ok(connected) => connected.stream,
             Err(cause) => {
                 let trouble = Trouble::Dial { upstream: self.pool.name.clone(), cause };

@@ -1,8 +1,10 @@
 //! The upstreams of one directive, on one I/O thread.
 
 use crate::balance::{Choice, Choices};
-use crate::pool::Pool;
+use crate::dynamic::Dynamic;
+use crate::pool::{Pool, Pools};
 use crate::random::Random;
+use crate::resolve::Resolver;
 use crate::state::{InFlight, UpstreamState};
 use crate::transports::Transport;
 use crate::trouble::Trouble;
@@ -10,26 +12,23 @@ use crate::tunnel::Limits;
 use http::{HeaderValue, Response};
 use regent_config::{Upstream, UpstreamAddress};
 use regent_handlers::{Exchange, Proxied, ProxyTarget};
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Pools of upstreams that requests name. Who names thousands gets no connection that is kept for long.
-const MOST_COMPUTED: usize = 1024;
 
 pub(crate) struct Backend {
     pub transport: Arc<Transport>,
     /// By upstream; `None` where the request says what it is.
     pools: Vec<Option<Rc<Pool>>>,
-    computed: RefCell<HashMap<UpstreamAddress, Rc<Pool>>>,
+    computed: Pools,
+    /// `None`: all upstreams are written.
+    dynamic: Option<Dynamic>,
+    resolver: Rc<Resolver>,
     random: Random,
 }
 
 /// The upstream that a request goes to.
 pub(crate) struct Chosen {
-    pub index: usize,
     pub pool: Rc<Pool>,
     pub state: Arc<UpstreamState>,
     pub in_flight: InFlight,
@@ -39,40 +38,64 @@ pub(crate) struct Chosen {
 }
 
 impl Backend {
-    pub fn new(transport: &Arc<Transport>) -> Self {
+    /// `resolver`: asks as everybody does.
+    pub fn new(transport: &Arc<Transport>, resolver: &Rc<Resolver>) -> Self {
+        let resolver = Resolver::for_transport(&transport.config.transport, resolver);
         let pool = |upstream: &Upstream| match upstream {
-            Upstream::Fixed(address) => Some(Pool::new(address.clone(), transport)),
+            Upstream::Fixed(address) => Some(Pool::new(address.clone(), transport, &resolver)),
             Upstream::Computed(_) => None,
         };
         Self {
             pools: transport.config.upstreams.iter().map(pool).collect(),
             transport: Arc::clone(transport),
-            computed: RefCell::default(),
+            computed: Pools::default(),
+            dynamic: Dynamic::new(transport),
+            resolver,
             random: Random::default(),
         }
     }
 
     /// `None`: none is available. `tried`: those that the request has failed at.
-    pub fn choose(
+    pub async fn choose(
         &self,
         target: &ProxyTarget,
         exchange: &Exchange,
-        tried: &[usize],
+        tried: &[Arc<UpstreamState>],
     ) -> Result<Option<Chosen>, Trouble> {
-        let Transport { states, names, turn, .. } = &*self.transport;
-        let choices = Choices { states, names, tried, turn, random: &self.random };
-        let Some(Choice { index, cookie }) =
-            choices.choose(&self.transport.config.balancing.policy, exchange)
-        else {
-            return Ok(None);
-        };
-        let pool = match &self.pools[index] {
+        if let Some(dynamic) = &self.dynamic {
+            let found = dynamic.upstreams(&self.transport, target, exchange).await;
+            // What is written is for when DNS knows none.
+            if !found.states.is_empty() {
+                let choice = self.choose_of(&found.states, exchange, tried);
+                return Ok(choice.map(|choice| {
+                    let pool = Rc::clone(&found.pools[choice.index]);
+                    self.chosen(choice, pool, &found.states)
+                }));
+            }
+        }
+        let states = &self.transport.states;
+        let Some(choice) = self.choose_of(states, exchange, tried) else { return Ok(None) };
+        let pool = match &self.pools[choice.index] {
             Some(pool) => Rc::clone(pool),
-            None => self.computed_pool(target, index, exchange)?,
+            None => self.computed_pool(target, choice.index, exchange)?,
         };
-        let state = Arc::clone(&states[index]);
+        Ok(Some(self.chosen(choice, pool, states)))
+    }
+
+    fn choose_of(
+        &self,
+        states: &[Arc<UpstreamState>],
+        exchange: &Exchange,
+        tried: &[Arc<UpstreamState>],
+    ) -> Option<Choice> {
+        let choices = Choices { states, tried, turn: &self.transport.turn, random: &self.random };
+        choices.choose(&self.transport.config.balancing.policy, exchange)
+    }
+
+    fn chosen(&self, choice: Choice, pool: Rc<Pool>, states: &[Arc<UpstreamState>]) -> Chosen {
+        let state = Arc::clone(&states[choice.index]);
         let (in_flight, transport) = (state.begin(), Arc::clone(&self.transport));
-        Ok(Some(Chosen { index, pool, state, in_flight, cookie, transport }))
+        Chosen { pool, state, in_flight, cookie: choice.cookie, transport }
     }
 
     fn computed_pool(
@@ -83,15 +106,8 @@ impl Backend {
     ) -> Result<Rc<Pool>, Trouble> {
         let text = target.rules.computed_address(index, exchange).unwrap_or_default();
         let Some(address) = UpstreamAddress::parse(&text) else { return Err(Trouble::Address(text)) };
-        let mut computed = self.computed.borrow_mut();
-        if !computed.contains_key(&address) && computed.len() >= MOST_COMPUTED {
-            computed.retain(|_, pool| !pool.is_unused());
-            if computed.len() >= MOST_COMPUTED {
-                computed.clear();
-            }
-        }
-        let new = || Pool::new(address.clone(), &self.transport);
-        Ok(Rc::clone(computed.entry(address.clone()).or_insert_with(new)))
+        let new = || Pool::new(address.clone(), &self.transport, &self.resolver);
+        Ok(self.computed.get(&address, new))
     }
 }
 
@@ -108,7 +124,12 @@ impl Chosen {
     /// Of a connection that leaves HTTP.
     pub fn tunnel_limits(&self) -> Limits {
         let config = &self.transport.config;
-        Limits { time: config.stream_timeout, buffer: config.stream_buffer_size as usize }
+        Limits {
+            time: config.stream_timeout,
+            buffer: config.stream_buffer_size as usize,
+            close_delay: config.stream_close_delay,
+            directive: self.transport.life.subscribe(),
+        }
     }
 
     /// Counts a response as a failure, if it is one by the rules of the directive.

@@ -13,10 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What there is to choose from.
 pub(crate) struct Choices<'a> {
     pub states: &'a [Arc<UpstreamState>],
-    /// As they are called.
-    pub names: &'a [String],
     /// Those that the request has failed at.
-    pub tried: &'a [usize],
+    pub tried: &'a [Arc<UpstreamState>],
     /// The turn of all I/O threads.
     pub turn: &'a AtomicUsize,
     pub random: &'a Random,
@@ -35,8 +33,7 @@ impl Choices<'_> {
     pub fn choose(&self, policy: &LbPolicy, exchange: &Exchange) -> Option<Choice> {
         let available: Vec<usize> =
             self.indexes().filter(|index| self.states[*index].is_available()).collect();
-        let fresh: Vec<usize> =
-            available.iter().copied().filter(|index| !self.tried.contains(index)).collect();
+        let fresh: Vec<usize> = available.iter().copied().filter(|index| !self.was_tried(*index)).collect();
         self.choose_of(if fresh.is_empty() { &available } else { &fresh }, policy, exchange)
     }
 
@@ -54,16 +51,23 @@ impl Choices<'_> {
                 None => return self.choose_of(available, fallback, exchange),
             },
             LbPolicy::Cookie(policy) => {
-                let named =
-                    cookie::named(policy, exchange, available.iter().map(|index| &self.names[*index]));
+                let named = cookie::named(policy, exchange, available.iter().map(|index| self.name(*index)));
                 if let Some(position) = named {
                     return Some(Choice { index: available[position], cookie: None });
                 }
                 let Choice { index, .. } = self.choose_of(available, &policy.fallback, exchange)?;
-                return Some(Choice { index, cookie: cookie::set(policy, exchange, &self.names[index]) });
+                return Some(Choice { index, cookie: cookie::set(policy, exchange, self.name(index)) });
             }
         };
         Some(Choice { index, cookie: None })
+    }
+
+    fn was_tried(&self, index: usize) -> bool {
+        self.tried.iter().any(|tried| Arc::ptr_eq(tried, &self.states[index]))
+    }
+
+    fn name(&self, index: usize) -> &str {
+        &self.states[index].name
     }
 
     fn indexes(&self) -> std::ops::Range<usize> {
@@ -105,7 +109,7 @@ impl Choices<'_> {
 
     /// Highest random weight: most keys keep their upstream when another comes or goes.
     fn by_hash(&self, available: &[usize], key: &[u8]) -> Option<usize> {
-        available.iter().copied().max_by_key(|index| key::hash(&self.names[*index], key))
+        available.iter().copied().max_by_key(|index| key::hash(self.name(*index), key))
     }
 }
 

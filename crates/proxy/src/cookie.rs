@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub(crate) fn named<'a>(
     policy: &CookiePolicy,
     exchange: &Exchange,
-    mut names: impl Iterator<Item = &'a String>,
+    mut names: impl Iterator<Item = &'a str>,
 ) -> Option<usize> {
     let value = sent(policy, exchange)?;
     names.position(|name| digest(policy, name).as_bytes() == value)

@@ -55,6 +55,7 @@ impl Drop for Checks {
 impl Check {
     fn all(transport: &Arc<Transport>, resolver: &Rc<Resolver>) -> Vec<Self> {
         let Some(rules) = &transport.config.active_health else { return Vec::new() };
+        let resolver = Resolver::for_transport(&transport.config.transport, resolver);
         let check = |(index, upstream): (usize, &Upstream)| {
             let Upstream::Fixed(address) = upstream else { return None };
             Some(Self {
@@ -63,7 +64,7 @@ impl Check {
                 address: at_port(address, rules.port),
                 rules: rules.clone(),
                 body: rules.body.as_ref().and_then(|pattern| Regex::new(pattern).ok()),
-                resolver: Rc::clone(resolver),
+                resolver: Rc::clone(&resolver),
             })
         };
         transport.config.upstreams.iter().enumerate().filter_map(check).collect()
@@ -175,7 +176,7 @@ impl Check {
     }
 
     fn name(&self) -> &str {
-        &self.transport.names[self.index]
+        &self.transport.states[self.index].name
     }
 
     fn late(&self) -> Reason {

@@ -6,22 +6,27 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod answers;
 mod attempt;
 mod backend;
 mod balance;
+mod buffered;
 mod connect;
 mod connection;
 mod cookie;
 mod download;
+mod dynamic;
 mod fastcgi;
 mod fields;
 mod forwarded;
 mod health;
 mod informational;
 mod key;
+mod lookup;
 mod pool;
 mod proxy;
 mod random;
+mod registry;
 mod request;
 mod resolve;
 mod response;

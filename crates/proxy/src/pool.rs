@@ -9,7 +9,7 @@ use crate::upload::Upload;
 use hyper::client::conn::{http1, http2};
 use regent_config::{UpstreamAddress, UpstreamVersions};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -17,12 +17,16 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
+/// Of upstreams that requests or DNS name. Who names thousands gets no connection that is kept for long.
+const MOST_POOLS: usize = 1024;
+
 /// Keeps connections for the next request, the one that was used last first.
 pub(crate) struct Pool {
     /// For people to read.
     pub name: String,
     pub address: UpstreamAddress,
     transport: Arc<Transport>,
+    pub resolver: Rc<Resolver>,
     /// The one that has waited longest first.
     idle: RefCell<VecDeque<Idle>>,
     /// Takes any number of requests.
@@ -34,6 +38,10 @@ pub(crate) struct Pool {
     /// A task ends connections that nobody uses.
     is_reaped: Cell<bool>,
 }
+
+/// Of upstreams that come and go.
+#[derive(Default)]
+pub(crate) struct Pools(RefCell<HashMap<UpstreamAddress, Rc<Pool>>>);
 
 struct Idle {
     sender: http1::SendRequest<Upload>,
@@ -59,11 +67,12 @@ pub(crate) enum Freshness {
 }
 
 impl Pool {
-    pub fn new(address: UpstreamAddress, transport: &Arc<Transport>) -> Rc<Self> {
+    pub fn new(address: UpstreamAddress, transport: &Arc<Transport>, resolver: &Rc<Resolver>) -> Rc<Self> {
         Rc::new(Self {
             name: address.to_string(),
             address,
             transport: Arc::clone(transport),
+            resolver: Rc::clone(resolver),
             idle: RefCell::default(),
             shared: RefCell::default(),
             sharing: tokio::sync::Mutex::default(),
@@ -73,29 +82,24 @@ impl Pool {
     }
 
     /// A connection for a request.
-    pub async fn lease(
-        self: &Rc<Self>,
-        purpose: Purpose,
-        freshness: Freshness,
-        resolver: &Resolver,
-    ) -> Result<Lease, Trouble> {
+    pub async fn lease(self: &Rc<Self>, purpose: Purpose, freshness: Freshness) -> Result<Lease, Trouble> {
         if freshness == Freshness::Any
             && let Some(lease) = self.take(purpose)
         {
             return Ok(lease);
         }
         if purpose == Purpose::Upgrade || !self.speaks_h2.get() {
-            return self.open(purpose, resolver).await;
+            return self.open(purpose).await;
         }
         let _sharing = self.sharing.lock().await;
         match self.take(purpose).filter(|_| freshness == Freshness::Any) {
             Some(lease) => Ok(lease),
-            None => self.open(purpose, resolver).await,
+            None => self.open(purpose).await,
         }
     }
 
     /// Whether nobody uses it and nothing would be lost with it.
-    pub fn is_unused(self: &Rc<Self>) -> bool {
+    fn is_unused(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) == 1 && self.idle.borrow().is_empty()
     }
 
@@ -116,9 +120,10 @@ impl Pool {
         }
     }
 
-    async fn open(self: &Rc<Self>, purpose: Purpose, resolver: &Resolver) -> Result<Lease, Trouble> {
+    async fn open(self: &Rc<Self>, purpose: Purpose) -> Result<Lease, Trouble> {
         let dial = |cause: io::Error| Trouble::Dial { upstream: self.name.clone(), cause };
-        let connected = connect(&self.address, &self.transport, purpose, resolver).await.map_err(dial)?;
+        let connected =
+            connect(&self.address, &self.transport, purpose, &self.resolver).await.map_err(dial)?;
         let speaks_h2 = connected.version == Version::Http2;
         let (sender, task) =
             begin(connected, &self.transport).await.map_err(|error| dial(io::Error::other(error)))?;
@@ -159,6 +164,20 @@ impl Pool {
         let left = idle.front().map(|idle| keepalive.saturating_sub(idle.since.elapsed()));
         self.is_reaped.set(left.is_some());
         left
+    }
+}
+
+impl Pools {
+    /// The one of this address; `new` makes it.
+    pub fn get(&self, address: &UpstreamAddress, new: impl FnOnce() -> Rc<Pool>) -> Rc<Pool> {
+        let mut pools = self.0.borrow_mut();
+        if !pools.contains_key(address) && pools.len() >= MOST_POOLS {
+            pools.retain(|_, pool| !pool.is_unused());
+            if pools.len() >= MOST_POOLS {
+                pools.clear();
+            }
+        }
+        Rc::clone(pools.entry(address.clone()).or_insert_with(new))
     }
 }
 

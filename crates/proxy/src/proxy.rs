@@ -1,8 +1,9 @@
 //! A request's way through an upstream.
 
-use crate::ahead;
+use crate::ahead::{self, Extent};
 use crate::attempt::{Attempt, Failed};
 use crate::backend::{Backend, Chosen};
+use crate::buffered::Buffers;
 use crate::download::Received;
 use crate::fields;
 use crate::health::Checks;
@@ -16,6 +17,7 @@ use crate::tunnel;
 use crate::upload::{Progress, Upload};
 use http::{Method, Response, StatusCode, header};
 use http_body::Body;
+use regent_config::{self as config, DnsServers};
 use regent_exchange::{BodyLimits, Informational, RequestBody, ResponseBody};
 use regent_handlers::{Exchange, Failure, ProxyTarget};
 use regent_spool::Spools;
@@ -30,7 +32,6 @@ const MOST_PASSAGES: usize = 20;
 pub struct Proxy {
     /// As [`regent_config::ProxyId`] counts them.
     backends: Vec<Backend>,
-    resolver: Rc<Resolver>,
     /// For bodies that upstreams get when they are complete.
     spools: Arc<Spools>,
     /// Requests that no upstream answered.
@@ -57,12 +58,11 @@ pub struct Arrived<'a> {
 
 impl Proxy {
     pub fn new(transports: &Transports, checks: HealthChecks, spools: Arc<Spools>) -> Self {
-        let resolver = Rc::<Resolver>::default();
+        let resolver = Resolver::of(&DnsServers::default());
         let begin = || Checks::begin(transports.all(), &resolver);
         Self {
             _checks: (checks == HealthChecks::Here).then(begin),
-            backends: transports.all().iter().map(Backend::new).collect(),
-            resolver,
+            backends: transports.all().iter().map(|transport| Backend::new(transport, &resolver)).collect(),
             spools,
             unanswered: Cell::new(0),
         }
@@ -104,23 +104,23 @@ impl Proxy {
         let backend = &self.backends[usize::from(target.rules.id().0)];
         let (asked, body) = asked(exchange, target, backend, body)?;
         let may_repeat = target.rules.may_repeat(exchange).unwrap_or_else(|| asked.method.is_idempotent());
-        let (body, progress) = if backend.transport.config.transport.fastcgi.is_some() {
-            let whole = ahead::read(body, limits, received, client, &self.spools).await;
-            // It has been counted.
-            (whole.map_err(Trouble::Upload)?, Progress::new(&Rc::default()))
-        } else {
-            (body, Progress::new(received))
+        let (body, progress) = match read_ahead(&backend.transport.config) {
+            Some(extent) => {
+                let read = ahead::read(body, extent, limits, received, client, &self.spools).await;
+                // It has been counted.
+                (read.map_err(Trouble::Upload)?, Progress::new(&Rc::default()))
+            }
+            None => (body, Progress::new(received)),
         };
         let mut upload = Upload::new(body, limits, &progress, client).map_err(Trouble::Upload)?;
         let mut tries = Tries::new(&backend.transport.config.balancing);
         let mut tried = Vec::new();
         loop {
-            let trouble = match backend.choose(target, exchange, &tried)? {
+            let trouble = match backend.choose(target, exchange, &tried).await? {
                 None => Trouble::Unavailable,
                 Some(chosen) => {
                     exchange.proxied = Some(Box::new(chosen.proxied(tries.failed())));
                     let attempt = Attempt {
-                        resolver: &self.resolver,
                         transport: &backend.transport,
                         pool: &chosen.pool,
                         rules: &*target.rules,
@@ -132,12 +132,16 @@ impl Proxy {
                         may_repeat,
                     };
                     let Failed { trouble, upload: left } = match attempt.send(upload).await {
-                        Ok(answered) => return answered.finish(chosen, exchange, target, &asked, client),
+                        Ok(answered) => {
+                            let most = backend.transport.config.response_buffers;
+                            let buffers = Buffers { most, spools: Arc::clone(&self.spools) };
+                            return answered.finish(chosen, exchange, target, &asked, client, &buffers);
+                        }
                         Err(failed) => failed,
                     };
                     if !trouble.is_clients() {
                         chosen.state.fail();
-                        tried.push(chosen.index);
+                        tried.push(Arc::clone(&chosen.state));
                     }
                     match left {
                         Some(left) => upload = left,
@@ -159,6 +163,15 @@ impl Proxy {
         if count <= 10 || count.is_multiple_of(1000) {
             tracing::warn!(reason = %trouble, count, "a request was not answered by an upstream");
         }
+    }
+}
+
+/// How much of a request's body is read before an upstream is asked; `None`: it goes on as it comes.
+fn read_ahead(config: &config::ReverseProxy) -> Option<Extent> {
+    match (&config.transport.fastcgi, config.request_buffers) {
+        (Some(_), _) => Some(Extent::Whole),
+        (None, 0) => None,
+        (None, most) => Some(Extent::UpTo(most)),
     }
 }
 
@@ -193,6 +206,7 @@ impl crate::attempt::Answered {
         target: &ProxyTarget,
         asked: &Asked,
         client: &Rc<dyn Informational>,
+        buffers: &Buffers,
     ) -> Result<Response<ResponseBody>, Trouble> {
         chosen.note(&self.response, self.latency);
         if self.response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -212,6 +226,6 @@ impl crate::attempt::Answered {
         if let Some(cookie) = chosen.cookie {
             self.response.headers_mut().append(header::SET_COOKIE, cookie);
         }
-        Ok(response::received(self.response, self.upload, chosen.in_flight))
+        Ok(response::received(self.response, self.upload, chosen.in_flight, buffers))
     }
 }

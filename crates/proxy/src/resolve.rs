@@ -1,38 +1,39 @@
 //! The addresses of names, looked up off the I/O thread and kept for a while.
 
+use crate::answers::{Answer, Answers, Terms, WhenGone};
+use crate::lookup::{self, Unanswered};
 use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, Shared};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use regent_config::{AddressFamilies, DnsServers, ProxyTransport};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// How long addresses are used. The system's resolver does not say how long they are good for.
-const FRESH: Duration = Duration::from_secs(10);
-/// How long they are used while the name cannot be looked up again.
-const USABLE: Duration = Duration::from_secs(300);
-/// Names that are kept. Requests may have a say in them.
-const MOST_NAMES: usize = 1024;
+/// The system's resolver does not say how long addresses are good for, nor whether a name is gone.
+const TERMS: Terms = Terms {
+    fresh: Duration::from_secs(10),
+    overlap: Duration::ZERO,
+    usable: Duration::from_secs(300),
+    when_gone: WhenGone::Keep,
+};
 
 /// Looks names up, each once at a time.
-#[derive(Default)]
 pub(crate) struct Resolver {
-    names: RefCell<HashMap<String, Name>>,
+    dns: DnsServers,
+    names: Rc<Answers<IpAddr>>,
 }
-
-#[derive(Default)]
-struct Name {
-    known: Option<(Instant, Addresses)>,
-    looking: Option<Shared<LocalBoxFuture<'static, Found>>>,
-}
-
-type Addresses = Rc<[IpAddr]>;
-type Found = Result<Addresses, Rc<io::Error>>;
 
 impl Resolver {
+    /// One that asks these servers; by default, as everybody on this machine does.
+    pub fn of(dns: &DnsServers) -> Rc<Self> {
+        Rc::new(Self { dns: dns.clone(), names: Answers::new(TERMS) })
+    }
+
+    /// `default`: one that asks as everybody does.
+    pub fn for_transport(transport: &ProxyTransport, default: &Rc<Self>) -> Rc<Self> {
+        if transport.dns.is_default() { Rc::clone(default) } else { Self::of(&transport.dns) }
+    }
+
     /// The addresses of a host, at least one. The empty host is this machine.
     pub async fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let with_port = |ip: &IpAddr| SocketAddr::new(*ip, port);
@@ -43,77 +44,26 @@ impl Resolver {
         if let Ok(ip) = host.parse() {
             return Ok(vec![with_port(&ip)]);
         }
-        let found = match self.begin(host) {
-            Begun::Known(found) => found,
-            Begun::Looking(looking) => self.end(host, looking.await)?,
-        };
+        let ask = || look_up(host.to_owned(), self.dns.clone()).boxed_local();
+        let found =
+            self.names.get(host, ask).await.map_err(|why| io::Error::other(format!("{host}: {why}")))?;
         Ok(found.iter().map(with_port).collect())
     }
-
-    fn begin(&self, host: &str) -> Begun {
-        let mut names = self.names.borrow_mut();
-        if !names.contains_key(host) && names.len() >= MOST_NAMES {
-            make_room(&mut names);
-        }
-        let name = names.entry(host.to_owned()).or_default();
-        if let Some((since, known)) = &name.known
-            && since.elapsed() < FRESH
-        {
-            return Begun::Known(Rc::clone(known));
-        }
-        let begin = || look_up(host.to_owned()).boxed_local().shared();
-        Begun::Looking(name.looking.get_or_insert_with(begin).clone())
-    }
-
-    fn end(&self, host: &str, found: Found) -> io::Result<Addresses> {
-        let mut names = self.names.borrow_mut();
-        let Some(name) = names.get_mut(host) else {
-            return found.map_err(|error| io::Error::new(error.kind(), error.to_string()));
-        };
-        // Of several that waited for it, the first is here before anybody begins anew.
-        name.looking.take_if(|looking| looking.peek().is_some());
-        match (found, &name.known) {
-            (Ok(found), _) => {
-                name.known = Some((Instant::now(), Rc::clone(&found)));
-                Ok(found)
-            }
-            (Err(error), Some((since, known))) if since.elapsed() < USABLE => {
-                tracing::warn!(host, %error, "a name could not be looked up again: its addresses are used on");
-                Ok(Rc::clone(known))
-            }
-            (Err(error), _) => Err(io::Error::new(error.kind(), error.to_string())),
-        }
-    }
 }
 
-enum Begun {
-    Known(Addresses),
-    Looking(Shared<LocalBoxFuture<'static, Found>>),
-}
-
-/// The runtime does it on a thread that may wait.
-async fn look_up(host: String) -> Found {
-    let found = tokio::net::lookup_host((host.as_str(), 0)).await.map_err(Rc::new)?;
+async fn look_up(host: String, dns: DnsServers) -> Answer<IpAddr> {
+    if !dns.is_default() {
+        return lookup::addresses(&host, AddressFamilies::Both, &dns).await.map(Into::into);
+    }
+    // The runtime does it on a thread that may wait.
+    let found = tokio::net::lookup_host((host.as_str(), 0)).await.map_err(Unanswered::failed)?;
     let mut ips: Vec<IpAddr> = Vec::new();
     for address in found {
         if !ips.contains(&address.ip()) {
             ips.push(address.ip());
         }
     }
-    match ips.is_empty() {
-        true => Err(Rc::new(io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))),
-        false => Ok(ips.into()),
-    }
-}
-
-/// Forgets what is least likely to be needed.
-fn make_room(names: &mut HashMap<String, Name>) {
-    names.retain(|_, name| {
-        name.looking.is_some() || name.known.as_ref().is_some_and(|(since, _)| since.elapsed() < FRESH)
-    });
-    if names.len() >= MOST_NAMES {
-        names.clear();
-    }
+    if ips.is_empty() { Err(Unanswered::Gone) } else { Ok(ips.into()) }
 }
 
 #[cfg(test)]
@@ -122,32 +72,21 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_need_no_look_up() {
-        let resolver = Resolver::default();
+        // A server that nobody answers at.
+        let dns = DnsServers { servers: vec!["192.0.2.1:53".parse().unwrap()], timeout: None };
+        let resolver = Resolver::of(&dns);
         let addresses = |found: io::Result<Vec<SocketAddr>>| -> Vec<String> {
             found.unwrap().iter().map(ToString::to_string).collect()
         };
         assert_eq!(addresses(resolver.addresses("", 1).await), ["127.0.0.1:1", "[::1]:1"]);
         assert_eq!(addresses(resolver.addresses("::2", 3).await), ["[::2]:3"]);
-        assert!(resolver.names.borrow().is_empty());
     }
 
     #[tokio::test]
-    async fn a_name_is_looked_up_once_for_all_who_wait() {
-        let resolver = Resolver::default();
+    async fn names_are_those_of_the_system() {
+        let resolver = Resolver::of(&DnsServers::default());
         let (first, second) =
             tokio::join!(resolver.addresses("localhost", 1), resolver.addresses("localhost", 2));
-        assert!(!first.unwrap().is_empty() && !second.unwrap().is_empty());
-        let names = resolver.names.borrow();
-        let name = &names["localhost"];
-        assert!(name.known.is_some() && name.looking.is_none());
-    }
-
-    #[tokio::test]
-    async fn names_do_not_pile_up() {
-        let resolver = Resolver::default();
-        for number in 0..3 * MOST_NAMES {
-            drop(resolver.begin(&format!("name-{number}.invalid")));
-        }
-        assert!(resolver.names.borrow().len() <= MOST_NAMES);
+        assert!(first.unwrap()[0].ip().is_loopback() && second.unwrap()[0].port() == 2);
     }
 }

@@ -1,23 +1,32 @@
 //! An upstream's response as the client gets it.
 
+use crate::buffered::{Buffered, Buffers};
 use crate::download::{Download, Received};
 use crate::fields;
 use crate::state::InFlight;
 use crate::upload::Progress;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use regent_exchange::ResponseBody;
 use regent_handlers::{Exchange, ProxyRules};
 use std::rc::Rc;
 
-/// Takes a final response from its connection, which is free again when the body has ended.
+/// Takes a final response from its connection, which is free again when the body has ended. `buffers`: for what the client
+/// does not take at once.
 pub(crate) fn received(
     response: Response<Received>,
     upload: Rc<Progress>,
     in_flight: InFlight,
+    buffers: &Buffers,
 ) -> Response<ResponseBody> {
     let (parts, body) = response.into_parts();
-    let mut response = Response::new(ResponseBody::stream(Download::new(body, upload, in_flight)));
+    let download = Download::new(body, upload, in_flight);
+    let body = match buffers.most > 0 && !download.is_end_stream() {
+        true => ResponseBody::stream(Buffered::new(download, buffers)),
+        false => ResponseBody::stream(download),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = parts.status;
     *response.headers_mut() = parts.headers;
     if let Some(reason) = parts.extensions.get::<ReasonPhrase>() {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Figures that I/O threads share without waiting for each other.
 pub(crate) struct UpstreamState {
+    /// What it is called.
+    pub name: String,
     started: Instant,
     /// It was asked how it is, and said nothing good.
     is_down: AtomicBool,
@@ -25,9 +27,10 @@ pub(crate) struct UpstreamState {
 pub(crate) struct InFlight(Arc<UpstreamState>);
 
 impl UpstreamState {
-    pub fn new(health: &PassiveHealth) -> Arc<Self> {
+    pub fn new(name: String, health: &PassiveHealth) -> Arc<Self> {
         let most = if health.fail_duration.is_zero() { 0 } else { health.max_fails };
         Arc::new(Self {
+            name,
             started: Instant::now(),
             is_down: AtomicBool::new(false),
             requests: AtomicU32::new(0),
@@ -107,12 +110,13 @@ mod tests {
     use super::*;
 
     fn state(fail_duration: Duration, max_fails: u32, most: Option<u32>) -> Arc<UpstreamState> {
-        UpstreamState::new(&PassiveHealth {
+        let health = PassiveHealth {
             fail_duration,
             max_fails,
             unhealthy_request_count: most,
             ..PassiveHealth::default()
-        })
+        };
+        UpstreamState::new("a:80".into(), &health)
     }
 
     #[test]

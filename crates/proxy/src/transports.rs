@@ -1,11 +1,15 @@
 //! What all I/O threads share of the proxies of a configuration.
 
+use crate::registry::Registry;
 use crate::state::UpstreamState;
-use regent_config::{self as config, Config, ProxyTransport, UpstreamVerification, UpstreamVersions};
+use regent_config::{
+    self as config, Config, DynamicRecords, ProxyTransport, UpstreamVerification, UpstreamVersions,
+};
 use regent_tls::{Alpn, Client, ClientOptions, KeyPairFiles, Verification};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use tokio::sync::watch;
 
 /// Why requests cannot be handed on as configured.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +40,12 @@ pub struct UpstreamStatus {
 /// How the upstreams of one proxy are talked to.
 pub(crate) struct Transport {
     pub config: config::ReverseProxy,
-    /// By upstream.
+    /// By upstream, of those that are written.
     pub states: Vec<Arc<UpstreamState>>,
-    /// What they are called.
-    pub names: Vec<String>,
+    /// Of those that are looked up.
+    pub registry: Arc<Registry>,
+    /// Lives as long as the directive stays as it is.
+    pub life: Arc<watch::Sender<()>>,
     /// Whose turn it is.
     pub turn: AtomicUsize,
     /// `None`: without TLS.
@@ -69,16 +75,17 @@ impl Transports {
     pub fn open(config: &Config, before: Option<&Self>) -> Result<Arc<Self>, OpenError> {
         let open = |proxy: &config::ReverseProxy| {
             let kept = before.and_then(|before| before.0.iter().find(|before| before.config == *proxy));
-            let cause = |cause| OpenError { upstream: name(&proxy.upstreams[0]), cause };
+            let cause = |cause| OpenError { upstream: first_name(proxy), cause };
             let tls = client_options(&proxy.transport).map(Clients::new).transpose().map_err(cause)?;
-            let state = |_| UpstreamState::new(&proxy.passive_health);
+            let state = |upstream| UpstreamState::new(name(upstream), &proxy.passive_health);
             Ok(Arc::new(Transport {
                 config: proxy.clone(),
                 states: match kept {
                     Some(kept) => kept.states.clone(),
                     None => proxy.upstreams.iter().map(state).collect(),
                 },
-                names: proxy.upstreams.iter().map(name).collect(),
+                life: kept.map_or_else(|| Arc::new(watch::Sender::new(())), |kept| Arc::clone(&kept.life)),
+                registry: kept.map(|kept| Arc::clone(&kept.registry)).unwrap_or_default(),
                 turn: AtomicUsize::new(0),
                 tls,
             }))
@@ -88,12 +95,11 @@ impl Transports {
 
     /// All upstreams, each once, in the order of their names.
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        let mut found: BTreeMap<&str, UpstreamStatus> = BTreeMap::new();
-        for (name, state) in self.0.iter().flat_map(|transport| transport.names.iter().zip(&transport.states))
-        {
-            let new =
-                || UpstreamStatus { address: name.clone(), is_healthy: true, ..UpstreamStatus::default() };
-            let status = found.entry(name).or_insert_with(new);
+        let mut found: BTreeMap<String, UpstreamStatus> = BTreeMap::new();
+        for state in self.0.iter().flat_map(|transport| transport.known()) {
+            let address = state.name.clone();
+            let new = || UpstreamStatus { address, is_healthy: true, ..UpstreamStatus::default() };
+            let status = found.entry(state.name.clone()).or_insert_with(new);
             let (requests, failures) = state.totals();
             status.requests += u64::from(state.requests());
             status.fails += state.fails() as u64;
@@ -110,6 +116,11 @@ impl Transports {
 }
 
 impl Transport {
+    /// Upstreams that are written, and those that DNS names now.
+    fn known(&self) -> Vec<Arc<UpstreamState>> {
+        self.states.iter().cloned().chain(self.registry.used()).collect()
+    }
+
     /// `None`: without TLS.
     pub fn client(&self, purpose: Purpose) -> Option<&Client> {
         let clients = self.tls.as_ref()?;
@@ -156,6 +167,15 @@ fn client_options(transport: &ProxyTransport) -> Option<ClientOptions> {
             UpstreamVersions::Either => Alpn::Both,
         },
     })
+}
+
+/// What stands for all upstreams of a directive.
+fn first_name(proxy: &config::ReverseProxy) -> String {
+    let of_source = |source: &config::DynamicUpstreams| match &source.records {
+        DynamicRecords::Addresses { name, .. } | DynamicRecords::Services { name, .. } => name.to_string(),
+    };
+    let written = proxy.upstreams.first().map(name);
+    written.or_else(|| proxy.dynamic.first().map(of_source)).unwrap_or_default()
 }
 
 /// For people to read.

@@ -11,14 +11,19 @@ use hyper_util::rt::TokioIo;
 use regent_exchange::{Duplex, Informational, ResponseBody};
 use std::time::Duration;
 use tokio::io::copy_bidirectional_with_sizes;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// Bounds on a tunnel.
-#[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// How long it may last. 0: no limit.
     pub time: Duration,
     /// Bytes that are on their way, in each direction.
     pub buffer: usize,
+    /// How long it goes on when its directive is gone or has changed; `None`: to its end.
+    pub close_delay: Option<Duration>,
+    /// Closed with the directive.
+    pub directive: watch::Receiver<()>,
 }
 
 /// Joins the client's connection with the upstream's behind a 101.
@@ -54,16 +59,12 @@ pub(crate) fn switch(
 
 /// Ends when both sides have; one that has only finished sending still gets what the other sends.
 async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits, _in_flight: InFlight) {
+    let buffer = limits.buffer;
     let joined = async {
         let mut upstream = TokioIo::new(upstream.await.map_err(std::io::Error::other)?);
-        copy_bidirectional_with_sizes(&mut client, &mut upstream, limits.buffer, limits.buffer).await
+        copy_bidirectional_with_sizes(&mut client, &mut upstream, buffer, buffer).await
     };
-    let is_over = async {
-        match limits.time.is_zero() {
-            true => std::future::pending().await,
-            false => tokio::time::sleep(limits.time).await,
-        }
-    };
+    let is_over = over(limits.time, limits.close_delay, limits.directive);
     tokio::select! {
         joined = joined => {
             if let Err(error) = joined {
@@ -71,5 +72,25 @@ async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits, 
             }
         }
         () = is_over => tracing::debug!("a tunnel through the server has had its time"),
+    }
+}
+
+/// When a tunnel has had its time, or its directive's.
+async fn over(time: Duration, close_delay: Option<Duration>, mut directive: watch::Receiver<()>) {
+    let has_had_its_time = async {
+        match time.is_zero() {
+            true => std::future::pending().await,
+            false => sleep(time).await,
+        }
+    };
+    let is_of_no_directive = async {
+        let Some(delay) = close_delay else { return std::future::pending().await };
+        // Nothing is ever sent: it ends with the sender.
+        while directive.changed().await.is_ok() {}
+        sleep(delay).await;
+    };
+    tokio::select! {
+        () = has_had_its_time => {}
+        () = is_of_no_directive => {}
     }
 }

@@ -21,6 +21,11 @@ pub(crate) struct Upload {
     said: Vec<HeaderName>,
 }
 
+/// A body that cannot be read, with what the client is told.
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body could not be read")]
+struct Refused(StatusCode);
+
 /// How far a body has come, for those who do not have it.
 pub(crate) struct Progress {
     /// Bytes.
@@ -100,7 +105,7 @@ impl Upload {
     fn fail(&mut self, status: StatusCode) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.progress.trouble.set(Some(status));
         self.progress.end();
-        Poll::Ready(Some(Err("the request's body could not be read".into())))
+        Poll::Ready(Some(Err(Refused(status).into())))
     }
 
     fn take(&mut self, mut frame: Frame<Bytes>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -142,8 +147,11 @@ impl Body for Upload {
                 this.progress.end();
                 Poll::Ready(None)
             }
-            // Cut off, or wrongly coded.
-            Poll::Ready(Some(Err(_))) => this.fail(StatusCode::BAD_REQUEST),
+            // Cut off, or wrongly coded, unless whoever has read it before knows better.
+            Poll::Ready(Some(Err(error))) => {
+                let known = error.downcast_ref().map(|Refused(status)| *status);
+                this.fail(known.unwrap_or(StatusCode::BAD_REQUEST))
+            }
             Poll::Ready(Some(Ok(frame))) => this.take(frame),
             Poll::Pending => {
                 let received = this.progress.received.get();

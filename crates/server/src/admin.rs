@@ -45,9 +45,12 @@ impl AdminListener {
         };
         let address = match &admin.listen {
             AdminListen::Tcp { host, port } => Address::Tcp { host: host.clone(), port: *port },
-            AdminListen::Unix(path) => Address::Unix(path.clone()),
+            AdminListen::Unix { path, .. } => Address::Unix(path.clone()),
         };
         let listeners = regent_admin::bind(&address, inherited)?;
+        if let AdminListen::Unix { mode, .. } = &admin.listen {
+            listeners.set_mode(*mode)?;
+        }
         Ok(Self { listeners, access: Access { origins, origin_check } })
     }
 

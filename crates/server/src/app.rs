@@ -4,35 +4,25 @@
 //! end with their last request, and nothing here counts across configurations: listeners go by the number of their address, pools
 //! and services by the App's own gateways.
 
-use crate::counted::HttpFigures;
-use crate::engine_links::EngineLinks;
+use crate::answers::Answers;
+use crate::engine_clients::ThreadClients;
 use crate::hooks;
-use crate::hub_gateway::HubGateway;
-use crate::hubs::OpenHubs;
-use crate::listener::{Listener, Terms};
-use crate::proxy_headers::ProxyHeaders;
-use crate::scrapes::Scrapes;
-use crate::service::Service;
-use crate::turns::Turns;
-use regent_engines::{AdmissionControl, ClientStart, ClientWatch, EngineClient};
+use crate::listener::Listener;
+use regent_config::HealthCheck;
+use regent_connections::{Conditions, Door};
+use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
-use regent_http::Settings;
 use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
+use regent_service::counted::HttpFigures;
+use regent_service::scrapes::Scrapes;
+use regent_service::{HubGateway, OpenHubs, Service, Turns, probe};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
-use regent_wire::clock;
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::spawn_local;
-
-/// Between two looks at which requests are running.
-const RUNNING_LOOK: Duration = Duration::from_millis(20);
-/// Between two looks for damage that engines have done to their requests, in looks at what is running: 260 ms.
-const INSPECTION: u32 = 13;
 
 /// What an I/O thread makes its [`App`] of.
 pub(crate) struct AppStart {
@@ -65,7 +55,7 @@ pub(crate) struct NativeStart {
 
 /// What all Apps of a thread have in common.
 pub(crate) struct ThreadParts {
-    pub links: Rc<EngineLinks>,
+    pub clients: Rc<ThreadClients>,
     pub recorder: Rc<Recorder>,
     pub meter: Rc<HttpMeter>,
     pub scrapes: Scrapes,
@@ -74,33 +64,9 @@ pub(crate) struct ThreadParts {
 
 pub(crate) struct App {
     /// By the number of the listening address.
-    pub doors: Vec<(usize, Rc<Door>)>,
+    pub doors: Vec<(usize, Rc<Door<Answers>>)>,
     php: Entrance,
     native: Option<(Entrance, Rc<NativeGateway>)>,
-}
-
-/// What stands behind a listening address.
-pub(crate) struct Door {
-    pub service: Rc<Service>,
-    pub conditions: Rc<Conditions>,
-}
-
-/// What a connection is accepted with, and keeps.
-pub(crate) struct Conditions {
-    /// Connections of equal terms can go on under the next configuration.
-    pub terms: Arc<Terms>,
-    pub settings: Settings,
-    /// `None`: connections begin with TLS or HTTP.
-    pub proxy_protocol: Option<Arc<ProxyHeaders>>,
-    /// `None`: plain HTTP.
-    pub tls: Option<Acceptor>,
-}
-
-/// The way into an engine, which Apps in a row share if the engine goes on.
-#[derive(Clone)]
-struct Entrance {
-    link: Rc<EngineClient>,
-    gate: Rc<AdmissionControl>,
 }
 
 impl App {
@@ -108,17 +74,22 @@ impl App {
     pub fn build(start: AppStart, parts: &ThreadParts, before: Option<&Self>) -> io::Result<Rc<Self>> {
         let gateway = |entrance: &Entrance| {
             let spools = Arc::clone(&start.spools);
-            Gateway::new(Rc::clone(&entrance.link), Rc::clone(&entrance.gate), spools, &start.hubs.numbers)
+            Gateway::new(
+                Rc::clone(&entrance.client),
+                Rc::clone(&entrance.admission),
+                spools,
+                &start.hubs.numbers,
+            )
         };
         let php = match start.php {
-            EngineSource::New(client) => Entrance::open(client, parts)?,
+            EngineSource::New(client) => entrance(client, parts)?,
             EngineSource::Kept => before.expect("invariant: only a running App's engine is kept").php.clone(),
         };
         let native = match start.native {
             Some(NativeStart { engine, services, inlined }) => {
                 let kept = before.and_then(|before| before.native.as_ref());
                 let entrance = match engine {
-                    EngineSource::New(client) => Entrance::open(client, parts)?,
+                    EngineSource::New(client) => entrance(client, parts)?,
                     EngineSource::Kept => kept.expect("invariant: it is kept").0.clone(),
                 };
                 let inlined = inlined.unwrap_or_else(|| kept.expect("invariant: it is kept").1.inlined());
@@ -156,10 +127,16 @@ impl App {
                 proxy_protocol: listener.proxy_protocol,
                 tls,
             };
-            (listener.number, Rc::new(Door { service: Rc::new(service), conditions: Rc::new(conditions) }))
+            let service = Answers(Rc::new(service));
+            (listener.number, Rc::new(Door { service, conditions: Rc::new(conditions) }))
         };
         let doors = start.listeners.into_iter().map(door).collect();
         Ok(Rc::new(Self { doors, php, native }))
+    }
+
+    /// Asks PHP; an error says why it is not ready.
+    pub async fn probe(&self, check: &HealthCheck) -> Result<(), String> {
+        probe(self.doors.iter().map(|(_, door)| &*door.service.0), check).await
     }
 
     /// Handlers that run in the server come from these modules from now on. Returns those before, if there are services.
@@ -168,34 +145,8 @@ impl App {
     }
 }
 
-impl Entrance {
-    fn open(client: ClientStart, parts: &ThreadParts) -> io::Result<Self> {
-        let (pools, bounds) = (Arc::clone(&client.pools), client.bounds);
-        let gate = AdmissionControl::new(pools, Rc::clone(&parts.recorder), bounds);
-        let link = EngineClient::open(client, hooks::drain_links)?;
-        parts.links.add(&link);
-        spawn_local(watch_running(link.watch(), Rc::clone(&gate)));
-        Ok(Self { link, gate })
-    }
-}
-
-/// Tells the lanes which requests have started, as long as there can be any: only so a route that hangs is noticed before its
-/// requests end. Now and then it looks at all requests that engines have.
-async fn watch_running(watch: ClientWatch, gate: Rc<AdmissionControl>) {
-    for look in (0..INSPECTION).cycle() {
-        if watch.used().await.is_none() {
-            return;
-        }
-        tokio::time::sleep(RUNNING_LOOK).await;
-        let Some(link) = watch.client() else { return };
-        let now = clock::now();
-        // An engine can say anything; nothing starts later than now.
-        link.running(|place, since| place.started(since.min(now)));
-        gate.max_wait_time().into_iter().for_each(|most| link.wake_late(now, most));
-        link.wake_overdue(now);
-        gate.tick();
-        if look + 1 == INSPECTION {
-            link.inspect();
-        }
-    }
+fn entrance(start: ClientStart, parts: &ThreadParts) -> io::Result<Entrance> {
+    let entrance = Entrance::open(start, &parts.recorder, hooks::drain_clients)?;
+    parts.clients.add(&entrance.client);
+    Ok(entrance)
 }

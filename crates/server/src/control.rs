@@ -1,23 +1,18 @@
 //! The server as the admin listener sees it.
 
-mod cache;
-mod certificates;
-mod figures;
-mod threads;
-mod upstreams;
-
 use crate::Place;
 use crate::inline_reload;
 use crate::reload::{Force, ReloadError, Reloaded};
-use crate::state::{Current, Server, State};
+use crate::state::{Server, State};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Adapted, Change, Control, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack, Threads,
-    Upgraded,
+    Adapted, Change, Control, ProfileWish, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack,
+    Threads, Upgraded,
 };
-use regent_engines::{CommandRefused, EngineControl, EngineKind, ProfileWish, View};
-use regent_metrics::{AdminRequest, Gauges, MemoryGauges};
+use regent_control::{cache, purging, tasks};
+use regent_engines::EngineKind;
+use regent_metrics::AdminRequest;
 use regent_profile::Profile;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -31,48 +26,12 @@ pub(crate) struct ServerControl {
     pub stop: Arc<Notify>,
 }
 
-/// A engine, and how it stands.
-type Seen<'a> = (&'a EngineControl, View);
-
-impl Current {
-    async fn views(&self) -> Result<Vec<Seen<'_>>, Refusal> {
-        let mut views = Vec::with_capacity(self.engines.len());
-        for engine in &self.engines {
-            views.push((&**engine, engine.supervisor.view().await.map_err(refusal)?));
-        }
-        Ok(views)
-    }
-
-    /// The engine that has the pool of this name, and the pool's index in it.
-    fn find(&self, pool: &str) -> Result<(&EngineControl, usize), Refusal> {
-        let index = |engine: &EngineControl| engine.plans.iter().position(|plan| plan.name == pool);
-        let found = self.engines.iter().find_map(|engine| Some((&**engine, index(engine)?)));
-        found.ok_or_else(|| Refusal::UnknownPool(pool.to_owned()))
-    }
-}
-
 impl Server {
     /// All of them, in the text format of Prometheus.
     pub async fn metrics(&self) -> String {
-        let current = self.current();
-        let of_pools = figures::gauges(&current.views().await.unwrap_or_default());
-        let (registry, tls, http) = (Arc::clone(&self.registry), current.tls.clone(), current.http);
-        let cache = cache::gauges(&self.lasting.caches);
-        let upstreams = current.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
-        // With many routes it takes tens of milliseconds, in which this thread has to scale.
-        let rendered = tokio::task::spawn_blocking(move || {
-            let certificates = certificates::gauges(tls.as_ref());
-            let memory = memory();
-            let gauges = Gauges { certificates, upstreams, cache, memory, http, ..of_pools };
-            regent_metrics::render(&registry, &gauges)
-        });
-        rendered.await.expect("invariant: rendering does not panic")
+        let stores = self.lasting.caches.all();
+        self.current().subject.metrics(&self.registry, &stores).await
     }
-}
-
-fn memory() -> Option<MemoryGauges> {
-    let regent_engines::Memory { limit, used } = regent_engines::memory()?;
-    Some(MemoryGauges { limit, used })
 }
 
 impl ServerControl {
@@ -90,7 +49,7 @@ impl ServerControl {
     async fn restart_native_of(&self, state: &mut State) -> Result<Restarted, Refusal> {
         let inlined = inline_reload::load(state.config.global.native.clone()).await;
         let inlined = inlined.map_err(|error| Refusal::Unavailable(error.to_string()))?;
-        match self.restart(EngineKind::Native).await {
+        match self.server.current().subject.restart(EngineKind::Native).await {
             Ok(restarted) => {
                 let before = self.server.io.switch_inlined(&inlined).await;
                 state.inlined = inlined;
@@ -103,74 +62,35 @@ impl ServerControl {
             }
         }
     }
-
-    async fn restart(&self, kind: EngineKind) -> Result<Restarted, Refusal> {
-        let current = self.server.current();
-        let Some(engine) = current.engines.iter().find(|engine| engine.clients.kind == kind) else {
-            return Ok(Restarted { restarted: 0 });
-        };
-        let restarted = engine.supervisor.restart().await.map_err(refusal)?;
-        Ok(Restarted { restarted })
-    }
 }
 
 impl Control for ServerControl {
     fn threads(&self) -> BoxFuture<'_, Result<Threads, Refusal>> {
-        async { Ok(threads::list(self.server.current().views().await?).await) }.boxed()
+        async { self.server.current().subject.threads().await }.boxed()
     }
 
     fn stack(&self, index: u16) -> BoxFuture<'_, Result<ThreadStack, Refusal>> {
-        async move {
-            let current = self.server.current();
-            let php = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php);
-            let engine = php.ok_or(Refusal::UnknownThread(index))?;
-            let stack = engine.supervisor.trace(index).await.map_err(refusal)?;
-            Ok(ThreadStack { index, stack: stack.lines().map(str::to_owned).collect() })
-        }
-        .boxed()
+        async move { self.server.current().subject.stack(index).await }.boxed()
     }
 
-    fn profile(&self, wish: regent_admin::ProfileWish) -> BoxFuture<'_, Result<Profile, Refusal>> {
-        async move {
-            let current = self.server.current();
-            let php = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php);
-            let no_php = || Refusal::NoPhp("native".to_owned());
-            let (engine, pool) = match &wish.pool {
-                None => (&**php.ok_or_else(no_php)?, None),
-                Some(pool) => current.find(pool).map(|(engine, index)| (engine, Some(index)))?,
-            };
-            let regent_admin::ProfileWish { path, duration, hertz, .. } = wish;
-            engine.supervisor.profile(ProfileWish { pool, path, duration, hertz }).await.map_err(refusal)
-        }
-        .boxed()
+    fn profile(&self, wish: ProfileWish) -> BoxFuture<'_, Result<Profile, Refusal>> {
+        async { self.server.current().subject.profile(wish).await }.boxed()
     }
 
     fn pools(&self) -> BoxFuture<'_, Result<Vec<regent_admin::Pool>, Refusal>> {
-        async { Ok(figures::pools(&self.server.current().views().await?)) }.boxed()
+        async { self.server.current().subject.pools().await }.boxed()
     }
 
     fn add<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
-        async move {
-            let current = self.server.current();
-            let (engine, index) = current.find(pool)?;
-            let total = engine.supervisor.add(index, count.get()).await.map_err(refusal)?;
-            Ok(Change { changed: count.get(), total })
-        }
-        .boxed()
+        async move { self.server.current().subject.add(pool, count).await }.boxed()
     }
 
     fn remove<'a>(&'a self, pool: &'a str, count: NonZeroU16) -> BoxFuture<'a, Result<Change, Refusal>> {
-        async move {
-            let current = self.server.current();
-            let (engine, index) = current.find(pool)?;
-            let total = engine.supervisor.remove(index, count.get()).await.map_err(refusal)?;
-            Ok(Change { changed: count.get(), total })
-        }
-        .boxed()
+        async move { self.server.current().subject.remove(pool, count).await }.boxed()
     }
 
     fn restart_workers(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
-        self.restart(EngineKind::Php).boxed()
+        async { self.server.current().subject.restart(EngineKind::Php).await }.boxed()
     }
 
     fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {
@@ -179,11 +99,11 @@ impl Control for ServerControl {
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
         async {
+            if self.server.lasting.shutdown.stops_at().is_some() {
+                return Readiness::NotReady("the server is about to stop".to_owned());
+            }
             let current = self.server.current();
-            let ready = match current.views().await {
-                Ok(views) => figures::readiness(&views),
-                Err(refusal) => Readiness::NotReady(refusal.to_string()),
-            };
+            let ready = current.subject.readiness().await;
             match &current.health {
                 Some(check) if ready == Readiness::Ready => {
                     let asked = self.server.io.probe(check.clone()).await;
@@ -204,30 +124,33 @@ impl Control for ServerControl {
     }
 
     fn statistics(&self) -> BoxFuture<'_, Result<Statistics, Refusal>> {
-        async {
-            let current = self.server.current();
-            let views = current.views().await?;
-            let registry = Arc::clone(&self.server.registry);
-            let report = tokio::task::spawn_blocking(move || registry.report());
-            let report = report.await.expect("invariant: a report does not panic");
-            Ok(figures::statistics(&views, &report))
-        }
-        .boxed()
+        async { self.server.current().subject.statistics(&self.server.registry).await }.boxed()
     }
 
     fn upstreams(&self) -> Vec<regent_admin::Upstream> {
-        let upstreams = self.server.current().proxies.upstreams();
-        upstreams.into_iter().map(upstreams::listed).collect()
+        self.server.current().subject.upstreams()
+    }
+
+    fn authority(&self) -> BoxFuture<'_, Option<regent_admin::CertificateAuthority>> {
+        async { self.server.current().subject.authority().await }.boxed()
+    }
+
+    fn tasks(&self) -> Vec<regent_admin::Task> {
+        self.server.tasks.tasks().into_iter().map(tasks::listed).collect()
+    }
+
+    fn order(&self, task: &str, order: regent_admin::TaskOrder) -> Result<u16, Refusal> {
+        self.server.tasks.order(task, tasks::order(order)).map_err(tasks::refusal)
     }
 
     fn cache(&self) -> regent_admin::CacheFigures {
-        cache::figures(&self.server.lasting.caches)
+        cache::figures(&self.server.lasting.caches.all())
     }
 
     fn purge(&self, purge: regent_admin::CachePurge) -> BoxFuture<'_, Result<regent_admin::Purged, Refusal>> {
         async {
             let lasting = Arc::clone(&self.server.lasting);
-            let purging = tokio::task::spawn_blocking(move || crate::purging::purge(&lasting.caches, purge));
+            let purging = tokio::task::spawn_blocking(move || purging::purge(&lasting.caches.all(), purge));
             let purged = purging.await.expect("invariant: a purge does not panic");
             Ok(regent_admin::Purged { purged })
         }
@@ -235,13 +158,7 @@ impl Control for ServerControl {
     }
 
     fn certificates(&self) -> BoxFuture<'_, Vec<regent_admin::Certificate>> {
-        async {
-            let tls = self.server.current().tls.clone();
-            // Its lock is held while files are read and certificates are made.
-            let listed = tokio::task::spawn_blocking(move || certificates::list(tls.as_ref()));
-            listed.await.expect("invariant: listing does not panic")
-        }
-        .boxed()
+        async { self.server.current().subject.certificates().await }.boxed()
     }
 
     fn configuration(&self) -> Arc<serde_json::Value> {
@@ -299,23 +216,5 @@ fn not_reloaded(error: ReloadError) -> Refusal {
         }
         ReloadError::Replaced => Refusal::Replaced,
         ReloadError::Configuration(_) | ReloadError::Start(_) => Refusal::Configuration(error.to_string()),
-    }
-}
-
-fn refusal(refused: CommandRefused) -> Refusal {
-    match refused {
-        CommandRefused::TooMany { threads, most } => Refusal::TooMany { threads, most },
-        CommandRefused::TooFew { threads } => Refusal::TooFew { threads },
-        CommandRefused::ProfileUnderWay => Refusal::ProfileUnderWay,
-        CommandRefused::NoThread(index) => Refusal::UnknownThread(index),
-        CommandRefused::Unavailable(reason) => Refusal::Unavailable(reason),
-    }
-}
-
-/// As the admin API names it.
-fn engine(kind: EngineKind) -> regent_admin::Engine {
-    match kind {
-        EngineKind::Php => regent_admin::Engine::Php,
-        EngineKind::Native => regent_admin::Engine::Native,
     }
 }

@@ -4,7 +4,7 @@ use crate::lasting::Lasting;
 use crate::reload::{Force, ReloadError, Reloaded};
 use crate::source::Place;
 use crate::state::Server;
-use crate::upgrade::UpgradeError;
+use regent_succession::UpgradeError;
 use std::sync::Weak;
 
 /// The access logs of a server, as long as it runs.

@@ -1,8 +1,7 @@
 //! What an I/O thread's runtime calls before and after each of the thread's sleeps.
 
-use crate::engine_links::EngineLinks;
-use crate::vigil::Vigil;
-use regent_net::Sockets;
+use crate::engine_clients::ThreadClients;
+use regent_net::{BusyPoll, Peers, Sockets};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -13,14 +12,14 @@ thread_local! {
 }
 
 struct Hooked {
-    links: Rc<EngineLinks>,
+    clients: Rc<ThreadClients>,
     sockets: Rc<Sockets>,
-    vigil: Rc<Vigil>,
+    busy_poll: Rc<BusyPoll>,
 }
 
 /// The hooks of this thread work for these from now on, until [`unhook`].
-pub(crate) fn hook(links: Rc<EngineLinks>, sockets: Rc<Sockets>, vigil: Rc<Vigil>) {
-    HOOKED.set(Some(Hooked { links, sockets, vigil }));
+pub(crate) fn hook(clients: Rc<ThreadClients>, sockets: Rc<Sockets>, busy_poll: Rc<BusyPoll>) {
+    HOOKED.set(Some(Hooked { clients, sockets, busy_poll }));
 }
 
 pub(crate) fn unhook() {
@@ -30,23 +29,23 @@ pub(crate) fn unhook() {
 /// For the runtime's `on_thread_park`.
 pub(crate) fn before_park() {
     with_hooked(|hooked| {
-        hooked.links.for_each(|link| link.park());
+        hooked.clients.for_each(|client| client.park());
         hooked.sockets.register();
-        hooked.vigil.asleep();
+        hooked.busy_poll.asleep();
     });
 }
 
 /// For the runtime's `on_thread_unpark`.
 pub(crate) fn after_unpark() {
     with_hooked(|hooked| {
-        hooked.links.for_each(|link| link.unpark());
-        hooked.vigil.awake(hooked.links.in_use());
+        hooked.clients.for_each(|client| client.unpark());
+        hooked.busy_poll.awake(hooked.clients.in_use());
     });
 }
 
 /// Wakes the tasks that wait for news of any engine and have got it.
-pub(crate) fn drain_links() {
-    with_hooked(|hooked| _ = hooked.links.drain());
+pub(crate) fn drain_clients() {
+    with_hooked(|hooked| _ = hooked.clients.drain());
 }
 
 fn with_hooked(action: impl Fn(&Hooked)) {

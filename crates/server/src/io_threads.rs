@@ -1,13 +1,13 @@
 //! The I/O threads, as the rest of the server talks to them.
 
 use crate::StartError;
-use crate::acceptor::{self, Command, IoStart, ListenerChange};
 use crate::app::AppStart;
-use crate::listener::Opened;
+use crate::io_thread::{self, Command, IoStart};
 use regent_config::HealthCheck;
+use regent_connections::{ListenerChange, Opened};
 use regent_gateway::Inlined;
-use rustix::fd::OwnedFd;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -116,7 +116,7 @@ pub(crate) fn spawn(start: IoStart) -> Result<oneshot::Receiver<()>, StartError>
     let (ended, receiver) = oneshot::channel();
     let name = format!("io-{}", start.index);
     let body = move || {
-        if let Err(error) = acceptor::run(start) {
+        if let Err(error) = io_thread::run(start) {
             tracing::error!(%error, "an I/O thread could not run");
         }
         // Nobody waits for it otherwise.

@@ -2,13 +2,28 @@
 
 use regent_cache::{Limits, Scopes, Store};
 use regent_config::CacheMemory;
-use regent_handlers::LogOutputs;
+use regent_control::purging;
+use regent_engines::PurgeSink;
+use regent_handlers::{LogOutputs, ShutdownNotice};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Default)]
 pub(crate) struct Lasting {
     pub logs: LogOutputs,
     pub caches: Caches,
+    /// Given when the server is told to stop, and goes on serving for a while.
+    pub shutdown: Arc<ShutdownNotice>,
+}
+
+impl Lasting {
+    /// Where an engine puts the purges of its scripts.
+    pub fn purges(self: &Arc<Self>) -> PurgeSink {
+        let lasting = Arc::downgrade(self);
+        purging::sink(move |scope| {
+            let lasting = lasting.upgrade()?;
+            Some((lasting.caches.scopes.find(scope)?, lasting.caches.all()))
+        })
+    }
 }
 
 /// The stores of configurations that are in use. One of another size is another store, and begins empty.

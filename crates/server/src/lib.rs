@@ -1,63 +1,48 @@
 //! The server: everything put together.
 //!
-//! [`start`] turns a [`Config`] into a [`Running`] server: listening sockets and I/O threads ([`acceptor`]), an [`Engine`] of
-//! each kind, and the way of a request between them ([`service`], [`gateway`]).
+//! [`start`] turns a [`Config`] into a [`Running`] server: listening addresses ([`regent_connections`]), I/O threads with all
+//! that a configuration means ([`app`]), an engine of each kind ([`parts`]), and what changes them: [`reload`], [`upgrade`].
 #![forbid(unsafe_code)]
 
-mod acceptor;
-mod acme_challenge;
 mod admin;
+mod answers;
 mod app;
 mod background;
 mod blocking;
 mod control;
-mod counted;
-mod datagrams;
-mod engine_links;
-mod front;
+mod engine_clients;
 mod handles;
-mod head_check;
 mod hooks;
-mod http3;
-mod https;
-mod hub_gateway;
-mod hubs;
 mod inline_reload;
+mod io_thread;
 mod io_threads;
 mod lasting;
 mod listener;
 mod parts;
 mod plan;
-mod predecessor;
-mod probe;
-mod proxy_headers;
-mod purging;
 mod reload;
-mod rendering;
-mod scrapes;
-mod service;
 mod source;
 mod state;
-mod turns;
+mod succeed;
 mod upgrade;
-mod vigil;
-mod watching;
 
-use acceptor::{Dealer, IoStart, Stage};
 use admin::{AdminHandle, AdminListener, AdminTask};
 use control::ServerControl;
 use futures_util::future::join_all;
-use hubs::Hubs;
+use io_thread::IoStart;
 use io_threads::IoThreads;
 use lasting::Lasting;
-use listener::Addresses;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
+use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
+use regent_hot_reload::Begun;
 use regent_metrics::{Registry, ReloadOutcome};
+use regent_net::BusyPoll;
+use regent_service::{Hubs, scrapes};
 use regent_spool::Spools;
 use state::{Fixed, Server, State, Upkeep};
 use std::convert::Infallible;
@@ -69,21 +54,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use vigil::Vigil;
-use watching::Begun;
 
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
-pub use https::HttpsErrors;
-pub use predecessor::{Legacy, Predecessor};
+pub use regent_connections::{HttpsError, ListenError, tls_options};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
+pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};
 pub use reload::{Force, ReloadError, Reloaded};
 pub use source::{ConfigSource, Place};
-pub use upgrade::{Successor, UpgradeError};
 
 /// How long a stop waits for the disk at most.
 const HISTORY_WAIT: Duration = Duration::from_secs(5);
@@ -113,19 +95,10 @@ pub struct Sockets {
 /// Why the server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("listening on {address}: {cause}{hint}", hint = hint(.cause))]
-    Listen { address: String, cause: io::Error },
-    #[error("listening on the Unix socket {path}: {cause}{hint}", path = .path.display(), hint = unix_hint(.cause))]
-    ListenUnix { path: PathBuf, cause: io::Error },
-    #[error(
-        "HTTP/3 on UDP {address}: {cause}{hint}; without `h3` in `servers {{ protocols }}` the server starts without it",
-        hint = hint(.cause)
-    )]
-    ListenUdp { address: SocketAddr, cause: io::Error },
-    #[error("TLS: {0}")]
-    Tls(#[from] regent_tls::Error),
     #[error(transparent)]
-    TlsSites(#[from] HttpsErrors),
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    Tls(#[from] HttpsError),
     #[error(transparent)]
     Routes(#[from] BuildError),
     #[error(transparent)]
@@ -191,7 +164,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     // The server before serves as long as workers boot.
     let until = if predecessor.is_some() { StartUntil::Ready } else { StartUntil::Running };
     let engine = |plan, program: &PathBuf| {
-        let sinks = Sinks { updates: hubs.sink(), purges: purging::sink(&lasting) };
+        let sinks = Sinks { updates: hubs.sink(), purges: lasting.purges() };
         RunningEngine::plan(plan, program.clone(), &registry, until, sinks)
     };
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
@@ -222,7 +195,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
             meter: registry.http_meter(),
             connections: registry.connection_meter(),
             scrapes: scrapes.clone(),
-            vigil: Vigil::new(cpus, facts.io_threads),
+            busy_poll: BusyPoll::new(cpus, facts.io_threads),
             commands,
             stage: stages.clone(),
             accept: accept.take(),
@@ -239,9 +212,11 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let (php, native) = tokio::try_join!(php, native)?;
     tokio::spawn(tick(Arc::downgrade(&registry)));
     registry.reloaded(ReloadOutcome::Loaded);
-    https::trust_at_start(None, &config, parts.tls.as_ref());
-    let fixed = Fixed { admin: config.global.admin.clone(), log: config.global.log.clone() };
+    regent_connections::trust_at_start(None, &config, parts.tls.as_ref());
+    let fixed = Fixed { admin: config.global.admin.clone(), logs: config.global.server_logs() };
     let listened_on = addresses.actual();
+    let tasks = Tasks::new(&registry);
+    let task_board = tasks.board().clone();
     let state = State {
         config,
         addresses,
@@ -253,7 +228,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         hubs: parts.hubs,
         upkeep: Upkeep::of(parts.tls.as_ref()),
         watching: None,
-        tasks: Tasks::new(&registry),
+        tasks,
         tls: parts.tls,
         retiring: JoinSet::new(),
         awaits_datagrams: predecessor.is_some(),
@@ -268,6 +243,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         fixed,
         current: RwLock::new(Arc::new(state.current())),
         state: Mutex::new(Some(state)),
+        tasks: task_board,
         stopping: watch::Sender::new(false),
         admin: admin_handle,
         succeeded: watch::Sender::new(None),
@@ -331,6 +307,20 @@ impl Running {
         let _ = self.server.succeeded.subscribe().wait_for(Option::is_some).await;
     }
 
+    /// Goes on serving for the `shutdown_delay` of the configuration, in which requests, and who asks whether it is ready,
+    /// learn that it is about to stop. At once if it has none, or another process serves already.
+    pub async fn linger(&self) {
+        let state = self.server.state.lock().await;
+        let delay = state.as_ref().map_or(Duration::ZERO, |state| state.config.global.shutdown_delay);
+        drop(state);
+        if delay.is_zero() || self.server.succeeded.borrow().is_some() {
+            return;
+        }
+        tracing::info!(?delay, "the server is about to stop, and goes on serving until then");
+        self.server.lasting.shutdown.give(Instant::now() + delay);
+        tokio::time::sleep(delay).await;
+    }
+
     /// Stops in good order: no new connections, running requests are answered, within the grace period; then
     /// everything ends.
     pub async fn stop(self) {
@@ -338,7 +328,7 @@ impl Running {
         self.server.stopping.send_replace(true);
         let state = self.server.state.lock().await.take();
         let Some(state) = state else { return };
-        let deadline = Instant::now() + plan::timeout(state.config.global.grace_period);
+        let deadline = Instant::now() + regent_config::timeout(state.config.global.grace_period);
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
         let successor = self.server.succeeded.borrow().clone();
@@ -396,28 +386,5 @@ async fn tick(registry: Weak<Registry>) {
         seconds.tick().await;
         let Some(registry) = registry.upgrade() else { return };
         registry.tick(Instant::now());
-    }
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
-        io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 are for root: choose a higher one (`--listen :8443`; in a Caddyfile the address of the site, \
-             or `http_port` and `https_port`), or allow it with `setcap cap_net_bind_service=+ep` on the program, in systemd \
-             with `AmbientCapabilities=CAP_NET_BIND_SERVICE`"
-        }
-        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
-        _ => "",
-    }
-}
-
-fn unix_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another path",
-        io::ErrorKind::AlreadyExists => "; remove it, or choose another path",
-        io::ErrorKind::NotFound => "; make its directory first",
-        io::ErrorKind::PermissionDenied => "; the server's user must be able to write to its directory",
-        _ => "",
     }
 }

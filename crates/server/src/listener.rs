@@ -1,27 +1,15 @@
-//! Listening addresses: their sockets, and what is served there.
+//! What is served at a listening address.
 
 use crate::StartError;
-use crate::counted;
-use crate::http3;
-use crate::https::Https;
 use crate::lasting::Lasting;
-use crate::plan;
-use crate::proxy_headers::ProxyHeaders;
 use http::HeaderValue;
-use regent_config::{
-    ClientAuth, Config, HttpProtocol, Listen, ProxyProtocol, Server, ServerTls, Site, SniHost, Timeouts,
-    UnixSocket,
-};
+use regent_config::{Config, Server, SniHost};
+use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, settings};
 use regent_exchange::BodyLimits;
 use regent_handlers::Sites;
-use regent_http::Settings;
 use regent_metrics::{HttpLabels, Registry};
-use regent_net::{Inherited, InheritedSocket, Keeper, Neighbours, Place, SocketFile};
+use regent_service::{body_limits, counted};
 use regent_tls::{SiteTable, Tls};
-use rustix::fd::OwnedFd;
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 
 /// What each I/O thread is told of a listening address.
@@ -46,84 +34,6 @@ pub(crate) struct Listener {
     pub terms: Arc<Terms>,
 }
 
-/// All of a configuration that a connection is bound to from its beginning: once that changes, it ends after its running
-/// requests.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Terms {
-    pub protocols: Vec<HttpProtocol>,
-    timeouts: Timeouts,
-    max_header_size: usize,
-    proxy_protocol: Option<ProxyProtocol>,
-    tls: Option<TlsTerms>,
-}
-
-/// What a client was told in its handshake, and what was asked of it.
-#[derive(Debug, PartialEq)]
-struct TlsTerms {
-    server: ServerTls,
-    /// By the names of the sites that ask for certificates.
-    client_auth: Vec<(Vec<String>, ClientAuth)>,
-}
-
-/// The listening addresses of a server.
-#[derive(Default)]
-pub(crate) struct Addresses {
-    open: Vec<Address>,
-    /// Of those to come, sockets that are bound already.
-    inherited: Inherited,
-    /// That of the next one. No two of a server's life have the same.
-    next: usize,
-}
-
-/// A listening address.
-struct Address {
-    number: usize,
-    /// As it was configured.
-    listen: Listen,
-    /// With the port that the system chose for port 0.
-    actual: Listen,
-    /// Whether there is a socket for HTTP/3 beside those of TCP. Once there, it stays.
-    has_udp: bool,
-    /// Removed when it is dropped.
-    file: Option<SocketFile>,
-}
-
-/// New sockets of an address, which connections are to be taken from under its number.
-pub(crate) enum Opened {
-    /// To be accepted from.
-    Stream(usize, Vec<OwnedFd>),
-    /// For HTTP/3.
-    Udp(usize, UdpSocket),
-}
-
-impl Opened {
-    pub fn number(&self) -> usize {
-        match self {
-            Self::Stream(number, _) | Self::Udp(number, _) => *number,
-        }
-    }
-}
-
-/// An address of a configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ListenedOn {
-    pub number: usize,
-    /// Where it speaks HTTP/3; `None`: nowhere.
-    pub udp_port: Option<u16>,
-}
-
-/// What a configuration changes of the addresses. Dropped, it closes what it opened.
-pub(crate) struct AddressChange {
-    opened: Vec<Address>,
-    pub sockets: Vec<Opened>,
-    /// By number.
-    pub closed: Vec<usize>,
-    /// Numbers of addresses that have got a UDP socket.
-    with_udp: Vec<usize>,
-    /// The configuration's addresses, in its order.
-    pub addresses: Vec<ListenedOn>,
-}
-
 impl Listener {
     /// `addresses`: those of the configuration.
     pub fn all(
@@ -138,22 +48,22 @@ impl Listener {
         let mut labels = counted::labels(config, registry).into_iter();
         let asked = tls.filter(Tls::has_acme);
         let listener = |((server, tls), address): ((&Server, Option<Arc<SiteTable>>), &ListenedOn)| {
-            let sites = Arc::new(
-                Sites::build(server, &config.global.php.workers, &config.proxies, &lasting.logs, &store)?
-                    .with_purges(&lasting.caches.scopes),
-            );
+            let sites =
+                Sites::build(server, &config.global.php.workers, &config.proxies, &lasting.logs, &store)?;
+            let sites = sites.with_purges(&lasting.caches.scopes).with_notice(&lasting.shutdown);
+            let sites = Arc::new(sites);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };
             Ok(Self {
                 number: address.number,
-                alt_svc: address.udp_port.map(http3::alt_svc),
+                alt_svc: address.udp_port.map(alt_svc),
                 sites,
                 tls,
                 challenges,
                 sni_host,
-                settings: plan::settings(&server.options),
-                limits: plan::body_limits(&server.options),
+                settings: settings(&server.options),
+                limits: body_limits(&server.options),
                 http: labels.next().flatten(),
                 proxy_protocol: server
                     .options
@@ -165,233 +75,4 @@ impl Listener {
         };
         config.servers.iter().zip(tables).zip(addresses).map(listener).collect()
     }
-}
-
-impl Terms {
-    fn of(server: &Server) -> Self {
-        let client_auth = |site: &Site| {
-            let auth = site.tls.as_ref()?.client_auth.clone()?;
-            Some((site.hosts.clone(), auth))
-        };
-        Self {
-            protocols: server.options.protocols.clone(),
-            timeouts: server.options.timeouts.clone(),
-            max_header_size: server.options.limits.max_header_size,
-            proxy_protocol: server.options.proxy_protocol.clone(),
-            tls: server.tls.clone().map(|tls| TlsTerms {
-                server: tls,
-                client_auth: server.sites.iter().filter_map(client_auth).collect(),
-            }),
-        }
-    }
-}
-
-impl Addresses {
-    /// None yet. Sockets of these addresses are used where they are wanted.
-    pub fn inheriting(inherited: Inherited) -> Self {
-        Self { inherited, ..Self::default() }
-    }
-
-    /// The first configuration has taken what it wants. What remains is what the service manager keeps, for later ones.
-    pub fn has_started(&mut self, admin: &[InheritedSocket]) {
-        self.inherited.keep_only_kept();
-        for kept in self.inherited.iter() {
-            let is_used = self.open.iter().any(|address| address.is_at(kept.place()))
-                || admin.iter().any(|admin| admin.place() == kept.place());
-            if !is_used {
-                tracing::warn!(
-                    "the service manager listens on {}, which nothing is served at: clients wait there for nothing",
-                    kept.place()
-                );
-            }
-        }
-    }
-
-    /// What a server that takes this one's place needs. `lent`: descriptors of all sockets that connections come from.
-    pub fn hand_over(&self, lent: Vec<(usize, OwnedFd)>) -> io::Result<Vec<InheritedSocket>> {
-        let mut sockets: Vec<_> =
-            self.inherited.iter().map(InheritedSocket::try_clone).collect::<Result<_, _>>()?;
-        let kept: Vec<_> = sockets.iter().map(|kept| kept.place().clone()).collect();
-        for (number, socket) in lent {
-            let file = self.open.iter().find(|own| own.number == number).and_then(|own| own.file.as_ref());
-            let socket = InheritedSocket::new(socket, Keeper::Server(file.map(SocketFile::identity)))?;
-            if !kept.contains(socket.place()) {
-                sockets.push(socket);
-            }
-        }
-        Ok(sockets)
-    }
-
-    /// The files of Unix sockets stay: another server has taken them over.
-    pub fn leave_files(&mut self) {
-        self.open.iter_mut().filter_map(|address| address.file.take()).for_each(SocketFile::leave);
-    }
-
-    pub fn has(&self, number: usize) -> bool {
-        self.open.iter().any(|address| address.number == number)
-    }
-
-    /// Opens what these servers listen on and nothing here does yet.
-    pub fn change_to(&self, servers: &[Server]) -> Result<AddressChange, StartError> {
-        let mut change = AddressChange {
-            opened: Vec::new(),
-            sockets: Vec::new(),
-            closed: Vec::new(),
-            with_udp: Vec::new(),
-            addresses: Vec::with_capacity(servers.len()),
-        };
-        for server in servers {
-            let (number, actual, had_udp) = match self.find(&server.listen) {
-                Some(kept) => (kept.number, kept.actual.clone(), kept.has_udp),
-                None => {
-                    self.open(&server.listen, &mut change).map(|(number, actual)| (number, actual, false))?
-                }
-            };
-            let wanted = http3::address(server, &actual);
-            let udp = match wanted {
-                Some(address) if !had_udp => http3::bind(
-                    address,
-                    self.udp_neighbours(address),
-                    server.options.udp_port,
-                    &self.inherited,
-                )?,
-                _ => None,
-            };
-            let udp_port = wanted.filter(|_| had_udp || udp.is_some()).map(|address| address.port());
-            if let Some(socket) = udp {
-                change.with_udp.push(number);
-                change.sockets.push(Opened::Udp(number, socket));
-            }
-            change.addresses.push(ListenedOn { number, udp_port });
-        }
-        let is_left =
-            |address: &&Address| !change.addresses.iter().any(|other| other.number == address.number);
-        change.closed = self.open.iter().filter(is_left).map(|address| address.number).collect();
-        Ok(change)
-    }
-
-    /// To be called when the sockets have been handed over, and the others closed. Says in the log what is new.
-    pub fn apply(&mut self, change: AddressChange, servers: &[Server]) {
-        self.next += change.opened.len();
-        for address in self.open.extract_if(.., |address| change.closed.contains(&address.number)) {
-            tracing::info!(address = name(&address.actual), "not serving this address any more");
-        }
-        self.open.extend(change.opened);
-        for address in &mut self.open {
-            address.has_udp |= change.with_udp.contains(&address.number);
-        }
-        for server in servers {
-            self.set_mode(&server.listen);
-        }
-        let place = |number| change.addresses.iter().position(|address| address.number == number);
-        self.open.sort_by_key(|address| place(address.number));
-    }
-
-    /// With the ports that the system chose for port 0, in the order of the configuration.
-    pub fn actual(&self) -> Vec<Listen> {
-        self.open.iter().map(|address| address.actual.clone()).collect()
-    }
-
-    fn find(&self, listen: &Listen) -> Option<&Address> {
-        self.open.iter().find(|address| is_same(&address.listen, listen))
-    }
-
-    fn open(&self, listen: &Listen, change: &mut AddressChange) -> Result<(usize, Listen), StartError> {
-        let number = self.next + change.opened.len();
-        let (actual, sockets, file) = match listen {
-            Listen::Tcp(address) => {
-                let (actual, sockets) = listen_tcp(*address, self.neighbours(*address), &self.inherited)
-                    .map_err(|cause| StartError::Listen { address: address.to_string(), cause })?;
-                (actual, sockets, None)
-            }
-            Listen::Unix(UnixSocket { path, mode }) => {
-                let (socket, file) = listen_unix(path, *mode, &self.inherited)
-                    .map_err(|cause| StartError::ListenUnix { path: path.clone(), cause })?;
-                (listen.clone(), vec![socket], file)
-            }
-        };
-        let address =
-            Address { number, listen: listen.clone(), actual: actual.clone(), has_udp: false, file };
-        change.opened.push(address);
-        change.sockets.push(Opened::Stream(number, sockets));
-        Ok((number, actual))
-    }
-
-    /// `:8080` can be opened before `127.0.0.1:8080` is closed.
-    fn neighbours(&self, address: SocketAddr) -> Neighbours {
-        neighbours(self.open.iter().any(|own| own.has_port(address.port())))
-    }
-
-    fn udp_neighbours(&self, address: SocketAddr) -> Neighbours {
-        neighbours(self.open.iter().any(|own| own.has_udp && own.has_port(address.port())))
-    }
-
-    fn set_mode(&mut self, listen: &Listen) {
-        let Listen::Unix(socket) = listen else { return };
-        let address = self.open.iter_mut().find(|address| is_same(&address.listen, listen));
-        let Some(address) = address.filter(|address| address.listen != *listen) else { return };
-        let changed = address.file.as_ref().map(|file| file.set_mode(socket.mode));
-        if let Some(Err(error)) = changed {
-            tracing::error!(%error, socket = %socket.path.display(), "the mode of the socket could not be changed");
-        }
-        address.listen = listen.clone();
-    }
-}
-
-impl Address {
-    fn is_at(&self, place: &Place) -> bool {
-        match (&self.actual, place) {
-            (Listen::Tcp(own), Place::Tcp(address)) => own == address,
-            (Listen::Tcp(own), Place::Udp(address)) => self.has_udp && own == address,
-            (Listen::Unix(own), Place::Unix(path)) => own.path == *path,
-            _ => false,
-        }
-    }
-
-    fn has_port(&self, port: u16) -> bool {
-        match &self.actual {
-            Listen::Tcp(own) => port != 0 && own.port() == port,
-            Listen::Unix(_) => false,
-        }
-    }
-}
-
-fn neighbours(are_own: bool) -> Neighbours {
-    if are_own { Neighbours::Own } else { Neighbours::None }
-}
-
-/// Whether the same sockets do for both: the mode of a Unix socket's file can be changed.
-fn is_same(one: &Listen, other: &Listen) -> bool {
-    match (one, other) {
-        (Listen::Unix(one), Listen::Unix(other)) => one.path == other.path,
-        _ => one == other,
-    }
-}
-
-fn name(listen: &Listen) -> String {
-    match listen {
-        Listen::Tcp(address) => address.to_string(),
-        Listen::Unix(socket) => socket.path.display().to_string(),
-    }
-}
-
-fn listen_tcp(
-    address: SocketAddr,
-    neighbours: Neighbours,
-    inherited: &Inherited,
-) -> io::Result<(Listen, Vec<OwnedFd>)> {
-    let mut sockets = inherited.tcp(address)?;
-    if sockets.is_empty() {
-        sockets = regent_net::listen(address, neighbours)?;
-    }
-    Ok((Listen::Tcp(sockets[0].local_addr()?), sockets.into_iter().map(OwnedFd::from).collect()))
-}
-
-fn listen_unix(path: &Path, mode: u32, inherited: &Inherited) -> io::Result<(OwnedFd, Option<SocketFile>)> {
-    if let Some((socket, file)) = inherited.unix(path)? {
-        file.iter().try_for_each(|file| file.set_mode(mode))?;
-        return Ok((socket.into(), file));
-    }
-    let (socket, file) = regent_net::listen_unix(path, mode)?;
-    Ok((socket.into(), Some(file)))
 }

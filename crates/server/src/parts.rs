@@ -3,17 +3,17 @@
 
 use crate::StartError;
 use crate::app::{AppStart, EngineSource, NativeStart};
-use crate::https::Https;
-use crate::hubs::{Hubs, OpenHubs};
 use crate::lasting::Lasting;
-use crate::listener::{ListenedOn, Listener};
+use crate::listener::Listener;
 use regent_config::Config;
+use regent_connections::{Https, ListenedOn};
 use regent_engines::{
     ClientStart, Engine, EngineControl, EngineError, EnginePlan, Sinks, StartUntil, Supervisor,
 };
 use regent_gateway::Inlined;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
+use regent_service::{Hubs, OpenHubs};
 use regent_spool::Spools;
 use regent_tls::Tls;
 use std::path::PathBuf;

@@ -1,13 +1,9 @@
 //! From a configuration to numbers, before anything is started.
 
-use regent_config::{Config, ServerOptions};
+use regent_config::Config;
 use regent_engines::{EngineError, EnginePlan, ServerFacts};
-use regent_exchange::{BodyLimits, Patience};
 use regent_gateway::{SOFTWARE, warmup};
-use regent_http::Settings;
 use std::thread::available_parallelism;
-
-pub(crate) use regent_engines::timeout;
 
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {
@@ -30,26 +26,6 @@ impl Plan {
 pub(crate) fn facts() -> ServerFacts {
     let cores = available_parallelism().map_or(1, usize::from);
     ServerFacts { io_threads: io_threads(cores), cores, software: SOFTWARE }
-}
-
-/// Of the connections of a listening address.
-pub(crate) fn settings(options: &ServerOptions) -> Settings {
-    Settings {
-        read_header: timeout(options.timeouts.read_header),
-        idle: timeout(options.timeouts.idle),
-        write: timeout(options.timeouts.write),
-        max_header_size: options.limits.max_header_size,
-    }
-}
-
-/// Of its requests.
-pub(crate) fn body_limits(options: &ServerOptions) -> BodyLimits {
-    let patience = Patience {
-        silence: timeout(options.timeouts.read_body),
-        rate: options.limits.min_body_rate,
-        whole: None,
-    };
-    BodyLimits { patience, size: options.limits.max_body_size }
 }
 
 /// One I/O thread is enough for four cores; PHP needs the others.

@@ -4,17 +4,16 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::https::trust_at_start;
 use crate::inline_reload;
-use crate::listener::AddressChange;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::state::{Current, Server, State, Upkeep};
-use crate::watching::{Begun, React, Wanted};
-use crate::{ConfigSource, Place, StartError, purging};
+use crate::{ConfigSource, Place, StartError};
 use regent_config::{Config, HotReload};
+use regent_connections::{AddressChange, trust_at_start};
 use regent_engines::{CommandRefused, EngineKind, EnginePlan, Sinks, StartUntil};
 use regent_gateway::Inlined;
+use regent_hot_reload::{Begun, React, Wanted};
 use regent_mercure::Publication;
 use regent_metrics::ReloadOutcome;
 use std::path::Path;
@@ -163,7 +162,8 @@ impl Server {
 
     async fn restart_workers(&self) {
         let current = self.current();
-        let Some(php) = current.engines.iter().find(|engine| engine.clients.kind == EngineKind::Php) else {
+        let engines = &current.subject.engines;
+        let Some(php) = engines.iter().find(|engine| engine.clients.kind == EngineKind::Php) else {
             return;
         };
         if let Err(CommandRefused::Unavailable(reason)) = php.supervisor.restart().await {
@@ -201,7 +201,7 @@ impl Server {
 
     async fn prepare(&self, state: &State, config: Config, force: Force) -> Result<Next, ReloadError> {
         let plan = Plan::new(&config, self.facts).map_err(StartError::from)?;
-        let mut change = state.addresses.change_to(&config.servers)?;
+        let mut change = state.addresses.change_to(&config.servers).map_err(StartError::from)?;
         let sockets = std::mem::take(&mut change.sockets);
         self.io.prepare_to_open(sockets).await.map_err(ReloadError::Watch)?;
         let spools =
@@ -260,7 +260,7 @@ impl Server {
             program.to_owned(),
             &self.registry,
             StartUntil::Ready,
-            Sinks { updates: self.hubs.sink(), purges: purging::sink(&self.lasting) },
+            Sinks { updates: self.hubs.sink(), purges: self.lasting.purges() },
         )?;
         Ok((NextEngine::New(Box::new(starting.await?)), clients))
     }
@@ -272,7 +272,7 @@ impl Server {
         self.io.change().await;
         self.io.open();
         state.addresses.apply(change, &config.servers);
-        let deadline = Instant::now() + plan::timeout(config.global.grace_period);
+        let deadline = Instant::now() + regent_config::timeout(config.global.grace_period);
         let old_inlined = inlined.map(|inlined| std::mem::replace(&mut state.inlined, inlined));
         if let NextEngine::New(engine) = php {
             let old = std::mem::replace(&mut state.php, *engine);

@@ -2,19 +2,19 @@
 
 use crate::Options;
 use crate::admin::AdminHandle;
-use crate::counted;
-use crate::hubs::{Hubs, OpenHubs};
 use crate::io_threads::IoThreads;
 use crate::lasting::Lasting;
-use crate::listener::Addresses;
 use crate::parts::RunningEngine;
-use crate::watching::Watching;
-use regent_config::{Admin, Config, HealthCheck, LogConfig};
-use regent_engines::{EngineControl, ServerFacts, Tasks};
+use regent_config::{Admin, Config, HealthCheck, ServerLog};
+use regent_connections::Addresses;
+use regent_control::Subject;
+use regent_engines::{ServerFacts, TaskBoard, Tasks};
 use regent_gateway::Inlined;
-use regent_metrics::{HostLabel, Registry};
+use regent_hot_reload::Watching;
+use regent_metrics::Registry;
 use regent_net::Handover;
 use regent_proxy::Transports;
+use regent_service::{Hubs, OpenHubs, counted};
 use regent_spool::Spools;
 use regent_tls::Tls;
 use std::sync::{Arc, RwLock};
@@ -34,6 +34,7 @@ pub(crate) struct Server {
     pub current: RwLock<Arc<Current>>,
     /// Locked by whoever changes something. `None`: it has stopped.
     pub state: Mutex<Option<State>>,
+    pub tasks: TaskBoard,
     /// Becomes true once.
     pub stopping: watch::Sender<bool>,
     pub admin: AdminHandle,
@@ -44,22 +45,16 @@ pub(crate) struct Server {
 /// Options that cannot change while the process runs, as it was started with them.
 pub(crate) struct Fixed {
     pub admin: Option<Admin>,
-    pub log: LogConfig,
+    pub logs: Vec<ServerLog>,
 }
 
 /// What can be looked at while something is being changed.
 pub(crate) struct Current {
-    /// PHP's, and that of native modules if there are any.
-    pub engines: Vec<Arc<EngineControl>>,
+    pub subject: Subject,
     pub configuration: Arc<serde_json::Value>,
-    pub proxies: Arc<Transports>,
     pub hubs: Arc<OpenHubs>,
-    /// `None`: no address has TLS.
-    pub tls: Option<Tls>,
     /// What PHP has to answer when it is ready; `None`: nothing.
     pub health: Option<HealthCheck>,
-    /// What is kept under Caddy's names; `None`: nothing.
-    pub http: Option<HostLabel>,
 }
 
 pub(crate) struct State {
@@ -105,13 +100,15 @@ impl State {
     pub fn current(&self) -> Current {
         let engines = std::iter::once(&self.php).chain(&self.native);
         Current {
-            engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
+            subject: Subject {
+                engines: engines.map(|engine| Arc::clone(&engine.control)).collect(),
+                proxies: Arc::clone(&self.proxies),
+                tls: self.tls.clone(),
+                http: counted::shown(self.config.global.metrics),
+            },
             configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
-            proxies: Arc::clone(&self.proxies),
             hubs: Arc::clone(&self.hubs),
-            tls: self.tls.clone(),
             health: self.config.global.health.clone(),
-            http: counted::shown(self.config.global.metrics),
         }
     }
 
@@ -142,8 +139,8 @@ impl Fixed {
         };
         let admin = (self.admin != config.global.admin)
             .then(|| warning("admin", "the admin API listens, and checks origins, as before"));
-        let log =
-            (self.log != config.global.log).then(|| warning("log", "the server's own log goes on as before"));
+        let log = (self.logs != config.global.server_logs())
+            .then(|| warning("log", "the server's own log goes on as before"));
         admin.into_iter().chain(log).collect()
     }
 }

@@ -33,6 +33,10 @@ pub enum Error {
     Outlived,
     #[error("the lock {} is held by another process for more than {seconds} s", path.display())]
     Locked { path: PathBuf, seconds: u64 },
+    #[error("the storage {url} cannot be used: {reason}")]
+    Redis { url: String, reason: String },
+    #[error("{key} cannot be used: {reason}")]
+    RedisValue { key: String, reason: String },
     #[error("{name:?} is not a host name that a certificate can be for")]
     BadName { name: String },
     #[error("a certificate that is made or ordered is for names, and the site has none")]

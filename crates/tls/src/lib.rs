@@ -58,9 +58,10 @@ pub use error::{Error, SiteErrors};
 pub use facts::ConnectionFacts;
 pub use handshakes::{HandshakeError, Handshakes};
 pub use key_type::KeyType;
+pub use local_ca::{AuthorityCertificate, LocalAuthority};
 pub use options::{
-    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
-    OnDemand, Options, Site, Tickets,
+    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Compression, Internal, Issuance,
+    KeyPairFiles, OnDemand, Options, RedisStorage, Site, Tickets,
 };
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};

@@ -4,7 +4,7 @@ use crate::acme::{Limit, Manager, Rules};
 use crate::catalog::{ByHello, Catalog, Certificates, Otherwise};
 use crate::client_auth::{self, ClientAuthClass};
 use crate::clock::Clock;
-use crate::local_ca::{LocalCa, OnDemand, Profile};
+use crate::local_ca::{LocalAuthority, LocalCa, OnDemand, Profile};
 use crate::manual::ManualCertificates;
 use crate::on_demand::OnDemandGate;
 use crate::options::{CertificateFiles, CertificateSource, Internal, Issuance, Options, Site, Tickets};
@@ -73,7 +73,10 @@ impl Tls {
 
     /// As [`Self::open`], for tests.
     pub fn open_with_clock(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let store = Store::new(options.storage);
+        let store = match &options.redis {
+            Some(redis) => Store::of_redis(redis, options.storage)?,
+            None => Store::new(options.storage),
+        };
         let tickets = match options.tickets {
             Tickets::Stored => Some(TicketKeys::open(store.clone(), Arc::clone(&clock))),
             Tickets::Disabled => None,
@@ -128,8 +131,13 @@ impl Tls {
     }
 
     /// As [`Self::local_root`], but `None` if there is no CA. Nothing is made or renewed.
-    pub fn stored_local_root(&self) -> Option<PathBuf> {
+    pub fn stored_local_root(&self) -> Result<Option<PathBuf>, Error> {
         self.0.local_ca.stored_root_path()
+    }
+
+    /// The local CA's own certificates; `None` if there is no CA. Nothing is made or renewed. Blocks.
+    pub fn stored_local_authority(&self) -> Option<LocalAuthority> {
+        self.0.local_ca.stored()
     }
 
     /// Whether certificates of public CAs are served, so that [`Self::http_challenge`] has to be asked.

@@ -11,15 +11,15 @@
  *   {"ini":[["name","value"],…],"software":"…","slow_after_ms":0,
  *     "pools":[{"name":"…","max_requests":0,"max_memory":0,"max_age_ms":0,
  *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…],
- *     "threads":[{"index":0,"pool":0},…]}
+ *     "process":0, "threads":[{"index":0,"pool":0},…]}
  * and later orders, one a line:
  *   {"start":{"threads":[{"index":8,"pool":0},…]}}                   more threads, side by side
  *   {"trace":{"index":8}}                                            event traced: what the thread is at
- *   {"beat":{"number":7}}                                            header.beat = 7 (release), at once
+ *   {"beat":{"number":7}}                                            process.beat = 7 (release), at once
  * and writes events, one a line:
  *   {"started":{"version":"8.4.1","opcache":"enabled"|"disabled"}}   "ready"
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
- *   {"died":{"index":8,"how":"it was ended by signal 11"}}           the thread was a process: its request is lost
+ *   {"died":{"index":8,"how":"it was ended by signal 11","signal":11|null}}   the thread was a process: its request is lost
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
  *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
  *     "end":"opcode"|"signal"|"socket"|"written_off"|"killed",
@@ -30,15 +30,19 @@
  *   {"worker_failed":{"worker":"…","failures":6}}                    {"failed":{"message":"…"}}
  * When the socket closes the engine ends at once. A line of it has at most REGENT_WIRE_MAX_EVENT bytes.
  *
+ * PROCESSES
+ * Several processes may share the memory, each with a socket and threads of its own. Below, `process` is
+ * header.processes[start.process].
+ *
  * BEATS
  * Whatever requests do, one thread reads orders and answers beats, four a second. Before the first answer it sets
- * header.beat_tid. An engine that leaves beats unanswered for more than a second is killed, unless that thread waits
+ * process.beat_tid. An engine that leaves beats unanswered for more than a second is killed, unless that thread waits
  * for the CPU or the disk; so is one that closes the socket, writes lines that are too long or no events, or leaves
  * requests waiting beside threads that ask for some.
  *
  * FAULTS
  * An engine may tell which of its threads a signal that ends it was raised in (SIGSEGV, SIGABRT and the like): a handler of the
- * signal stores that thread's `tid` in header.fault_tid, and lets the signal end the process. Otherwise every request that ran is a
+ * signal stores that thread's `tid` in process.fault_tid, and lets the signal end the process. Otherwise every request that ran is a
  * suspect.
  *
  * THE LIFE OF A THREAD
@@ -108,16 +112,24 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 #define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW4": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3557544E45474552)
+/* "REGENTW6": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3657544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
+#define REGENT_WIRE_MAX_PROCESSES 16
 #define REGENT_WIRE_IDLE_WORDS (REGENT_WIRE_MAX_THREADS / 64)
 #define REGENT_WIRE_SUMMARY_WORDS 8
 /* From the start of a slot to the request head. */
 #define REGENT_WIRE_SLOT_HEAD 512
 
-/* Offset 0. The server writes it once, but for `draining`; `beat_tid`, `fault_tid` and `beat` are the engine's. */
+/* What the engine tells of one of its processes; all 0 before that. */
+struct regent_wire_process {
+    _Atomic uint32_t beat_tid;  /* gettid() of who answers beats, or 0 */
+    _Atomic uint32_t fault_tid; /* gettid() of the thread that a fault ends the process in, or 0 */
+    _Atomic uint64_t beat;      /* number of the last beat that was answered */
+};
+
+/* Offset 0. The server writes it once, but for `draining`; `processes` are the engine's. */
 struct regent_wire_header {
     _Atomic uint64_t magic;
     _Atomic uint32_t io_threads;
@@ -128,10 +140,8 @@ struct regent_wire_header {
     _Atomic uint32_t request_capacity;  /* bytes, a power of two */
     _Atomic uint32_t response_capacity; /* bytes, a power of two */
     _Atomic uint32_t draining;          /* 1: threads end when their FIFO is empty */
-    _Atomic uint32_t beat_tid;          /* gettid() of who answers beats, or 0; written by the engine */
-    _Atomic uint32_t fault_tid;         /* gettid() of the thread that a fault ends the engine in, or 0; written by the engine */
-    _Atomic uint64_t beat; /* number of the last beat that was answered; written by the engine */
-    uint64_t pad1;
+    uint64_t pad1[3];
+    struct regent_wire_process processes[REGENT_WIRE_MAX_PROCESSES];
 };
 
 struct regent_wire_pool {

@@ -4,8 +4,8 @@ use crate::control::{self, descriptors};
 use crate::frame;
 use crate::head;
 use crate::layout::{
-    BodyState, Geometry, Header, IDLE_WORDS, IoControl, Layout, MAGIC, MAX_THREADS, PAGE, PoolControl,
-    SLOT_HEAD, SlotControl, ThreadControl, ThreadState, fifo_capacity,
+    BodyState, Geometry, Header, IDLE_WORDS, IoControl, Layout, MAGIC, MAX_PROCESSES, MAX_THREADS, PAGE,
+    PoolControl, ProcessControl, SLOT_HEAD, SlotControl, ThreadControl, ThreadState, fifo_capacity,
 };
 use crate::names::{OTHER, WELL_KNOWN};
 use crate::slot::SlotState;
@@ -42,7 +42,8 @@ fn structures(mut out: String) -> String {
         head_capacity
     );
     offsets!(out, Header, "regent_wire_header", request_capacity, response_capacity, draining);
-    offsets!(out, Header, "regent_wire_header", beat_tid, fault_tid, beat);
+    offsets!(out, Header, "regent_wire_header", processes);
+    offsets!(out, ProcessControl, "regent_wire_process", beat_tid, fault_tid, beat);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
     offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
@@ -74,6 +75,7 @@ fn constants(mut out: String) -> String {
         ("MAGIC", MAGIC),
         ("PAGE", PAGE as u64),
         ("MAX_THREADS", MAX_THREADS as u64),
+        ("MAX_PROCESSES", MAX_PROCESSES as u64),
         ("IDLE_WORDS", IDLE_WORDS as u64),
         ("SLOT_HEAD", SLOT_HEAD as u64),
         ("HEAD_PREFIX", head::PREFIX as u64),

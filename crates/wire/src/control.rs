@@ -4,6 +4,7 @@
 //! closes the socket the engine ends at once; an engine that closes it is killed.
 //! Everything that has to be fast goes through the shared memory instead.
 
+use crate::confine::{Confined, Confinement};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -35,8 +36,14 @@ pub struct Start {
     /// PHP only: requests that run for longer are told of ([`Event::Slow`]); 0: none.
     #[serde(default)]
     pub slow_after_ms: u64,
+    /// The number of this process among those that share the memory, below [`crate::MAX_PROCESSES`].
+    #[serde(default)]
+    pub process: u16,
     /// The threads to begin with.
     pub threads: Vec<ThreadStart>,
+    /// What the engine gives up before it does anything else.
+    #[serde(default)]
+    pub confinement: Confinement,
 }
 
 /// Server → engine, at any time after [`Start`].
@@ -175,7 +182,15 @@ pub enum Event {
     /// The process that was this thread has died, and its request with it; the others go on. Only of an engine whose threads
     /// are processes. The thread's number must not be used before [`crate::Region::bury`] and
     /// [`crate::SlotTable::bury`] have been called for it.
-    Died { index: u16, how: String },
+    Died {
+        index: u16,
+        how: String,
+        /// What has ended it, if it did not end itself.
+        #[serde(default)]
+        signal: Option<i32>,
+    },
+    /// What it has given up, unless it was to give up nothing. Once, before [`Event::Started`].
+    Confined(Confined),
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
     /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.

@@ -3,7 +3,7 @@
 use crate::clock::{self, nanoseconds};
 use crate::frame::{self, Completion, HeadKind, Timing};
 use crate::head::Head;
-use crate::layout::{SlotControl, ThreadControl, ThreadState};
+use crate::layout::{MAX_PROCESSES, SlotControl, ThreadControl, ThreadState};
 use crate::pipe::{self, BodyBroken, ClientGone};
 use crate::region::Region;
 use crate::ring::{Reader, Writer};
@@ -26,6 +26,8 @@ const LONG: Duration = Duration::from_millis(10);
 pub struct Engine {
     region: Region,
     doorbells: Vec<OwnedFd>,
+    /// This process, of those that share the memory.
+    process: usize,
 }
 
 /// How many threads a pool has, as they show themselves.
@@ -56,14 +58,16 @@ pub struct EngineThread {
 }
 
 impl Engine {
-    /// `doorbells`: one eventfd for each of the server's I/O threads, in order.
-    pub fn new(region: Region, doorbells: Vec<OwnedFd>) -> Self {
+    /// In the process of this number ([`crate::control::Start::process`]). `doorbells`: one eventfd for each of the server's
+    /// I/O threads, in order.
+    pub fn new(process: usize, region: Region, doorbells: Vec<OwnedFd>) -> Self {
+        assert!(process < MAX_PROCESSES, "no process {process}");
         assert_eq!(
             doorbells.len(),
             region.geometry().io_threads as usize,
             "one doorbell for each I/O thread"
         );
-        Self { region, doorbells }
+        Self { region, doorbells, process }
     }
 
     pub fn region(&self) -> &Region {
@@ -73,18 +77,18 @@ impl Engine {
     /// The calling thread answers the server's beats from now on.
     pub fn answers(&self) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        self.region.header().beat_tid.store(tid, Ordering::Release);
+        self.region.process(self.process).beat_tid.store(tid, Ordering::Release);
     }
 
     /// A fault is about to end the process in the calling thread. It may be called by a handler of signals.
     pub fn note_fault(&self) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        self.region.header().fault_tid.store(tid, Ordering::Release);
+        self.region.process(self.process).fault_tid.store(tid, Ordering::Release);
     }
 
     /// Answers a beat ([`crate::control::Order::Beat`]).
     pub fn answer(&self, number: u64) {
-        self.region.header().beat.store(number, Ordering::Release);
+        self.region.process(self.process).beat.store(number, Ordering::Release);
     }
 
     /// The slot can be had back; its response has been announced already.

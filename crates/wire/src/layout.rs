@@ -16,12 +16,14 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW5");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW6");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
 /// Most threads of one engine.
 pub const MAX_THREADS: usize = 1024;
+/// Most processes that share the memory of one engine.
+pub const MAX_PROCESSES: usize = 16;
 pub(crate) const IDLE_WORDS: usize = MAX_THREADS / 64;
 /// Most slots of one I/O thread: what the summary's bits can name.
 pub const MAX_SLOTS_PER_IO: usize = SUMMARY_WORDS * 64 * 64;
@@ -58,13 +60,20 @@ pub(crate) struct Header {
     pub response_capacity: AtomicU32,
     /// 1: threads end when their FIFO is empty.
     pub draining: AtomicU32,
+    pad1: [u64; 3],
+    /// By the number that the server has given each ([`crate::control::Start::process`]).
+    pub processes: [ProcessControl; MAX_PROCESSES],
+}
+
+/// A process of the engine that speaks with the server.
+#[repr(C)]
+pub(crate) struct ProcessControl {
     /// Kernel id of the thread that answers the server's beats, or 0 as long as there is none. Engine.
     pub beat_tid: AtomicU32,
-    /// Kernel id of the thread in which a fault ends the engine, or 0. Engine.
+    /// Kernel id of the thread in which a fault ends the process, or 0. Engine.
     pub fault_tid: AtomicU32,
     /// The number of the last beat that was answered. Engine.
     pub beat: AtomicU64,
-    pad1: u64,
 }
 
 /// Which idle thread gets the next request.
@@ -349,7 +358,8 @@ mod tests {
 
     #[test]
     fn structures_have_the_documented_sizes() {
-        assert_eq!(size_of::<Header>(), 64);
+        assert_eq!(size_of::<Header>(), 320);
+        assert_eq!(size_of::<ProcessControl>(), 16);
         assert_eq!(size_of::<PoolControl>(), 320);
         assert_eq!(size_of::<ThreadControl>(), 128);
         assert_eq!(size_of::<IoControl>(), 128);

@@ -61,6 +61,8 @@ mod c_header;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]
+pub mod confine;
+#[cfg(not(loom))]
 pub mod control;
 #[cfg(not(loom))]
 mod damage;
@@ -105,11 +107,11 @@ pub use frame::{Completion, End, Frame, HeadKind, LogLine, ResponseHead, Timing,
 #[cfg(not(loom))]
 pub use head::{Head, HeadBlock, HeadBuilder, RequestLine, Variable};
 pub use layout::{
-    BodyState, Geometry, GeometryError, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling, ThreadState,
+    BodyState, Geometry, GeometryError, MAX_PROCESSES, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling, ThreadState,
 };
 pub use pipe::{BodyBroken, ClientGone};
 #[cfg(not(loom))]
 pub use region::{Heartbeat, Region, RegionError, ThreadView};
 pub use slot::{SlotState, Token};
 #[cfg(not(loom))]
-pub use slot_table::{Cancelled, ReadError, SlotTable, SubmitError};
+pub use slot_table::{Cancelled, ReadError, Repeats, Rescued, SlotTable, SubmitError};

@@ -10,7 +10,7 @@
 //! | no token is lost, doubled or out of order | `fifo` |
 //! | no token waits while an idle thread sleeps; wakes in flight never run out | `pool` |
 //! | a drained pool runs what it has and ends; a retired thread leaves nothing behind | `pool::a_drained_…`, `a_retired_…` |
-//! | a request runs once or was withdrawn; a token of an earlier generation does nothing | `slot` |
+//! | a request runs once or was withdrawn, and once more if its process died; a token of an earlier generation does nothing | `slot` |
 //! | a slot that was given up comes back, and its last script never writes to the next request | `slot::a_slot_…` |
 //! | no mark is lost; an I/O thread that sleeps is rung | `doorbell` |
 //! | no byte is lost or read too early; nobody waits for ever for bytes, room, the body's end or a client that left | `pipe` |

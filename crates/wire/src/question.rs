@@ -61,7 +61,7 @@ mod tests {
             response_capacity: 65536,
         };
         let doorbell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        let engine = Arc::new(Engine::new(Region::create(geometry).unwrap(), vec![doorbell]));
+        let engine = Arc::new(Engine::new(0, Region::create(geometry).unwrap(), vec![doorbell]));
         let thread = EngineThread::new(Arc::clone(&engine), 1, 0);
         let first = thread.next_question();
         assert_eq!(thread.wait_for_answer(first, Duration::from_millis(1)), None);

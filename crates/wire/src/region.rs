@@ -3,8 +3,8 @@
 use crate::area::Area;
 use crate::doorbell::Doorbell;
 use crate::layout::{
-    Geometry, GeometryError, Header, IoControl, Layout, MAGIC, PoolControl, SLOT_HEAD, Scheduling,
-    SlotControl, ThreadControl, ThreadState, fifo_capacity,
+    Geometry, GeometryError, Header, IoControl, Layout, MAGIC, PoolControl, ProcessControl, SLOT_HEAD,
+    Scheduling, SlotControl, ThreadControl, ThreadState, fifo_capacity,
 };
 use crate::pool::Pool;
 use crate::slot::Token;
@@ -197,18 +197,26 @@ impl Region {
         self.thread(thread).asks.load(Ordering::Relaxed) != 0
     }
 
-    /// The last sign of life ([`crate::control::Order::Beat`]).
-    pub fn heartbeat(&self) -> Heartbeat {
-        let header = self.header();
+    /// The last sign of life of a process ([`crate::control::Order::Beat`]).
+    pub fn heartbeat(&self, process: usize) -> Heartbeat {
+        let control = self.process(process);
         Heartbeat {
-            tid: header.beat_tid.load(Ordering::Acquire),
-            number: header.beat.load(Ordering::Acquire),
+            tid: control.beat_tid.load(Ordering::Acquire),
+            number: control.beat.load(Ordering::Acquire),
         }
     }
 
-    /// In which thread a fault has ended the engine, by the kernel's number; 0: nothing is known of that.
-    pub fn fault_tid(&self) -> u32 {
-        self.header().fault_tid.load(Ordering::Acquire)
+    /// In which thread a fault has ended a process, by the kernel's number; 0: nothing is known of that.
+    pub fn fault_tid(&self, process: usize) -> u32 {
+        self.process(process).fault_tid.load(Ordering::Acquire)
+    }
+
+    /// Makes the number of a process that has ended fit for another one.
+    pub fn reuse_process(&self, process: usize) {
+        let control = self.process(process);
+        control.beat_tid.store(0, Ordering::Release);
+        control.fault_tid.store(0, Ordering::Release);
+        control.beat.store(0, Ordering::Release);
     }
 
     /// Threads of a pool that wait for work.
@@ -236,6 +244,10 @@ impl Region {
 
     pub(crate) fn header(&self) -> &Header {
         self.part(0)
+    }
+
+    pub(crate) fn process(&self, process: usize) -> &ProcessControl {
+        &self.header().processes[process]
     }
 
     pub(crate) fn pool(&self, pool: usize) -> Pool<'_> {

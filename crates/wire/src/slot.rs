@@ -87,6 +87,13 @@ impl StateWord<'_> {
         self.is(word(generation, SlotState::Running, thread))
     }
 
+    /// Server: which thread runs the request of this generation, if one does.
+    pub fn runner(&self, generation: u32) -> Option<usize> {
+        let now = self.0.load(Ordering::Acquire);
+        let thread = (now >> 40) as usize;
+        (now == word(generation, SlotState::Running, thread)).then_some(thread)
+    }
+
     /// Server: whether the word is one that the request of this generation can have while an engine has it.
     pub fn is_possible(&self, generation: u32, threads: usize) -> bool {
         let now = self.0.load(Ordering::Acquire);
@@ -141,6 +148,7 @@ mod tests {
         assert!(state.claim(0, 1));
         assert!(!state.release(u32::MAX, 1) && !state.release(0, 2));
         assert!(state.is_run_by(0, 1) && !state.is_run_by(0, 2));
+        assert_eq!((state.runner(0), state.runner(1)), (Some(1), None));
         assert!(state.release(0, 1) && state.is_done(0) && !state.is_done(u32::MAX));
     }
 }

@@ -8,9 +8,12 @@ mod inspection;
 mod limits;
 mod outcome;
 mod record;
+mod repeat;
 mod rescue;
 
 pub use outcome::{Cancelled, ReadError, SubmitError};
+pub use repeat::Repeats;
+pub use rescue::Rescued;
 
 use record::{Phase, Record};
 
@@ -84,6 +87,8 @@ impl<G> SlotTable<G> {
         record.written.set(0);
         record.read.set(0);
         record.time_limit = 0;
+        record.repeat_until.set(0);
+        record.is_repeated = false;
         reset(backend.region().slot(index));
         Ok(Some(Token { slot, generation: record.generation }))
     }
@@ -159,6 +164,9 @@ impl<G> SlotTable<G> {
             }
         }
         let frame = Frame::take(&mut unparsed).ok_or_else(|| record.damaged(Damage::Frame))?;
+        if !matches!(frame, Frame::Log(_)) {
+            record.repeat_until.set(0);
+        }
         record.unparsed.set(unparsed);
         Ok(Some(frame))
     }

@@ -9,9 +9,10 @@ use common::{Io, Random, SMALL, answered_name, backend, echo, engine, head, star
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use regent_wire::{BodyState, EngineMemory, SlotTable, Token, clock};
+use regent_wire::{BodyState, EngineMemory, Repeats, SlotTable, Token, clock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// As `include/regent_wire.h` computes them for `SMALL`.
 const SLOTS: u64 = 12_288;
@@ -100,6 +101,7 @@ impl Server {
         match *step {
             Step::Submit { pool, body } => {
                 let Ok(Some(token)) = self.port.acquire(&backend, &head("x", None)) else { return };
+                self.port.may_repeat(token, Duration::MAX);
                 let _ = self.port.write_body(token, &vec![1; body]);
                 if self.port.submit(token, pool, regent_wire::clock::now()).is_ok() {
                     self.tokens.push(token);
@@ -154,7 +156,7 @@ impl Server {
             }
             Step::Bury { thread } => {
                 backend.region().bury(thread);
-                self.port.bury(&backend, thread);
+                self.port.bury(&backend, thread, Repeats::Everybodys);
             }
             Step::Scribble { at, value } => scribble(&backend, at, value),
         }
@@ -182,7 +184,7 @@ proptest! {
         let mut server = Server { port: io.port, backend: backend(SMALL), tokens: Vec::new() };
         steps.iter().for_each(|step| server.run(step));
         let next = backend(SMALL);
-        server.port.move_requests(&server.backend, &next);
+        server.port.move_requests(&server.backend, &next, Repeats::Everybodys);
         for token in server.tokens {
             server.port.cancel(token);
         }

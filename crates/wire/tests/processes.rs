@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, head, start};
-use regent_wire::{BodyState, Completion, End, Engine, Frame, ReadError, Region, Token};
+use regent_wire::{BodyState, Completion, End, Engine, Frame, ReadError, Region, Repeats, Token};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ fn engine_process() {
     let (first, end) = threads.split_once('-').unwrap();
     let memory = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let doorbell = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
-    let engine = Arc::new(Engine::new(Region::open(memory).unwrap(), vec![doorbell]));
+    let engine = Arc::new(Engine::new(0, Region::open(memory).unwrap(), vec![doorbell]));
     let range = first.parse::<usize>().unwrap()..end.parse().unwrap();
     let threads: Vec<_> = range.map(|index| start(&engine, index, 0, echo)).collect();
     for thread in threads {
@@ -109,7 +109,7 @@ impl Load {
         kill(engine);
         let to = backend(SMALL);
         let from = std::mem::replace(&mut self.io.backend, Arc::clone(&to));
-        for token in self.io.port.move_requests(&from, &to) {
+        for token in self.io.port.move_requests(&from, &to, Repeats::Nobodys).lost {
             self.serve(token);
         }
     }
@@ -228,7 +228,7 @@ fn the_other_process_of_an_engine_goes_on() {
         for thread in halves[half].clone() {
             load.io.backend.region().bury(thread);
             let backend = Arc::clone(&load.io.backend);
-            for token in load.io.port.bury(&backend, thread) {
+            for token in load.io.port.bury(&backend, thread, Repeats::Nobodys).lost {
                 load.serve(token);
             }
         }

@@ -7,8 +7,8 @@ mod common;
 
 use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::{
-    BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, ReadError, SlotTable,
-    SubmitError, Token,
+    BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, ReadError, Repeats,
+    SlotTable, SubmitError, Token,
 };
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 fn replace(io: &mut Io, geometry: Geometry) -> Vec<Token> {
     let to = backend(geometry);
     let from = std::mem::replace(&mut io.backend, Arc::clone(&to));
-    io.port.move_requests(&from, &to)
+    io.port.move_requests(&from, &to, Repeats::Everybodys).lost
 }
 
 /// Runs what waits on one thread; returns the names in their order.
@@ -177,7 +177,7 @@ fn the_death_of_one_process_fails_its_requests_only() {
     io.port.cancel(tokens[1]);
     for thread in [0, 1] {
         io.backend.region().bury(thread);
-        let lost = io.port.bury(&io.backend, thread);
+        let lost = io.port.bury(&io.backend, thread, Repeats::Everybodys).lost;
         assert_eq!(lost, if thread == 0 { vec![tokens[0]] } else { vec![] });
     }
     io.port.release(tokens[0]);
@@ -210,7 +210,7 @@ fn two_ports_move_their_own_requests() {
         token
     });
     for port in &mut ports {
-        assert_eq!(port.move_requests(&from, &to), []);
+        assert_eq!(port.move_requests(&from, &to, Repeats::Nobodys), Default::default());
     }
     assert_eq!((from.region().waiting(1), to.region().waiting(1)), (2, 2));
     for (port, token) in ports.iter_mut().zip(tokens) {

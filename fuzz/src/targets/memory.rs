@@ -5,8 +5,9 @@
 
 use crate::input::Input;
 use regent_wire::names::key;
-use regent_wire::{EngineMemory, BodyState, Geometry, HeadBuilder, SlotTable, Region, Scheduling, Token};
+use regent_wire::{EngineMemory, BodyState, Geometry, HeadBuilder, Repeats, SlotTable, Region, Scheduling, Token};
 use std::sync::Arc;
+use std::time::Duration;
 
 const GEOMETRY: Geometry = Geometry {
     io_threads: 1,
@@ -34,7 +35,7 @@ pub fn run(data: &[u8]) {
         server.step(&mut input);
     }
     let next = backend();
-    server.port.move_requests(&server.backend, &next);
+    server.port.move_requests(&server.backend, &next, Repeats::Everybodys);
     for token in std::mem::take(&mut server.tokens) {
         server.port.cancel(token);
     }
@@ -74,7 +75,7 @@ impl Server {
             11 => {
                 let thread = input.below(8);
                 self.backend.region().bury(thread);
-                self.port.bury(&self.backend, thread);
+                self.port.bury(&self.backend, thread, Repeats::Everybodys);
             }
             _ => self.scribble(input),
         }
@@ -85,6 +86,7 @@ impl Server {
         head.known(key("REQUEST_METHOD"), b"GET");
         head.known(key("REQUEST_URI"), b"/");
         let Ok(Some(token)) = self.port.acquire(&self.backend, head.build(None)) else { return };
+        self.port.may_repeat(token, Duration::MAX);
         let _ = self.port.write_body(token, &vec![1; input.byte().into()]);
         if self.port.submit(token, input.below(2), regent_wire::clock::now()).is_ok() {
             self.tokens.push(token);

@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::failure::Failure;
 use crate::pool::{Engine, Pool};
 use crate::query::{self, Selection};
+use crate::task::{TaskOrder, TasksTold};
 use serde_json::json;
 use std::future::Future;
 use std::sync::Arc;
@@ -69,6 +70,18 @@ pub(crate) async fn purge(control: &Arc<dyn Control>, query: Option<&str>) -> Re
     tracing::info!(?purge, "the cache is purged, as asked for by the admin API");
     let control = Arc::clone(control);
     Ok(ok(&to_the_end(async move { control.purge(purge).await }).await??))
+}
+
+/// What is wanted of a background script. It is told at once, and does it at its own pace.
+pub(crate) fn order(
+    control: &Arc<dyn Control>,
+    query: Option<&str>,
+    order: TaskOrder,
+) -> Result<Answer, Failure> {
+    let task = query::task(query)?;
+    let told = control.order(&task, order)?;
+    tracing::info!(task, ?order, processes = told, "a task was told, as asked for by the admin API");
+    Ok(ok(&TasksTold { task, told }))
 }
 
 /// Finishes a change even when the client that asked for it hangs up, which drops the future of its request.

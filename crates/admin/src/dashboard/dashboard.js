@@ -6,6 +6,7 @@ import { ask, byId, bytes, count, fillTiles, PERIOD, setText } from "./page.js";
 import { Plot } from "./plot.js";
 
 const CERTIFICATES_PERIOD = 60_000;
+const TASKS_PERIOD = 2000;
 const MOST_THREADS = 200;
 const MOST_MOMENTS = 300;
 const STATES = ["busy", "stuck", "backoff", "starting", "leaving", "idle"];
@@ -34,6 +35,7 @@ const plots = {
 // another can be chosen.
 let chosen = null;
 let last = null;
+let threadsNow = [];
 let history = [];
 let answeredAt = Date.now();
 
@@ -55,6 +57,15 @@ async function pollCertificates() {
     // That the server is silent, poll() shows.
   }
   setTimeout(pollCertificates, CERTIFICATES_PERIOD);
+}
+
+async function pollTasks() {
+  try {
+    showTasks(await ask("/regent/tasks"));
+  } catch {
+    // That the server is silent, poll() shows.
+  }
+  setTimeout(pollTasks, TASKS_PERIOD);
 }
 
 function answered(statistics, list) {
@@ -164,6 +175,7 @@ function showThreads({ ThreadDebugStates: threads, ReservedThreadCount: reserved
   const order = ["stuck", "backoff", "busy", "leaving", "starting", "idle"];
   const rank = ({ Activity }) => order.indexOf(Activity);
   threads.sort((a, b) => rank(a) - rank(b) || b.RunningMilliseconds - a.RunningMilliseconds || a.Index - b.Index);
+  threadsNow = threads;
   const left = threads.length - MOST_THREADS;
   byId("threads-summary").textContent =
     `${threads.length}, ${reserved} more possible${left > 0 ? `; ${left} are not listed` : ""}`;
@@ -172,10 +184,55 @@ function showThreads({ ThreadDebugStates: threads, ReservedThreadCount: reserved
     [thread.Pool],
     [thread.Activity, `state-${thread.Activity}`],
     [since(thread), "number"],
-    [thread.IsBusy ? `${thread.CurrentMethod} ${thread.CurrentURI}` : "", "wide uri"],
+    [request(thread), "wide uri"],
+    hasStack(thread) ? ["Stack", "", thread.Index] : [""],
     [count(thread.RequestCount), "number minor"],
     [bytes(thread.MemoryUsage), "number minor"],
   ]));
+}
+
+function request({ IsBusy, CurrentMethod, CurrentURI }) {
+  return IsBusy ? `${CurrentMethod} ${CurrentURI}` : "";
+}
+
+// Whether it runs a script. The threads of native modules have numbers of their own, which may be the same.
+function hasStack({ IsBusy, Pool }) {
+  return IsBusy && last.pools.some(({ name, engine }) => name === Pool && engine === "php");
+}
+
+// What the thread of the address's fragment (#stack=3) is at. Its request may have ended since it was listed.
+async function showStack() {
+  const { hash } = location;
+  const index = /^#stack=(\d{1,5})$/.exec(hash)?.[1];
+  const dialog = byId("stack-dialog");
+  if (index === undefined) return dialog.close();
+  const thread = threadsNow.find((thread) => String(thread.Index) === index && hasStack(thread));
+  setText(byId("stack-title"), `Thread ${index} of PHP`);
+  setText(byId("stack-request"), thread ? request(thread) : "");
+  if (!dialog.open) {
+    setText(byId("stack"), "");
+    dialog.showModal();
+  }
+  let text;
+  try {
+    const { stack } = await ask(`/regent/threads/stack?index=${index}`);
+    text = stack.join("\n") || "It runs no script.";
+  } catch (error) {
+    text = error.message;
+  }
+  // Another may have been asked for meanwhile.
+  if (location.hash === hash) setText(byId("stack"), text);
+}
+
+function watchStacks() {
+  byId("threads").addEventListener("click", ({ target }) => {
+    const index = target.closest("button")?.value;
+    if (index !== undefined) location.hash = `stack=${index}`;
+  });
+  byId("stack-again").addEventListener("click", showStack);
+  byId("stack-dialog").addEventListener("close", () => window.history.replaceState(null, "", location.pathname));
+  window.addEventListener("hashchange", showStack);
+  if (location.hash) showStack();
 }
 
 // How long a thread has been doing what it does.
@@ -236,7 +293,65 @@ function showCertificates({ certificates }) {
     [[name], [issuer, "minor"], [source, "minor"], [days_left ?? "none yet", "number"], [last_error ?? "", "wide"]]));
 }
 
-// Fills a table with rows of [text, class]; rows and cells that are there are kept, so that a selection survives.
+function showTasks({ tasks }) {
+  byId("tasks-section").hidden = tasks.length === 0;
+  fill("tasks", tasks.map((task) => [
+    [task.task],
+    [task.number, "number minor"],
+    [task.state, task.state === "running" ? "state-busy" : ""],
+    [time(task.started_at_unix_ms ?? task.next_start_unix_ms)],
+    [count(task.runs), "number"],
+    [count(task.failures), task.failures > 0 ? "number bad" : "number"],
+    lastRun(task.last),
+    ["", "actions"],
+  ]));
+  // What each row's task can be told; of several processes, the first row has it.
+  tasks.forEach(({ task, number, state }, index) => {
+    const cell = byId("tasks").tBodies[0].rows[index].lastChild;
+    const orders = state === "running" ? ["restart", "stop"] : ["run", "stop"];
+    const shown = number === 1 ? orders.filter((order) => order !== "stop" || state !== "stopped") : [];
+    showOrders(cell, task, shown);
+  });
+}
+
+function showOrders(cell, task, orders) {
+  const wanted = JSON.stringify([task, orders]);
+  if (cell.dataset.orders === wanted) return;
+  cell.dataset.orders = wanted;
+  cell.replaceChildren(...orders.map((order) => {
+    const button = document.createElement("button");
+    button.textContent = order;
+    button.addEventListener("click", () => tell(button, task, order));
+    return button;
+  }));
+}
+
+async function tell(button, task, order) {
+  button.disabled = true;
+  try {
+    const target = `/regent/tasks/${order}?task=${encodeURIComponent(task)}`;
+    const answer = await fetch(target, { method: "POST", signal: AbortSignal.timeout(PATIENCE) });
+    button.title = answer.ok ? "" : (await answer.json()).error;
+    showTasks(await ask("/regent/tasks"));
+  } catch (error) {
+    button.title = error.message;
+  }
+  button.disabled = false;
+}
+
+function lastRun(run) {
+  if (!run) return ["none yet", "wide minor"];
+  const { started_at_unix_ms: started, ended_at_unix_ms: ended, end, code, signal } = run;
+  const how = { succeeded: "ended", failed: code === null ? `signal ${signal}` : `status ${code}`, told: "was told to end" };
+  const text = `${how[end] ?? "could not be started"}, ${time(ended)}, after ${duration(ended - started)}`;
+  return [text, end === "failed" || end === "not_started" ? "wide bad" : "wide"];
+}
+
+function time(milliseconds) {
+  return milliseconds === null ? "" : new Date(milliseconds).toLocaleString();
+}
+
+// Fills a table with rows of [text, class], or [text, class, value] for a button; rows and cells that are there are kept, so that a selection survives.
 function fill(id, rows) {
   const body = byId(id).tBodies[0];
   if (rows.length === 0) {
@@ -253,11 +368,17 @@ function fill(id, rows) {
 }
 
 function fillRow(row, cells) {
-  cells.forEach(([text, className = ""], index) => {
+  cells.forEach(([text, className = "", value = null], index) => {
     const cell = row.cells[index] ?? row.insertCell();
-    setText(cell, String(text));
+    if (className !== "actions") setText(value === null ? cell : button(cell, value), String(text));
     if (cell.className !== className) cell.className = className;
   });
+}
+
+function button(cell, value) {
+  if (!cell.firstElementChild) cell.replaceChildren(document.createElement("button"));
+  cell.firstElementChild.value = value;
+  return cell.firstElementChild;
 }
 
 function milliseconds(value) {
@@ -273,6 +394,8 @@ function duration(value) {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
+watchStacks();
 poll();
 pollCertificates();
+pollTasks();
 pollCache();

@@ -87,6 +87,18 @@ impl Control for Bare {
         Vec::new()
     }
 
+    fn authority(&self) -> BoxFuture<'_, Option<crate::CertificateAuthority>> {
+        Box::pin(async { None })
+    }
+
+    fn tasks(&self) -> Vec<crate::Task> {
+        Vec::new()
+    }
+
+    fn order(&self, task: &str, _: crate::TaskOrder) -> Result<u16, Refusal> {
+        Err(Refusal::UnknownTask(task.to_owned()))
+    }
+
     fn cache(&self) -> crate::CacheFigures {
         crate::CacheFigures::default()
     }

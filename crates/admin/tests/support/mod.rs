@@ -3,10 +3,11 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Adapted, AdminRequest, Certificate, CertificateSource, Change, Circuit, CircuitState,
-    Control, Current, Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase, Pool, PoolStatistics,
-    ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics, ScaleEvent, Shed, Source,
-    Statistics, Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
+    Access, Activity, Adapted, AdminRequest, Certificate, CertificateAuthority, CertificateSource, Change,
+    Circuit, CircuitState, Control, Current, Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase,
+    Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics,
+    ScaleEvent, Shed, Source, Statistics, Task, TaskEnd, TaskOrder, TaskRun, TaskStarts, TaskState, Thread,
+    ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
 };
 use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
@@ -52,6 +53,7 @@ pub struct State {
     pub readiness: Readiness,
     pub panics: Panics,
     pub stops: u32,
+    pub has_no_authority: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,7 @@ impl Default for State {
             readiness: Readiness::Ready,
             panics: Panics::Never,
             stops: 0,
+            has_no_authority: false,
         }
     }
 }
@@ -336,6 +339,66 @@ impl Control for Fake {
         vec![regent_admin::Upstream { address: "app:9000".into(), num_requests: 3, fails: 1 }]
     }
 
+    fn authority(&self) -> BoxFuture<'_, Option<CertificateAuthority>> {
+        let has_one = !self.state().has_no_authority;
+        let authority = CertificateAuthority {
+            id: "local".into(),
+            name: "Caddy Local Authority".into(),
+            root_common_name: "Caddy Local Authority - 2026 ECC Root".into(),
+            intermediate_common_name: "Caddy Local Authority - ECC Intermediate".into(),
+            root_certificate: "-----BEGIN CERTIFICATE-----\nROOT\n-----END CERTIFICATE-----\n".into(),
+            intermediate_certificate: "-----BEGIN CERTIFICATE-----\nOTHER\n-----END CERTIFICATE-----\n"
+                .into(),
+        };
+        Box::pin(async move { has_one.then_some(authority) })
+    }
+
+    /// One that runs, and one that has failed and waits.
+    fn tasks(&self) -> Vec<Task> {
+        let now = SystemTime::now();
+        let running = Task {
+            task: "queue".into(),
+            number: 1,
+            file: "/app/artisan".into(),
+            arguments: vec!["queue:work".into()],
+            starts: TaskStarts::Always,
+            state: TaskState::Running,
+            pid: Some(4711),
+            started_at: Some(now - Duration::from_secs(75)),
+            next_start: None,
+            runs: 1,
+            failures: 0,
+            last: None,
+        };
+        let waiting = Task {
+            task: "<b>nightly</b>".into(),
+            starts: TaskStarts::Schedule,
+            state: TaskState::Waiting,
+            pid: None,
+            started_at: None,
+            next_start: Some(now + Duration::from_secs(3600)),
+            runs: 9,
+            failures: 2,
+            last: Some(TaskRun {
+                started_at: now - Duration::from_secs(60),
+                ended_at: now - Duration::from_secs(57),
+                end: TaskEnd::Failed,
+                code: Some(3),
+                signal: None,
+            }),
+            ..running.clone()
+        };
+        vec![running, waiting]
+    }
+
+    fn order(&self, task: &str, order: TaskOrder) -> Result<u16, Refusal> {
+        match (task, order) {
+            ("none", _) => Err(Refusal::UnknownTask("there is no task `none`; there is `queue`".into())),
+            ("queue", TaskOrder::Run) => Err(Refusal::TaskRuns("the task `queue` is running".into())),
+            _ => Ok(1),
+        }
+    }
+
     fn cache(&self) -> regent_admin::CacheFigures {
         regent_admin::CacheFigures { hits: 3, limit: 1 << 20, ..Default::default() }
     }
@@ -440,6 +503,10 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
             number: 3,
             started_at: UNIX_EPOCH + Duration::from_secs(1_790_337_784),
             reason: "opcache_reset()".into(),
+            confinement: Some(regent_admin::Confinement {
+                enforced: vec!["no attacks on processes and the kernel".into()],
+                missing: Vec::new(),
+            }),
         }],
     }
 }

@@ -28,7 +28,7 @@ fn address(options: &Stop) -> Result<Address> {
     let Some(file) = &options.config else { return Ok(options.address.clone()) };
     match configuration::load(Some(file))?.global.admin.map(|admin| admin.listen) {
         Some(AdminListen::Tcp { host, port }) => Ok(Address::Tcp { host, port }),
-        Some(AdminListen::Unix(path)) => Ok(Address::Unix(path)),
+        Some(AdminListen::Unix { path, .. }) => Ok(Address::Unix(path)),
         None => {
             bail!("{} has `admin off`: stop its server with `kill PID` (SIGTERM)", file.display())
         }

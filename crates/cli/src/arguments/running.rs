@@ -125,6 +125,44 @@ pub enum NativeChange {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TASKS_EXAMPLES)]
+pub struct Tasks {
+    #[command(flatten)]
+    pub admin: Admin,
+    /// Print what the admin API answers, as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub change: Option<TasksChange>,
+}
+
+const TASKS_EXAMPLES: &str = "\
+Examples:
+  regent tasks                                             how each background script stands
+  regent tasks run 'artisan schedule:run'                  now, instead of at its next time
+  regent tasks restart queue                               after a deployment: it ends by SIGTERM, and starts again
+  regent tasks stop queue                                  until it is told to run, or the configuration is loaded by force";
+
+#[derive(Debug, Subcommand)]
+pub enum TasksChange {
+    /// Run one now, instead of at its next time; one that was stopped, too
+    Run {
+        /// Its name in the list
+        task: String,
+    },
+    /// Tell one to end, and start it again
+    Restart {
+        /// Its name in the list
+        task: String,
+    },
+    /// Tell one to end, and leave it so
+    Stop {
+        /// Its name in the list
+        task: String,
+    },
+}
+
+#[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
     pub admin: Admin,

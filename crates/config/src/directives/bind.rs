@@ -72,20 +72,35 @@ fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
         let socket = unix_socket::parse(socket, cx.environment);
         return socket.map(Interface::Unix).map_err(|message| error(token, message));
     }
-    if text.contains('/') {
-        return Err(not_built_as(token, &format!("bind {text}")));
-    }
+    let (family, text) = match text.split_once('/') {
+        None | Some(("tcp", _)) => (Family::Any, text.strip_prefix("tcp/").unwrap_or(text)),
+        Some(("tcp4", rest)) => (Family::Ipv4, rest),
+        Some(("tcp6", rest)) => (Family::Ipv6, rest),
+        Some(_) => return Err(not_built_as(token, &format!("bind {text}"))),
+    };
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let ip = match bare {
-        "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
-        "0.0.0.0" => Ok(Ipv4Addr::UNSPECIFIED.into()),
+        "localhost" => Ipv4Addr::LOCALHOST.into(),
+        "0.0.0.0" => Ipv4Addr::UNSPECIFIED.into(),
         _ => bare.parse().map_err(|_| {
             let message =
                 format!("`{text}` is no address of this machine; write one such as `127.0.0.1` or `[::1]`");
             error(token, message)
-        }),
+        })?,
     };
-    ip.map(Interface::Ip)
+    match (family, ip) {
+        (Family::Ipv4, IpAddr::V6(_)) | (Family::Ipv6, IpAddr::V4(_)) => {
+            Err(error(token, format!("`{text}` is no address of that version of IP")))
+        }
+        _ => Ok(Interface::Ip(ip)),
+    }
+}
+
+/// Which addresses a network of Caddy's has.
+enum Family {
+    Any,
+    Ipv4,
+    Ipv6,
 }
 
 /// A `bind` at its place is taken out before the routes of a site are parsed.
@@ -100,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_site_listens_where_it_is_bound() {
-        let config = config("http://:81 {\nbind 127.0.0.1 [::1]\n}\n:82 {\n}\n");
+        let config = config("http://:81 {\nbind tcp4/127.0.0.1 tcp6/[::1]\n}\n:82 {\n}\n");
         let listen: Vec<_> = config.servers.iter().map(|server| format!("{:?}", server.listen)).collect();
         assert_eq!(listen, ["Tcp(127.0.0.1:81)", "Tcp([::1]:81)", "Tcp([::]:82)"]);
     }
@@ -169,6 +184,7 @@ mod tests {
     fn mistakes() {
         assert!(file_errors(":81 {\nbind example.com\n}")[0].contains("no address of this machine"));
         assert!(file_errors(":81 {\nbind fd/3\n}")[0].contains("not built yet"));
+        assert!(file_errors(":81 {\nbind tcp4/[::1]\n}")[0].contains("that version of IP"));
         assert!(file_errors(":81 {\nbind unix/\n}")[0].contains("names no file"));
         assert_eq!(file_errors(":81 {\nbind unix//x|9 nowhere unix//{path}\n}").len(), 3);
         assert!(file_errors(":81 {\nroute {\nbind ::1\n}\n}")[0].contains("directly in a site block"));

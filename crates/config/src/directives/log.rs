@@ -12,7 +12,19 @@
 //! | `no_hostname` | | access logs only: requests for which [log_name](#log_name) names it |
 //! | `sampling { interval D; first N; thereafter N }` | off; 1s, 100, 100 | access logs only: of each interval the first lines, and then one in so many |
 //!
-//! `log NAME { … }` is an access log with a name, which is in its lines.
+//! `log NAME { … }` is an access log with a name, which is in its lines. One that says nothing of itself but its name and hosts
+//! goes where the server's own log goes, and looks like that.
+//!
+//! In the global options, `log NAME { … }` is a log of the server beside its own one. It has the lines of all loggers, unless it
+//! says whose:
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `include LOGGER…` | these loggers only: `php`, `task`, `tls`, `proxy`, …, as the lines name them; `http.log.access` are all access logs, `http.log.access.NAME` is one with a name |
+//! | `exclude LOGGER…` | all but these. Of two names that fit, in `include` and here, the longer one counts |
+//!
+//! The server's own log can have them, too. It has no lines of access logs with an `output`, `format`, `level` or `sampling` of
+//! their own.
 //!
 //! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed. It
 //! is made with its directory if need be.
@@ -62,6 +74,7 @@
 //!     output file /var/log/access.log
 //!     format json
 //! }
+//! log shop
 //! log {
 //!     format filter {
 //!         wrap json
@@ -81,7 +94,7 @@ use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
-use crate::model::{LogConfig, LogLevel, LogSampling, LogScope, Route};
+use crate::model::{Global, LogConfig, LogLevel, LogSampling, LogScope, Route, ServerLog};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -91,10 +104,28 @@ pub(super) const DIRECTIVE: Directive =
     Directive { name: "log", sorts_as: "log", matchers: Matchers::None, parse: Parse::Routes(misplaced) };
 
 const OPTIONS: &[&str] = &["format", "hostnames", "level", "no_hostname", "output", "sampling"];
-const UNBUILT: &[&str] = &["core", "exclude", "include"];
+const UNBUILT: &[&str] = &["core"];
 
-/// Parses the block of an access log. Mistakes are noted in `cx`.
-pub(crate) fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
+/// Parses the block of an access log: as it is, unless it says nothing of itself, and as logs of the server that have its
+/// lines. Mistakes are noted in `cx`.
+pub(crate) fn access_logs(cx: &mut Context<'_>, call: &Call<'_>, global: &Global) -> Vec<LogConfig> {
+    let own = access_log(cx, call);
+    let is_bare = call.options().all(|option| matches!(option.name(), "hostnames" | "no_hostname"));
+    let logger =
+        own.name.as_ref().map_or("http.log.access".to_owned(), |name| format!("http.log.access.{name}"));
+    let within =
+        |log: ServerLog| LogConfig { name: own.name.clone(), scope: own.scope.clone(), ..log.config };
+    // What goes its own way is not in the default log too, as in Caddy.
+    let logs = global.server_logs().into_iter().skip(usize::from(!is_bare));
+    let others = logs.filter(|log| log.selection.allows(&logger)).map(within);
+    let mut found: Vec<_> = others.collect();
+    if !is_bare {
+        found.insert(0, own);
+    }
+    found
+}
+
+fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
     let mut config = LogConfig::default();
     match call.args {
         [] => {}
@@ -120,14 +151,9 @@ pub(crate) fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
     config
 }
 
-/// Parses the block of the server's own log; what it does not say is as in `base`. Mistakes are noted in `cx`.
+/// Parses the block of a log of the server; what it does not say is as in `base`. Mistakes are noted in `cx`.
 pub(crate) fn server_log(cx: &mut Context<'_>, call: &Call<'_>, base: LogConfig) -> LogConfig {
     let mut config = base;
-    match call.args {
-        [] => {}
-        [name] if name.text == "default" => {}
-        [name, ..] => cx.errors.push(not_built_as(name, &format!("log {} in the global options", name.text))),
-    }
     for option in call.options() {
         let of_access_logs = ["hostnames", "no_hostname", "sampling"];
         let result = match option.name() {
@@ -138,6 +164,8 @@ pub(crate) fn server_log(cx: &mut Context<'_>, call: &Call<'_>, base: LogConfig)
                 let kind = &option.args[0];
                 Err(not_built_as(kind, &format!("log {{ format {} }} in the global options", kind.text)))
             }
+            // Whose lines it has is nothing of how it looks.
+            "include" | "exclude" => Ok(()),
             _ => common(cx, &option, &mut config),
         };
         cx.check(result);
@@ -150,6 +178,13 @@ fn common(cx: &mut Context<'_>, option: &Call<'_>, config: &mut LogConfig) -> Re
         "output" => config.output = output::parse(cx, option)?,
         "format" => format::apply(cx, option, config)?,
         "level" => config.level = level(option.one("level LEVEL")?)?,
+        "include" | "exclude" => {
+            let message = format!(
+                "`{}` chooses among the lines of the whole server: write it in a `log NAME {{ … }}` of the global options",
+                option.name()
+            );
+            return Err(error(option.name, message));
+        }
         _ => return Err(unknown_option(option.name, "log", OPTIONS, UNBUILT)),
     }
     Ok(())
@@ -303,7 +338,7 @@ mod tests {
         assert!(found[1].starts_with("`format formatted` is not built yet in Regent; "), "{found:?}");
         assert_eq!(found.len(), 9, "{found:?}");
         let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");
-        assert_eq!(global.len(), 3, "{global:?}");
+        assert_eq!(global.len(), 2, "{global:?}");
         assert!(global.iter().all(|message| message.contains("is not built yet")), "{global:?}");
     }
 }

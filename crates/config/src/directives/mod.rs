@@ -35,6 +35,7 @@ mod redir;
 mod request_body;
 mod request_header;
 mod respond;
+mod retry;
 mod reverse_proxy;
 mod rewrite;
 mod root;
@@ -97,6 +98,7 @@ const TABLE: &[Directive] = &[
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,
     deadline::DIRECTIVE,
+    retry::DIRECTIVE,
     lane::DIRECTIVE,
     redir::DIRECTIVE,
     method::DIRECTIVE,

@@ -16,6 +16,7 @@
 //! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
+//! | `retry [METHOD…]` \| `off` | that of the [directive](#retry) | which requests are run once more when their engine dies |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
 //! | `trust_client_address` | off | REMOTE_ADDR, HTTPS and others say what a trusted proxy says of its client; see `servers.rs` |
 //!
@@ -232,6 +233,7 @@ mod tests {
             request_buffering: RequestBuffering::Streaming,
             deadline: Some(Duration::from_secs(2)),
             request_timeout: None,
+            retry: None,
             lane: Some(LaneChoice::Named("slow".into())),
             client_address: ClientAddress::default(),
         };

@@ -11,6 +11,7 @@
 //! | `request_body_timeout DURATION` | the server's `read_body` | longest silence within a request body; 0: no limit |
 //! | `request_buffering on` \| `off` | on | a thread gets the request when its body is complete, in memory or a file; see `spool.rs` |
 //! | `deadline DURATION` | that of the [directive](#deadline) | soft real-time limit |
+//! | `retry [METHOD…]` \| `off` | that of the [directive](#retry) | which requests are run once more when their engine dies |
 //! | `request_timeout DURATION` \| `off` | that of the worker, or of `frankenphp` | longest time that a request may run in PHP; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
 //! | `trust_client_address` | off | REMOTE_ADDR, HTTPS and others say what a trusted proxy says of its client; see `servers.rs` |
@@ -47,6 +48,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "request_buffering",
     "request_timeout",
     "resolve_root_symlink",
+    "retry",
     "root",
     "split_path",
     "trust_client_address",
@@ -138,13 +140,15 @@ fn symlink(option: &Call<'_>) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler};
-    use crate::model::{ClientAddress, Delivery, Handler, LaneChoice, Php, RequestBuffering, Template};
+    use crate::model::{
+        ClientAddress, Delivery, Handler, LaneChoice, Php, RequestBuffering, RetryMethods, Template,
+    };
     use std::time::Duration;
 
     #[test]
     fn options() {
         let text = "php {\nroot /srv\nsplit .php .phtml\nresolve_root_symlink false\nenv A 1\nenv {\nB {host}\n}\n\
-                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nrequest_timeout 30s\nlane slow\n\
+                    request_body_timeout 30s\nrequest_buffering off\ndeadline 2s\nrequest_timeout 30s\nlane slow\nretry off\n\
                     trust_client_address\n}";
         let expected = Php {
             root: Some(Template::text("/srv")),
@@ -157,6 +161,7 @@ mod tests {
                 request_buffering: RequestBuffering::Streaming,
                 deadline: Some(Duration::from_secs(2)),
                 request_timeout: Some(Duration::from_secs(30)),
+                retry: Some(RetryMethods::NONE),
                 lane: Some(LaneChoice::Named("slow".into())),
                 client_address: ClientAddress::Forwarded,
             },

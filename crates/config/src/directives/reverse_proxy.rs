@@ -8,6 +8,7 @@
 //! | option | what it does |
 //! |---|---|
 //! | `to UPSTREAM…` | more upstreams |
+//! | `dynamic a [NAME [PORT]] { … }` \| `srv [NAME] { … }` \| `multi { … }` | upstreams that DNS knows, see below; those that are written are for when it knows none |
 //! | `trusted_proxies RANGE…` | addresses, ranges or `private_ranges` whose `X-Forwarded-*` fields are passed on; those of all others are replaced |
 //! | `header_up [+\|-]FIELD [VALUE \| SEARCH REPLACEMENT]` | changes the request's header, as `header` does the response's |
 //! | `header_down [+\|-]FIELD [VALUE \| SEARCH REPLACEMENT]` | changes the response's |
@@ -29,6 +30,9 @@
 //! | `replace_status [@name] STATUS` | another status for these responses |
 //! | `handle_response [@name] { DIRECTIVE… }` | what becomes of these responses instead. If nothing in the block answers, the request goes on behind `reverse_proxy`. In the block: `{rp.status_code}`, `{rp.header.FIELD}`, and the directives `copy_response [STATUS]` (the upstream's response after all) and `copy_response_headers { include FIELD… }` (or `exclude`) |
 //! | `stream_timeout DURATION`, `stream_buffer_size SIZE` | of connections that have left HTTP, such as WebSocket: how long each may last (default: no limit), what may be on its way in each direction (default 32KiB) |
+//! | `stream_close_delay DURATION` | how long such a connection goes on when the directive is gone or has changed (default: to its end) |
+//! | `request_buffers SIZE \| unlimited` | bytes of a body that are here, in the [spool](#spool), before an upstream is asked (default: none) |
+//! | `response_buffers SIZE \| unlimited` | bytes that an upstream may send before the client takes them (default: 256 KiB) |
 //! | `flush_interval DURATION \| -1` | taken and not needed: everything is passed on as it comes |
 //! | `transport http { … }` | how upstreams are talked to |
 //! | `transport fastcgi { … }` | the upstreams speak FastCGI, as php-fpm does; see [php_fastcgi](#php_fastcgi) for the whole of a site |
@@ -43,6 +47,20 @@
 //! | `header FIELD`, `query KEY` | the same for the same value; without one, what `fallback POLICY` in its block says |
 //! | `cookie [NAME [SECRET]]` | the same for the same browser (default name `lb`); `max_age DURATION` and `fallback POLICY` in its block |
 //!
+//! Options of a source of `dynamic` upstreams; `multi` has a block of sources:
+//!
+//! | option | what it does |
+//! |---|---|
+//! | `name NAME` | what is asked for, instead of behind `a` or `srv` |
+//! | `port PORT` | of `a`: of all addresses (default 80) |
+//! | `versions ipv4 \| ipv6` | of `a`: these addresses only |
+//! | `service SERVICE`, `proto PROTO` | of `srv`: asks for `_SERVICE._PROTO.NAME` |
+//! | `refresh DURATION` | how long an answer is used (default 1m) |
+//! | `grace_period DURATION` | of `srv`: how much longer, while there is no other answer, or an empty one (default: 1h, and not if DNS says that there is nothing) |
+//! | `resolvers ADDRESS…` | the DNS servers to be asked, as `10.0.0.2` or `127.0.0.1:8600` (default: those of the system) |
+//! | `dial_timeout DURATION` | for an answer, before the question is put again (default: as the system says, or 5s) |
+//! | `dial_fallback_delay DURATION` | taken and not needed: a DNS server has one address |
+//!
 //! Options of `transport http`:
 //!
 //! | option | what it does |
@@ -55,6 +73,7 @@
 //! | `keepalive DURATION \| off` | how long a connection that is not in use is kept (default 2m) |
 //! | `keepalive_interval DURATION` | between probes of connections (default 30s) |
 //! | `keepalive_idle_conns_per_host COUNT` | connections that each I/O thread keeps of an upstream (default 32) |
+//! | `resolvers ADDRESS…` | the DNS servers that know the upstreams' names (default: as the system looks them up) |
 //! | `tls` | TLS, as with `https://` |
 //! | `tls_server_name NAME` | what certificates have to be for (default: the upstream's host) |
 //! | `tls_trust_pool file PATH…` | roots of certificates (default: those of the system) |
@@ -77,13 +96,18 @@
 //! ```caddyfile
 //! reverse_proxy /api/* 127.0.0.1:9000
 //! reverse_proxy /ws unix//run/reverb.sock
+//! reverse_proxy /app/* {
+//!     dynamic a app.internal 9000
+//! }
 //! ```
 
 mod balancing;
+mod dynamic;
 pub(super) mod fastcgi;
 pub(super) mod fields;
 mod health;
 mod responses;
+mod streams;
 pub(super) mod transport;
 mod upstream;
 
@@ -94,30 +118,16 @@ use crate::ip_ranges;
 use crate::matchers::Scope;
 use crate::model::{Handler, ProxyId, ResponseRule, ReverseProxy, UpstreamTls, UpstreamVersions};
 use crate::problems::{error, unknown_option};
-use crate::values::{duration, size};
+use crate::values::duration;
 use regent_caddyfile::{Error, Token};
-use std::time::Duration;
-use upstream::{Scheme, Upstreams};
+use streams::Streams;
+use upstream::{Others, Scheme, Upstreams};
 
 pub(super) const DIRECTIVE: Directive = super::handler("reverse_proxy", parse);
 
-/// Bytes, as in Caddy.
-const STREAM_BUFFER: u32 = 32 * 1024;
-/// Each connection has two.
-const STREAM_BUFFERS: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024;
-
 /// What Caddy has besides.
-const UNBUILT: &[&str] = &[
-    "dynamic",
-    "health_follow_redirects",
-    "health_path",
-    "health_request_body",
-    "health_upstream",
-    "request_buffers",
-    "response_buffers",
-    "stream_close_delay",
-    "verbose_logs",
-];
+const UNBUILT: &[&str] =
+    &["health_follow_redirects", "health_path", "health_request_body", "health_upstream", "verbose_logs"];
 
 fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     parse_with(cx, scope, call, Preset::default())
@@ -145,10 +155,12 @@ pub(super) fn parse_with(
     let mut fields = preset.fields;
     let mut responses = responses::Written::of(preset.responses);
     let mut trusted_proxies = Vec::new();
-    let (mut stream_timeout, mut stream_buffer_size) = (Duration::ZERO, STREAM_BUFFER);
+    let mut dynamic = Vec::new();
+    let mut streams = Streams::default();
     for option in call.options() {
         let read = match option.name() {
             "to" => option.some("to UPSTREAM…").map(|tokens| upstreams.add(cx, tokens)),
+            "dynamic" => dynamic::read(cx, &option, &mut dynamic),
             "transport" => {
                 transport.read(cx, &option);
                 Ok(())
@@ -163,19 +175,17 @@ pub(super) fn parse_with(
             name if health::OPTIONS.contains(&name) => health.read(cx, &option),
             // There is nothing to flush: what comes is passed on at once.
             "flush_interval" => flush_interval(&option),
-            "stream_timeout" => option
-                .one("stream_timeout DURATION")
-                .and_then(duration)
-                .map(|timeout| stream_timeout = timeout),
-            "stream_buffer_size" => stream_buffer(&option).map(|size| stream_buffer_size = size),
+            name if Streams::OPTIONS.contains(&name) => streams.read(&option),
             _ => Err(unknown_option(option.name, "reverse_proxy", &options(), UNBUILT)),
         };
         cx.check(read);
     }
-    let (scheme, upstreams) = upstreams.finish(call)?;
+    let is_dynamic = call.options().any(|option| option.name() == "dynamic");
+    let others = if is_dynamic { Others::Dynamic } else { Others::None };
+    let (scheme, upstreams) = upstreams.finish(call, others)?;
     let transport = transport.finish(cx, scheme);
-    let balancing = balancing.finish(cx, &upstreams);
-    let (passive_health, active_health) = health.finish(cx, &upstreams);
+    let balancing = balancing.finish(cx, &upstreams, others);
+    let (passive_health, active_health) = health.finish(cx, &upstreams, others);
     if transport.fastcgi.is_some() && active_health.is_some() {
         let message = "FastCGI servers cannot be asked how they are: Regent has `health_uri` for HTTP alone; \
                        use `fail_duration` and `lb_retries`, which need no questions";
@@ -192,6 +202,7 @@ pub(super) fn parse_with(
     }
     let proxy = ReverseProxy {
         upstreams,
+        dynamic,
         transport,
         trusted_proxies,
         header_up,
@@ -200,24 +211,19 @@ pub(super) fn parse_with(
         balancing,
         passive_health,
         active_health,
-        stream_timeout,
-        stream_buffer_size,
+        stream_timeout: streams.timeout,
+        stream_buffer_size: streams.buffer_size,
+        stream_close_delay: streams.close_delay,
+        request_buffers: streams.request_buffers,
+        response_buffers: streams.response_buffers,
         responses,
     };
     Ok(Handler::ReverseProxy(add(cx, call.name, proxy)?))
 }
 
 fn options() -> Vec<&'static str> {
-    let own: &[&str] =
-        &["flush_interval", "stream_buffer_size", "stream_timeout", "to", "transport", "trusted_proxies"];
-    [own, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS, responses::OPTIONS].concat()
-}
-
-fn stream_buffer(option: &Call<'_>) -> Result<u32, Error> {
-    let token = option.one("stream_buffer_size SIZE")?;
-    let bytes = size(token)?;
-    let fits = u32::try_from(bytes).ok().filter(|_| STREAM_BUFFERS.contains(&bytes));
-    fits.ok_or_else(|| error(token, format!("`{}` must be from 1KiB to 1MiB", token.text)))
+    let own: &[&str] = &["dynamic", "flush_interval", "to", "transport", "trusted_proxies"];
+    [own, Streams::OPTIONS, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS, responses::OPTIONS].concat()
 }
 
 fn flush_interval(option: &Call<'_>) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! `admin ADDRESS | off { … }`: where the admin API listens, localhost:2019 by default.
 //!
-//! The address is `HOST:PORT`, `:PORT` for all of the machine's addresses, or `unix//PATH`.
+//! The address is `HOST:PORT`, `:PORT` for all of the machine's addresses, or `unix//PATH`, perhaps with the permissions of its file
+//! behind it: `unix//PATH|0660`. Without them, 0600, only the user that the server runs as can connect.
 //!
 //! | option | default | meaning |
 //! |---|---|---|
@@ -16,9 +17,12 @@
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{Admin, AdminListen, OriginCheck};
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::problems::{error, unknown_option};
+use crate::unix_socket;
 use regent_caddyfile::{Error, Token};
 
+/// Only the user that the server runs as.
+const ADMIN_MODE: u32 = 0o600;
 const SYNTAX: &str = "admin ADDRESS | off { origins ORIGIN…; enforce_origin }";
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Option<Admin>, Error> {
@@ -66,12 +70,17 @@ fn address(token: &Token, text: &str) -> Result<AdminListen, Error> {
     }
 }
 
-/// Caddy takes the permissions of the socket behind a `|`.
-fn socket(token: &Token, path: &str) -> Result<AdminListen, Error> {
-    match path.split_once('|') {
-        Some(_) => Err(not_built_as(token, "admin unix//PATH|PERMISSIONS")),
-        None if path.starts_with('/') => Ok(AdminListen::Unix(path.into())),
-        None => Err(no_address(token)),
+fn socket(token: &Token, text: &str) -> Result<AdminListen, Error> {
+    let (path, mode) = match text.split_once('|') {
+        Some((path, mode)) => {
+            let mode = unix_socket::mode(mode).map_err(|message| error(token, message))?;
+            (path, mode)
+        }
+        None => (text, ADMIN_MODE),
+    };
+    match path.starts_with('/') {
+        true => Ok(AdminListen::Unix { path: path.into(), mode }),
+        false => Err(no_address(token)),
     }
 }
 
@@ -120,7 +129,11 @@ mod tests {
         assert_eq!(listen("tcp/127.0.0.1:2020"), tcp("127.0.0.1", 2020));
         assert_eq!(listen("[::1]:2020"), tcp("::1", 2020));
         assert_eq!(listen(":2020"), tcp("", 2020));
-        assert_eq!(listen("unix//run/a.sock"), AdminListen::Unix("/run/a.sock".into()));
+        assert_eq!(listen("unix//run/a.sock"), AdminListen::Unix { path: "/run/a.sock".into(), mode: 0o600 });
+        assert_eq!(
+            listen("unix//run/a.sock|0660"),
+            AdminListen::Unix { path: "/run/a.sock".into(), mode: 0o660 }
+        );
     }
 
     #[test]
@@ -134,10 +147,7 @@ mod tests {
                 "{text}: {found:?}"
             );
         }
-        assert_eq!(
-            errors("admin unix//a|0200"),
-            ["`admin unix//PATH|PERMISSIONS` is not built yet in Regent"]
-        );
+        assert!(errors("admin unix//a|0440")[0].contains("keeps out the socket's owner"));
     }
 
     #[test]

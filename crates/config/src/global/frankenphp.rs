@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | `num_threads N` | 2 per core, at most `max_threads` | threads at start in all, classic and worker; more than those of the workers |
 //! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
+//! | `engines N` | 1 | processes that the threads are divided among, up to 16: a crash costs what runs in one of them; see [several processes](operations.md#several-processes) |
 //! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long; 0: it stays |
 //! | `max_wait_time DURATION` \| `off` | 3s | longest time in the queue, then 503; `off`: no bound |
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
 //! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
+//! | `retry [METHOD…]` \| `off` | off | which requests are run once more when their engine dies; see `directives/retry.rs` |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
 //! | `circuit { … }` \| `off` | on | what kills its engine again and again gets 503 for a while; see `circuit.rs` |
@@ -23,6 +25,7 @@
 //! | `php_ini KEY VALUE`, or a block | | overrides of php.ini |
 //! | `health_uri [HOST]PATH [TIMEOUT]` | none | what `/regent/ready` asks PHP for; see `health_uri.rs` |
 //! | `user NAME [GROUP]` | the server's | whom PHP and native modules run as; see `user.rs` |
+//! | `confine`, with or without a block \| `off` | what costs nothing | what the kernel keeps PHP and native modules from; see `confine.rs` |
 //! | `worker …` | | see `workers.rs`; these serve every site |
 //!
 //! ```caddyfile
@@ -35,7 +38,7 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, circuit, health_uri, lanes, module, php, slow_log, spool, task, user};
+use super::{GlobalOptions, circuit, confine, health_uri, lanes, module, php, slow_log, spool, task, user};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -47,7 +50,9 @@ use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "circuit",
+    "confine",
     "deadline",
+    "engines",
     "health_uri",
     "lane",
     "max_idle_time",
@@ -62,6 +67,7 @@ const OPTIONS: &[&str] = &[
     "php",
     "php_ini",
     "request_timeout",
+    "retry",
     "scheduling",
     "slow_log",
     "spool",
@@ -69,7 +75,7 @@ const OPTIONS: &[&str] = &[
     "user",
     "worker",
 ];
-const UNBUILT: &[&str] = &["engines", "watch"];
+const UNBUILT: &[&str] = &["watch"];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     call.no_arguments("frankenphp { OPTION… }")?;
@@ -98,6 +104,12 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             "user" => {
                 let parsed = user::parse(cx, &option);
                 options.global.php.user = cx.check(parsed);
+            }
+            "confine" => {
+                let parsed = confine::parse(cx, &option, &mut options.confined);
+                if let Some(confine) = cx.check(parsed) {
+                    options.global.php.confine = confine;
+                }
             }
             "task" => {
                 let result = task::declare(cx, &option, &mut options.global.php.tasks);
@@ -133,6 +145,7 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
                 MaxThreads::Auto => None,
             };
         }
+        "engines" => php.engines = values::integer(option.one("engines N")?, 1..=16, "engines")?,
         "max_idle_time" => php.max_idle_time = values::duration(option.one("max_idle_time DURATION")?)?,
         "max_wait_time" => php.max_wait_time = max_wait_time(option.one("max_wait_time DURATION | off")?)?,
         "max_queue" => {
@@ -143,6 +156,7 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
             let limit = values::request_timeout(option.one("request_timeout DURATION | off")?)?;
             php.request_timeout = (!limit.is_zero()).then_some(limit);
         }
+        "retry" => php.retry = values::retry(option, "retry [METHOD…] | off")?,
         "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
         "lane" => lanes::declare(option, &mut php.lanes)?,
         "max_memory" => php.max_memory = values::size(option.one("max_memory SIZE")?)?,
@@ -313,7 +327,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = option_errors(
-            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 2\nwatch\nmax_thread 3",
+            "max_idle_time 5\nmax_queue -1\ndeadline 0\nscheduling pak\nengines 0\nwatch\nmax_thread 3",
         );
         assert_eq!(found[2], "`0` is too short: it must be longer than 0");
         assert_eq!(found[3], "unknown scheduling `pak`; did you mean `pack`?");

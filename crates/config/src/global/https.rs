@@ -12,8 +12,10 @@
 //! | `fallback_sni NAME` | | the name whose certificate serves names without one |
 //! | `key_type TYPE` | p256 | of certificates that are made: ed25519, p256, p384, rsa2048, rsa4096 |
 //! | `storage file_system PATH` | `caddy` in `$XDG_DATA_HOME` or in `~/.local/share` | where certificates and the local CA are kept |
+//! | `storage redis { … }` | | where they are kept for [several instances](#storage) |
 //! | `renew_interval DURATION` | 10m | how often certificates are looked at for renewal |
-//! | `ocsp_stapling off` | | accepted; OCSP responses are never stapled |
+//! | `ocsp_stapling off`, `ocsp_interval DURATION` | | accepted; OCSP responses are never stapled |
+//! | `storage_check off`, `storage_clean_interval DURATION` | | accepted, without an effect |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
 //! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
@@ -23,17 +25,16 @@
 
 mod on_demand;
 
-use super::GlobalOptions;
+use super::{GlobalOptions, storage};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::tls::{dns, issuer, parameters};
-use crate::environment::Environment;
 use crate::model::{Eab, InstallTrust, OcspStapling};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use issuer::Issuer;
 use regent_caddyfile::{Error, Token};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) const OPTIONS: &[&str] = &[
     "acme_ca",
@@ -48,12 +49,21 @@ pub(super) const OPTIONS: &[&str] = &[
     "https_port",
     "key_type",
     "local_certs",
+    "ocsp_interval",
     "ocsp_stapling",
     "on_demand_tls",
     "renew_interval",
     "skip_install_trust",
     "storage",
+    "storage_check",
+    "storage_clean_interval",
 ];
+
+const UNCHECKED: &str =
+    "`storage_check` has no effect: a storage is written to when there is something to keep";
+const NOT_CLEANED: &str =
+    "`storage_clean_interval` has no effect: what has expired stays in the storage, and takes little room";
+const NO_OCSP: &str = "`ocsp_interval` has no effect: OCSP responses are never stapled";
 
 /// The words of `auto_https`.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +134,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
             options.global.tls.install_trust = InstallTrust::Never;
         }
         "key_type" => options.key_type = parameters::key_type(call.one("key_type TYPE")?)?,
-        "storage" => options.global.tls.storage = storage(cx, call)?,
+        "storage" => storage::parse(cx, call, &mut options.global.tls)?,
         "renew_interval" => {
             options.global.tls.renew_interval =
                 values::positive_duration(call.one("renew_interval DURATION")?)?;
@@ -132,6 +142,18 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         "ocsp_stapling" => options.global.tls.ocsp_stapling = ocsp_stapling(call.one("ocsp_stapling off")?)?,
         "on_demand_tls" => on_demand::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
+        "storage_check" => match call.one("storage_check off")? {
+            off if off.text == "off" => cx.warn(call.name, UNCHECKED),
+            other => return Err(error(other, "`storage_check` can only be `off`")),
+        },
+        "storage_clean_interval" | "ocsp_interval" => {
+            let token = call.one(&format!("{name} DURATION"))?;
+            if token.text != "off" {
+                values::duration(token)?;
+            }
+            let what = if name == "ocsp_interval" { NO_OCSP } else { NOT_CLEANED };
+            cx.warn(call.name, what);
+        }
         _ => acme(cx, call, options)?,
     }
     Ok(())
@@ -199,43 +221,12 @@ fn server_name(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
     Ok(name.to_ascii_lowercase())
 }
 
-/// `storage file_system PATH`, or with `root PATH` in a block.
-fn storage(cx: &Context<'_>, call: &Call<'_>) -> Result<PathBuf, Error> {
-    let syntax = "storage file_system PATH";
-    let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
-    if kind.text != "file_system" {
-        return Err(not_built_as(kind, &format!("storage {}", kind.text)));
-    }
-    let mut path = match args {
-        [] => None,
-        [path] => Some(path),
-        _ => return Err(call.wrong_arguments(2, syntax)),
-    };
-    for option in call.options() {
-        match option.name() {
-            "root" if path.is_none() => path = Some(option.one("root PATH")?),
-            "root" => return Err(error(option.name, "`storage` has a path already")),
-            _ => return Err(unknown_option(option.name, "storage file_system", &["root"], &[])),
-        }
-    }
-    let path = path.ok_or_else(|| call.wrong_arguments(2, syntax))?;
-    Ok(cx.environment.absolute(Path::new(&cx.fixed_text(path)?)))
-}
-
 fn ocsp_stapling(token: &Token) -> Result<OcspStapling, Error> {
     if token.text == "off" {
         Ok(OcspStapling::Off)
     } else {
         Err(error(token, "`ocsp_stapling` can only be `off`"))
     }
-}
-
-/// Where certificates are kept if the file does not say (Caddy's storage.go, AppDataDir).
-pub(super) fn default_storage(environment: &Environment) -> PathBuf {
-    let variable = |name: &str| environment.variable(name).filter(|value| !value.is_empty());
-    let base = variable("XDG_DATA_HOME").map(PathBuf::from);
-    let base = base.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/share")));
-    environment.absolute(&base.unwrap_or_default().join("caddy"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@
 //! | `https_port N` | 443 | port of HTTPS, for addresses that name none |
 //! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
 //! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
-//! | `log { … }` | | the server's own log; see `directives/log.rs` |
+//! | `log [NAME] { … }` | | the server's own log, and others beside it; see `logs.rs` and `directives/log.rs` |
+//! | `shutdown_delay DURATION` | 0 | how long the server goes on serving when it is told to stop, before `grace_period` begins; see [behind a load balancer](load-balancers.md#before-a-stop) |
 //! | `debug` | | level DEBUG for that log |
 //! | `order DIRECTIVE …` | | see `order.rs` |
 //! | `cache { … }` | | the memory of `cache` directives; see `cache.rs` |
@@ -19,16 +20,19 @@
 mod admin;
 mod cache;
 mod circuit;
+pub(crate) mod confine;
 mod frankenphp;
 mod health_uri;
 mod https;
 mod lanes;
+mod logs;
 mod metrics;
 mod module;
 mod php;
 mod servers;
 mod slow_log;
 mod spool;
+mod storage;
 mod task;
 mod user;
 
@@ -38,10 +42,10 @@ pub(crate) use servers::{ServerBlock, Servers};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::bind::{self, Interface};
-use crate::directives::log;
 use crate::directives::tls::issuer::Issuer;
 use crate::model::Persistence;
 use crate::model::{Acme, Global, KeyType, LogLevel};
+use crate::order::Changed;
 use crate::problems::{error, not_built, unknown};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
@@ -61,6 +65,7 @@ const OPTIONS: &[&str] = &[
     "persist_config",
     "regent",
     "servers",
+    "shutdown_delay",
 ];
 
 /// Caddy's, and those of the modules that FrankenPHP is built with.
@@ -71,13 +76,9 @@ const UNBUILT: &[&str] = &[
     "events",
     "filesystem",
     "mercure",
-    "ocsp_interval",
     "pki",
     "preferred_chains",
     "renewal_window_ratio",
-    "shutdown_delay",
-    "storage_check",
-    "storage_clean_interval",
     "tls_resolvers",
 ];
 
@@ -97,11 +98,13 @@ pub(crate) struct GlobalOptions {
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
     pub max_threads: Option<(Token, u16)>,
+    /// Paths that `confine` opens.
+    pub confined: Vec<confine::Opened>,
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
     let mut options = GlobalOptions::default();
-    options.global.tls.storage = https::default_storage(cx.environment);
+    options.global.tls.storage = storage::default(cx.environment);
     for line in lines {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);
@@ -120,10 +123,14 @@ impl GlobalOptions {
         match call.name() {
             "frankenphp" | "regent" => frankenphp::parse(cx, call, self)?,
             "servers" => self.servers.parse(cx, call)?,
-            "order" => cx.order.change(call)?,
-            "log" => {
-                self.global.log = log::server_log(cx, call, self.global.log.clone());
+            "order" => {
+                if cx.order.change(call)? == Changed::Nothing {
+                    let message =
+                        "this has no effect: the directive is of a module that Regent does not have";
+                    cx.warn(call.name, message);
+                }
             }
+            "log" => logs::parse(cx, call, &mut self.global)?,
             "admin" => self.global.admin = admin::parse(cx, call)?,
             "cache" => self.global.cache = cache::parse(cx, call)?,
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
@@ -137,6 +144,9 @@ impl GlobalOptions {
             }
             "grace_period" => {
                 self.global.grace_period = values::duration(call.one("grace_period DURATION")?)?
+            }
+            "shutdown_delay" => {
+                self.global.shutdown_delay = values::duration(call.one("shutdown_delay DURATION")?)?
             }
             "persist_config" => {
                 self.global.persistence = persist_config(call.one("persist_config off")?)?;
@@ -197,7 +207,10 @@ mod tests {
 
     #[test]
     fn plain_values() {
-        let found = global("debug\nlog {\nlevel ERROR\n}\nhttp_port 81\ngrace_period 3s\npersist_config off");
+        let found = global(
+            "debug\nlog {\nlevel ERROR\n}\nhttp_port 81\ngrace_period 3s\nshutdown_delay 5s\npersist_config off",
+        );
+        assert_eq!(found.shutdown_delay, Duration::from_secs(5));
         assert_eq!(found.log.level, LogLevel::Debug);
         assert_eq!((found.http_port, found.grace_period), (81, Duration::from_secs(3)));
     }

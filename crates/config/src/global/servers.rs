@@ -19,6 +19,7 @@
 //! | `client_ip_headers FIELD…` | X-Forwarded-For |
 //! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
 //! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
+//! | `0rtt off` | in any case: no request is taken that others could send again |
 //! | `log_credentials` | off: access logs have `REDACTED` for Cookie, Set-Cookie, Authorization and Proxy-Authorization |
 //! | `name TEXT` | `srv0`, `srv1`, … in the order of the addresses: what metrics call it |
 //! | `metrics { per_host }` | as the global option of this name, for all servers |
@@ -81,6 +82,7 @@ use regent_caddyfile::{Error, Token};
 use trusted_proxies::Proxies;
 
 const OPTIONS: &[&str] = &[
+    "0rtt",
     "client_ip_headers",
     "enable_full_duplex",
     "listener_wrappers",
@@ -98,7 +100,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 const UNBUILT: &[&str] =
-    &["0rtt", "keepalive_count", "keepalive_idle", "keepalive_interval", "packet_conn_wrappers", "trace"];
+    &["keepalive_count", "keepalive_idle", "keepalive_interval", "packet_conn_wrappers", "trace"];
 
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
@@ -216,6 +218,8 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
             }
             "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
             "metrics" => metrics::of_server(cx, &option).map(|found| block.metrics = Some(found)),
+            // Nobody's is taken.
+            "0rtt" => off(&option, "0rtt off"),
             "name" => option.one("name TEXT").map(|name| server.name = Some(name.text.clone())),
             _ if proxies.takes(&option) => proxies.apply(&option),
             _ => Err(unknown_option(option.name, "servers", OPTIONS, UNBUILT)),
@@ -290,6 +294,11 @@ fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
         "h3" => Ok(HttpProtocol::H3),
         _ => Err(unknown(token, "protocol", &["h1", "h2", "h2c", "h3"])),
     }
+}
+
+fn off(option: &Call<'_>, syntax: &str) -> Result<(), Error> {
+    let token = option.one(syntax)?;
+    if token.text == "off" { Ok(()) } else { Err(error(token, format!("write: {syntax}"))) }
 }
 
 fn sni_host(option: &Call<'_>) -> Result<SniHost, Error> {

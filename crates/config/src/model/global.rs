@@ -1,7 +1,12 @@
 //! The global options block.
 
+mod confine;
+
+pub use confine::*;
+
 use super::{
-    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, MercureHub, NativeGlobal, Task, as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
+    RetryMethods, ServerLog, Task, as_octal, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -15,8 +20,17 @@ pub struct Global {
     pub tls: GlobalTls,
     /// How long a graceful stop waits for running requests; 0: as long as they take. Default: 10 s.
     pub grace_period: Duration,
+    /// How long the server goes on serving before that. Default: 0.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    pub shutdown_delay: Duration,
     /// The server's own log (the `log` global option).
     pub log: LogConfig,
+    /// Whose lines it has.
+    #[serde(skip_serializing_if = "LogSelection::is_all")]
+    pub log_selection: LogSelection,
+    /// Other logs of the server, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<ServerLog>,
     /// Where the admin API listens; `None`: nowhere (`admin off`). Default: localhost:2019.
     pub admin: Option<Admin>,
     /// Whether a configuration that was loaded by the admin API is kept for `run --resume`. Default: it is.
@@ -87,11 +101,14 @@ pub struct Admin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum AdminListen {
     /// The host as written, without brackets: a name, an IP address, or empty for all of the machine's addresses.
-    Tcp {
-        host: String,
-        port: u16,
+    Tcp { host: String, port: u16 },
+    Unix {
+        #[serde(serialize_with = "as_text")]
+        path: PathBuf,
+        /// Permissions of its file. Default: 0600.
+        #[serde(serialize_with = "as_octal")]
+        mode: u32,
     },
-    Unix(#[serde(serialize_with = "as_text")] PathBuf),
 }
 
 /// Which calls of the admin API have to show an allowed origin.
@@ -112,6 +129,9 @@ pub struct PhpGlobal {
     /// Threads in all that scaling may reach. `None`: `num_threads` if that is given, otherwise as [`MaxThreads::Auto`].
     /// Never less than `num_threads` or than that of a worker.
     pub max_threads: Option<MaxThreads>,
+    /// Processes that the threads are divided among, 1 to 16.
+    #[serde(skip_serializing_if = "is_one")]
+    pub engines: u16,
     /// A thread that scaling added ends when it was idle for so long; 0: it stays. Default: 5 s.
     pub max_idle_time: Duration,
     /// Longest time a request may wait for a thread; then 503. `None`: no bound. Default: 3 s.
@@ -125,6 +145,9 @@ pub struct PhpGlobal {
     /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
     /// 504. `None`: no limit.
     pub request_timeout: Option<Duration>,
+    /// Which requests are run once more when their engine dies, of routes that do not say it themselves.
+    #[serde(skip_serializing_if = "RetryMethods::is_empty")]
+    pub retry: RetryMethods,
     /// Which requests are told of while they run, and where. `None`: none.
     pub slow_log: Option<SlowLog>,
     /// When requests that kill their engine are refused; `None`: never.
@@ -148,6 +171,8 @@ pub struct PhpGlobal {
     /// Whom engines run as. `None`: as the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<EngineUser>,
+    #[serde(skip_serializing_if = "Confine::is_usual")]
+    pub confine: Confine,
     /// All workers, of the global block and of `php_server` blocks; a [`WorkerId`] is an index into it.
     pub workers: Vec<Worker>,
     /// Scripts that run beside the pools.
@@ -248,13 +273,24 @@ pub struct Worker {
     pub watch: Vec<String>,
 }
 
+impl Global {
+    /// All logs of the server, its own first.
+    pub fn server_logs(&self) -> Vec<ServerLog> {
+        let (name, config, selection) = ("default".to_owned(), self.log.clone(), self.log_selection.clone());
+        std::iter::once(ServerLog { name, config, selection }).chain(self.logs.iter().cloned()).collect()
+    }
+}
+
 impl Default for Global {
     fn default() -> Self {
         Self {
             http_port: 80,
             tls: GlobalTls::default(),
             grace_period: Duration::from_secs(10),
+            shutdown_delay: Duration::ZERO,
             log: LogConfig::default(),
+            log_selection: LogSelection::default(),
+            logs: Vec::new(),
             admin: Some(Admin::default()),
             cache: CacheMemory::default(),
             health: None,
@@ -281,11 +317,13 @@ impl Default for PhpGlobal {
         Self {
             num_threads: None,
             max_threads: None,
+            engines: 1,
             max_idle_time: Duration::from_secs(5),
             max_wait_time: Some(Duration::from_secs(3)),
             max_queue: None,
             deadline: None,
             request_timeout: None,
+            retry: RetryMethods::NONE,
             slow_log: None,
             circuit: Some(Circuit::default()),
             scheduling: Scheduling::default(),
@@ -297,6 +335,7 @@ impl Default for PhpGlobal {
             php_ini: Vec::new(),
             program: None,
             user: None,
+            confine: Confine::default(),
             workers: Vec::new(),
             tasks: Vec::new(),
         }
@@ -324,6 +363,10 @@ impl Default for Worker {
             watch: Vec::new(),
         }
     }
+}
+
+fn is_one(number: &u16) -> bool {
+    *number == 1
 }
 
 fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -28,6 +28,28 @@ pub struct LogConfig {
     pub sampling: Option<LogSampling>,
 }
 
+/// A log of the server, which several parts of it may write.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerLog {
+    /// `default` for the one that is there in any case.
+    pub name: String,
+    #[serde(flatten)]
+    pub config: LogConfig,
+    #[serde(flatten)]
+    pub selection: LogSelection,
+}
+
+/// Whose lines a log has, by the names of their loggers: `http` stands for `http.log.access` too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LogSelection {
+    /// Empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// Unless a longer name is in `include`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+}
+
 /// Which requests of a site an access log has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum LogScope {
@@ -172,6 +194,25 @@ pub enum LogLevel {
     Error,
 }
 
+impl LogSelection {
+    /// As Caddy has it (logging.go, `loggerAllowed`): of two names that fit, the longer one counts.
+    pub fn allows(&self, logger: &str) -> bool {
+        let fits = |name: &String| {
+            logger.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let longest = |names: &[String]| names.iter().filter(|name| fits(name)).map(String::len).max();
+        match (longest(&self.include), longest(&self.exclude)) {
+            (None, _) if !self.include.is_empty() => false,
+            (included, Some(excluded)) => included.is_some_and(|included| included > excluded),
+            (_, None) => true,
+        }
+    }
+
+    pub fn is_all(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
+    }
+}
+
 impl fmt::Display for LogAddress {
     /// As it is written in a Caddyfile.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,5 +254,26 @@ impl Default for LogRolling {
             keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
             compress: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_name_counts() {
+        let selection = |include: &[&str], exclude: &[&str]| LogSelection {
+            include: include.iter().map(ToString::to_string).collect(),
+            exclude: exclude.iter().map(ToString::to_string).collect(),
+        };
+        assert!(LogSelection::default().allows("php"));
+        let access = selection(&["http.log.access"], &["http.log.access.b"]);
+        assert!(access.allows("http.log.access") && access.allows("http.log.access.a"));
+        assert!(!access.allows("http.log.access.b") && !access.allows("http") && !access.allows("php"));
+        assert!(!access.allows("http.log.accessory"));
+        let others = selection(&[], &["http.log", "php"]);
+        assert!(others.allows("http") && others.allows("tls"));
+        assert!(!others.allows("php") && !others.allows("http.log.access.a"));
     }
 }

@@ -1,5 +1,9 @@
 //! `reverse_proxy`: requests that are handed to other servers.
 
+mod dynamic;
+
+pub use dynamic::*;
+
 use super::{HeaderOp, MatcherSet, ResponseMatcher, Rewrite, Route, Template, as_text};
 use serde::Serialize;
 use std::fmt;
@@ -14,8 +18,11 @@ pub struct ProxyId(pub u16);
 /// One `reverse_proxy` directive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReverseProxy {
-    /// At least one.
+    /// At least one, unless there are `dynamic` ones: then they are for when DNS knows none.
     pub upstreams: Vec<Upstream>,
+    /// `dynamic`: where upstreams are looked up, in the order of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dynamic: Vec<DynamicUpstreams>,
     pub transport: ProxyTransport,
     /// Whose `X-Forwarded-*` fields are believed, besides those of the whole server.
     pub trusted_proxies: Vec<(IpAddr, u8)>,
@@ -33,6 +40,12 @@ pub struct ReverseProxy {
     pub stream_timeout: Duration,
     /// Bytes of such a connection that may be on their way, in each direction.
     pub stream_buffer_size: u32,
+    /// How long such a connection goes on when the directive is gone or has changed. `None`: to its end.
+    pub stream_close_delay: Option<Duration>,
+    /// Bytes of a request's body that wait here for the rest of them before an upstream is asked. 0: none.
+    pub request_buffers: u64,
+    /// Bytes of a response that wait here for the client, so that the upstream need not. 0: none.
+    pub response_buffers: u64,
     /// What becomes of responses: the first that fits. A response that none fits is the client's.
     pub responses: Vec<ResponseRule>,
 }
@@ -161,6 +174,9 @@ pub struct ProxyTransport {
     /// `None`: without TLS.
     pub tls: Option<UpstreamTls>,
     pub versions: UpstreamVersions,
+    /// Who knows the addresses of upstreams' names. Not those of `dynamic`, which has its own.
+    #[serde(skip_serializing_if = "DnsServers::is_default")]
+    pub dns: DnsServers,
     /// From the look-up of the name to a connection. 0: no limit, as with all of these.
     pub dial_timeout: Duration,
     /// From the end of the request to the end of the response's head.
@@ -277,6 +293,7 @@ impl Default for ProxyTransport {
             fastcgi: None,
             tls: None,
             versions: UpstreamVersions::Either,
+            dns: DnsServers::default(),
             dial_timeout: Duration::from_secs(3),
             response_header_timeout: Duration::ZERO,
             read_timeout: Duration::ZERO,

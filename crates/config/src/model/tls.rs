@@ -1,6 +1,6 @@
 //! TLS: how the certificates of a site come about, and what it agrees on with clients.
 
-use super::as_text;
+use super::{RedisStorage, as_text};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -256,6 +256,8 @@ pub struct GlobalTls {
     /// `$XDG_DATA_HOME`, in `$HOME/.local/share` or in the working directory (Caddy's storage.go, AppDataDir).
     #[serde(serialize_with = "as_text")]
     pub storage: PathBuf,
+    /// Where they are kept instead, for several instances; the directory has copies then.
+    pub redis: Option<RedisStorage>,
     pub install_trust: InstallTrust,
     pub ocsp_stapling: OcspStapling,
     /// How often certificates are looked at for renewal. Default: 10 min.
@@ -329,6 +331,7 @@ impl Default for GlobalTls {
             default_sni: None,
             fallback_sni: None,
             storage: PathBuf::from("caddy"),
+            redis: None,
             install_trust: InstallTrust::AtStart,
             ocsp_stapling: OcspStapling::On,
             renew_interval: Duration::from_secs(600),

@@ -1,6 +1,6 @@
 //! A machine, a PHP and a configuration with which nothing is wrong, for tests to change.
 
-use crate::machine::Machine;
+use crate::machine::{Kernel, Machine};
 use crate::{Finding, PhpFacts};
 use regent_config::{Config, Environment};
 use regent_engines::ThreadCounts;
@@ -52,6 +52,14 @@ pub fn machine() -> Machine {
         somaxconn: Some(4096),
         transparent_hugepages: Some("madvise".into()),
         overcommit: Some(0),
+        kernel: Kernel {
+            limits_files: true,
+            limits_truncation: true,
+            limits_signals: true,
+            filters_calls: true,
+        },
+        set_id_mailers: Vec::new(),
+        temporary_files: "/tmp".into(),
         ports: Vec::new(),
         directories: Vec::new(),
         certificates: Vec::new(),

@@ -50,7 +50,8 @@ pub fn read(config: &Config, php: Option<&PhpFacts>) -> Vec<Directory> {
     if sites.clone().any(|site| site.tls.is_some()) {
         wanted.push((Purpose::Certificates, global.tls.storage.clone()));
     }
-    let logs = sites.flat_map(|site| &site.access_logs).chain([&global.log]);
+    let of_server = std::iter::once(&global.log).chain(global.logs.iter().map(|log| &log.config));
+    let logs = sites.flat_map(|site| &site.access_logs).chain(of_server);
     wanted.extend(logs.filter_map(log_directory).map(|path| (Purpose::Log, path)));
     if let Some(php) = php {
         let files = php.value("session.save_handler") == Some("files");

@@ -148,7 +148,7 @@ impl ProcessPool {
                     process.done = Some(replace);
                 }
             }
-            FromProcess::Ended { index, how } => self.note_end(index, how),
+            FromProcess::Ended { index, how, signal } => self.note_end(index, how, signal),
         }
     }
 
@@ -176,12 +176,12 @@ impl ProcessPool {
         }
     }
 
-    fn note_end(&self, index: u16, how: String) {
+    fn note_end(&self, index: u16, how: String, signal: Option<i32>) {
         let Some(process) = self.state().processes.remove(&index) else { return };
         match process.done {
             Some(true) => self.start(process.thread, true),
             Some(false) => self.reporter.send(&Event::ThreadEnded { index, error: None }),
-            None => self.reporter.send(&Event::Died { index, how }),
+            None => self.reporter.send(&Event::Died { index, how, signal }),
         }
     }
 

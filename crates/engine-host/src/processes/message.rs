@@ -25,6 +25,6 @@ pub(crate) enum FromProcess {
     NotForked { index: u16, error: String },
     /// A thread has ended in an orderly way, and its process is about to.
     Done { index: u16, replace: bool },
-    /// A process has ended. `how`: as the log says it.
-    Ended { index: u16, how: String },
+    /// A process has ended. `how`: as the log says it; `signal`: by which, if by one.
+    Ended { index: u16, how: String, signal: Option<i32> },
 }

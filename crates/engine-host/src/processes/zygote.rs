@@ -104,13 +104,16 @@ impl Processes {
                 Err(_) => continue,
                 Ok(status) => status,
             };
-            let how = match status {
-                WaitStatus::Exited(_, code) => format!("it ended with exit code {code}"),
-                WaitStatus::Signaled(_, signal, _) => format!("it was ended by signal {}", signal as i32),
+            let (how, signal) = match status {
+                WaitStatus::Exited(_, code) => (format!("it ended with exit code {code}"), None),
+                WaitStatus::Signaled(_, signal, _) => {
+                    let number = signal as i32;
+                    (format!("it was ended by signal {number}"), Some(number))
+                }
                 _ => continue,
             };
             if let Some(index) = status.pid().and_then(|pid| self.0.remove(&pid)) {
-                reporter.tell(&FromProcess::Ended { index, how });
+                reporter.tell(&FromProcess::Ended { index, how, signal });
             }
         }
     }

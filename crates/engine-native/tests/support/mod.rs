@@ -2,6 +2,7 @@
 
 use crate::common::{Io, backend, eventfd};
 use command_fds::{CommandFdExt, FdMapping};
+use regent_wire::confine::Confinement;
 use regent_wire::control::{self, Event, ModuleStart, Order, PoolStart, Start, ThreadStart, descriptors};
 use regent_wire::names::key;
 use regent_wire::{Geometry, HeadBuilder};
@@ -207,6 +208,8 @@ fn start(modules: Vec<Module>, pools: u16, threads: u16) -> Start {
     };
     let module = |module: Module| ModuleStart { file: module.file, config: Vec::new(), pool: module.pool };
     Start {
+        process: 0,
+        confinement: Confinement::Off,
         ini: Vec::new(),
         software: "test".into(),
         pools: (0..pools).map(pool).collect(),

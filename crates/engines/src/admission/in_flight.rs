@@ -3,6 +3,7 @@
 use super::{Admission, AdmissionControl, Shed};
 use crate::circuits::{Passage, Probe};
 use crate::pools::{Permit, Pool};
+use regent_config::RetryMethods;
 use regent_dispatch::admission::{Arrival, Queue, Reason, Verdict};
 use regent_dispatch::circuits::Refusal;
 use regent_dispatch::lanes::{Entry, Place};
@@ -38,6 +39,7 @@ pub struct InFlight {
     /// What its circuits said when it came.
     pub(super) passage: Passage,
     pub(super) timing: Cell<Option<Timing>>,
+    pub(super) is_repeated: Cell<bool>,
     pub(super) outcome: Cell<Outcome>,
 }
 
@@ -203,6 +205,31 @@ impl InFlight {
     /// How long it may run. `of_route`: what its route says of that, if anything; 0: without end.
     pub fn time_limit(&self, of_route: Option<Duration>) -> Option<Duration> {
         self.of_pool().time_limit(of_route)
+    }
+
+    /// Until when it may be run once more if its engine dies while it runs; `None`: it may not. What was let through an open
+    /// circuit is to show what comes of it, once. `of_route`: the methods that its route names, if it does.
+    pub fn may_repeat(&self, method: &str, of_route: Option<RetryMethods>) -> Option<Duration> {
+        let methods = of_route.unwrap_or(self.control.bounds.retry);
+        let is_probe = matches!(self.passage, Passage::Probe(_));
+        (methods.contains(method) && !is_probe).then(|| {
+            let end = |deadline| self.counts_from().saturating_add(deadline);
+            self.deadline.map_or(Duration::MAX, end)
+        })
+    }
+
+    /// It waits for a thread again, since its engine died while it ran. Says no if that is known.
+    pub fn repeated(&self) -> bool {
+        let is_news = !self.is_repeated.replace(true);
+        if is_news {
+            self.control.recorder.retried(self.id);
+        }
+        is_news
+    }
+
+    /// Whether an engine has died with it, and it was run again.
+    pub fn is_repeated(&self) -> bool {
+        self.is_repeated.get()
     }
 
     /// It has run for longer than it may.

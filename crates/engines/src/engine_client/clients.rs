@@ -2,7 +2,7 @@
 
 use super::{ClientCommand, Running};
 use crate::kind::EngineKind;
-use regent_wire::{EngineMemory, Token};
+use regent_wire::{EngineMemory, Repeats, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +37,10 @@ impl EngineClients {
         }
     }
 
-    /// The engine of this memory is dead, and another one is current.
-    pub(crate) fn forget_dead(&self, dead: &Arc<EngineMemory>) {
+    /// The engine of this memory is dead, and another one is current. `repeats`: what of its requests may be run again.
+    pub(crate) fn forget_dead(&self, dead: &Arc<EngineMemory>, repeats: Repeats) {
         for client in &self.clients {
-            let _ = client.send(ClientCommand::ForgetDead(Arc::clone(dead)));
+            let _ = client.send(ClientCommand::ForgetDead(Arc::clone(dead), repeats));
         }
     }
 
@@ -65,10 +65,16 @@ impl EngineClients {
         }
     }
 
-    /// A process of the engine that was this thread has died: who waits for its requests is told, and the number may be used
-    /// again when the future has ended. They are told by the call, before anything that is said after it.
-    pub(crate) fn bury(&self, backend: &Arc<EngineMemory>, thread: u16) -> impl Future<Output = ()> + use<> {
-        let told = self.ask(|done| ClientCommand::Bury(Arc::clone(backend), thread, done));
+    /// A process of the engine that was this thread has died: its request is lost or, as `repeats` allows, run again, and the
+    /// number may be used again when the future has ended. Who waits for it is told by the call, before anything that is said
+    /// after it.
+    pub(crate) fn bury(
+        &self,
+        backend: &Arc<EngineMemory>,
+        thread: u16,
+        repeats: Repeats,
+    ) -> impl Future<Output = ()> + use<> {
+        let told = self.ask(|done| ClientCommand::Bury(Arc::clone(backend), thread, repeats, done));
         async move {
             for done in told {
                 let _ = done.await;
@@ -116,7 +122,7 @@ mod tests {
         let (_hangs, late) = oneshot::channel();
         let (knows, in_time) = oneshot::channel();
         let line = RequestLine { method: Vec::new(), uri: Vec::new(), script: Vec::new() };
-        let running = Running { line, route: None };
+        let running = Running { line, route: None, is_repeated: false };
         knows.send(vec![(Token { slot: 0, generation: 1 }, running)]).expect("it is awaited");
         assert_eq!(gather(vec![late, in_time]).await.len(), 1);
     }

@@ -69,6 +69,25 @@ impl Submitted {
         self.client.port.borrow_mut().limit(self.token(), time);
     }
 
+    /// If its engine dies while it runs, it is to be run once more, until then at most ([`SlotTable::may_repeat`]). To be
+    /// called before it is submitted.
+    ///
+    /// [`SlotTable::may_repeat`]: regent_wire::SlotTable::may_repeat
+    pub fn may_repeat(&self, until: Duration) {
+        self.client.port.borrow_mut().may_repeat(self.token(), until);
+    }
+
+    /// Whether that has happened: it has waited again since then.
+    pub fn is_repeated(&self) -> bool {
+        self.client.port.borrow().is_repeated(self.token())
+    }
+
+    /// Bounds its second wait in the pool as the [first](Self::watch).
+    pub fn watch_again(&self, pool: usize) {
+        let since = self.client.port.borrow().waits_since(self.token());
+        self.client.waiting.borrow_mut().add_again(pool, self.token(), since);
+    }
+
     /// Whether it has run for longer than it may, and still does.
     pub fn is_overdue(&self) -> bool {
         self.client.overdue.has(self.token())

@@ -22,6 +22,8 @@ pub(super) struct Waiting {
 struct Line {
     /// In the order of the queue, and of the moments since when they wait.
     requests: VecDeque<(Token, Duration)>,
+    /// Those that were put back on the queue, in no order: few, and only after the death of an engine.
+    again: Vec<(Token, Duration)>,
     /// When the engine was last seen booting.
     booted: Duration,
 }
@@ -30,15 +32,20 @@ impl Waiting {
     /// The request is on the pool's queue, and waits since then. Says no, and does not watch it, if it began to wait
     /// before one that is watched already.
     pub fn add(&mut self, pool: usize, token: Token, since: Duration) -> bool {
-        if self.lines.len() <= pool {
-            self.lines.resize_with(pool + 1, Line::default);
-        }
-        let requests = &mut self.lines[pool].requests;
+        let requests = &mut self.line(pool).requests;
         let is_last = requests.back().is_none_or(|(_, last)| since >= *last);
         if is_last {
             requests.push_back((token, since));
         }
         is_last
+    }
+
+    /// The request had been taken, and is on the pool's queue again. What it has waited before counts.
+    pub fn add_again(&mut self, pool: usize, token: Token, since: Duration) {
+        self.forget(token);
+        let line = self.line(pool);
+        line.requests.retain(|(known, _)| *known != token);
+        line.again.push((token, since));
     }
 
     /// Finds those that have waited for `most`, and tells of each once.
@@ -51,9 +58,20 @@ impl Waiting {
         mut tell: impl FnMut(Token),
     ) {
         for (pool, line) in self.lines.iter_mut().enumerate() {
-            if !line.requests.is_empty() && boots(pool) {
+            if !line.is_empty() && boots(pool) {
                 line.booted = now;
             }
+            let mut again = std::mem::take(&mut line.again);
+            again.retain(|&(token, since)| {
+                let waits = is_queued(token);
+                let is_late = waits && line.is_too_long(since, now, most);
+                if is_late {
+                    self.late.insert(token.slot);
+                    tell(token);
+                }
+                waits && !is_late
+            });
+            line.again = again;
             while let Some(&(token, since)) = line.requests.front() {
                 let waits = is_queued(token);
                 if waits && !line.is_too_long(since, now, most) {
@@ -78,9 +96,20 @@ impl Waiting {
             self.late.remove(&token.slot);
         }
     }
+
+    fn line(&mut self, pool: usize) -> &mut Line {
+        if self.lines.len() <= pool {
+            self.lines.resize_with(pool + 1, Line::default);
+        }
+        &mut self.lines[pool]
+    }
 }
 
 impl Line {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.again.is_empty()
+    }
+
     fn is_too_long(&self, since: Duration, now: Duration, most: Duration) -> bool {
         let waited = |since| now.saturating_sub(since);
         waited(since.max(self.booted)) >= most || waited(since) >= most.max(BOOT)
@@ -141,6 +170,22 @@ mod tests {
         assert_eq!(late(&mut waiting, 20, &[], &[1, 2]), [1]);
         assert_eq!(late(&mut waiting, 40, &[0], &[2]), [0_u32; 0], "but not for ever");
         assert_eq!(late(&mut waiting, 48, &[0], &[2]), [2]);
+    }
+
+    #[test]
+    fn who_waits_again_is_told_by_the_sum_of_both_waits() {
+        let mut waiting = Waiting::default();
+        waiting.add(0, token(1), s(10));
+        waiting.add(0, token(2), s(11));
+        assert_eq!(late(&mut waiting, 13, &[], &[1, 2]), [1]);
+        // It was taken before its task has seen that, ran for ten seconds, and is back.
+        waiting.add_again(0, token(1), s(21));
+        waiting.add_again(0, token(2), s(23));
+        assert!(!waiting.is_late(token(1)));
+        assert_eq!(late(&mut waiting, 23, &[], &[1, 2]), [0_u32; 0]);
+        assert_eq!(late(&mut waiting, 24, &[], &[1, 2]), [1]);
+        assert_eq!(late(&mut waiting, 30, &[], &[1]), [0_u32; 0], "the other was taken");
+        assert!(waiting.lines[0].is_empty());
     }
 
     #[test]

@@ -25,15 +25,15 @@ struct Kept {
 }
 
 impl ThreadStates {
-    /// Whether each thread is on the CPU or waits for it at this instant, in the order of `threads`, which are kernel
-    /// ids. A thread that is gone, or that process `pid` never had, does not.
-    pub fn runnable(&mut self, pid: u32, threads: &[u32]) -> Vec<bool> {
+    /// Whether each thread is on the CPU or waits for it at this instant, in the order of `threads`, which are the kernel
+    /// ids of a process and of a thread of it. One that is gone, or that the process never had, does not.
+    pub fn runnable(&mut self, threads: &[(u32, u32)]) -> Vec<bool> {
         self.calls = self.calls.wrapping_add(1);
         if self.calls.is_multiple_of(FORGOTTEN) {
             let now = self.calls;
             self.files.retain(|_, kept| now.wrapping_sub(kept.used) < FORGOTTEN);
         }
-        threads.iter().map(|&thread| self.state(pid, thread) == Some(b'R')).collect()
+        threads.iter().map(|&(pid, thread)| self.state(pid, thread) == Some(b'R')).collect()
     }
 
     /// Closes the files of all other threads. To be called when threads have ended.
@@ -204,9 +204,13 @@ mod tests {
 
     /// Asks again until the answer is as expected: a thread that is about to sleep is runnable until it does.
     fn becomes(states: &mut ThreadStates, threads: &[u32], expected: &[bool]) {
-        while states.runnable(std::process::id(), threads) != expected {
+        while states.runnable(&of_this_process(threads)) != expected {
             std::thread::yield_now();
         }
+    }
+
+    fn of_this_process(threads: &[u32]) -> Vec<(u32, u32)> {
+        threads.iter().map(|thread| (std::process::id(), *thread)).collect()
     }
 
     #[test]
@@ -239,7 +243,7 @@ mod tests {
         let mut subject = Subject::start();
         subject.spin();
         let mut states = ThreadStates::default();
-        assert_eq!(states.runnable(1, &[subject.id, 0, u32::MAX]), [false, false, false]);
+        assert_eq!(states.runnable(&[(1, subject.id), (1, 0), (1, u32::MAX)]), [false, false, false]);
         subject.end();
     }
 
@@ -247,10 +251,10 @@ mod tests {
     fn files_of_threads_that_nobody_asks_for_are_closed() {
         let mut subject = Subject::start();
         let mut states = ThreadStates::default();
-        states.runnable(std::process::id(), &[subject.id]);
+        states.runnable(&of_this_process(&[subject.id]));
         assert_eq!(states.files.len(), 1);
         for _ in 0..2 * FORGOTTEN {
-            states.runnable(std::process::id(), &[]);
+            states.runnable(&[]);
         }
         assert!(states.files.is_empty());
         subject.end();
@@ -260,7 +264,7 @@ mod tests {
     fn files_of_threads_that_have_ended_are_closed_at_once() {
         let (mut one, mut other) = (Subject::start(), Subject::start());
         let mut states = ThreadStates::default();
-        states.runnable(std::process::id(), &[one.id, other.id]);
+        states.runnable(&of_this_process(&[one.id, other.id]));
         assert_eq!(states.files.len(), 2);
         one.end();
         states.keep_only(&[other.id]);

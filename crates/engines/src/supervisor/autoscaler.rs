@@ -210,9 +210,8 @@ impl Autoscaler {
     fn samples(&mut self, generation: &Generation, now: Duration) -> Vec<ThreadSample> {
         let mut samples: Vec<ThreadSample> =
             (0..self.pools.len()).map(|pool| ThreadSample::of(generation, pool as u16)).collect();
-        let Some(pid) = generation.pid else { return samples };
         for ((pool, shared), sample) in self.pools.iter_mut().zip(self.shared.iter()).zip(&mut samples) {
-            sample.read_states(&mut pool.states, pid, now, shared.lanes.shortest_queued());
+            sample.read_states(&mut pool.states, now, shared.lanes.shortest_queued());
         }
         samples
     }

@@ -3,6 +3,7 @@
 use super::State;
 use super::generation::Generation;
 use super::last_requests::LastRequests;
+use regent_wire::Repeats;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -24,21 +25,50 @@ pub(super) enum Blame {
 }
 
 impl Blame {
-    pub fn of(dead: &Generation, status: ExitStatus) -> Self {
-        let is_fault = |number| FAULTS.iter().any(|signal| signal.as_raw() == number);
-        match (dead.region().fault_tid(), status.signal()) {
-            (0, Some(signal)) if !is_fault(signal) && !dead.is_condemned() => Self::Nobody,
+    /// Of a process of this generation.
+    pub fn of(dead: &Generation, process: u16, status: ExitStatus) -> Self {
+        let is_condemned = dead.processes[usize::from(process)].is_condemned();
+        match (dead.region().fault_tid(usize::from(process)), status.signal()) {
+            (0, Some(signal)) if !is_fault(signal) && !is_condemned => Self::Nobody,
             (0, _) => Self::Suspects,
             (tid, _) => Self::Thread(tid),
         }
     }
+
+    /// Whose requests may be run again. Where one of several must be why, and nobody knows which, none is: it would end the
+    /// next engine too, beside the same others, and the circuits would take those for its accomplices.
+    pub fn repeats(self) -> Repeats {
+        match self {
+            Self::Thread(tid) => Repeats::AllBut(tid),
+            Self::Suspects => Repeats::Nobodys,
+            Self::Nobody => Repeats::Everybodys,
+        }
+    }
+}
+
+/// Whether a process is ended by this signal for what it has done itself.
+pub(super) fn is_fault(number: i32) -> bool {
+    FAULTS.iter().any(|signal| signal.as_raw() == number)
 }
 
 impl State {
+    /// What of a dead engine's requests may be run again, whose last process has ended so. Memory that was damaged may have lost
+    /// what they were.
+    pub fn repeats(&self, id: u64, process: u16, status: ExitStatus) -> Repeats {
+        let Some(dead) = self.generations.get(id) else { return Repeats::Nobodys };
+        dead.backend.inspect();
+        let is_damaged = dead.backend.damage().is_some();
+        if is_damaged { Repeats::Nobodys } else { Blame::of(dead, process, status).repeats() }
+    }
+
     /// Counts an engine's death for the circuits of what ran. The requests that wait for one that opens by that are told.
     pub fn count_death(&self, blame: Blame, last: &LastRequests) {
         let (suspects, killer) = match blame {
-            Blame::Nobody => return,
+            // What is killed from outside runs once more. What is killed again by that may be why: memory that runs out, say.
+            Blame::Nobody => match last.repeated() {
+                none if none.is_empty() => return,
+                repeated => (repeated, None),
+            },
             Blame::Suspects => (last.suspects(), None),
             // It may have run none: a script that boots, or the engine itself.
             Blame::Thread(tid) => match last.suspect(tid) {

@@ -2,11 +2,14 @@
 //! process takes its place.
 
 use super::State;
-use super::generation::{EngineEvent, EventKind, Generation};
+use super::blame::is_fault;
+use super::generation::Generation;
 use super::generations::Role;
 use super::last_requests;
+use super::process_handle::{EngineEvent, EventKind};
 use super::replacement::backoff;
 use crate::thread_table::ThreadStage;
+use regent_wire::Repeats;
 use regent_wire::control::{Event, Order, ThreadStart};
 use std::time::Duration;
 
@@ -19,8 +22,8 @@ enum Successor {
 }
 
 impl State {
-    /// Names the request in the log, has those who wait for it told, and has another process started.
-    pub fn process_died(&mut self, id: u64, index: u16, how: &str) {
+    /// Names the request in the log, has those who wait for it told or has it run again, and has another process started.
+    pub fn process_died(&mut self, id: u64, index: u16, how: &str, signal: Option<i32>) {
         let role = self.generations.role(id);
         let Some(generation) = self.generations.get_mut(id) else { return };
         let Some(pool) = generation.threads.pool(index) else { return };
@@ -33,8 +36,11 @@ impl State {
         }
         let next = successor(generation, role, ThreadStart { index, pool });
         generation.region().bury(usize::from(index));
-        let buried = self.setup.clients.bury(&generation.backend, index);
-        let (orders, events) = (generation.orders.clone(), self.events.clone());
+        // Nothing else ran in it: what has not come from outside was its own request's doing.
+        let is_killed = signal.is_some_and(|number| !is_fault(number));
+        let repeats = if is_killed { Repeats::Everybodys } else { Repeats::Nobodys };
+        let buried = self.setup.clients.bury(&generation.backend, index, repeats);
+        let (orders, events) = (generation.process_of(index).orders(), self.events.clone());
         // Until all I/O threads have let go of the dead process's requests the number is nobody's: they would take those of
         // the next process for its.
         tokio::spawn(async move {
@@ -48,7 +54,7 @@ impl State {
                 Successor::None => {
                     let kind = EventKind::Message(Event::ThreadEnded { index, error: None });
                     // The supervisor has ended otherwise.
-                    let _ = events.send(EngineEvent { id, kind }).await;
+                    let _ = events.send(EngineEvent { id, process: 0, kind }).await;
                 }
             }
         });

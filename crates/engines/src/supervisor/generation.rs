@@ -1,51 +1,22 @@
-//! One generation: an engine process with its memory and its threads.
+//! One generation: the processes of an engine with their memory and their threads.
 
-use super::hung::HangWatch;
+use super::process_handle::{EngineEvent, EventKind, ProcessHandle, ProcessLaunch};
 use crate::kind::EngineKind;
-use crate::process::{EngineProcess, ProcessEvent};
-use crate::setup::{Answer, Setup, Sinks};
-use crate::thread_table::ThreadTable;
-use regent_config::EngineUser;
-use regent_wire::control::{Event, Order, ProfileOrder, Start, ThreadStart};
+use crate::setup::Setup;
+use crate::thread_table::{ThreadEntry, ThreadTable};
+use regent_wire::confine::Confined;
+use regent_wire::control::{Order, ProfileOrder, ThreadStart};
 use regent_wire::{EngineMemory, Region, clock};
-use rustix::fd::OwnedFd;
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-
-/// Events that wait for the supervisor at most. Engines that say more wait themselves.
-pub(super) const EVENTS: usize = 64;
 
 /// How long a replaced engine may take for what it has begun.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The same where threads do not come back, and the others are to end what they do: longer than most requests take.
 const PATIENT_DRAIN_DEADLINE: Duration = Duration::from_secs(600);
-
-/// What the supervisor hears of an engine.
-pub(super) struct EngineEvent {
-    pub id: u64,
-    pub kind: EventKind,
-}
-
-pub(super) enum EventKind {
-    NotStarted(io::Error),
-    /// The process exists, with this id.
-    Spawned(u32),
-    /// What the engine has said.
-    Message(Event),
-    /// It is being killed for what it has done.
-    Offended,
-    Ended(ExitStatus),
-    /// It has not drained, or not started, in the time that it had.
-    Late,
-}
 
 /// A running engine, or one that is about to start. Dropped, it is killed.
 pub(super) struct Generation {
@@ -56,19 +27,14 @@ pub(super) struct Generation {
     started_at: SystemTime,
     /// Why it was started.
     reason: String,
-    pub pid: Option<u32>,
-    /// Bytes that the process had before its threads.
-    pub bare_memory: Option<u64>,
-    pub hang_watch: HangWatch,
-    /// It was found to be unfit, and is being killed.
+    /// By number: what takes the place of one that has died has its number. At least one.
+    pub processes: Vec<ProcessHandle>,
+    /// What its processes have given up, as the first of them has said.
+    pub confined: Option<Confined>,
+    /// All of it is unfit, and is being killed.
     is_condemned: bool,
-    /// Owns the process: aborted, it kills it.
-    pub watcher: JoinHandle<()>,
-    pub orders: mpsc::UnboundedSender<Order>,
-    /// By thread: processes in a row that have died before their first request.
+    /// By thread: processes of it alone, in a row, that have died before their first request.
     pub early_deaths: HashMap<u16, u32>,
-    /// Kills the process for a reason; its end is then noted as any other.
-    kill: mpsc::UnboundedSender<Cow<'static, str>>,
     events: mpsc::Sender<EngineEvent>,
 }
 
@@ -79,7 +45,7 @@ pub(super) struct Launch {
     /// Threads of each pool.
     pub sizes: Vec<u16>,
     pub reason: String,
-    /// Until its process is started.
+    /// Until its processes are started.
     pub wait: Duration,
 }
 
@@ -91,114 +57,134 @@ pub struct GenerationView {
     pub started_at: SystemTime,
     /// Why it was started.
     pub reason: String,
+    /// What it has given up; `None`: it has not said so.
+    pub confined: Option<Confined>,
 }
 
 impl Generation {
     pub fn launch(setup: &Setup, launch: Launch, events: mpsc::Sender<EngineEvent>) -> Self {
         let Launch { id, backend, sizes, reason, wait } = launch;
-        let mut threads = ThreadTable::new(setup.plan.most_threads, setup.plan.geometry.threads as usize);
-        let mut start = setup.plan.start.clone();
+        let plan = &setup.plan;
+        let mut threads =
+            ThreadTable::new(plan.most_threads, plan.geometry.threads as usize, plan.processes.into());
+        let mut starts = vec![Vec::new(); plan.processes.into()];
         for (pool, size) in sizes.into_iter().enumerate() {
-            start.threads.extend(threads.order(pool as u16, size, clock::now()));
+            for thread in threads.order(pool as u16, size, clock::now()) {
+                starts[threads.process(thread.index)].push(thread);
+            }
         }
         setup.pools.registry.generation_started();
-        let (orders, received) = mpsc::unbounded_channel();
-        let (kill, killed) = mpsc::unbounded_channel();
-        let watch = Watch {
-            id,
-            program: setup.program.clone(),
-            user: setup.plan.user.clone(),
-            sinks: setup.sinks.clone(),
-            backend: Arc::clone(&backend),
-            doorbells: setup.doorbells.clone(),
-            start,
-            orders: received,
-            events: events.clone(),
-        };
+        let processes = starts.into_iter().enumerate().map(|(number, threads)| {
+            let (number, backend) = (number as u16, Arc::clone(&backend));
+            let launch = ProcessLaunch { id, number, backend, threads, buried: None, wait, failures: 0 };
+            ProcessHandle::launch(setup, launch, events.clone())
+        });
         Self {
             id,
+            processes: processes.collect(),
             backend,
             threads,
             since: Instant::now() + wait,
             started_at: SystemTime::now(),
             reason,
-            pid: None,
-            bare_memory: None,
-            hang_watch: HangWatch::default(),
+            confined: None,
             is_condemned: false,
-            watcher: tokio::spawn(watch.run(wait, killed)),
-            orders,
             early_deaths: HashMap::new(),
-            kill,
             events,
         }
     }
 
     pub fn view(&self) -> GenerationView {
-        GenerationView { number: self.id + 1, started_at: self.started_at, reason: self.reason.clone() }
+        GenerationView {
+            number: self.id + 1,
+            started_at: self.started_at,
+            reason: self.reason.clone(),
+            confined: self.confined.clone(),
+        }
     }
 
     pub fn region(&self) -> &Region {
         self.backend.region()
     }
 
+    /// The process of a thread.
+    pub fn process_of(&self, index: u16) -> &ProcessHandle {
+        &self.processes[self.threads.process(index)]
+    }
+
+    /// The threads of a process, with their pools.
+    pub fn threads_of(&self, process: u16) -> impl Iterator<Item = (u16, ThreadEntry)> {
+        let pools = 0..self.region().geometry().pools as u16;
+        let entries = pools.flat_map(move |pool| self.threads.entries(pool).map(move |entry| (pool, entry)));
+        entries.filter(move |(_, entry)| self.threads.process(entry.index) == usize::from(process))
+    }
+
     /// Has these threads started.
     pub fn start_threads(&self, threads: Vec<ThreadStart>) {
-        // The engine is gone otherwise, and its end is about to be noted.
-        let _ = self.orders.send(Order::Start { threads });
+        for (number, process) in self.processes.iter().enumerate() {
+            let own = threads.iter().filter(|thread| self.threads.process(thread.index) == number);
+            let own: Vec<ThreadStart> = own.copied().collect();
+            if !own.is_empty() {
+                process.order(Order::Start { threads: own });
+            }
+        }
     }
 
     /// Asks what a thread is at; an event says so.
     pub fn trace(&self, index: u16) {
-        // As above.
-        let _ = self.orders.send(Order::Trace { index });
+        self.process_of(index).order(Order::Trace { index });
     }
 
-    /// Orders a profile; events bring it.
-    pub fn profile(&self, order: ProfileOrder) {
-        // As above.
-        let _ = self.orders.send(Order::Profile(order));
+    /// Orders a profile of all that have not ended; events bring it. Returns of which processes.
+    pub fn profile(&self, order: &ProfileOrder) -> Vec<u16> {
+        let running = self.processes.iter().enumerate().filter(|(_, process)| !process.has_ended());
+        running
+            .map(|(number, process)| {
+                process.order(Order::Profile(order.clone()));
+                number as u16
+            })
+            .collect()
     }
 
-    /// Asks for a sign of life, which comes in the shared memory.
-    pub fn beat(&self, number: u64) {
-        // As above.
-        let _ = self.orders.send(Order::Beat { number });
-    }
-
-    /// Kills the process.
-    pub fn kill(&self, reason: impl Into<Cow<'static, str>>) {
-        // It has ended otherwise.
-        let _ = self.kill.send(reason.into());
-    }
-
-    /// Kills the process because it cannot be trusted with requests any longer.
+    /// Kills all of it because it cannot be trusted with requests any longer.
     pub fn condemn(&mut self, engine: EngineKind, reason: &str) {
-        if !std::mem::replace(&mut self.is_condemned, true) {
-            tracing::error!(%engine, reason, "the engine is unfit and is replaced");
-            self.kill(reason.to_owned());
-        }
-    }
-
-    /// It was found to be unfit, and is being killed already.
-    pub fn note_condemned(&mut self) {
         self.is_condemned = true;
+        self.processes.iter_mut().for_each(|process| process.condemn(engine, reason));
     }
 
-    /// Whether it was found to be unfit.
+    /// Whether all of it was found to be unfit.
     pub fn is_condemned(&self) -> bool {
         self.is_condemned
+    }
+
+    /// Whether all threads that it began with have asked for a request.
+    pub fn is_ready(&self) -> bool {
+        self.processes.iter().all(|process| process.is_ready)
+    }
+
+    /// Whether it has a process that has not ended.
+    pub fn is_alive(&self) -> bool {
+        self.processes.iter().any(|process| !process.has_ended())
+    }
+
+    /// Another process takes the place of one that has ended.
+    pub fn relaunch(&mut self, setup: &Setup, launch: ProcessLaunch) {
+        let number = usize::from(launch.number);
+        self.region().reuse_process(number);
+        self.processes[number] = ProcessHandle::launch(setup, launch, self.events.clone());
     }
 
     /// Takes no more requests than it has, and ends; it is killed if that takes too long.
     pub fn drain(&self) {
         self.region().drain();
         let deadline = if self.threads.written_off() > 0 { PATIENT_DRAIN_DEADLINE } else { DRAIN_DEADLINE };
-        let kill = self.kill.clone();
+        let killers: Vec<_> = self.processes.iter().map(ProcessHandle::killer).collect();
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
-            // It has ended otherwise.
-            let _ = kill.send("it had not drained by the deadline".into());
+            for kill in killers {
+                // It has ended otherwise.
+                let _ = kill.send("it had not drained by the deadline".into());
+            }
         });
     }
 
@@ -207,10 +193,13 @@ impl Generation {
         self.region().is_draining() && self.threads.are_all_written_off()
     }
 
-    /// Kills the process if nothing is left that could end.
+    /// Kills the processes if nothing is left that could end.
     pub fn end_if_spent(&mut self) {
         if self.is_spent() && !std::mem::replace(&mut self.is_condemned, true) {
-            self.kill("all that is left of it are threads that do not come back");
+            for process in &mut self.processes {
+                process.note_condemned();
+                process.kill("all that is left of it are threads that do not come back");
+            }
         }
     }
 
@@ -220,90 +209,7 @@ impl Generation {
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
             // The supervisor has stopped otherwise.
-            let _ = events.send(EngineEvent { id, kind: EventKind::Late }).await;
+            let _ = events.send(EngineEvent { id, process: 0, kind: EventKind::Late }).await;
         });
-    }
-}
-
-impl Drop for Generation {
-    fn drop(&mut self) {
-        self.watcher.abort();
-    }
-}
-
-/// Starts an engine, passes on orders to it and what it says until it ends.
-struct Watch {
-    id: u64,
-    program: PathBuf,
-    user: Option<EngineUser>,
-    sinks: Sinks,
-    backend: Arc<EngineMemory>,
-    doorbells: Vec<Arc<OwnedFd>>,
-    start: Start,
-    orders: mpsc::UnboundedReceiver<Order>,
-    events: mpsc::Sender<EngineEvent>,
-}
-
-impl Watch {
-    async fn run(mut self, wait: Duration, mut killed: mpsc::UnboundedReceiver<Cow<'static, str>>) {
-        tokio::time::sleep(wait).await;
-        let spawned = EngineProcess::spawn(
-            &self.program,
-            self.user.as_ref(),
-            &self.backend,
-            &self.doorbells,
-            &self.start,
-        );
-        let mut process = match spawned {
-            Ok(process) => process,
-            Err(error) => return self.tell(EventKind::NotStarted(error)).await,
-        };
-        let pid = process.pid();
-        tracing::debug!(pid, "an engine was started");
-        self.tell(EventKind::Spawned(pid)).await;
-        let mut is_killed = false;
-        let mut kill = |process: &mut EngineProcess, reason: &str| {
-            if !std::mem::replace(&mut is_killed, true) {
-                tracing::warn!(pid, reason, "an engine is killed");
-            }
-            process.kill();
-        };
-        loop {
-            let event = tokio::select! {
-                biased;
-                Some(reason) = killed.recv() => {
-                    kill(&mut process, &reason);
-                    continue;
-                }
-                Some(order) = self.orders.recv() => {
-                    process.order(&order);
-                    continue;
-                }
-                event = process.next() => event,
-            };
-            match event {
-                // The supervisor has better to do.
-                Ok(ProcessEvent::Message(Event::Update(update))) => (self.sinks.updates.0)(*update),
-                Ok(ProcessEvent::Message(Event::Purge(purge))) => {
-                    let answer = Answer::new(&self.backend, purge.index, purge.number);
-                    (self.sinks.purges.0)(*purge, answer);
-                }
-                Ok(ProcessEvent::Message(message)) => self.tell(EventKind::Message(message)).await,
-                Ok(ProcessEvent::Offence(reason)) => {
-                    kill(&mut process, &reason);
-                    self.tell(EventKind::Offended).await;
-                }
-                Ok(ProcessEvent::Ended(status)) => return self.tell(EventKind::Ended(status)).await,
-                Err(error) => {
-                    process.kill();
-                    return self.tell(EventKind::NotStarted(error)).await;
-                }
-            }
-        }
-    }
-
-    /// The supervisor has stopped otherwise; the drop of the process ends it.
-    async fn tell(&self, kind: EventKind) {
-        let _ = self.events.send(EngineEvent { id: self.id, kind }).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Which generations of an engine there are, and which of them gets new requests.
 
 use super::generation::{Generation, GenerationView};
+use regent_wire::Repeats;
 
 /// The generations of one engine.
 pub(super) struct Generations {
@@ -15,7 +16,8 @@ pub(super) struct Generations {
 /// What becomes of the generation that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    Dead,
+    /// What of its requests may be run again is.
+    Dead(Repeats),
     /// It finishes what it has begun.
     Drains,
 }
@@ -74,7 +76,7 @@ impl Generations {
     pub fn swap(&mut self, next: Generation, fate: Fate) -> Option<Generation> {
         let old = std::mem::replace(&mut self.current, next);
         match fate {
-            Fate::Dead => Some(old),
+            Fate::Dead(_) => Some(old),
             Fate::Drains => {
                 old.drain();
                 self.draining.push(old);

@@ -9,6 +9,7 @@
 use super::generation::Generation;
 use crate::machine::{self, Halt, Wait};
 use crate::thread_table::ThreadStage;
+use regent_wire::control::Order;
 use regent_wire::{ThreadState, clock};
 use std::fmt;
 use std::time::Duration;
@@ -84,16 +85,19 @@ pub(super) struct HangWatch {
 }
 
 impl HangWatch {
-    /// To be called whenever [`looks`] says. Returns once why the engine is to be given up.
-    pub fn look(generation: &mut Generation) -> Option<Symptom> {
-        let symptom = symptom(generation);
-        let (watch, region) = (&mut generation.hang_watch, generation.backend.region());
-        watch.answered = region.heartbeat().number;
+    /// To be called for each process whenever [`looks`] says. Returns once why it is to be given up.
+    pub fn look(generation: &mut Generation, process: u16) -> Option<Symptom> {
+        let symptom = symptom(generation, process);
+        let number = usize::from(process);
+        let (handle, region) = (&mut generation.processes[number], generation.backend.region());
+        let watch = &mut handle.hang_watch;
+        watch.answered = region.heartbeat(number).number;
         let pools = 0..region.geometry().pools as usize;
         watch.queues = pools.map(|pool| (region.waiting(pool) > 0).then(|| region.taken(pool))).collect();
         watch.sent += 1;
         let (given_up, number) = (watch.count(symptom), watch.sent);
-        generation.beat(number);
+        // A sign of life, which comes in the shared memory.
+        handle.order(Order::Beat { number });
         given_up
     }
 
@@ -109,29 +113,33 @@ impl HangWatch {
     }
 }
 
-/// Whether the engine has crashed and the kernel writes its core dump.
+/// Whether a process of the engine has crashed and the kernel writes its core dump.
 pub(super) fn dumps_core(generation: &Generation) -> bool {
-    generation.pid.is_some_and(|pid| machine::halt(pid) == Halt::Dumping)
+    let pids = generation.processes.iter().filter_map(|process| process.pid);
+    pids.into_iter().any(|pid| machine::halt(pid) == Halt::Dumping)
 }
 
-fn symptom(generation: &Generation) -> Option<Symptom> {
-    let pid = generation.pid?;
+fn symptom(generation: &Generation, process: u16) -> Option<Symptom> {
+    let pid = generation.processes[usize::from(process)].pid?;
     match machine::halt(pid) {
         // Whoever looks at it through a debugger wants to keep it.
         Halt::Traced => None,
         Halt::Stopped => Some(Symptom::Stopped),
         Halt::Dumping => Some(Symptom::Dumping),
-        Halt::None => silence(generation, pid).or_else(|| {
+        Halt::None => silence(generation, process, pid).or_else(|| {
             let pools = 0..generation.region().geometry().pools as u16;
             let now = clock::now();
-            pools.into_iter().any(|pool| is_overlooked(generation, pid, pool, now)).then_some(Symptom::Idle)
+            let is_overlooked = |pool| is_overlooked(generation, process, pid, pool, now);
+            pools.into_iter().any(is_overlooked).then_some(Symptom::Idle)
         }),
     }
 }
 
 /// Whether no beat has been answered since the last look, though the thread that answers could.
-fn silence(generation: &Generation, pid: u32) -> Option<Symptom> {
-    let (watch, heartbeat) = (&generation.hang_watch, generation.region().heartbeat());
+fn silence(generation: &Generation, process: u16, pid: u32) -> Option<Symptom> {
+    let number = usize::from(process);
+    let (watch, heartbeat) =
+        (&generation.processes[number].hang_watch, generation.region().heartbeat(number));
     if watch.sent == 0 || heartbeat.number != watch.answered {
         return None;
     }
@@ -143,18 +151,20 @@ fn silence(generation: &Generation, pid: u32) -> Option<Symptom> {
 }
 
 /// Whether nothing has been taken out of a pool's queue since the last look, though something lay there, one of its
-/// threads was idle all the time, and none was on its way. Requests that were withdrawn count too, since idle threads
+/// threads in this process was idle all the time, and none of them was on its way. Requests that were withdrawn count too, since idle threads
 /// take them as well: so it is noticed though all clients give up soon.
-fn is_overlooked(generation: &Generation, pid: u32, pool: u16, now: Duration) -> bool {
+fn is_overlooked(generation: &Generation, process: u16, pid: u32, pool: u16, now: Duration) -> bool {
     let region = generation.region();
     let is_long = |since: Duration| now.saturating_sub(since) > LOOK;
-    let before = generation.hang_watch.queues.get(usize::from(pool)).copied().flatten();
+    let watch = &generation.processes[usize::from(process)].hang_watch;
+    let before = watch.queues.get(usize::from(pool)).copied().flatten();
     if before != Some(region.taken(usize::from(pool))) || region.waiting(usize::from(pool)) == 0 {
         return false;
     }
     let asking = generation.threads.entries(pool).filter(|entry| {
         let view = region.thread_view(usize::from(entry.index));
         entry.stage == ThreadStage::Ordered
+            && generation.threads.process(entry.index) == usize::from(process)
             && view.state == ThreadState::Idle
             && region.asks(usize::from(entry.index))
     });

@@ -33,14 +33,16 @@ struct LastRequest {
 }
 
 impl LastRequests {
-    /// Has to be called before the I/O threads are told of the engine's end; their answers are awaited.
+    /// Of one process of it, or of all. Has to be called before the I/O threads are told of the end; their answers are awaited.
     pub fn of(
         dead: &Generation,
+        process: Option<u16>,
         plans: &[PoolPlan],
         clients: &EngineClients,
     ) -> impl Future<Output = Self> + use<> {
         let pools = plans.iter().enumerate();
-        let requests = pools.flat_map(|(pool, plan)| of_pool(dead, pool as u16, &plan.name)).collect();
+        let requests =
+            pools.flat_map(|(pool, plan)| of_pool(dead, process, pool as u16, &plan.name)).collect();
         describe(dead, requests, clients)
     }
 
@@ -62,13 +64,21 @@ impl LastRequests {
         self.requests.iter().filter_map(|request| self.as_suspect(request)).collect()
     }
 
+    /// Those of them that another engine has died of, or beside, before.
+    pub fn repeated(&self) -> Vec<Suspect> {
+        let is_repeated = |request: &&LastRequest| {
+            self.known.get(&request.token).is_some_and(|running| running.is_repeated)
+        };
+        self.requests.iter().filter(is_repeated).filter_map(|request| self.as_suspect(request)).collect()
+    }
+
     /// The one that this thread ran.
     pub fn suspect(&self, tid: u32) -> Option<Suspect> {
         self.requests.iter().find(|request| request.tid == tid).and_then(|request| self.as_suspect(request))
     }
 
     fn as_suspect(&self, request: &LastRequest) -> Option<Suspect> {
-        let Running { line, route } = self.known.get(&request.token)?;
+        let Running { line, route, .. } = self.known.get(&request.token)?;
         // The engine can have written any: no file has a longer name.
         if line.script.len() > LONGEST_PATH {
             return None;
@@ -98,8 +108,15 @@ fn describe(
     async move { LastRequests { requests, known: known.await } }
 }
 
-fn of_pool(dead: &Generation, pool: u16, name: &str) -> impl Iterator<Item = LastRequest> {
-    let views = dead.threads.entries(pool).map(|entry| dead.region().thread_view(usize::from(entry.index)));
+fn of_pool(
+    dead: &Generation,
+    process: Option<u16>,
+    pool: u16,
+    name: &str,
+) -> impl Iterator<Item = LastRequest> {
+    let is_of = move |index| process.is_none_or(|of| dead.threads.process(index) == usize::from(of));
+    let entries = dead.threads.entries(pool).filter(move |entry| is_of(entry.index));
+    let views = entries.map(|entry| dead.region().thread_view(usize::from(entry.index)));
     views.filter(|view| view.state == ThreadState::Busy).map(move |view| LastRequest::of(&view, name))
 }
 

@@ -44,6 +44,15 @@ struct Current {
     profile: Profile,
     text: usize,
     functions_in_stacks: usize,
+    /// Of the processes that have not sent all of theirs.
+    waits_for: Vec<Numbering>,
+}
+
+/// What numbers the functions and paths of a process have in the whole.
+struct Numbering {
+    process: u16,
+    functions: Vec<u32>,
+    paths: Vec<u32>,
 }
 
 /// An engine has sent what is no part of a profile.
@@ -60,7 +69,7 @@ impl State {
         }
         profiles.orders += 1;
         let current = &self.generations.current;
-        current.profile(ProfileOrder {
+        let asked = current.profile(&ProfileOrder {
             number: profiles.orders,
             duration_ms: wish.duration.as_millis() as u64,
             hertz: wish.hertz,
@@ -74,23 +83,41 @@ impl State {
             profile: Profile::default(),
             text: 0,
             functions_in_stacks: 0,
+            waits_for: asked.into_iter().map(Numbering::of).collect(),
         });
     }
 
-    pub fn profiled(&mut self, generation: u64, part: ProfilePart) {
+    pub fn profiled(&mut self, generation: u64, process: u16, part: ProfilePart) {
         let is_meant =
             |current: &mut Current| current.generation == generation && current.number == part.number;
         let Some(mut current) = self.profiles.current.take_if(is_meant) else { return };
         let end = part.end;
-        if current.add(part).is_err() {
+        if current.add(process, part).is_err() {
             let reason = "the engine has sent a profile that makes no sense".to_owned();
             let _ = current.answer.send(Err(CommandRefused::Unavailable(reason)));
-        } else if let Some(end) = end {
-            current.profile.duration = Duration::from_millis(end.duration_ms);
-            (current.profile.looks, current.profile.lost) = (end.looks, end.lost);
+            return;
+        }
+        if let Some(end) = end {
+            let profile = &mut current.profile;
+            profile.duration = profile.duration.max(Duration::from_millis(end.duration_ms));
+            profile.looks = profile.looks.max(end.looks);
+            profile.lost = profile.lost.saturating_add(end.lost);
+        }
+        self.profiles.current = Some(current);
+        if end.is_some() {
+            self.profile_of_process_ended(generation, process);
+        }
+    }
+
+    /// Nothing more comes of this process: it has sent all, or has ended.
+    pub fn profile_of_process_ended(&mut self, generation: u64, process: u16) {
+        let is_last = |current: &mut Current| {
+            current.waits_for.retain(|of| current.generation != generation || of.process != process);
+            current.waits_for.is_empty()
+        };
+        if let Some(current) = self.profiles.current.take_if(is_last) {
+            // Who asked may have gone.
             let _ = current.answer.send(Ok(current.profile));
-        } else {
-            self.profiles.current = Some(current);
         }
     }
 
@@ -110,9 +137,19 @@ impl State {
     }
 }
 
+impl Numbering {
+    fn of(process: u16) -> Self {
+        Self { process, functions: Vec::new(), paths: Vec::new() }
+    }
+}
+
 impl Current {
-    fn add(&mut self, part: ProfilePart) -> Result<(), Unusable> {
+    fn add(&mut self, process: u16, part: ProfilePart) -> Result<(), Unusable> {
+        let own = self.waits_for.iter_mut().find(|of| of.process == process).ok_or(Unusable)?;
         let profile = &mut self.profile;
+        let numbers = |from: usize, more: usize| (from..from + more).map(|number| number as u32);
+        own.functions.extend(numbers(profile.functions.len(), part.functions.len()));
+        own.paths.extend(numbers(profile.paths.len(), part.paths.len()));
         let text = part.functions.iter().map(|function| function.name.len() + function.file.len());
         self.text += text.chain(part.paths.iter().map(String::len)).sum::<usize>();
         let functions = part.functions.into_iter();
@@ -120,17 +157,18 @@ impl Current {
             .functions
             .extend(functions.map(|function| Function { name: function.name, file: function.file }));
         profile.paths.extend(part.paths);
-        let (n_functions, n_paths) = (profile.functions.len() as u32, profile.paths.len() as u32);
         for stack in part.stacks {
-            let is_known =
-                stack.path < n_paths && stack.functions.iter().all(|function| *function < n_functions);
-            if !is_known || stack.functions.is_empty() {
+            let known = |function: &u32| own.functions.get(*function as usize).copied();
+            let functions: Option<Vec<u32>> = stack.functions.iter().map(known).collect();
+            let path = own.paths.get(stack.path as usize).copied();
+            let (Some(path), Some(functions)) = (path, functions) else { return Err(Unusable) };
+            if functions.is_empty() {
                 return Err(Unusable);
             }
-            self.functions_in_stacks += stack.functions.len();
+            self.functions_in_stacks += functions.len();
             profile.stacks.push(Stack {
-                path: stack.path,
-                functions: stack.functions,
+                path,
+                functions,
                 samples: stack.samples,
                 cpu: Duration::from_micros(stack.cpu_us),
             });
@@ -157,6 +195,7 @@ mod tests {
             profile: Profile::default(),
             text: 0,
             functions_in_stacks: 0,
+            waits_for: [0, 1].map(Numbering::of).into(),
         }
     }
 
@@ -175,22 +214,35 @@ mod tests {
     #[test]
     fn parts_add_up_and_name_what_came_before() {
         let mut current = current();
-        assert!(current.add(part(2, vec![vec![0, 1]])).is_ok());
-        assert!(current.add(part(1, vec![vec![0, 2], vec![1]])).is_ok());
+        assert!(current.add(0, part(2, vec![vec![0, 1]])).is_ok());
+        assert!(current.add(0, part(1, vec![vec![0, 2], vec![1]])).is_ok());
         assert_eq!((current.profile.functions.len(), current.profile.stacks.len()), (3, 3));
         assert_eq!(current.profile.stacks[0].cpu, Duration::from_micros(5));
     }
 
     #[test]
+    fn each_process_has_numbers_of_its_own() {
+        let mut current = current();
+        assert!(current.add(0, part(2, vec![vec![0, 1]])).is_ok());
+        assert!(current.add(1, part(1, vec![vec![0]])).is_ok());
+        assert!(current.add(0, part(1, vec![vec![2]])).is_ok());
+        let stacks: Vec<_> =
+            current.profile.stacks.iter().map(|stack| (stack.path, stack.functions.clone())).collect();
+        assert_eq!(stacks, [(0, vec![0, 1]), (1, vec![2]), (0, vec![3])]);
+        assert!(current.add(1, part(0, vec![vec![1]])).is_err(), "of the other process");
+        assert!(current.add(2, part(0, vec![])).is_err(), "nobody has asked it");
+    }
+
+    #[test]
     fn a_part_that_names_what_is_not_there_or_is_too_much_is_unusable() {
         for bad in [vec![vec![2]], vec![vec![u32::MAX]], vec![vec![]]] {
-            assert!(current().add(part(2, bad)).is_err());
+            assert!(current().add(0, part(2, bad)).is_err());
         }
-        assert!(current().add(part(MOST_FUNCTIONS + 1, vec![])).is_err());
-        assert!(current().add(part(1, vec![vec![0]; MOST_STACKS + 1])).is_err());
-        assert!(current().add(part(1, vec![vec![0; MOST_FUNCTIONS_IN_STACKS + 1]])).is_err());
+        assert!(current().add(0, part(MOST_FUNCTIONS + 1, vec![])).is_err());
+        assert!(current().add(0, part(1, vec![vec![0]; MOST_STACKS + 1])).is_err());
+        assert!(current().add(0, part(1, vec![vec![0; MOST_FUNCTIONS_IN_STACKS + 1]])).is_err());
         let mut long = part(1, vec![]);
         long.functions[0].name = "x".repeat(MOST_TEXT + 1);
-        assert!(current().add(long).is_err());
+        assert!(current().add(0, long).is_err());
     }
 }

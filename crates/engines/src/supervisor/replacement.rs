@@ -4,13 +4,13 @@ use super::generation::{Generation, Launch};
 use super::generations::Fate;
 use super::{CommandRefused, State};
 use crate::plan::PoolPlan;
-use regent_wire::{EngineMemory, RegionError};
+use regent_wire::{EngineMemory, RegionError, Repeats};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// An engine that lived shorter than this failed; the next waits before it starts.
-const STABLE: Duration = Duration::from_secs(5);
+pub(super) const STABLE: Duration = Duration::from_secs(5);
 /// The first replacement starts at once, the second after this, then twice as long each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LAST_BACKOFF: Duration = Duration::from_secs(5);
@@ -83,11 +83,12 @@ impl State {
         self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
     }
 
-    /// The current engine is dead. Its queue moves to new memory at once; the next engine starts on that.
-    pub async fn replace_dead(&mut self) {
+    /// The current engine is dead. Its queue moves to new memory at once; the next engine starts on that. `repeats`: what of
+    /// its requests may be run again.
+    pub async fn replace_dead(&mut self, repeats: Repeats) {
         if let Some(next) = self.generations.replacement.take() {
             // It is on its way already.
-            self.swap(next, Fate::Dead).await;
+            self.swap(next, Fate::Dead(repeats)).await;
             let threads = self.restarted_threads();
             return self.answer_restarts(&Ok(threads));
         }
@@ -95,7 +96,7 @@ impl State {
         match self.setup.new_memory() {
             Ok(backend) => {
                 let next = self.launch(backend, wait, DIED);
-                self.swap(next, Fate::Dead).await;
+                self.swap(next, Fate::Dead(repeats)).await;
             }
             Err(error) => self.start_on_old_memory(&error),
         }
@@ -108,8 +109,9 @@ impl State {
         self.autoscaler.begin_generation(old);
         // Its sizes may have changed since `next` was launched.
         self.autoscaler.carry_over(old, &mut next);
-        if let Some(dead) = self.generations.swap(next, fate) {
-            self.setup.clients.forget_dead(&dead.backend);
+        let dead = self.generations.swap(next, fate);
+        if let (Some(dead), Fate::Dead(repeats)) = (dead, fate) {
+            self.setup.clients.forget_dead(&dead.backend, repeats);
         }
         self.note_given_up();
     }

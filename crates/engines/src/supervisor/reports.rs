@@ -24,6 +24,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         // These are acted upon.
         Event::RestartWanted { .. }
         | Event::ThreadEnded { .. }
+        | Event::Confined(_)
         | Event::Died { .. }
         | Event::Overdue(_)
         | Event::Update(_)

@@ -2,6 +2,7 @@
 
 use super::TaskPlan;
 use crate::process::SERVICE_MANAGERS;
+use regent_wire::control;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -18,7 +19,7 @@ impl TaskProcess {
     /// Starts it. What it prints is to be read, or it waits.
     pub(super) fn start(plan: &TaskPlan) -> io::Result<(Self, ChildStdout, ChildStderr)> {
         let mut command = Command::new(&plan.program);
-        command.arg("--task");
+        command.arg("--task").arg(String::from_utf8_lossy(&control::encode(&plan.confinement)).trim_end());
         for (key, value) in &plan.ini {
             command.arg("-d").arg(format!("{key}={value}"));
         }

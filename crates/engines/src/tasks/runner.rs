@@ -1,6 +1,7 @@
 //! The life of one process of a task: when it starts, and what follows its end.
 
 use super::TaskPlan;
+use super::board::{Order, RunEnd, Standing, TaskPhase, TaskRun};
 use super::output::{Stream, follow};
 use super::process::TaskProcess;
 use super::schedule::until_next;
@@ -8,6 +9,7 @@ use regent_config::{Restart, TaskTime};
 use regent_metrics::{Registry, TaskEnd};
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,10 +27,19 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 pub(super) struct Runner {
     plan: TaskPlan,
-    stopped: watch::Receiver<bool>,
+    orders: watch::Receiver<Order>,
+    standing: Arc<Standing>,
     /// Before the next start.
     pause: Duration,
     registry: Arc<Registry>,
+}
+
+/// When the next run begins.
+#[derive(Clone, Copy)]
+enum Next {
+    At(Instant),
+    /// When somebody says so.
+    Told(TaskPhase),
 }
 
 /// How a run ended.
@@ -36,13 +47,18 @@ enum Ended {
     Status(ExitStatus),
     /// It could not be started or waited for.
     Failed,
-    /// The task is to end.
-    Stopped,
+    /// The task was told to end.
+    Told(Order),
 }
 
 impl Runner {
-    pub(super) fn new(plan: TaskPlan, stopped: watch::Receiver<bool>, registry: Arc<Registry>) -> Self {
-        Self { plan, stopped, pause: FIRST_PAUSE, registry }
+    pub(super) fn new(
+        plan: TaskPlan,
+        orders: watch::Receiver<Order>,
+        standing: Arc<Standing>,
+        registry: Arc<Registry>,
+    ) -> Self {
+        Self { plan, orders, standing, pause: FIRST_PAUSE, registry }
     }
 
     /// `before`: what is to have ended first.
@@ -51,71 +67,97 @@ impl Runner {
             // It ends by a deadline of its own.
             let _ = before.await;
         }
-        let mut next = Instant::now();
-        loop {
-            if let TaskTime::Schedule(schedule) = &self.plan.task.when {
-                // A clock that is set meanwhile is looked at before each start.
-                match until_next(schedule, SystemTime::now()) {
-                    Some(wait) => next = Instant::now() + wait,
-                    None => return,
-                }
-            }
-            if self.is_stopped_until(next).await {
-                return;
-            }
+        let mut next = match self.plan.task.when {
+            TaskTime::Schedule(_) => self.scheduled(),
+            TaskTime::Always(_) | TaskTime::Every(_) => Next::At(Instant::now()),
+        };
+        while self.is_to_run(next).await {
             let started = Instant::now();
             let ended = self.run_once().await;
-            let Some(start) = self.next_start(started, &ended) else { return };
-            next = start;
+            let Some(after) = self.next_start(started, &ended) else { return };
+            next = after;
         }
     }
 
     /// `None`: there is none.
-    fn next_start(&mut self, started: Instant, ended: &Ended) -> Option<Instant> {
+    fn next_start(&mut self, started: Instant, ended: &Ended) -> Option<Next> {
         let failed = match ended {
-            Ended::Stopped => return None,
+            Ended::Told(Order::Stop) => return Some(Next::Told(TaskPhase::Stopped)),
+            Ended::Told(Order::Restart) => {
+                self.pause = FIRST_PAUSE;
+                return Some(Next::At(Instant::now()));
+            }
+            Ended::Told(_) => return None,
             Ended::Status(status) => !status.success(),
             Ended::Failed => true,
         };
-        match &self.plan.task.when {
-            TaskTime::Every(interval) => Some((started + *interval).max(Instant::now())),
-            TaskTime::Schedule(_) => Some(Instant::now()),
-            TaskTime::Always(Restart::Never) => None,
-            TaskTime::Always(Restart::OnFailure) if !failed => None,
+        Some(match &self.plan.task.when {
+            TaskTime::Every(interval) => Next::At((started + *interval).max(Instant::now())),
+            TaskTime::Schedule(_) => self.scheduled(),
+            TaskTime::Always(Restart::Never) => Next::Told(TaskPhase::Over),
+            TaskTime::Always(Restart::OnFailure) if !failed => Next::Told(TaskPhase::Over),
+            TaskTime::Always(_) if started.elapsed() >= LONG_LIFE => {
+                self.pause = FIRST_PAUSE;
+                Next::At(Instant::now())
+            }
             TaskTime::Always(_) => {
-                if started.elapsed() >= LONG_LIFE {
-                    self.pause = FIRST_PAUSE;
-                    return Some(Instant::now());
-                }
                 let pause = self.pause;
                 self.pause = (pause * 2).min(LONGEST_PAUSE);
-                Some(Instant::now() + pause)
+                Next::At(Instant::now() + pause)
             }
-        }
+        })
     }
 
-    /// Whether the task is told to end before that time.
-    async fn is_stopped_until(&mut self, time: Instant) -> bool {
-        tokio::select! {
-            biased;
-            // Whoever could tell is gone: so is the server.
-            _ = self.stopped.wait_for(|stopped| *stopped) => true,
-            () = sleep_until(time) => false,
+    /// A clock that is set meanwhile is looked at before each start.
+    fn scheduled(&self) -> Next {
+        let TaskTime::Schedule(schedule) = &self.plan.task.when else { return Next::Told(TaskPhase::Over) };
+        let wait = until_next(schedule, SystemTime::now());
+        wait.map_or(Next::Told(TaskPhase::Over), |wait| Next::At(Instant::now() + wait))
+    }
+
+    /// Waits until it is time. Otherwise the task has come to its end.
+    async fn is_to_run(&mut self, mut next: Next) -> bool {
+        loop {
+            self.standing.is(match next {
+                Next::At(time) => TaskPhase::Waiting { until: SystemTime::now() + (time - Instant::now()) },
+                Next::Told(phase) => phase,
+            });
+            let time = async {
+                match next {
+                    Next::At(time) => sleep_until(time).await,
+                    Next::Told(_) => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                order = order(&mut self.orders) => match order {
+                    Order::Go => {}
+                    Order::Run | Order::Restart => return true,
+                    Order::Stop => next = Next::Told(TaskPhase::Stopped),
+                    Order::End => return false,
+                },
+                () = time => return true,
+            }
         }
     }
 
     async fn run_once(&mut self) -> Ended {
         let (task, number) = (self.plan.task.name.clone(), self.plan.number);
         let mut counted = Counted::new(&self.registry, &task);
+        let started = SystemTime::now();
+        self.standing.begins();
         let (mut process, stdout, stderr) = match TaskProcess::start(&self.plan) {
-            Ok(started) => started,
+            Ok(process) => process,
             Err(error) => {
                 tracing::error!(target: "task", task, number, %error, "the task could not be started");
                 counted.end = TaskEnd::Failed;
+                self.standing.ends(TaskRun { started, ended: SystemTime::now(), end: RunEnd::NotStarted });
                 return Ended::Failed;
             }
         };
-        tracing::debug!(target: "task", task, number, pid = process.pid(), "the task has started");
+        let pid = process.pid();
+        self.standing.is(TaskPhase::Running { pid, since: started });
+        tracing::debug!(target: "task", task, number, pid, "the task has started");
         let lines = [
             tokio::spawn(follow(self.plan.clone(), Stream::Out, stdout)),
             tokio::spawn(follow(self.plan.clone(), Stream::Error, stderr)),
@@ -127,27 +169,35 @@ impl Runner {
             }
         }
         self.tell(&ended);
-        if matches!(&ended, Ended::Failed) || matches!(&ended, Ended::Status(status) if !status.success()) {
+        let end = ended.as_it_is_shown();
+        if !matches!(end, RunEnd::Code(0) | RunEnd::Told) {
             counted.end = TaskEnd::Failed;
         }
+        self.standing.ends(TaskRun { started, ended: SystemTime::now(), end });
         ended
     }
 
     async fn until_end(&mut self, process: &mut TaskProcess) -> Ended {
         let timeout = self.plan.task.timeout;
-        let limit = async {
+        let mut limit = pin!(async {
             match timeout {
                 Some(timeout) => sleep(timeout).await,
                 None => std::future::pending().await,
             }
+        });
+        let told = loop {
+            tokio::select! {
+                biased;
+                status = process.wait() => return of(status),
+                order = order(&mut self.orders) => match order {
+                    // It runs.
+                    Order::Go | Order::Run => {}
+                    Order::Restart | Order::Stop | Order::End => break Some(order),
+                },
+                () = &mut limit => break None,
+            }
         };
-        let stopped = tokio::select! {
-            biased;
-            status = process.wait() => return of(status),
-            _ = self.stopped.wait_for(|stopped| *stopped) => true,
-            () = limit => false,
-        };
-        if !stopped {
+        if told.is_none() {
             let (task, number) = (self.plan.task.name.as_str(), self.plan.number);
             tracing::warn!(target: "task", task, number, "the task has run for longer than its `timeout`");
         }
@@ -160,7 +210,7 @@ impl Runner {
                 process.wait().await
             }
         };
-        if stopped { Ended::Stopped } else { of(status) }
+        told.map_or_else(|| of(status), Ended::Told)
     }
 
     fn tell(&self, ended: &Ended) {
@@ -174,7 +224,29 @@ impl Runner {
                 tracing::error!(target: "task", task, number, code, signal, "the task has failed");
             }
             Ended::Failed => {}
-            Ended::Stopped => tracing::debug!(target: "task", task, number, "the task was stopped"),
+            Ended::Told(_) => tracing::debug!(target: "task", task, number, "the task was stopped"),
+        }
+    }
+}
+
+/// The next one.
+async fn order(orders: &mut watch::Receiver<Order>) -> Order {
+    match orders.changed().await {
+        Ok(()) => *orders.borrow_and_update(),
+        // Whoever could tell is gone: so is the server.
+        Err(_) => Order::End,
+    }
+}
+
+impl Ended {
+    fn as_it_is_shown(&self) -> RunEnd {
+        match self {
+            Self::Told(_) => RunEnd::Told,
+            Self::Failed => RunEnd::NotStarted,
+            Self::Status(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => RunEnd::Code(code),
+                (None, signal) => RunEnd::Signal(signal.unwrap_or_default()),
+            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a `cache` directive says.
 
-use crate::paths::networks::Networks;
 use regent_cache::{CookieRule, Policy, Store};
+use regent_config::Networks;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! Who the client of a request is, where a trusted proxy passes it on.
 
 use crate::error::BuildError;
-use crate::paths::networks::Networks;
 use http::{HeaderMap, HeaderName};
-use regent_config::{self as config, ClientIpReading};
+use regent_config::{self as config, ClientIpReading, Networks};
 use regent_exchange::Connection;
 use std::net::{IpAddr, SocketAddr};
 

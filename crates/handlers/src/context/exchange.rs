@@ -17,13 +17,13 @@ use crate::paths::host;
 use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
 use http::{HeaderMap, Method, Response, Uri, Version, request};
-use regent_config::LaneChoice;
+use regent_config::{LaneChoice, RetryMethods};
 use regent_exchange::{Connection, ResponseBody};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod rewriting;
 
@@ -58,6 +58,7 @@ pub struct Exchange {
     /// What access logs have of it beside the usual (`log_append`).
     log_fields: Vec<(String, Arc<dyn LogValue>)>,
     deadline: Option<Duration>,
+    retry: Option<RetryMethods>,
     lane: Option<Arc<LaneChoice>>,
     original_method: Method,
     /// The path of `uri` in normal form, where that differs from what is written there.
@@ -86,6 +87,8 @@ pub struct Exchange {
     /// An engine was asked for the page of the error and had none: only what needs no engine is left.
     engines_are_out: bool,
     origin: Origin,
+    /// When the server stops, if that was known when the request came.
+    pub(crate) stops_at: Option<Instant>,
     uuid: OnceLock<Uuid>,
 }
 
@@ -112,6 +115,7 @@ impl Exchange {
             proxied: None,
             place: Place::default(),
             deadline: None,
+            retry: None,
             lane: None,
             path: path.unwrap_or_default(),
             is_logged: true,
@@ -134,6 +138,7 @@ impl Exchange {
             filters_before_failure: 0,
             engines_are_out: false,
             origin: Origin::Regent,
+            stops_at: None,
             uuid: OnceLock::new(),
         }
     }
@@ -283,6 +288,14 @@ impl Exchange {
 
     pub(crate) fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = Some(deadline);
+    }
+
+    pub(crate) fn retry(&self) -> Option<RetryMethods> {
+        self.retry
+    }
+
+    pub(crate) fn set_retry(&mut self, methods: RetryMethods) {
+        self.retry = Some(methods);
     }
 
     pub(crate) fn lane(&self) -> Option<&Arc<LaneChoice>> {

@@ -17,6 +17,7 @@ pub(crate) mod page;
 pub(crate) mod place;
 pub(crate) mod proxied;
 pub(crate) mod rendering;
+pub(crate) mod shutdown;
 pub(crate) mod target;
 pub(crate) mod uuid;
 pub(crate) mod verification;

@@ -6,8 +6,11 @@ use crate::context::rendering::Rendering;
 use crate::context::verification::Verification;
 use crate::paths::root;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
-use regent_config::{ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, WorkerId};
+use regent_config::{
+    ClientAddress, HubId, LaneChoice, NativeId, ProxyId, RequestBuffering, RetryMethods, WorkerId,
+};
 use regent_exchange::ResponseBody;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -86,6 +89,14 @@ pub trait ProxyRules: Send + Sync {
     /// The address of the upstream with this index, as the request has it; `None` if it does not depend on that.
     fn computed_address(&self, upstream: usize, exchange: &Exchange) -> Option<String>;
 
+    /// What this source of `dynamic` upstreams is to be asked, as the request has it: a name, and the port, if the name does
+    /// not say that itself.
+    fn dynamic_name<'a>(
+        &'a self,
+        source: usize,
+        exchange: &'a Exchange,
+    ) -> (Cow<'a, str>, Option<Cow<'a, str>>);
+
     /// Method and URI for the upstream, where they are not those of the request. An error is the status to answer with.
     fn rewritten(&self, exchange: &mut Exchange) -> Option<Result<(Method, Uri), StatusCode>>;
 
@@ -118,6 +129,8 @@ pub struct Delivery {
     pub deadline: Option<Duration>,
     /// Longest time that a thread may have it, if the route has a limit of its own; 0: no limit.
     pub request_timeout: Option<Duration>,
+    /// Of which methods requests are run once more when their engine dies, if the route says it.
+    pub retry: Option<RetryMethods>,
     /// What the configuration says of the lane, if anything.
     pub lane: Option<Arc<LaneChoice>>,
     pub client_address: ClientAddress,

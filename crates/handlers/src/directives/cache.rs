@@ -6,10 +6,9 @@ use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
 use crate::directives::Context;
 use crate::error::BuildError;
-use crate::paths::networks::Networks;
 use http::HeaderName;
 use regent_cache::{CookieRule, Policy, VaryCookie};
-use regent_config::{self as config, VaryCookies};
+use regent_config::{self as config, Networks, VaryCookies};
 use std::sync::Arc;
 
 /// A compiled directive; `None`: nothing is stored.

@@ -3,7 +3,7 @@
 use crate::context::exchange::Exchange;
 use crate::context::target::Delivery;
 use crate::templates::text::Text;
-use regent_config::{self as config, ClientAddress, LaneChoice, RequestBuffering};
+use regent_config::{self as config, ClientAddress, LaneChoice, RequestBuffering, RetryMethods};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ pub(crate) struct DeliveryRules {
     request_buffering: RequestBuffering,
     deadline: Option<Duration>,
     request_timeout: Option<Duration>,
+    retry: Option<RetryMethods>,
     lane: Option<Arc<LaneChoice>>,
     client_address: ClientAddress,
 }
@@ -26,12 +27,13 @@ impl DeliveryRules {
             request_buffering: delivery.request_buffering,
             deadline: delivery.deadline,
             request_timeout: delivery.request_timeout,
+            retry: delivery.retry,
             lane: delivery.lane.clone().map(Arc::new),
             client_address: delivery.client_address,
         }
     }
 
-    /// The delivery of one request: where the directive is silent, what `deadline` and `lane` said before it counts.
+    /// The delivery of one request: where the directive is silent, what `deadline`, `retry` and `lane` said before it counts.
     pub(crate) fn of(&self, exchange: &Exchange) -> Delivery {
         let rendered =
             |(name, value): &(String, Text)| (name.clone(), value.render_str(exchange).into_owned());
@@ -41,6 +43,7 @@ impl DeliveryRules {
             request_buffering: self.request_buffering,
             deadline: self.deadline.or(exchange.deadline()),
             request_timeout: self.request_timeout,
+            retry: self.retry.or(exchange.retry()),
             lane: self.lane.as_ref().or(exchange.lane()).cloned(),
             client_address: self.client_address,
         }

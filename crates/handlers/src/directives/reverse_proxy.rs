@@ -10,7 +10,8 @@ use crate::filters::header::HeaderOps;
 use crate::matchers::matcher::{self, Matcher};
 use crate::templates::text::Text;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use regent_config::{self as config, HeaderOp, ProxyId, Upstream};
+use regent_config::{self as config, DynamicRecords, DynamicUpstreams, HeaderOp, ProxyId, Upstream};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A compiled `reverse_proxy` directive.
@@ -20,6 +21,8 @@ struct Rules {
     id: ProxyId,
     /// Of each upstream whose address is known only with the request.
     computed: Vec<Option<Text>>,
+    /// Of each source of `dynamic` upstreams its name, and the port of those that have one for all.
+    dynamic: Vec<(Text, Option<Text>)>,
     fastcgi: Option<FastCgi>,
     retry_match: Vec<Vec<Matcher>>,
     rewrites: Vec<Rewrite>,
@@ -34,8 +37,13 @@ impl ReverseProxy {
             Upstream::Fixed(_) => None,
             Upstream::Computed(address) => Some(Text::compile(address)),
         };
+        let dynamic = |source: &DynamicUpstreams| match &source.records {
+            DynamicRecords::Addresses { name, port, .. } => (Text::compile(name), Some(Text::compile(port))),
+            DynamicRecords::Services { name, .. } => (Text::compile(name), None),
+        };
         Ok(Self(Arc::new(Rules {
             id,
+            dynamic: proxy.dynamic.iter().map(dynamic).collect(),
             computed: proxy.upstreams.iter().map(computed).collect(),
             retry_match: matcher::compile_sets(&proxy.balancing.retry_match)?,
             fastcgi: proxy.transport.fastcgi.as_ref().map(FastCgi::compile).transpose()?,
@@ -66,6 +74,15 @@ impl ProxyRules for Rules {
     fn computed_address(&self, upstream: usize, exchange: &Exchange) -> Option<String> {
         let address = self.computed.get(upstream)?.as_ref()?;
         Some(address.render_str(exchange).into_owned())
+    }
+
+    fn dynamic_name<'a>(
+        &'a self,
+        source: usize,
+        exchange: &'a Exchange,
+    ) -> (Cow<'a, str>, Option<Cow<'a, str>>) {
+        let Some((name, port)) = self.dynamic.get(source) else { return (Cow::Borrowed(""), None) };
+        (name.render_str(exchange), port.as_ref().map(|port| port.render_str(exchange)))
     }
 
     fn rewritten(&self, exchange: &mut Exchange) -> Option<Result<(Method, Uri), StatusCode>> {
@@ -123,8 +140,12 @@ mod tests {
             balancing: config::Balancing::default(),
             passive_health: config::PassiveHealth::default(),
             active_health: None,
+            dynamic: Vec::new(),
             stream_timeout: std::time::Duration::ZERO,
             stream_buffer_size: 1024,
+            stream_close_delay: None,
+            request_buffers: 0,
+            response_buffers: 0,
             responses: Vec::new(),
         }
     }

@@ -42,6 +42,8 @@ pub struct AccessRecord<'a> {
     pub size: u64,
     /// From the end of the request's head to the end of the answer.
     pub duration: Duration,
+    /// Whether it was run twice, because an engine died with it.
+    pub is_retried: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -243,6 +245,10 @@ impl Fields<'_> {
         self.number("size", &LogField::Size, record.size);
         self.number("status", &LogField::Status, record.status.as_u16());
         self.headers("resp_headers", Side::Response, record.response_headers);
+        if record.is_retried {
+            self.name("retried");
+            self.out.extend_from_slice(b"true");
+        }
         for (name, value) in &self.form.append {
             self.pair_by_any_name(name, value.as_bytes());
         }

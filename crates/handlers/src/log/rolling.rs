@@ -73,16 +73,30 @@ impl RollingFile {
     /// # Errors
     /// If that is not possible. The old file goes on growing, and for a minute nothing else is tried.
     pub fn make_room(&mut self, bytes: u64) -> io::Result<()> {
-        let Some(rolling) = &self.config.rolling else { return Ok(()) };
+        let Some(rolling) = self.config.rolling.clone() else { return Ok(()) };
+        self.catch_up()?;
         if self.size == 0 || self.size.saturating_add(bytes) <= rolling.size {
             return Ok(());
         }
         if self.next_try.is_some_and(|next| Instant::now() < next) {
             return Ok(());
         }
-        let rolled = self.roll(rolling.clone(), SystemTime::now());
+        let rolled = self.roll(rolling, SystemTime::now());
         self.next_try = rolled.is_err().then(|| Instant::now() + RETRY);
         rolled
+    }
+
+    /// Another log of the server may have the same file: then it grows without this one, and may have been followed by a new one.
+    fn catch_up(&mut self) -> io::Result<()> {
+        let own = self.file.metadata()?;
+        match fs::metadata(&self.config.path) {
+            Ok(named) if (named.dev(), named.ino()) != (own.dev(), own.ino()) => self.reopen(),
+            // One that is gone comes again when it is full, or when somebody says so.
+            _ => {
+                self.size = own.len();
+                Ok(())
+            }
+        }
     }
 
     fn roll(&mut self, rolling: LogRolling, now: SystemTime) -> io::Result<()> {
@@ -292,6 +306,20 @@ mod tests {
         assert_eq!(old, "0123456789\nabcdef\n");
         write(&mut file, "a line that is longer than a file may be\n");
         assert!(fs::read_to_string(&path).unwrap().starts_with("a line"), "it has a file of its own");
+    }
+
+    #[test]
+    fn two_logs_may_have_the_same_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("all.log");
+        let (mut one, mut other) =
+            (RollingFile::open(&file(&path)).unwrap(), RollingFile::open(&file(&path)).unwrap());
+        write(&mut one, "one: 0123456\n");
+        write(&mut other, "other: 012345\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "other: 012345\n", "there was no room for both");
+        write(&mut one, "one: 7\n");
+        assert_eq!(names(directory.path()).len(), 3);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one: 7\n", "it follows to the new file");
     }
 
     #[test]

@@ -7,11 +7,10 @@ use crate::matchers::expression::Expression;
 use crate::matchers::path_pattern::PathPattern;
 use crate::matchers::try_files::TryFiles;
 use crate::paths::host;
-use crate::paths::networks::Networks;
 use crate::templates::placeholder::query_pairs;
 use crate::templates::text::Text;
 use http::{HeaderName, Method, StatusCode, Version, header};
-use regent_config as config;
+use regent_config::{self as config, Networks};
 use regex::bytes::Regex;
 
 /// A compiled condition.

@@ -2,7 +2,6 @@
 
 pub(crate) mod glob;
 pub(crate) mod host;
-pub(crate) mod networks;
 pub(crate) mod root;
 pub(crate) mod script;
 pub(crate) mod url_path;

@@ -34,7 +34,7 @@ use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
 use crate::templates::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, LaneChoice, LogAppendTime};
+use regent_config::{self as config, LaneChoice, LogAppendTime, RetryMethods};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +56,7 @@ pub(super) enum Handler {
     Error(RaiseError),
     RequestBody(RequestBody),
     Deadline(Duration),
+    Retry(RetryMethods),
     Lane(Arc<LaneChoice>),
     Encode(Arc<Encode>),
     Templates(Arc<Templates>),
@@ -100,6 +101,7 @@ impl Handler {
             config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
             config::Handler::RequestBody(body) => Self::RequestBody(RequestBody::compile(body)),
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
+            config::Handler::Retry(methods) => Self::Retry(*methods),
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
             config::Handler::Encode(encode) => {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
@@ -173,6 +175,7 @@ impl Handler {
             Self::Error(error) => return error.handle(exchange),
             Self::RequestBody(body) => body.handle(exchange),
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),
+            Self::Retry(methods) => exchange.set_retry(*methods),
             Self::Lane(lane) => exchange.set_lane(lane),
             Self::Encode(encode) => {
                 let encoding = encode.prepare(exchange);

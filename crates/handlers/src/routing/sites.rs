@@ -8,6 +8,7 @@ use crate::context::interceptor::{Interception, ResponseHead};
 use crate::context::origin::Origin;
 use crate::context::page;
 use crate::context::rendering::Rendering;
+use crate::context::shutdown::ShutdownNotice;
 use crate::context::target::{Action, Target};
 use crate::directives::Context;
 use crate::directives::php::WorkerScripts;
@@ -44,6 +45,7 @@ pub struct Sites {
     proxies: Option<TrustedProxies>,
     /// Requests may have to start over.
     asks_for_passwords: bool,
+    shutdown: Arc<ShutdownNotice>,
 }
 
 struct Site {
@@ -114,6 +116,7 @@ impl Sites {
             default_root: Arc::new(Root::new(Path::new("."))?),
             asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(&site.routes)),
             proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
+            shutdown: Arc::default(),
         })
     }
 
@@ -131,6 +134,11 @@ impl Sites {
             };
         }
         self
+    }
+
+    /// The same, whose requests know when this notice is given.
+    pub fn with_notice(self, shutdown: &Arc<ShutdownNotice>) -> Self {
+        Self { shutdown: Arc::clone(shutdown), ..self }
     }
 
     /// Takes a request through the routes of its site. Does not block but for `stat` and `open`.
@@ -309,6 +317,7 @@ impl Sites {
             let forwarded = proxies.forwarded(&exchange.connection, &exchange.headers);
             exchange.forwarded = forwarded.map(Box::new);
         }
+        exchange.stops_at = self.shutdown.stops_at();
         let site = self.hosts.find(&exchange.host);
         if let Some(site) = site {
             exchange.enter_site(site, &self.default_root);

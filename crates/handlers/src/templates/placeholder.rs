@@ -63,6 +63,10 @@ pub(crate) enum Placeholder {
     /// Whom `basic_auth` has let in.
     User,
     ResponseHeader(HeaderName),
+    /// Whether the server is about to stop.
+    ShuttingDown,
+    /// How long it goes on serving then.
+    TimeUntilShutdown,
     Now(TimeFormat),
 }
 
@@ -151,6 +155,8 @@ impl Placeholder {
         match name {
             "http.intercept.status_code" => return Some(Self::ResponseStatus),
             "http.auth.user.id" => return Some(Self::User),
+            "http.shutting_down" => return Some(Self::ShuttingDown),
+            "http.time_until_shutdown" => return Some(Self::TimeUntilShutdown),
             _ => {}
         }
         Some(Self::Now(match name {

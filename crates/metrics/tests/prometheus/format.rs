@@ -98,6 +98,7 @@ fn ours_say_what_was_recorded() {
     server.recorder.shed(server.route, Reason::QueueFull);
     server.recorder.lost(server.classic.other());
     server.recorder.overdue(server.classic.other());
+    server.recorder.retried(server.classic.other());
     server.registry.scaled(server.worker, Direction::Up);
     server.registry.thread_written_off(server.worker);
     server.registry.generation_started();
@@ -111,6 +112,7 @@ fn ours_say_what_was_recorded() {
         format!(r#"regent_shed_total{{{route},reason="queue_full"}} 1"#),
         r#"regent_lost_total{pool="classic",route="other"} 1"#.into(),
         r#"regent_request_timeouts_total{pool="classic",route="other"} 1"#.into(),
+        r#"regent_retries_total{pool="classic",route="other"} 1"#.into(),
         format!("regent_deadline_requests_total{{{route}}} 1"),
         format!("regent_deadline_misses_total{{{route}}} 1"),
         format!("regent_deadline_miss_ratio{{{route}}} 1"),

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 struct World {
     states: Vec<Arc<UpstreamState>>,
-    names: Vec<String>,
     turn: AtomicUsize,
     random: Random,
 }
@@ -15,16 +14,18 @@ impl World {
     fn of(count: usize) -> Self {
         let health = PassiveHealth { fail_duration: Duration::from_secs(3600), ..PassiveHealth::default() };
         Self {
-            states: (0..count).map(|_| UpstreamState::new(&health)).collect(),
-            names: (0..count).map(|index| format!("10.0.0.{index}:80")).collect(),
+            states: (0..count)
+                .map(|index| UpstreamState::new(format!("10.0.0.{index}:80"), &health))
+                .collect(),
             turn: AtomicUsize::new(0),
             random: Random::default(),
         }
     }
 
     fn choose(&self, policy: &LbPolicy, exchange: &Exchange, tried: &[usize]) -> Option<Choice> {
-        let Self { states, names, turn, random } = self;
-        Choices { states, names, tried, turn, random }.choose(policy, exchange)
+        let Self { states, turn, random } = self;
+        let tried: Vec<_> = tried.iter().map(|index| Arc::clone(&states[*index])).collect();
+        Choices { states, tried: &tried, turn, random }.choose(policy, exchange)
     }
 
     /// The indexes that requests for these get, one after the other.

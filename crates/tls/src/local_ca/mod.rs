@@ -2,6 +2,7 @@
 //! names under `local_certs`. Lifetimes and files are those of Caddy's `caddypki`; one that Caddy has made is used.
 
 mod authority;
+mod described;
 mod leaf;
 mod on_demand;
 
@@ -10,6 +11,7 @@ use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
 use crate::store::{Lock, Store, local_authority};
 use authority::Authority;
+pub use described::{AuthorityCertificate, LocalAuthority};
 pub(crate) use leaf::Profile;
 pub(crate) use on_demand::OnDemand;
 use rcgen::KeyPair;
@@ -48,15 +50,21 @@ impl LocalCa {
         Self { store, clock, known: Mutex::default(), is_outlived: Notify::new() }
     }
 
-    /// Where the root certificate is, which is made if there is none.
+    /// A file with the root certificate, which is made if there is none.
     pub fn root_path(&self) -> Result<PathBuf, Error> {
         self.chain()?;
-        Ok(self.store.path(&local_authority("root.crt")))
+        let key = local_authority("root.crt");
+        Ok(self.store.file(&key)?.unwrap_or_else(|| self.store.path(&key)))
     }
 
-    /// Where the root certificate is, if there is one.
-    pub fn stored_root_path(&self) -> Option<PathBuf> {
-        Some(self.store.path(&local_authority("root.crt"))).filter(|path| path.is_file())
+    /// A file with the root certificate, if there is one.
+    pub fn stored_root_path(&self) -> Result<Option<PathBuf>, Error> {
+        self.store.file(&local_authority("root.crt"))
+    }
+
+    /// Its certificates, if it is there. Nothing is made or renewed.
+    pub fn stored(&self) -> Option<LocalAuthority> {
+        described::read(&self.store)
     }
 
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.

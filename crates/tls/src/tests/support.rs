@@ -55,6 +55,7 @@ impl Machine {
 
     pub fn options(&self) -> Options {
         Options {
+            redis: None,
             storage: self.path("storage"),
             default_sni: None,
             fallback_sni: None,

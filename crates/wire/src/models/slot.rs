@@ -90,6 +90,26 @@ fn a_request_runs_once_or_was_withdrawn() {
     });
 }
 
+/// What a process ran that has died is queued again under the same generation, of which a second token may still be about.
+#[test]
+fn a_request_that_is_run_again_runs_once_more() {
+    explore(Bound::Everything, || {
+        let slot = Arc::new(Slot::new());
+        slot.submit(1);
+        assert!(slot.state().claim(1, 7), "by the thread that is dead now");
+        let threads = [1, 2].map(|me| {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || slot.run(1, me))
+        });
+        assert_eq!(slot.state().runner(1), Some(7));
+        slot.state().submit(1);
+        let ran = threads.map(|thread| thread.join().unwrap());
+        // Who looked too early has thrown its token away; the new one is still in the queue.
+        assert!(ran != [true, true] && (ran.contains(&true) || slot.run(1, 3)));
+        assert!(slot.state().is_done(1) && !slot.run(1, 4));
+    });
+}
+
 /// The server gives up while the thread runs: it gets the slot back, and what the thread writes last is never in the
 /// next request.
 #[test]

@@ -29,6 +29,9 @@ pub(super) struct Record<G> {
     pub submitted: u64,
     /// How long it may run, in ns; 0: without end.
     pub time_limit: u64,
+    /// Until when it may be [run again](super::SlotTable::may_repeat), in ns of the monotonic clock; 0: it may not.
+    pub repeat_until: Cell<u64>,
+    pub is_repeated: bool,
     /// Dropped when the slot is free again.
     pub guard: Option<G>,
 }
@@ -63,6 +66,8 @@ impl<G> Record<G> {
             stranded: 0,
             submitted: 0,
             time_limit: 0,
+            repeat_until: Cell::new(0),
+            is_repeated: false,
             guard: None,
         }
     }

@@ -156,7 +156,7 @@ pub fn eventfd() -> OwnedFd {
 pub fn engine<'a>(backend: &EngineMemory, doorbells: impl IntoIterator<Item = &'a OwnedFd>) -> Arc<Engine> {
     let memory = backend.region().file().try_clone_to_owned().unwrap();
     let doorbells = doorbells.into_iter().map(|doorbell| doorbell.try_clone().unwrap()).collect();
-    Arc::new(Engine::new(Region::open(memory).unwrap(), doorbells))
+    Arc::new(Engine::new(0, Region::open(memory).unwrap(), doorbells))
 }
 
 /// A head that says what the request is called.

@@ -1,5 +1,6 @@
 //! `lb_…`: which upstream a request goes to, and how often that is tried.
 
+use super::upstream::Others;
 use crate::call::Call;
 use crate::conditions;
 use crate::context::Context;
@@ -60,14 +61,18 @@ impl Written {
         Ok(())
     }
 
-    pub fn finish(self, cx: &mut Context<'_>, upstreams: &[Upstream]) -> Balancing {
-        if let Some((LbPolicy::WeightedRoundRobin(weights), place)) = &self.policy
-            && weights.len() != upstreams.len()
-        {
+    pub fn finish(self, cx: &mut Context<'_>, upstreams: &[Upstream], others: Others) -> Balancing {
+        if let Some((LbPolicy::WeightedRoundRobin(weights), place)) = &self.policy {
             let (weights, upstreams) = (weights.len(), upstreams.len());
-            let message =
-                format!("there are {weights} weights for {upstreams} upstreams: write one for each");
-            cx.errors.push(error(place, message));
+            if others == Others::Dynamic {
+                let message =
+                    "nobody knows how many upstreams `dynamic` finds, and in which order: write no weights";
+                cx.errors.push(error(place, message));
+            } else if weights != upstreams {
+                let message =
+                    format!("there are {weights} weights for {upstreams} upstreams: write one for each");
+                cx.errors.push(error(place, message));
+            }
         }
         let try_duration = self.try_duration.unwrap_or_default();
         let interval = if try_duration.is_zero() { Duration::ZERO } else { TRY_INTERVAL };

@@ -1,5 +1,6 @@
 //! Which upstreams are given requests at all: `fail_duration`, `max_fails`, `unhealthy_…`, `health_…`.
 
+use super::upstream::Others;
 use crate::call::Call;
 use crate::conditions::regexp;
 use crate::context::Context;
@@ -55,6 +56,7 @@ impl Written {
         self,
         cx: &mut Context<'_>,
         upstreams: &[Upstream],
+        others: Others,
     ) -> (PassiveHealth, Option<ActiveHealth>) {
         let has_computed = upstreams.iter().any(|upstream| matches!(upstream, Upstream::Computed(_)));
         match (&self.asked, &self.about) {
@@ -62,6 +64,11 @@ impl Written {
             (Some(asked), _) if has_computed => {
                 let message =
                     "an upstream with a placeholder is known only with a request, and cannot be asked";
+                cx.errors.push(error(asked, message));
+            }
+            (Some(asked), _) if upstreams.is_empty() && others == Others::Dynamic => {
+                let message = "upstreams of `dynamic` come and go with DNS, and are not asked how they are: use \
+                               `fail_duration`, which needs no questions";
                 cx.errors.push(error(asked, message));
             }
             _ => {}

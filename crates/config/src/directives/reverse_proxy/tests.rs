@@ -1,7 +1,8 @@
 use crate::directives::testing::{config, errors};
 use crate::model::{
-    ActiveHealth, Balancing, HashKey, LbPolicy, OptionalKey, PassiveHealth, ReverseProxy, Rewrite, Template,
-    Upstream, UpstreamAddress, UpstreamVerification, UpstreamVersions,
+    ActiveHealth, AddressFamilies, Balancing, DnsServers, DynamicRecords, DynamicUpstreams, HashKey,
+    LbPolicy, OptionalKey, PassiveHealth, ReverseProxy, Rewrite, Template, Upstream, UpstreamAddress,
+    UpstreamVerification, UpstreamVersions,
 };
 use std::time::Duration;
 
@@ -80,10 +81,12 @@ fn mistakes() {
     assert!(message("reverse_proxy http://{path}").contains("can have no scheme"));
     assert!(message("reverse_proxy https://a:80").contains("port 80"));
     assert!(message("reverse_proxy a:9-8").contains("is no address"));
-    let unbuilt = message("reverse_proxy a {\ndynamic srv x\n}");
-    assert!(unbuilt.starts_with("`reverse_proxy dynamic` is not built yet in Regent; "), "{unbuilt}");
+    let unbuilt = message("reverse_proxy a {\nverbose_logs\n}");
+    assert!(unbuilt.starts_with("`reverse_proxy verbose_logs` is not built yet in Regent; "), "{unbuilt}");
     assert!(message("reverse_proxy a {\ntrnsport http\n}").contains("did you mean `transport`?"));
-    assert!(message("reverse_proxy a {\ntransport http {\nresolvers x\n}\n}").contains("is not built yet"));
+    assert!(
+        message("reverse_proxy a {\ntransport http {\nresolvers x\n}\n}").contains("no address of a DNS")
+    );
     assert!(message("reverse_proxy http://a {\ntransport http {\ntls\n}\n}").contains("write `https://`"));
     assert!(message("reverse_proxy a {\ntransport http {\nversions 2\n}\n}").contains("versions h2c"));
     assert!(message("reverse_proxy a {\ntransport http {\nversions 3\n}\n}").contains("is not built yet"));
@@ -197,5 +200,74 @@ fn mistakes_in_options() {
     assert!(message("health_uri http://a/").contains("is no path"));
     assert!(message("unhealthy_status x").contains("is no status"));
     assert!(message("lb_retry_match").contains("too few arguments"));
-    assert!(message("dynamic a x").contains("is not built yet"));
+    assert!(message("response_buffers much").contains("`much`"));
+}
+
+#[test]
+fn upstreams_are_looked_up() {
+    let text = "reverse_proxy b:81 {\ndynamic a {\nname {header.X-App}.test\nport 81\nrefresh 5s\nresolvers 127.0.0.1:8600 [::1]\n\
+                dial_timeout 2s\ndial_fallback_delay 300ms\nversions ipv6\n}\n}";
+    let found = proxy(text);
+    let expected = DynamicUpstreams {
+        records: DynamicRecords::Addresses {
+            name: Template::parse("{header.X-App}.test"),
+            port: Template::text("81"),
+            families: AddressFamilies::Ipv6,
+        },
+        refresh: Duration::from_secs(5),
+        dns: DnsServers {
+            servers: vec!["127.0.0.1:8600".parse().unwrap(), "[::1]:53".parse().unwrap()],
+            timeout: Some(Duration::from_secs(2)),
+        },
+    };
+    assert_eq!((found.dynamic, found.upstreams.len()), (vec![expected], 1));
+    let records = |text: &str| {
+        let found = proxy(&format!("reverse_proxy {{\ndynamic {text}\n}}")).dynamic;
+        found.into_iter().map(|source| source.records).collect::<Vec<_>>()
+    };
+    let addresses = DynamicRecords::Addresses {
+        name: Template::text("app"),
+        port: Template::text("80"),
+        families: AddressFamilies::Both,
+    };
+    assert_eq!(records("a app"), std::slice::from_ref(&addresses));
+    let services =
+        |name: &str, grace_period| DynamicRecords::Services { name: Template::text(name), grace_period };
+    let grace = Some(Duration::from_secs(60));
+    let multi =
+        "multi {\na app\nsrv _http._tcp.app\nsrv {\nname app\nservice api\nproto tcp\ngrace_period 1m\n}\n}";
+    let expected = [addresses, services("_http._tcp.app", None), services("_api._tcp.app", grace)];
+    assert_eq!(records(multi), expected);
+}
+
+#[test]
+fn mistakes_in_what_is_looked_up() {
+    let message = |options: &str| {
+        let mut found = errors(&format!("reverse_proxy {{\n{options}\n}}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    };
+    assert!(message("dynamic").contains("dynamic a NAME PORT"));
+    assert!(message("dynamic dns x").contains("unknown source of upstreams `dns`"));
+    assert!(message("dynamic a").contains("`a` needs a name"));
+    assert!(message("dynamic a x 0").contains("from 1 to 65535"));
+    assert!(message("dynamic a x {\nversions ipv5\n}").contains("did you mean `ipv4`?"));
+    assert!(message("dynamic a x {\ngrace_period 1s\n}").contains("unknown option `grace_period`"));
+    assert!(message("dynamic a x {\nresolvers dns.example\n}").contains("no address of a DNS server"));
+    assert!(message("dynamic srv x {\nservice http\n}").contains("belong together"));
+    assert!(message("dynamic multi").contains("needs a source"));
+    assert!(message("dynamic a x\ndynamic a y").contains("dynamic multi"));
+    assert!(message("dynamic a x\nlb_policy weighted_round_robin 1").contains("write no weights"));
+    assert!(message("dynamic a x\nhealth_uri /").contains("`fail_duration`"));
+}
+
+#[test]
+fn what_waits_here() {
+    let found = proxy(
+        "reverse_proxy a {\nrequest_buffers 4KiB\nresponse_buffers unlimited\nstream_close_delay 5m\n}",
+    );
+    assert_eq!((found.request_buffers, found.response_buffers), (4096, u64::MAX));
+    assert_eq!(found.stream_close_delay, Some(Duration::from_secs(300)));
+    let usual = proxy("reverse_proxy a");
+    assert_eq!((usual.request_buffers, usual.response_buffers, usual.stream_close_delay), (0, 0, None));
 }

@@ -1,6 +1,6 @@
 //! `transport http`; [`fastcgi`](super::fastcgi) has the other.
 
-use super::{Scheme, UpstreamTls, UpstreamVersions, fastcgi};
+use super::{Scheme, UpstreamTls, UpstreamVersions, dynamic, fastcgi};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{FastCgi, ProxyTransport, UpstreamVerification};
@@ -17,6 +17,7 @@ const OPTIONS: &[&str] = &[
     "keepalive_interval",
     "max_response_header",
     "read_timeout",
+    "resolvers",
     "response_header_timeout",
     "tls",
     "tls_client_auth",
@@ -41,7 +42,6 @@ const UNBUILT: &[&str] = &[
     "network_proxy",
     "proxy_protocol",
     "read_buffer",
-    "resolvers",
     "tls_curves",
     "tls_except_ports",
     "tls_renegotiation",
@@ -131,6 +131,7 @@ impl Written {
                 let token = line.one("keepalive_idle_conns_per_host COUNT")?;
                 transport.keepalive_idle_conns_per_host = integer(token, 1..=u16::MAX, line.name())?;
             }
+            "resolvers" => transport.dns.servers = dynamic::resolvers(cx, line)?,
             "versions" => {
                 transport.versions = versions(line)?;
                 self.versions = Some(line.name.clone());

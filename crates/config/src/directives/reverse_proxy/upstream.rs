@@ -19,6 +19,13 @@ pub(super) enum Scheme {
     H2c,
 }
 
+/// Upstreams that are not written in the directive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    None,
+    Dynamic,
+}
+
 /// All upstreams of a directive so far.
 #[derive(Default)]
 pub(super) struct Upstreams {
@@ -37,8 +44,8 @@ impl Upstreams {
     }
 
     /// `call`: the directive.
-    pub fn finish(self, call: &Call<'_>) -> Result<(Scheme, Vec<Upstream>), Error> {
-        if self.upstreams.is_empty() && !self.faulty {
+    pub fn finish(self, call: &Call<'_>, others: Others) -> Result<(Scheme, Vec<Upstream>), Error> {
+        if self.upstreams.is_empty() && !self.faulty && others == Others::None {
             let name = call.name();
             return Err(error(
                 call.name,
@@ -131,7 +138,7 @@ fn check_port(token: &Token, scheme: Scheme, address: &UpstreamAddress) -> Resul
 }
 
 /// Puts in what is known already, so that messages and metrics can show it.
-fn with_environment(cx: &Context<'_>, template: Template) -> Template {
+pub(super) fn with_environment(cx: &Context<'_>, template: Template) -> Template {
     let part = |part: Part| match &part {
         Part::Placeholder(name) => match name.strip_prefix("env.") {
             Some(name) => Part::Text(cx.environment.variable(name).unwrap_or_default()),

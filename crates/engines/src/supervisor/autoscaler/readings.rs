@@ -47,7 +47,7 @@ impl Readings {
         self.read = Some(now);
         self.cores = machine::cpus();
         self.memory = machine::memory();
-        self.per_thread = generation.pid.map_or(0, |pid| per_thread(generation, pid));
+        self.per_thread = per_thread(generation);
     }
 
     pub fn observation(
@@ -92,18 +92,24 @@ impl Readings {
     }
 }
 
-/// Of threads that are processes, some are looked at; of others, what their process has beyond what it had before them.
-fn per_thread(generation: &Generation, pid: u32) -> u64 {
+/// Of threads that are processes, some are looked at; of others, what their processes have beyond what they had before them.
+fn per_thread(generation: &Generation) -> u64 {
     let region = generation.region();
-    let numbers = 0..region.geometry().threads as usize;
-    let tids = numbers.map(|index| region.thread_view(index).tid).filter(|tid| *tid != 0).take(SAMPLE);
-    let processes: Vec<u64> = tids.filter_map(|tid| machine::anonymous(pid, tid)).collect();
-    let threads = generation.threads.in_use() as u64;
-    match (machine::resident(pid), generation.bare_memory) {
-        _ if !processes.is_empty() => processes.iter().sum::<u64>() / processes.len() as u64,
-        (Some(all), Some(bare)) if threads > 0 => all.saturating_sub(bare) / threads,
-        _ => 0,
+    let numbers = 0..region.geometry().threads as u16;
+    let threads = numbers.filter_map(|index| {
+        let tid = region.thread_view(usize::from(index)).tid;
+        Some((generation.process_of(index).pid?, tid)).filter(|_| tid != 0)
+    });
+    let alone: Vec<u64> =
+        threads.take(SAMPLE).filter_map(|(pid, tid)| machine::anonymous(pid, tid)).collect();
+    if !alone.is_empty() {
+        return alone.iter().sum::<u64>() / alone.len() as u64;
     }
+    let grown = generation.processes.iter().map(|process| {
+        let all = process.pid.and_then(machine::resident);
+        all.zip(process.bare_memory).map_or(0, |(all, bare)| all.saturating_sub(bare))
+    });
+    grown.sum::<u64>().checked_div(generation.threads.in_use() as u64).unwrap_or_default()
 }
 
 /// Adds what the pool's lanes know: who waits there, and which requests are slow however long they have run.

@@ -16,9 +16,9 @@ const SLOW_TIMES: u32 = 4;
 #[derive(Default)]
 pub(super) struct ThreadSample {
     pub threads: Threads,
-    /// Kernel ids of the busy ones, and of the booting ones.
-    busy: Vec<(u32, ThreadView)>,
-    booting: Vec<u32>,
+    /// Kernel ids, of the process and its own, of the busy ones, and of the booting ones.
+    busy: Vec<((u32, u32), ThreadView)>,
+    booting: Vec<(u32, u32)>,
     /// Boots of it have failed.
     has_failed: bool,
     /// When the youngest thread that has been ready was ordered, and became ready.
@@ -31,7 +31,8 @@ impl ThreadSample {
         for entry in generation.threads.entries(pool) {
             match entry.stage {
                 ThreadStage::Ordered => {
-                    sample.add(&entry, generation.region().thread_view(usize::from(entry.index)));
+                    let pid = generation.process_of(entry.index).pid.unwrap_or_default();
+                    sample.add(&entry, pid, generation.region().thread_view(usize::from(entry.index)));
                 }
                 ThreadStage::Retiring | ThreadStage::WrittenOff => {}
                 ThreadStage::Failed => sample.has_failed = true,
@@ -45,17 +46,17 @@ impl ThreadSample {
         self.has_failed && self.threads.idle + self.threads.busy == 0
     }
 
-    fn add(&mut self, entry: &ThreadEntry, view: ThreadView) {
+    fn add(&mut self, entry: &ThreadEntry, pid: u32, view: ThreadView) {
         match view.state {
             ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
                 self.threads.booting += 1;
-                self.booting.push(view.tid);
+                self.booting.push((pid, view.tid));
                 self.has_failed |= view.restarts > 0;
             }
             ThreadState::Idle => self.threads.idle += 1,
             ThreadState::Busy => {
                 self.threads.busy += 1;
-                self.busy.push((view.tid, view));
+                self.busy.push(((pid, view.tid), view));
             }
         }
         let is_ready = matches!(view.state, ThreadState::Idle | ThreadState::Busy);
@@ -66,17 +67,11 @@ impl ThreadSample {
 
     /// Finds out which of the threads want the CPU at this moment. `shortest_queued`: the shortest time that one of the
     /// requests that wait is expected to take.
-    pub fn read_states(
-        &mut self,
-        states: &mut ThreadStates,
-        pid: u32,
-        now: Duration,
-        shortest_queued: Duration,
-    ) {
+    pub fn read_states(&mut self, states: &mut ThreadStates, now: Duration, shortest_queued: Duration) {
         let slow_from = (shortest_queued * SLOW_TIMES).max(SLOW_LEAST);
-        let tids: Vec<u32> =
-            self.busy.iter().map(|(tid, _)| *tid).chain(self.booting.iter().copied()).collect();
-        let runnable = states.runnable(pid, &tids);
+        let ids: Vec<(u32, u32)> =
+            self.busy.iter().map(|(ids, _)| *ids).chain(self.booting.iter().copied()).collect();
+        let runnable = states.runnable(&ids);
         let (busy, booting) = runnable.split_at(self.busy.len());
         let count = |flags: &[bool]| flags.iter().filter(|runnable| **runnable).count() as u16;
         self.threads.runnable = count(busy);

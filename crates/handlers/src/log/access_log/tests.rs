@@ -38,6 +38,7 @@ fn written(config: &LogConfig, credentials: LogCredentials, status: StatusCode) 
         bytes_read: 3,
         size: 10,
         duration: Duration::from_millis(5),
+        is_retried: false,
     };
     let level = if status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
     let now = UNIX_EPOCH + Duration::from_millis(1_500_000_000_250);
@@ -132,6 +133,7 @@ fn the_level_filters_and_equal_outputs_share_a_file() {
             bytes_read: 0,
             size: 0,
             duration: Duration::ZERO,
+            is_retried: false,
         });
     }
     drop((errors, all, outputs));

@@ -63,6 +63,20 @@ fn request_values() {
 }
 
 #[test]
+fn the_end_of_the_server_is_known_once_it_is_near() {
+    let mut exchange = get("/");
+    assert_eq!(
+        (value(&exchange, "http.shutting_down"), value(&exchange, "http.time_until_shutdown")),
+        ("false".into(), String::new())
+    );
+    exchange.stops_at = Some(std::time::Instant::now());
+    assert_eq!(
+        (value(&exchange, "http.shutting_down"), value(&exchange, "http.time_until_shutdown")),
+        ("true".into(), "0ns".into())
+    );
+}
+
+#[test]
 fn a_uuid_stays_the_same_within_a_request() {
     let exchange = get("/");
     let first = value(&exchange, "http.request.uuid");

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, Uri, Version, header};
 use std::borrow::Cow;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Instant;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -49,6 +50,11 @@ impl Placeholder {
                 let values = exchange.response_head().map(|head| head.headers.get_all(name).iter());
                 let values: Vec<_> = values.into_iter().flatten().map(|value| value.as_bytes()).collect();
                 out.extend_from_slice(&values.join(&b','));
+            }
+            Self::ShuttingDown => display(Some(exchange.stops_at.is_some()), out),
+            Self::TimeUntilShutdown => {
+                let left = exchange.stops_at.map(|at| at.saturating_duration_since(Instant::now()));
+                display(left.map(|left| format!("{left:?}")), out);
             }
             Self::Now(format) => write_now(*format, out),
             Self::Escaped(value) => write_query_escaped(value, exchange, out),

@@ -1,0 +1,270 @@
+//! `storage …`: where certificates, accounts, the local CA and locks are kept; see [HTTPS](https.md).
+//!
+//! `storage redis { … }` has the options of Caddy's module `caddy-storage-redis`, and uses its data:
+//!
+//! | option of `storage redis` | default | meaning |
+//! |---|---|---|
+//! | `address HOST:PORT` | | of the server; or `host` and `port` |
+//! | `host HOST`, `port PORT` | 127.0.0.1, 6379 | the same apart; `host` may be the absolute path of a Unix socket |
+//! | `username NAME`, `password SECRET` | | the login |
+//! | `db NUMBER` | 0 | the database |
+//! | `timeout SECONDS` | 5 | for connecting, and for each answer |
+//! | `key_prefix TEXT` | caddy | before each key |
+//! | `encryption_key SECRET` | | 32 characters: values are encrypted with AES-256-GCM |
+//! | `compression flate \| zlib` | | values are compressed |
+//! | `tls_enabled true` | | TLS to the server |
+//! | `tls_server_certs_path FILE` | the system's | a PEM file of the roots that are trusted |
+//! | `tls_insecure true` | | no certificate is checked |
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::model::{GlobalTls, RedisCompression, RedisStorage, RedisTls, Secret};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::values;
+use regent_caddyfile::{Error, Token};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SYNTAX: &str = "storage file_system PATH | storage redis { … }";
+/// With which a longer one is the same in Caddy's module.
+const KEY_BYTES: usize = 32;
+const OPTIONS: &[&str] = &[
+    "address",
+    "compression",
+    "db",
+    "encryption_key",
+    "host",
+    "key_prefix",
+    "password",
+    "port",
+    "timeout",
+    "tls_enabled",
+    "tls_insecure",
+    "tls_server_certs_path",
+    "username",
+];
+const NOT_BUILT: &[&str] =
+    &["master_name", "route_by_latency", "route_randomly", "sentinel_password", "tls_server_certs_pem"];
+
+pub(super) fn parse(cx: &Context<'_>, call: &Call<'_>, tls: &mut GlobalTls) -> Result<(), Error> {
+    let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, SYNTAX)) };
+    match kind.text.as_str() {
+        "file_system" => tls.storage = file_system(cx, call, args)?,
+        "redis" => tls.redis = Some(redis(cx, call, args)?),
+        other => return Err(not_built_as(kind, &format!("storage {other}"))),
+    }
+    Ok(())
+}
+
+/// Where they are kept if the file does not say (Caddy's storage.go, AppDataDir).
+pub(super) fn default(environment: &Environment) -> PathBuf {
+    let variable = |name: &str| environment.variable(name).filter(|value| !value.is_empty());
+    let base = variable("XDG_DATA_HOME").map(PathBuf::from);
+    let base = base.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/share")));
+    environment.absolute(&base.unwrap_or_default().join("caddy"))
+}
+
+/// `storage file_system PATH`, or with `root PATH` in a block.
+fn file_system(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<PathBuf, Error> {
+    let syntax = "storage file_system PATH";
+    let mut path = match args {
+        [] => None,
+        [path] => Some(path),
+        _ => return Err(call.wrong_arguments(2, syntax)),
+    };
+    for option in call.options() {
+        match option.name() {
+            "root" if path.is_none() => path = Some(option.one("root PATH")?),
+            "root" => return Err(error(option.name, "`storage` has a path already")),
+            _ => return Err(unknown_option(option.name, "storage file_system", &["root"], &[])),
+        }
+    }
+    let path = path.ok_or_else(|| call.wrong_arguments(2, syntax))?;
+    Ok(cx.environment.absolute(Path::new(&cx.fixed_text(path)?)))
+}
+
+fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStorage, Error> {
+    match args {
+        [] => {}
+        [kind] if kind.text == "simple" => {}
+        [kind, ..] if matches!(kind.text.as_str(), "cluster" | "failover") => {
+            return Err(not_built_as(kind, &format!("storage redis {}", kind.text)));
+        }
+        _ => return Err(call.wrong_arguments(1, "storage redis { … }")),
+    }
+    let mut redis = RedisStorage::default();
+    let (mut is_tls, mut verification) = (false, RedisTls::SystemRoots);
+    for option in call.options() {
+        let one = |syntax: &str| option.one(syntax).and_then(|token| Ok((token, cx.fixed_text(token)?)));
+        match option.name() {
+            "address" => (redis.host, redis.port) = address(cx, option.one("address HOST:PORT")?)?,
+            "host" => redis.host = host(one("host HOST")?)?,
+            "port" => redis.port = values::integer(option.one("port PORT")?, 1..=65535, "a port")?,
+            "username" => redis.username = Some(one("username NAME")?.1).filter(|name| !name.is_empty()),
+            "password" => redis.password = secret(one("password SECRET")?.1),
+            "db" => redis.database = values::integer(option.one("db NUMBER")?, 0..=1_000_000, "a database")?,
+            "timeout" => redis.timeout = seconds(option.one("timeout SECONDS")?)?,
+            "key_prefix" => redis.key_prefix = key_prefix(one("key_prefix TEXT")?)?,
+            "encryption_key" => redis.encryption_key = encryption_key(one("encryption_key SECRET")?)?,
+            "compression" => redis.compression = compression(option.one("compression flate | zlib")?)?,
+            "tls_enabled" => is_tls = values::boolean(option.one("tls_enabled true | false")?)?,
+            "tls_insecure" if values::boolean(option.one("tls_insecure true | false")?)? => {
+                verification = RedisTls::Insecure;
+            }
+            "tls_insecure" => {}
+            "tls_server_certs_path" => {
+                let (_, path) = one("tls_server_certs_path FILE")?;
+                verification = RedisTls::Roots(cx.environment.absolute(Path::new(&path)));
+            }
+            _ => return Err(unknown_option(option.name, "storage redis", OPTIONS, NOT_BUILT)),
+        }
+    }
+    if !is_tls && verification != RedisTls::SystemRoots {
+        return Err(error(
+            call.name,
+            "TLS of `storage redis` is set, but not on; write `tls_enabled true` too",
+        ));
+    }
+    redis.tls = is_tls.then_some(verification);
+    Ok(redis)
+}
+
+fn address(cx: &Context<'_>, token: &Token) -> Result<(String, u16), Error> {
+    let text = cx.fixed_text(token)?;
+    let bad = || error(token, format!("`{text}` is no address; write one such as `127.0.0.1:6379`"));
+    let (name, port) = text.rsplit_once(':').ok_or_else(bad)?;
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
+    Ok((host((token, name.trim_matches(['[', ']']).to_owned()))?, port))
+}
+
+fn host((token, text): (&Token, String)) -> Result<String, Error> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    if text.starts_with('/') || !text.is_empty() && text.chars().all(is_fit) {
+        return Ok(text);
+    }
+    Err(error(token, format!("`{text}` is no host; write a name, an address, or the path of a Unix socket")))
+}
+
+fn secret(text: String) -> Option<Secret> {
+    Some(text).filter(|text| !text.is_empty()).map(Secret)
+}
+
+/// A number is of seconds, as in Caddy's module.
+fn seconds(token: &Token) -> Result<Duration, Error> {
+    match token.text.parse::<u64>() {
+        Ok(seconds @ 1..=300) => Ok(Duration::from_secs(seconds)),
+        Ok(_) => Err(error(token, "`timeout` must be from 1 to 300 seconds")),
+        Err(_) => values::positive_duration(token),
+    }
+}
+
+fn key_prefix((token, text): (&Token, String)) -> Result<String, Error> {
+    let is_fit = |part: &str| !matches!(part, "" | "." | "..");
+    if text.split('/').all(is_fit) {
+        return Ok(text);
+    }
+    Err(error(token, "`key_prefix` must be words with single slashes between them, without `.` and `..`"))
+}
+
+/// Without the text in messages.
+fn encryption_key((token, text): (&Token, String)) -> Result<Option<Secret>, Error> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let Some(key) = text.get(..KEY_BYTES) else {
+        return Err(error(token, format!("`encryption_key` must have {KEY_BYTES} characters of ASCII")));
+    };
+    Ok(Some(Secret(key.to_owned())))
+}
+
+fn compression(token: &Token) -> Result<RedisCompression, Error> {
+    match token.text.as_str() {
+        "false" => Ok(RedisCompression::None),
+        "flate" | "true" => Ok(RedisCompression::Flate),
+        "zlib" => Ok(RedisCompression::Zlib),
+        _ => Err(unknown(token, "value of `compression`", &["flate", "zlib", "false"])),
+    }
+}
+
+impl Default for RedisStorage {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            username: None,
+            password: None,
+            database: 0,
+            timeout: Duration::from_secs(5),
+            key_prefix: "caddy".to_owned(),
+            encryption_key: None,
+            compression: RedisCompression::None,
+            tls: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directives::testing::{config, file_errors};
+
+    fn in_file(storage: &str) -> String {
+        format!("{{\n{storage}\n}}\n:80 {{\n}}")
+    }
+
+    fn parsed(storage: &str) -> GlobalTls {
+        config(&in_file(storage)).global.tls
+    }
+
+    #[test]
+    fn redis_with_all_options_of_caddys_module() {
+        let tls = parsed(
+            "storage redis {\naddress redis.example:6380\nusername u\npassword p\ndb 2\ntimeout 7\nkey_prefix my/site\n\
+             encryption_key 0123456789abcdef0123456789abcdefXYZ\ncompression zlib\ntls_enabled true\n\
+             tls_server_certs_path roots.pem\n}",
+        );
+        let expected = RedisStorage {
+            host: "redis.example".to_owned(),
+            port: 6380,
+            username: Some("u".to_owned()),
+            password: Some(Secret("p".to_owned())),
+            database: 2,
+            timeout: Duration::from_secs(7),
+            key_prefix: "my/site".to_owned(),
+            encryption_key: Some(Secret("0123456789abcdef0123456789abcdef".to_owned())),
+            compression: RedisCompression::Zlib,
+            tls: Some(RedisTls::Roots("/srv/roots.pem".into())),
+        };
+        assert_eq!(tls.redis, Some(expected));
+        assert_eq!(parsed("storage redis").redis, Some(RedisStorage::default()));
+    }
+
+    #[test]
+    fn redis_leaves_the_directory_for_copies() {
+        let tls = parsed("storage file_system /data\nstorage redis {\nhost /run/redis.sock\n}");
+        assert_eq!(tls.storage, Path::new("/data"));
+        assert_eq!(tls.redis.unwrap().host, "/run/redis.sock");
+    }
+
+    #[test]
+    fn mistakes_say_what_to_write() {
+        for (storage, message) in [
+            ("storage", "too few arguments"),
+            ("storage consul", "`storage consul` is not built yet"),
+            ("storage redis cluster", "`storage redis cluster` is not built yet"),
+            ("storage redis {\nmaster_name x\n}", "not built yet"),
+            ("storage redis {\naddress redis\n}", "write one such as"),
+            ("storage redis {\nhost \"a b\"\n}", "is no host"),
+            ("storage redis {\nkey_prefix /x\n}", "key_prefix"),
+            ("storage redis {\nencryption_key short\n}", "must have 32 characters"),
+            ("storage redis {\ncompression gzip\n}", "unknown value of `compression`"),
+            ("storage redis {\ntls_insecure true\n}", "write `tls_enabled true` too"),
+            ("storage redis {\ntimeout 0\n}", "from 1 to 300"),
+            ("storage redis {\nadress x\n}", "did you mean `address`"),
+        ] {
+            let errors = file_errors(&in_file(storage));
+            assert!(errors.len() == 1 && errors[0].contains(message), "{storage}: {errors:?}");
+        }
+    }
+}

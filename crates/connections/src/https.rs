@@ -1,0 +1,367 @@
+//! What the configuration says of TLS, as the crate for it takes it.
+
+use regent_config::{self as config, Config, InstallTrust, Listen, Server};
+use regent_tls::{
+    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
+    DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, Site, SiteTable, Tickets,
+    Tls, TrustStores, TsigAlgorithm, TsigKey, Verification,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// What follows on a stream, by its name in ALPN, that is served; what is better for clients goes first. Nothing else is
+/// ever offered.
+const SPOKEN: [&str; 2] = ["h2", "http/1.1"];
+
+/// The TLS of a server.
+pub struct Https {
+    /// `None`: no address has TLS, and nothing of it is touched.
+    pub tls: Option<Tls>,
+    /// By listening address; `None`: plain HTTP.
+    pub tables: Vec<Option<Arc<SiteTable>>>,
+}
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpsError {
+    #[error("TLS: {0}")]
+    Tls(#[from] regent_tls::Error),
+    #[error(transparent)]
+    Sites(#[from] SiteErrors),
+}
+
+/// All that is wrong with the TLS of sites; never empty.
+#[derive(Debug)]
+pub struct SiteErrors(Vec<SiteError>);
+
+/// What is wrong with the TLS of a site.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS of {site} on {address}: {cause}")]
+struct SiteError {
+    site: String,
+    address: String,
+    cause: regent_tls::Error,
+}
+
+impl fmt::Display for SiteErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.0.iter().map(SiteError::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for SiteErrors {}
+
+impl Https {
+    /// Blocks: it reads certificates, and makes those of the local CA.
+    pub fn open(config: &Config) -> Result<Self, HttpsError> {
+        if config.servers.iter().all(|server| server.tls.is_none()) {
+            return Ok(Self { tls: None, tables: vec![None; config.servers.len()] });
+        }
+        let tls = Tls::open(tls_options(&config.global.tls))?;
+        let (mut tables, mut errors) = (Vec::new(), Vec::new());
+        for server in &config.servers {
+            match server.tls.as_ref().map(|_| site_table(&tls, server)).transpose() {
+                Ok(table) => tables.push(table),
+                Err(of_server) => errors.extend(of_server),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(SiteErrors(errors).into());
+        }
+        Ok(Self { tls: Some(tls), tables })
+    }
+}
+
+/// What the global options say, for [`Tls::open`].
+pub fn tls_options(global: &config::GlobalTls) -> Options {
+    Options {
+        storage: global.storage.clone(),
+        redis: global.redis.as_ref().map(redis),
+        default_sni: global.default_sni.clone(),
+        fallback_sni: global.fallback_sni.clone(),
+        tickets: Tickets::Stored,
+        renew_interval: global.renew_interval,
+        on_demand: OnDemand {
+            ask: global.on_demand_ask.clone(),
+            limit: global
+                .on_demand_limit
+                .map(|limit| OrderLimit { orders: limit.orders, interval: limit.interval }),
+        },
+    }
+}
+
+fn redis(storage: &config::RedisStorage) -> RedisStorage {
+    let key = storage.encryption_key.as_ref();
+    RedisStorage {
+        host: storage.host.clone(),
+        port: storage.port,
+        username: storage.username.clone(),
+        password: storage.password.as_ref().map(|password| password.0.clone()),
+        database: storage.database,
+        timeout: storage.timeout,
+        key_prefix: storage.key_prefix.clone(),
+        encryption_key: key.map(|key| key.0.as_bytes().try_into().expect("invariant: it has 32 bytes")),
+        compression: match storage.compression {
+            config::RedisCompression::None => Compression::None,
+            config::RedisCompression::Flate => Compression::Flate,
+            config::RedisCompression::Zlib => Compression::Zlib,
+        },
+        tls: storage.tls.as_ref().map(|verification| match verification {
+            config::RedisTls::SystemRoots => Verification::SystemRoots,
+            config::RedisTls::Roots(file) => Verification::Roots(vec![file.clone()]),
+            config::RedisTls::Insecure => Verification::None,
+        }),
+    }
+}
+
+fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<SiteError>> {
+    let configured = || server.sites.iter().filter_map(|site| Some((site, site.tls.as_ref()?)));
+    let sites: Vec<_> = configured()
+        .map(|(site, tls)| Site {
+            names: site.hosts.clone(),
+            certificate: certificate(tls),
+            policy: policy(tls, server),
+            client_auth: tls.client_auth.as_ref().map(client_auth),
+        })
+        .collect();
+    tls.site_table(&sites).map_err(|errors| {
+        let named = |(index, cause): (usize, regent_tls::Error)| SiteError {
+            site: site_name(&sites[index].names),
+            address: listen_name(&server.listen),
+            cause,
+        };
+        errors.0.into_iter().map(named).collect()
+    })
+}
+
+fn site_name(hosts: &[String]) -> String {
+    if hosts.is_empty() { "the site for every host".to_owned() } else { hosts.join(", ") }
+}
+
+fn listen_name(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(socket) => format!("unix/{}", socket.path.display()),
+    }
+}
+
+fn has_internal(config: &Config) -> bool {
+    let sites = config.servers.iter().flat_map(|server| &server.sites);
+    let mut sources = sites.filter_map(|site| Some(&site.tls.as_ref()?.source));
+    sources.any(|source| matches!(source, config::CertificateSource::Internal { .. }))
+}
+
+/// Has this machine trust the root of the local CA, if a configuration that is in use from now on wants that anew.
+pub fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls>) {
+    if let Some(tls) = tls
+        && wants_trust_anew(before, config)
+    {
+        install_root(tls.clone());
+    }
+}
+
+/// Unless the configuration before it, with the same root, did too.
+fn wants_trust_anew(before: Option<&Config>, config: &Config) -> bool {
+    let wants =
+        |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
+    let storage = |config: &Config| (config.global.tls.storage.clone(), config.global.tls.redis.clone());
+    let has_done = |before: &Config| wants(before) && storage(before) == storage(config);
+    wants(config) && !before.is_some_and(has_done)
+}
+
+/// Nothing waits for it: it runs programs of the system, and clients can do without.
+fn install_root(tls: Tls) {
+    tokio::task::spawn_blocking(move || {
+        let report = tls.local_root().and_then(|root| TrustStores::of_this_process().install(&root));
+        match report {
+            Ok(report) if report.has_failed() => {
+                let report = report.to_string();
+                tracing::warn!(
+                    report = report.trim_end(),
+                    "the root of the local CA was not installed everywhere; `skip_install_trust` ends this attempt"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the root of the local CA was not installed"),
+        }
+    });
+}
+
+fn certificate(tls: &config::SiteTls) -> CertificateSource {
+    match &tls.source {
+        config::CertificateSource::Internal { lifetime, issuance } => CertificateSource::Internal(Internal {
+            lifetime: *lifetime,
+            key_type: key_type(tls.key_type),
+            issuance: self::issuance(*issuance),
+        }),
+        config::CertificateSource::Files { pairs, directories } => {
+            let pairs = pairs.iter().cloned();
+            CertificateSource::Files(CertificateFiles {
+                pairs: pairs
+                    .map(|pair| KeyPairFiles { certificate: pair.certificate, key: pair.key })
+                    .collect(),
+                directories: directories.clone(),
+            })
+        }
+        config::CertificateSource::Shared => CertificateSource::Shared,
+        config::CertificateSource::Acme(of_site) => {
+            let issuance = issuance(of_site.issuance);
+            CertificateSource::Acme(Box::new(acme(of_site, key_type(tls.key_type))), issuance)
+        }
+    }
+}
+
+fn issuance(issuance: config::Issuance) -> Issuance {
+    match issuance {
+        config::Issuance::AtStart => Issuance::AtStart,
+        config::Issuance::OnDemand => Issuance::OnDemand,
+    }
+}
+
+fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
+    let challenges =
+        [(ChallengeKind::Http, acme.http_challenge), (ChallengeKind::TlsAlpn, acme.tls_alpn_challenge)];
+    let is_enabled = |(_, challenge): &(_, config::Challenge)| *challenge == config::Challenge::Enabled;
+    Acme {
+        directory: acme.directory.clone(),
+        test_directory: acme.test_directory.clone(),
+        email: acme.email.clone(),
+        eab: acme
+            .eab
+            .as_ref()
+            .map(|eab| ExternalAccount { key_id: eab.key_id.clone(), mac_key: eab.mac_key.clone() }),
+        trusted_roots: acme.trusted_roots.clone(),
+        profile: acme.profile.clone(),
+        key_type,
+        challenges: challenges.into_iter().filter(is_enabled).map(|(kind, _)| kind).collect(),
+        dns: acme.dns.as_ref().map(|dns| DnsChallenge {
+            provider: dns_provider(dns),
+            propagation_delay: acme.propagation_delay,
+        }),
+    }
+}
+
+fn dns_provider(dns: &config::DnsProvider) -> DnsProvider {
+    match dns {
+        config::DnsProvider::Exec { program, arguments } => {
+            DnsProvider::Exec(DnsHook { program: program.clone(), arguments: arguments.clone() })
+        }
+        config::DnsProvider::Rfc2136 { host, port, key } => {
+            let key = key.as_ref().map(tsig_key);
+            DnsProvider::Rfc2136(DnsUpdateServer { host: host.clone(), port: *port, key })
+        }
+    }
+}
+
+fn tsig_key(key: &config::TsigKey) -> TsigKey {
+    let algorithm = match key.algorithm {
+        config::TsigAlgorithm::HmacSha1 => TsigAlgorithm::HmacSha1,
+        config::TsigAlgorithm::HmacSha224 => TsigAlgorithm::HmacSha224,
+        config::TsigAlgorithm::HmacSha256 => TsigAlgorithm::HmacSha256,
+        config::TsigAlgorithm::HmacSha384 => TsigAlgorithm::HmacSha384,
+        config::TsigAlgorithm::HmacSha512 => TsigAlgorithm::HmacSha512,
+    };
+    TsigKey { name: key.name.clone(), algorithm, secret: key.secret.clone() }
+}
+
+fn key_type(key_type: config::KeyType) -> KeyType {
+    match key_type {
+        config::KeyType::Ed25519 => KeyType::Ed25519,
+        config::KeyType::P256 => KeyType::P256,
+        config::KeyType::P384 => KeyType::P384,
+        config::KeyType::Rsa2048 => KeyType::Rsa2048,
+        config::KeyType::Rsa4096 => KeyType::Rsa4096,
+    }
+}
+
+fn policy(tls: &config::SiteTls, server: &Server) -> Policy {
+    let version = |version| match version {
+        config::TlsVersion::Tls12 => ProtocolVersion::Tls12,
+        config::TlsVersion::Tls13 => ProtocolVersion::Tls13,
+    };
+    let cipher = |cipher: &config::CipherSuite| {
+        cipher.name().parse().expect("invariant: the model has IANA's names, as regent-tls")
+    };
+    let curve = |curve: &config::Curve| {
+        curve_name(*curve).parse().expect("invariant: regent-tls has all curves of the model")
+    };
+    Policy {
+        min_version: version(tls.versions.min),
+        max_version: version(tls.versions.max),
+        ciphers: tls.ciphers.iter().map(cipher).collect(),
+        curves: tls.curves.iter().map(curve).collect(),
+        alpn: alpn(tls, server),
+    }
+}
+
+fn curve_name(curve: config::Curve) -> &'static str {
+    match curve {
+        config::Curve::X25519MlKem768 => "x25519mlkem768",
+        config::Curve::X25519 => "x25519",
+        config::Curve::Secp256r1 => "secp256r1",
+        config::Curve::Secp384r1 => "secp384r1",
+    }
+}
+
+/// What is offered: what the site or else its server says, as far as it is spoken.
+fn alpn(tls: &config::SiteTls, server: &Server) -> Vec<String> {
+    let is_spoken = |name: &&str| match *name {
+        "h2" => server.options.protocols.contains(&config::HttpProtocol::H2),
+        _ => server.options.protocols.contains(&config::HttpProtocol::H1),
+    };
+    let spoken = SPOKEN.into_iter().filter(is_spoken);
+    match tls.alpn.as_slice() {
+        [] => spoken.map(str::to_owned).collect(),
+        names => names.iter().filter(|name| SPOKEN.contains(&name.as_str())).cloned().collect(),
+    }
+}
+
+fn client_auth(auth: &config::ClientAuth) -> ClientAuth {
+    let mode = match auth.mode {
+        config::ClientAuthMode::Request => ClientAuthMode::Request,
+        config::ClientAuthMode::Require => ClientAuthMode::Require,
+        config::ClientAuthMode::VerifyIfGiven => ClientAuthMode::VerifyIfGiven,
+        config::ClientAuthMode::RequireAndVerify => ClientAuthMode::RequireAndVerify,
+    };
+    ClientAuth { mode, trusted_ca: auth.trusted_cas.clone(), trusted_leaves: auth.trusted_leaves.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The expectations in [`policy`] hold.
+    #[test]
+    fn every_cipher_and_curve_of_the_model_is_known() {
+        for cipher in config::CipherSuite::ALL {
+            assert!(cipher.name().parse::<regent_tls::CipherSuite>().is_ok(), "{cipher:?}");
+        }
+        use config::Curve::{Secp256r1, Secp384r1, X25519, X25519MlKem768};
+        for curve in [X25519MlKem768, X25519, Secp256r1, Secp384r1] {
+            assert!(curve_name(curve).parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
+        }
+    }
+
+    fn config(text: &str) -> Config {
+        let environment = config::Environment::of_process().unwrap();
+        config::parse("Caddyfile", text, std::path::Path::new("/"), &environment).unwrap().config
+    }
+
+    #[test]
+    fn a_reload_does_not_install_the_root_again() {
+        let local = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond a\n}");
+        let changed = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond b\n}");
+        let elsewhere = config("{\nstorage file_system /b\n}\nlocalhost {\nrespond a\n}");
+        let skipped = config("{\nskip_install_trust\n}\nlocalhost {\nrespond a\n}");
+        let plain = config("http://localhost {\nrespond a\n}");
+        assert!(wants_trust_anew(None, &local));
+        assert!(!wants_trust_anew(Some(&local), &changed));
+        assert!(wants_trust_anew(Some(&local), &elsewhere));
+        for before in [&skipped, &plain] {
+            assert!(wants_trust_anew(Some(before), &local));
+        }
+        assert!(!wants_trust_anew(None, &skipped) && !wants_trust_anew(None, &plain));
+    }
+}

@@ -1,0 +1,17 @@
+//! A running server in the words of the admin API and of the metrics.
+//!
+//! A [`Subject`] is what they look at and give orders to: engines, upstreams, certificates. How a configuration is changed, and how
+//! requests are answered, is not known here.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+mod certificates;
+mod figures;
+pub mod purging;
+mod seen;
+mod subject;
+pub mod tasks;
+mod threads;
+mod upstreams;
+
+pub use subject::Subject;
