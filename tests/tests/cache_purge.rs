@@ -1,7 +1,7 @@
 //! `cache`: what is purged by the admin API, and what the figures say.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, percent_encode};
+use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, in_parallel, percent_encode};
 
 /// A page that says its tags, and when it ran.
 const PAGE: &str = "<?php header('Cache-Control: max-age=600'); header('Surrogate-Key: ' . ($_GET['tags'] ?? 'none')); \
@@ -128,5 +128,138 @@ fn access_logs_say_what_the_cache_did() {
         (words.len() == 2).then_some(())
     });
     assert_eq!(words, ["miss", "hit"]);
+    server.stop();
+}
+
+// --- By scripts ------------------------------------------------------------------------------------------------------
+
+/// Purges as the query says: how many responses there were, or why it could not.
+const PURGE: &str = "<?php header('Cache-Control: no-store'); try {
+    echo regent_cache_purge($_GET['tags'] ?? [], $_GET['url'] ?? null, $_GET['prefix'] ?? null);
+} catch (Throwable $e) { http_response_code(500); echo get_class($e), ': ', $e->getMessage(); }";
+
+#[test]
+fn a_script_purges_and_the_next_request_has_a_new_page() {
+    let setup = Setup::new().file("index.php", PAGE).file("purge.php", PURGE);
+    let server = setup.site("cache\nphp_server").start();
+    let pages = ["/a", "/a/b", "/c?tags=one+two", "/d?tags=two"];
+    let own = |path: &str| percent_encode(&format!("https://{}{path}", server.address()));
+    for (query, gone) in [
+        ("url=/a".to_owned(), &[0][..]),
+        (format!("url={}", own("/a/b")), &[1]),
+        ("prefix=/a".into(), &[0, 1]),
+        (format!("prefix={}", own("/")), &[0, 1, 2, 3]),
+        ("tags=one".into(), &[2]),
+        ("tags[]=one&tags[]=two&url=/a".into(), &[0, 2, 3]),
+        ("tags=on".into(), &[]),
+        ("tags[]=".into(), &[]),
+    ] {
+        let is_refused = query == "tags[]=";
+        pages.iter().for_each(|page| drop(server.get(page).expect(200)));
+        let answer = server.get(&format!("/purge.php?{query}"));
+        match is_refused {
+            true => assert!(answer.expect(500).text().starts_with("ValueError: regent_cache_purge()")),
+            false => assert_eq!(answer.expect(200).text(), gone.len().to_string(), "{query}"),
+        }
+        let missed: Vec<_> = (0..pages.len()).filter(|page| !is_hit(&server.get(pages[*page]))).collect();
+        assert_eq!(missed, gone, "{query}");
+    }
+    for (wrong, said) in [
+        ("url=a", "ValueError: regent_cache_purge(): Argument #2 ($url) must be a URL"),
+        ("prefix=ftp://x/", "ValueError: regent_cache_purge(): Argument #3 ($prefix) must be"),
+        ("tags=a,b", "ValueError: regent_cache_purge(): Argument #1 ($tags) must be"),
+    ] {
+        let answer = server.get(&format!("/purge.php?{wrong}")).expect(500).text();
+        assert!(answer.starts_with(said), "{wrong}: {answer}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_worker_purges_within_its_requests_only() {
+    let worker = "<?php try { regent_cache_purge('a'); } catch (Throwable $e) { $boot = get_class($e) . ': ' . $e->getMessage(); }
+        while (frankenphp_handle_request(function () use ($boot) {
+            if ($_SERVER['REQUEST_URI'] === '/purge') { header('Cache-Control: no-store'); echo regent_cache_purge('a'), ' ', $boot; return; }
+            header('Cache-Control: max-age=60'); header('xkey: a'); echo 'x';
+        }));";
+    let server = Setup::new()
+        .file("worker.php", worker)
+        .site("cache\nphp_server {\nworker ROOT/worker.php 1\ntry_files {path} worker.php\n}")
+        .start();
+    for _ in 0..3 {
+        server.get("/page").expect(200);
+        assert!(is_hit(&server.get("/page")));
+        let answer = server.get("/purge").expect(200).text();
+        assert!(answer.starts_with("1 RuntimeException: There is no cache to purge"), "{answer}");
+        assert!(!is_hit(&server.get("/page")));
+    }
+    server.stop();
+}
+
+#[test]
+fn a_script_purges_no_page_of_another_site_unless_its_own_says_so() {
+    let site = |host: &str, options: &str| {
+        format!("http://{host}:PORT {{\nroot * ROOT\ncache {{\n{options}\n}}\nphp_server\n}}\n")
+    };
+    let caddyfile = [
+        "{\n\tadmin off\n}\n".to_owned(),
+        site("a.test", ""),
+        site("b.test", "script_purge server"),
+        site("c.test", "script_purge off"),
+    ]
+    .concat()
+        + "http://none.test:PORT {\nroot * ROOT\nphp_server\n}\nhttp://:PORT {\nroot * ROOT\ncache\nphp_server\n}\n";
+    let server = Setup::new().file("index.php", PAGE).file("purge.php", PURGE).caddyfile(&caddyfile).start();
+    let get = |host: &str, target: &str| {
+        server
+            .request("GET", target)
+            .header("Host", format!("{host}.test:{}", server.address().port()))
+            .send()
+    };
+    let stored = || ["a", "b", "c", "other"].map(|host| is_hit(&get(host, "/?tags=x")));
+    for (host, query, left) in [
+        ("a", "tags=x", [false, true, true, true]),
+        ("a", "prefix=http://b.test", [true; 4]),
+        ("a", "prefix=/", [false, true, true, true]),
+        ("other", "tags=x", [true, true, true, false]),
+        ("b", "tags=x", [false; 4]),
+    ] {
+        stored();
+        assert_eq!(stored(), [true; 4]);
+        get(host, &format!("/purge.php?{query}")).expect(200);
+        assert_eq!(stored(), left, "{host} {query}");
+    }
+    for host in ["c", "none"] {
+        let answer = get(host, "/purge.php?tags=x").expect(500).text();
+        assert!(answer.starts_with("RuntimeException: There is no cache to purge"), "{answer}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_page_that_purges_itself_while_it_is_made_is_not_stored() {
+    let page =
+        "<?php header('Cache-Control: max-age=60'); header('xkey: own'); echo regent_cache_purge('own');";
+    let server = Setup::new().file("index.php", page).site("cache\nphp_server").start();
+    for _ in 0..3 {
+        let answer = server.get("/").expect(200);
+        assert!(!is_hit(&answer) && answer.text() == "0");
+    }
+    server.stop();
+}
+
+#[test]
+fn many_scripts_purge_at_once_and_each_has_its_answer() {
+    let purge =
+        "<?php for ($i = 0; $i < 20; $i++) { regent_cache_purge(\"$_GET[tag]-$i\"); } echo $_GET['tag'];";
+    let server = Setup::new()
+        .php_options("num_threads 8")
+        .file("index.php", PAGE)
+        .file("purge.php", purge)
+        .site("cache {\npass_path /purge.php\n}\nphp_server")
+        .start();
+    in_parallel(40, |number| {
+        assert_eq!(server.get(&format!("/purge.php?tag={number}")).expect(200).text(), number.to_string());
+    });
     server.stop();
 }

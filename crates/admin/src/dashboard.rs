@@ -4,8 +4,10 @@ use crate::answer::{Answer, text};
 use crate::failure::Failure;
 
 const FILES: &[(&str, &str, &str)] = &[
+    ("cache.js", "text/javascript; charset=utf-8", include_str!("dashboard/cache.js")),
     ("dashboard.css", "text/css; charset=utf-8", include_str!("dashboard/dashboard.css")),
     ("dashboard.js", "text/javascript; charset=utf-8", include_str!("dashboard/dashboard.js")),
+    ("page.js", "text/javascript; charset=utf-8", include_str!("dashboard/page.js")),
     ("plot.js", "text/javascript; charset=utf-8", include_str!("dashboard/plot.js")),
 ];
 

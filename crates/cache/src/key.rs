@@ -24,6 +24,12 @@ impl Key {
         &self.0
     }
 
+    /// The host, with the port if it has one.
+    pub fn host_port(&self) -> &str {
+        let (_, rest) = self.0.split_once("://").unwrap_or_default();
+        &rest[..rest.find(['/', '?']).unwrap_or(rest.len())]
+    }
+
     /// Of its copies in memory.
     pub(crate) fn weight(&self) -> usize {
         self.0.len()

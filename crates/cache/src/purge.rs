@@ -1,7 +1,9 @@
 //! What is to be forgotten before its time.
 
 use crate::key::Key;
+use crate::scope::Scope;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Purges that are remembered for the fetches that were under way.
 const REMEMBERED: usize = 256;
@@ -16,15 +18,27 @@ pub enum Purge {
     /// All with one of these tags.
     Tags(Vec<String>),
     Everything,
+    /// The same, but only of URLs within the scope.
+    Within(Arc<Scope>, Box<Purge>),
 }
 
 impl Purge {
+    /// The one URL that it is about.
+    pub(crate) fn only_url(&self) -> Option<&Key> {
+        match self {
+            Self::Url(key) => Some(key),
+            Self::Within(_, purge) => purge.only_url(),
+            Self::Prefix(_) | Self::Tags(_) | Self::Everything => None,
+        }
+    }
+
     pub(crate) fn concerns(&self, key: &Key, tags: &[Box<str>]) -> bool {
         match self {
             Self::Url(purged) => purged == key,
             Self::Prefix(prefix) => key.url().starts_with(prefix),
             Self::Tags(purged) => purged.iter().any(|tag| tags.iter().any(|own| **own == **tag)),
             Self::Everything => true,
+            Self::Within(scope, purge) => scope.contains(key) && purge.concerns(key, tags),
         }
     }
 }

@@ -160,14 +160,15 @@ impl Store {
         self.urls.insert(key.clone(), Arc::new(resource));
     }
 
-    /// Forgets all responses of the URLs that have one which is concerned, also those that were asked for before now and come later. Returns how many there were. But for a
-    /// [`Purge::Url`] it looks at all that is stored: not for an I/O thread.
+    /// Forgets all responses of the URLs that have one which is concerned, also those that were asked for before now and come later. Returns how many there were. But for one
+    /// URL it looks at all that is stored: not for an I/O thread.
     pub fn purge(&self, purge: &Purge) -> u64 {
         self.past().add(purge.clone());
         let purged = Cell::new(0);
         let count = |resource: &Resource| purged.set(purged.get() + resource.variants.len() as u64);
-        if let Purge::Url(key) = purge {
-            self.urls.remove(key).iter().for_each(|(_, resource)| count(resource));
+        if let Some(key) = purge.only_url() {
+            let removed = purge.concerns(key, &[]).then(|| self.urls.remove(key)).flatten();
+            removed.iter().for_each(|(_, resource)| count(resource));
         } else {
             self.urls.retain(|key, resource| {
                 let is_concerned = resource.variants.iter().any(|stored| purge.concerns(key, &stored.tags));

@@ -17,6 +17,7 @@ mod upgrade;
 pub use profile::profile;
 pub use reload::reload;
 pub use stop::stop;
+pub use table::{Align, Span, Table, Tone, plain_text};
 pub use tasks::tasks;
 pub use threads::{native, threads, workers};
 pub use top::top;

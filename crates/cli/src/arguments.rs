@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use regent_admin::Address;
 use std::ffi::OsString;
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use running::{
     Native, NativeChange, Profile, ProfileFormat, Selection, Tasks, TasksChange, Threads, ThreadsChange, Top,
@@ -31,6 +31,7 @@ Examples:
   regent php-server -r public -d localhost                 with HTTPS, at https://localhost
   regent run --config Caddyfile                            serve what a Caddyfile says
   regent validate --config Caddyfile                       only check it
+  regent embed . -o my-app                                 one executable with PHP and the application in it
   regent top                                               watch a running server
   regent bench sweep                                       how many users at once, beside other servers";
 
@@ -83,6 +84,10 @@ pub enum Command {
     /// Run PHP's own command line program: `regent php-cli script.php`, `regent php-cli -r CODE`
     #[command(disable_help_flag = true)]
     PhpCli(PhpCli),
+    /// Ask about the PHP that serves
+    Php(Php),
+    /// Make one executable of this program, PHP and an application
+    Embed(Embed),
     /// Print the environment, as `run --environ` does
     Environ,
     /// Print the names of all directives, in the order in which they are carried out
@@ -98,6 +103,19 @@ pub enum Command {
     Bench(Bench),
     /// Print the version
     Version,
+}
+
+impl Command {
+    /// The configuration that a command reads at once, if it is about one and one is named.
+    pub fn configuration(&self) -> Option<Option<&Path>> {
+        let config = match self {
+            Self::Validate(config) | Self::Adapt(config) => config,
+            Self::Doctor(options) => &options.config,
+            Self::Php(Php { question: PhpQuestion::Extensions(options) }) => &options.config,
+            _ => return None,
+        };
+        Some(config.config.as_deref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -185,6 +203,47 @@ pub struct PhpCli {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     pub arguments: Vec<OsString>,
 }
+
+#[derive(Debug, Args)]
+pub struct Php {
+    #[command(subcommand)]
+    pub question: PhpQuestion,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PhpQuestion {
+    /// List its extensions, which of them go well with threads, and how to add one
+    Extensions(Extensions),
+}
+
+#[derive(Debug, Args)]
+pub struct Extensions {
+    #[command(flatten)]
+    pub config: Config,
+    /// Print the list as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EMBED_HELP)]
+pub struct Embed {
+    /// The application's directory, with its `public`, its Caddyfile and its php.ini, as far as it has them
+    pub app: PathBuf,
+    /// The executable that is made; it may lie in the application's directory, and is no part of it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Leave this out: a name wherever it is (`.git`, `*.log`), or a path (`var/cache/*`); may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+}
+
+const EMBED_HELP: &str = "\
+Examples:
+  regent embed . -o my-app --exclude .git --exclude node_modules
+  ./my-app php-server --listen :8080                       serve it; without options, as its Caddyfile says
+  ./my-app run                                             the same
+  ./my-app php-cli bin/console cache:clear                 its scripts";
 
 #[derive(Debug, Args)]
 pub struct Completion {

@@ -225,8 +225,13 @@ fn respond(options: &Respond) -> Result<Loaded> {
 
 /// Where certificates are kept if no configuration says so.
 pub fn default_storage() -> Result<PathBuf> {
+    Ok(default_config()?.global.tls.storage)
+}
+
+/// What holds if no configuration says otherwise.
+pub fn default_config() -> Result<Config> {
     let loaded = regent_config::parse("no configuration", "", Path::new(""), &environment()?);
-    Ok(loaded.map_err(|errors| anyhow!("{errors}"))?.config.global.tls.storage)
+    Ok(loaded.map_err(|errors| anyhow!("{errors}"))?.config)
 }
 
 fn site(root: PathBuf, options: &Site, content: Content) -> Result<Loaded> {

@@ -12,7 +12,10 @@ mod build_info;
 mod certificates;
 mod configuration;
 mod doctor;
+mod embed;
+mod embedded;
 mod environment_file;
+mod extensions;
 mod log;
 mod manual;
 mod php_cli;
@@ -24,9 +27,10 @@ mod trust;
 mod watch;
 
 use anyhow::{Context, Result};
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Php, PhpQuestion};
 use clap::{CommandFactory, Parser};
 use configuration::Origin;
+use embedded::Embedded;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -45,11 +49,23 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<ExitCode> {
+    let embedded = Embedded::for_command(&command)?;
+    if let (Some(embedded), Some(None)) = (&embedded, command.configuration()) {
+        // The application's own is meant, and what it names.
+        std::env::set_current_dir(embedded.directory()).context("entering the application")?;
+    }
     match command {
-        Command::Run(options) => serve::run(options)?,
+        Command::Embed(options) => embed::embed(&options)?,
+        Command::Run(options) => serve::run(options, embedded.as_ref())?,
         Command::Start(_) => println!("regent serves in the background: process {}", background::start()?),
         Command::Stop(options) => admin::stop(&options)?,
-        Command::PhpServer(options) => serve::serve(Origin::PhpServer(options), serve::Begin::default())?,
+        Command::PhpServer(options) => {
+            let (origin, begin) = match &embedded {
+                Some(embedded) => (embedded.php_server(options), serve::Begin::within(embedded.directory())),
+                None => (Origin::PhpServer(options), serve::Begin::default()),
+            };
+            serve::serve(origin, begin)?;
+        }
         Command::FileServer(options) => serve::serve(Origin::FileServer(options), serve::Begin::default())?,
         Command::ReverseProxy(options) => {
             serve::serve(Origin::ReverseProxy(options), serve::Begin::default())?
@@ -75,7 +91,14 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Native(options) => admin::native(&options)?,
         Command::Tasks(options) => admin::tasks(&options)?,
         Command::Top(options) => admin::top(&options)?,
-        Command::PhpCli(options) => match php_cli::become_php(&options.arguments)? {},
+        Command::PhpCli(options) => {
+            let arguments = match &embedded {
+                Some(embedded) => embedded.php_arguments(options.arguments),
+                None => options.arguments,
+            };
+            match php_cli::become_php(&arguments)? {}
+        }
+        Command::Php(Php { question: PhpQuestion::Extensions(options) }) => extensions::print(&options)?,
         Command::Environ => print!("{}", build_info::environment()),
         Command::ListModules => {
             regent_config::directive_names().for_each(|name| println!("http.handlers.{name}"));

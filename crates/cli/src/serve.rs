@@ -4,6 +4,7 @@ use crate::addresses::{self, Scheme, Served};
 use crate::arguments::Run;
 use crate::autosave::{Autosave, Saved};
 use crate::configuration::{Configurations, Origin};
+use crate::embedded::Embedded;
 use crate::log::{self, ServerLogs};
 use crate::pid_file::PidFile;
 use crate::successor::{self, Program};
@@ -11,7 +12,7 @@ use crate::{activation, build_info, environment_file, service_manager, watch};
 use anyhow::{Context, Result};
 use regent_config::Listen;
 use regent_server::{AccessLogs, EngineKind, Force, Options, Reloader, Running, Sockets, StartError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,14 @@ pub struct Begin {
     watching: Watching,
     resumption: Resumption,
     pid_file: Option<PathBuf>,
+    /// Where it works, if not where it was started.
+    directory: Option<PathBuf>,
+}
+
+impl Begin {
+    pub fn within(directory: &Path) -> Self {
+        Self { directory: Some(directory.to_owned()), ..Self::default() }
+    }
 }
 
 /// Whether it begins with what the admin API has loaded last.
@@ -50,8 +59,8 @@ enum Watching {
     Yes,
 }
 
-/// `regent run`.
-pub fn run(options: Run) -> Result<()> {
+/// `regent run`. Without a configuration that is named, it is that of the application which is in this program.
+pub fn run(options: Run, embedded: Option<&Embedded>) -> Result<()> {
     environment_file::become_with(&options.environment_files)?;
     if options.detach {
         // It leads a session already otherwise.
@@ -63,7 +72,14 @@ pub fn run(options: Run) -> Result<()> {
     let begin = Begin {
         watching: if options.watch { Watching::Yes } else { Watching::No },
         resumption: if options.resume { Resumption::Yes } else { Resumption::No },
-        pid_file: options.pidfile,
+        pid_file: options
+            .pidfile
+            .map(std::path::absolute)
+            .transpose()
+            .context("finding the place of --pidfile")?,
+        directory: embedded
+            .filter(|_| options.config.config.is_none())
+            .map(|embedded| embedded.directory().to_owned()),
     };
     serve(Origin::File(options.config.config), begin)
 }
@@ -72,6 +88,9 @@ pub fn run(options: Run) -> Result<()> {
 /// place.
 pub fn serve(origin: Origin, begin: Begin) -> Result<()> {
     let program = Program::of_process()?;
+    if let Some(directory) = &begin.directory {
+        std::env::set_current_dir(directory).with_context(|| format!("entering {}", directory.display()))?;
+    }
     let Some((predecessor, legacy)) = successor::predecessor()? else {
         let sockets = Sockets { inherited: activation::sockets()?, predecessor: None };
         let resumed = match begin.resumption {

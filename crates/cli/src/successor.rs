@@ -19,6 +19,8 @@ const NOT_FOR_OTHERS: [&str; 4] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "
 pub struct Program {
     path: PathBuf,
     arguments: Vec<OsString>,
+    /// Where it was called.
+    directory: Option<PathBuf>,
 }
 
 impl Program {
@@ -30,7 +32,8 @@ impl Program {
         // A link may lead elsewhere by then.
         let path =
             name.and_then(|name| as_called(&name)).filter(|called| is_same(called, &own)).unwrap_or(own);
-        Ok(Self { path, arguments: arguments.collect() })
+        // One that has been removed cannot be found again.
+        Ok(Self { path, arguments: arguments.collect(), directory: std::env::current_dir().ok() })
     }
 }
 
@@ -61,6 +64,9 @@ impl Successor for Program {
     fn start(&self, socket: OwnedFd) -> io::Result<Child> {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).env(VARIABLE, "stdin").stdin(Stdio::from(socket));
+        self.directory.iter().filter(|directory| directory.is_dir()).for_each(|directory| {
+            command.current_dir(directory);
+        });
         NOT_FOR_OTHERS.into_iter().for_each(|name| {
             command.env_remove(name);
         });

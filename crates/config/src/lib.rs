@@ -49,4 +49,5 @@ pub use model::*;
 pub use networks::Networks;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
+pub use routes::script_purge_of;
 pub use timeout::timeout;

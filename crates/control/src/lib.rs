@@ -7,6 +7,7 @@
 pub mod cache;
 mod certificates;
 mod figures;
+pub mod purging;
 mod seen;
 mod subject;
 pub mod tasks;

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "undo.h"
+
 /*
  * A definition that takes the place of the C library's for libphp and what it loads: a program's own symbols come first.
  * REGENT_NEXT(name) is the C library's.
@@ -103,31 +105,6 @@ typedef struct regent_directory {
     time_t entered; /* the second of CLOCK_MONOTONIC when it was there; -1: there is none */
 } regent_directory;
 
-/*
- * What a script has changed of its thread (undo.c), and how it was before. A worker script has two of these: one for
- * what it does outside of requests, which lasts as long as it runs, and one for the request.
- */
-enum {
-    REGENT_TOUCHED_SIGNALS = 1,
-    REGENT_TOUCHED_LOCALE = 2,
-    REGENT_TOUCHED_UMASK = 4,
-    REGENT_TOUCHED_PRIORITY = 8,
-    REGENT_TOUCHED_PROCESSORS = 16,
-    REGENT_TOUCHED_REGEX_OPTIONS = 32,
-    REGENT_TOUCHED_PCNTL = 64,
-};
-typedef struct regent_former {
-    unsigned touched;
-    uint64_t blocked_signals;
-    locale_t locale;         /* 0: that of the process */
-    zend_string *ctype_name; /* BG(ctype_string) */
-    mode_t umask;
-    int priority;
-    cpu_set_t processors;
-    zend_string *regex_options; /* of mb_regex_set_options() */
-    HashTable *signal_handlers; /* of pcntl_signal(), by number (pcntl.c) */
-} regent_former;
-
 /* What a worker script keeps between requests (worker.c). */
 typedef struct regent_worker {
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
@@ -136,20 +113,6 @@ typedef struct regent_worker {
     bool asked;                         /* it has asked for a request: it is ready */
     bool stopping;                      /* there are no more requests for it */
 } regent_worker;
-
-/* The locale that a thread's script has set (locale.c). */
-typedef struct regent_locale {
-    locale_t own; /* 0: none, that of the process holds */
-    char *names;  /* what the last setlocale(LC_ALL, ...) returned */
-    char *wanted; /* what the last setlocale(LC_ALL, "") found in the environment */
-} regent_locale;
-
-/* What a script has told openlog() (syslog.c). */
-typedef struct regent_syslog {
-    const char *name; /* PHP's, until closelog(); NULL: none */
-    int options;
-    int facility;
-} regent_syslog;
 
 /* A PHP thread that serves requests. */
 typedef struct regent_context {
@@ -177,6 +140,7 @@ typedef struct regent_context {
     struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */
     regent_locale locale;
     regent_syslog syslog;
+    regent_text_domains text_domains; /* text_domain.c */
     bool shares_umask; /* the kernel gave the thread no umask of its own (thread_state.c) */
     bool reaps;        /* a script has ignored SIGCHLD: its children leave no status behind */
     bool worn_out;     /* the kernel's thread has something that cannot be undone: PHP needs another one */
@@ -214,11 +178,16 @@ void regent_host_overdue(const regent_context *context, int end);
 void regent_host_traced(const regent_context *context, regent_str trace);
 int regent_host_publish(regent_context *context, const regent_publication *publication, char *id);
 
-/* ---- mercure.c ----------------------------------------------------------------------------------------------- */
-
-ZEND_FUNCTION(mercure_publish);
+int regent_host_purge(regent_context *context, const regent_purge *purge, uint64_t *purged);
 /* Tells of a request that runs for long, with what it is at, and how many before it were not told of. */
 void regent_host_slow(const regent_context *context, regent_str trace, uint64_t omitted);
+
+/* ---- mercure.c, cache.c -------------------------------------------------------------------------------------- */
+
+ZEND_FUNCTION(mercure_publish);
+ZEND_FUNCTION(regent_cache_purge);
+/* Takes the texts of the first argument, an array; false, with an exception, if something else is in it. */
+bool regent_take_texts(HashTable *list, regent_str *texts);
 
 /* ---- module.c ------------------------------------------------------------------------------------------------ */
 
@@ -392,7 +361,7 @@ bool regent_signals_ignored(const regent_context *context, int number);
 /* In a forked child of a PHP thread, or of another one (NULL). */
 void regent_signals_in_child(const regent_context *context);
 
-/* ---- locale.c, syslog.c, thread_state.c ---------------------------------------------------------------------- */
+/* ---- locale.c, syslog.c, text_domain.c, thread_state.c ------------------------------------------------------- */
 
 /* Around fork(): no other thread is in the middle of these. */
 void regent_locale_lock(void);
@@ -403,6 +372,7 @@ void regent_syslog_unlock(void);
 /* Goes back to a locale that was the thread's (0: that of the process), and owns it. */
 void regent_locale_restore(regent_context *context, locale_t former);
 void regent_locale_free(regent_context *context);
+void regent_text_domains_restore(regent_context *context, const regent_text_domains *former);
 void regent_thread_state_enter(regent_context *context);
 void regent_thread_state_restore(regent_context *context, const regent_former *former);
 /* Collects the children whose script did not want their status. */

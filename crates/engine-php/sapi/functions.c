@@ -220,6 +220,12 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_publish, 0, 1, IS_STRING, 0)
     ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, retry, IS_LONG, 1, "null")
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_cache_purge, 0, 0, IS_LONG, 0)
+    ZEND_ARG_TYPE_MASK(0, tags, MAY_BE_STRING | MAY_BE_ARRAY, "[]")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, url, IS_STRING, 1, "null")
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, prefix, IS_STRING, 1, "null")
+ZEND_END_ARG_INFO()
+
 const zend_function_entry regent_functions[] = {
     ZEND_FE(frankenphp_handle_request, arginfo_handle_request)
     ZEND_FALIAS(regent_handle_request, frankenphp_handle_request, arginfo_handle_request)
@@ -237,5 +243,6 @@ const zend_function_entry regent_functions[] = {
     ZEND_FE(frankenphp_log, arginfo_log)
     ZEND_FALIAS(regent_log, frankenphp_log, arginfo_log)
     ZEND_FE(mercure_publish, arginfo_publish)
+    ZEND_FE(regent_cache_purge, arginfo_cache_purge)
     ZEND_FE_END
 };

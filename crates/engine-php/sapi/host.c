@@ -114,3 +114,11 @@ int regent_host_publish(regent_context *context, const regent_publication *publi
     }
     return host.publish(context != NULL ? context->thread : NULL, publication, id);
 }
+
+int regent_host_purge(regent_context *context, const regent_purge *purge, uint64_t *purged)
+{
+    if (regent_in_forked_child()) {
+        return REGENT_PURGE_NO_CACHE;
+    }
+    return host.purge(context != NULL ? context->thread : NULL, purge, purged);
+}

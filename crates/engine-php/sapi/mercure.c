@@ -6,18 +6,17 @@
 #include <Zend/zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>
 
-/* Takes the texts of an array; false, with an exception, if something else is in it. */
-static bool take_topics(HashTable *list, regent_str *topics)
+bool regent_take_texts(HashTable *list, regent_str *texts)
 {
     size_t n = 0;
-    zval *topic;
-    ZEND_HASH_FOREACH_VAL(list, topic) {
-        ZVAL_DEREF(topic);
-        if (Z_TYPE_P(topic) != IS_STRING) {
-            zend_argument_type_error(1, "must be of type string or an array of strings, %s found in it", zend_zval_type_name(topic));
+    zval *text;
+    ZEND_HASH_FOREACH_VAL(list, text) {
+        ZVAL_DEREF(text);
+        if (Z_TYPE_P(text) != IS_STRING) {
+            zend_argument_type_error(1, "must be of type string or an array of strings, %s found in it", zend_zval_type_name(text));
             return false;
         }
-        topics[n++] = (regent_str){Z_STRVAL_P(topic), Z_STRLEN_P(topic)};
+        texts[n++] = (regent_str){Z_STRVAL_P(text), Z_STRLEN_P(text)};
     } ZEND_HASH_FOREACH_END();
     return true;
 }
@@ -84,7 +83,7 @@ ZEND_FUNCTION(mercure_publish)
     if (list != NULL) {
         n_topics = zend_hash_num_elements(list);
         topics = safe_emalloc(n_topics, sizeof(*topics), 1);
-        if (!take_topics(list, topics)) {
+        if (!regent_take_texts(list, topics)) {
             efree(topics);
             RETURN_THROWS();
         }

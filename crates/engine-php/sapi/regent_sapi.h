@@ -125,6 +125,25 @@ enum {
     REGENT_PUBLISH_BUSY = 7, /* the server does not take it */
 };
 
+/* Stored responses to be forgotten (regent_cache_purge()): all of these. */
+typedef struct regent_purge {
+    const regent_str *tags;
+    size_t n_tags;
+    regent_str url; /* ptr NULL: none */
+    regent_str prefix;
+} regent_purge;
+
+/* Why they are not, but REGENT_OK. */
+enum {
+    REGENT_PURGE_NO_CACHE = 1,
+    REGENT_PURGE_TAG = 2,
+    REGENT_PURGE_URL = 3,
+    REGENT_PURGE_PREFIX = 4,
+    REGENT_PURGE_TOO_LARGE = 5,
+    REGENT_PURGE_BUSY = 6, /* the server does not take it */
+    REGENT_PURGE_LATE = 7, /* the server has taken it, and not said in time that it is done */
+};
+
 /* Log levels are those of syslog(3), as PHP's own: 0 emerg .. 3 error, 4 warning, 5 notice, 6 info, 7 debug. */
 typedef struct regent_callbacks {
     /* Waits for the next request. 1: *out is filled; 0: this thread must end (drain, retire, stop); -1: it is to be renewed,
@@ -151,6 +170,9 @@ typedef struct regent_callbacks {
     /* Hands an update to the server; never blocks long. Returns REGENT_OK, with the id in a buffer of REGENT_UPDATE_ID bytes
      * if it was made, or REGENT_PUBLISH_... . thread may be NULL: there is no request. */
     int (*publish)(void *thread, const regent_publication *publication, char *id);
+    /* Has responses forgotten; returns when they are, or after some seconds: REGENT_OK, with their number, or
+     * REGENT_PURGE_... . thread may be NULL: there is no request. */
+    int (*purge)(void *thread, const regent_purge *purge, uint64_t *purged);
     /* A request is slow. From another thread. */
     void (*slow)(const regent_slow *request);
     /* What a thread is at, as in regent_slow, asked for by the trace_signal. From another thread. */

@@ -84,6 +84,9 @@ static void restore(regent_context *context, regent_former *former)
         regent_locale_restore(context, former->locale);
         former->locale = (locale_t)0;
     }
+    if ((former->touched & REGENT_TOUCHED_TEXT_DOMAINS) != 0) {
+        regent_text_domains_restore(context, &former->text_domains);
+    }
     regent_thread_state_restore(context, former);
     former->touched = 0;
 }

@@ -88,6 +88,7 @@ pub struct Callbacks {
     pub restart_wanted: extern "C" fn(Str),
     pub overdue: extern "C" fn(*const Overdue),
     pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
+    pub purge: extern "C" fn(*mut c_void, *const Purge, *mut u64) -> c_int,
     pub slow: extern "C" fn(*const Slow),
     pub traced: extern "C" fn(u32, Str),
 }
@@ -101,6 +102,15 @@ pub struct Publication {
     pub id: Str,
     pub kind: Str,
     pub retry: i64,
+}
+
+/// A `url` or `prefix` without a pointer is none.
+#[repr(C)]
+pub struct Purge {
+    pub tags: *const Str,
+    pub n_tags: usize,
+    pub url: Str,
+    pub prefix: Str,
 }
 
 /// Bytes of an id that was made, with the NUL behind it.

@@ -2,13 +2,14 @@
 //! Zend (laws 2 to 5).
 
 use crate::ffi::{
-    self, CLIENT_GONE, Callbacks, Emit, OK, Publication, Request, Str, ThreadEnd, ThreadOptions, UPDATE_ID,
-    Var,
+    self, CLIENT_GONE, Callbacks, Emit, OK, Publication, Purge, Request, Str, ThreadEnd, ThreadOptions,
+    UPDATE_ID, Var,
 };
 use crate::late;
 use crate::publication::{self, Destination, Refusal};
+use crate::purge::{self, Forgotten};
 use crate::renewal::Renewal;
-use crate::variables::fill;
+use crate::variables::{Services, fill};
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
 use regent_wire::control::Event;
@@ -29,6 +30,7 @@ pub static CALLBACKS: Callbacks = Callbacks {
     restart_wanted,
     overdue: late::overdue,
     publish,
+    purge,
     slow: late::slow,
     traced: late::traced,
 };
@@ -53,8 +55,8 @@ pub struct PhpThread {
     variables: Vec<Var>,
     number: String,
     serving: Serving,
-    /// The hub of the request's site, as the server numbers them.
-    hub: Option<u64>,
+    /// Of the request's site.
+    services: Services,
     sched_policy: SchedPolicy,
     warmup: Warmup,
     renewal: Renewal,
@@ -94,7 +96,7 @@ impl PhpThread {
             variables: Vec::new(),
             number,
             serving: Serving::Nobody,
-            hub: None,
+            services: Services::default(),
             sched_policy: SchedPolicy::new(load),
             warmup,
             renewal,
@@ -168,7 +170,7 @@ impl PhpThread {
     /// A thread that must end takes no further request of its warm-up.
     fn warm_up(&mut self, out: &mut Request) -> bool {
         let Some(head) = self.warmup.next().filter(|_| !self.wire.must_stop()) else { return false };
-        self.hub = fill(out, head, &mut self.variables, &self.number);
+        self.services = fill(out, head, &mut self.variables, &self.number);
         self.serving = Serving::Engine;
         true
     }
@@ -177,7 +179,7 @@ impl PhpThread {
         self.readiness.announce();
         let waiting_behind = self.wire.waiting().saturating_sub(1);
         let Some(head) = self.wire.next_request() else { return false };
-        self.hub = fill(out, head, &mut self.variables, &self.number);
+        self.services = fill(out, head, &mut self.variables, &self.number);
         out.started = nanoseconds(self.wire.started());
         out.time_limit = self.wire.time_limit().map_or(0, nanoseconds);
         self.sched_policy.begin(waiting_behind, self.wire.started());
@@ -186,7 +188,7 @@ impl PhpThread {
     }
 
     fn end_request(&mut self) {
-        self.hub = None;
+        self.services = Services::default();
         if std::mem::replace(&mut self.serving, Serving::Nobody) == Serving::Client {
             self.sched_policy.end(self.wire.release());
         }
@@ -223,7 +225,7 @@ impl PhpThread {
 
     /// Where updates of the script go.
     fn destination(&self) -> Destination {
-        match (self.serving, self.hub) {
+        match (self.serving, self.services.hub) {
             // Nobody is to notice the warm-up.
             (Serving::Engine, _) => Destination::Nobody,
             (Serving::Client, Some(hub)) => Destination::Hub(hub),
@@ -366,6 +368,27 @@ extern "C" fn publish(thread: *mut c_void, publication: *const Publication, id: 
                 std::ptr::copy_nonoverlapping(made.as_ptr(), id.cast(), length);
                 id.add(length).write(0);
             }
+            OK
+        }
+        Err(refusal) => refusal.code(),
+    }
+}
+
+extern "C" fn purge(thread: *mut c_void, purge: *const Purge, purged: *mut u64) -> c_int {
+    let Some(reporter) = REPORTER.get() else { return purge::Refusal::Busy.code() };
+    let forgotten = guarded(thread, Err(purge::Refusal::NoCache), |thread| {
+        let whose = match (thread.serving, thread.services.cache) {
+            (Serving::Client, Some(scope)) => Forgotten::Of(scope),
+            (Serving::Engine, _) => Forgotten::Nothing,
+            (Serving::Client, None) | (Serving::Nobody, _) => return Err(purge::Refusal::NoCache),
+        };
+        // SAFETY: law 5: the C side's struct, for the time of the call.
+        unsafe { purge::purge(whose, &*purge, &thread.variables, &thread.wire, reporter) }
+    });
+    match forgotten {
+        Ok(count) => {
+            // SAFETY: law 5: the C side's, for the time of the call.
+            unsafe { purged.write(count) };
             OK
         }
         Err(refusal) => refusal.code(),

@@ -12,6 +12,7 @@ mod late;
 mod php;
 mod profiler;
 mod publication;
+mod purge;
 mod renewal;
 mod threads;
 mod variables;

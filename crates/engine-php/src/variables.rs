@@ -19,12 +19,20 @@ mod keys {
     pub const SERVER_PROTOCOL: u16 = key("SERVER_PROTOCOL");
     pub const REGENT_THREAD: u16 = key("REGENT_THREAD");
     pub const REGENT_HUB: u16 = key("REGENT_HUB");
+    pub const REGENT_CACHE: u16 = key("REGENT_CACHE");
 }
 
-/// Points the C struct at the variables of the head, which stay where they are until the release. Returns the hub of the
-/// site, which is no variable.
-pub fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &str) -> Option<u64> {
-    let mut hub = None;
+/// What the server does for the scripts of a site, as it numbers them; no variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Services {
+    pub hub: Option<u64>,
+    /// What of the cache they may purge.
+    pub cache: Option<u64>,
+}
+
+/// Points the C struct at the variables of the head, which stay where they are until the release.
+pub fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number: &str) -> Services {
+    let mut services = Services::default();
     *out = Request {
         method: Str::EMPTY,
         uri: Str::EMPTY,
@@ -56,7 +64,11 @@ pub fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number:
             keys::SCRIPT_FILENAME => out.script_filename = value,
             keys::PATH_TRANSLATED => out.path_translated = value,
             keys::REGENT_HUB => {
-                hub = std::str::from_utf8(variable.value).ok().and_then(|number| number.parse().ok());
+                services.hub = parsed(variable.value);
+                continue;
+            }
+            keys::REGENT_CACHE => {
+                services.cache = parsed(variable.value);
                 continue;
             }
             keys::SERVER_PROTOCOL => out.proto_num = protocol_number(variable.value),
@@ -73,7 +85,11 @@ pub fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number:
     out.env = variables.as_ptr();
     out.vars = variables.as_ptr();
     out.n_vars = variables.len();
-    hub
+    services
+}
+
+fn parsed(number: &[u8]) -> Option<u64> {
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// PHP's number of a protocol version: 1000 × major + minor.

@@ -23,6 +23,8 @@ mod server_array;
 #[path = "sapi/signals.rs"]
 mod signals;
 mod support;
+#[path = "sapi/text_domain.rs"]
+mod text_domain;
 #[path = "sapi/thread_state.rs"]
 mod thread_state;
 #[path = "sapi/time_limit.rs"]

@@ -4,7 +4,7 @@ use crate::engine_client::{ClientStart, EngineClients};
 use crate::error::EngineError;
 use crate::plan::{EnginePlan, PoolPlan};
 use crate::pools::Pools;
-use crate::setup::{Setup, StartUntil, UpdateSink, Users};
+use crate::setup::{Setup, Sinks, StartUntil, Users};
 use crate::supervisor::{Supervisor, SupervisorHandle};
 use regent_metrics::Registry;
 use regent_wire::{EngineMemory, RegionError};
@@ -35,14 +35,14 @@ impl Engine {
         plan: EnginePlan,
         program: PathBuf,
         registry: &Arc<Registry>,
-        updates: UpdateSink,
+        sinks: Sinks,
     ) -> Result<(Self, Vec<ClientStart>), EngineError> {
         let io_threads = plan.geometry.io_threads;
         let program = plan.program.clone().unwrap_or(program);
         let doorbells = (0..io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
         let (clients, commands) = EngineClients::new(plan.kind, io_threads);
         let pools = Pools::new(&plan.pools, Arc::clone(registry), &plan.rules);
-        let setup = Setup { plan, program, doorbells, pools, queue_signal: Arc::default(), clients, updates };
+        let setup = Setup { plan, program, doorbells, pools, queue_signal: Arc::default(), clients, sinks };
         let memory = setup.new_memory()?;
         let (user, users) = mpsc::channel(1);
         let starts = commands.into_iter().enumerate().map(|(index, commands)| ClientStart {

@@ -38,7 +38,7 @@ pub use plan::{EnginePlan, PoolPlan, ServerFacts, ThreadCounts};
 pub use pools::{Pool, Pools};
 pub use regent_wire::control::Published;
 pub use rules::{AdmissionBounds, QueueRules};
-pub use setup::{StartUntil, UpdateSink};
+pub use setup::{Answer, PurgeSink, Sinks, StartUntil, UpdateSink};
 pub use supervisor::{
     CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,

@@ -143,6 +143,9 @@ impl Variables {
         if let Some(hub) = target.hub().and_then(|hub| self.hubs.get(usize::from(hub.0))) {
             head.known(keys::REGENT_HUB, hub.as_bytes());
         }
+        if let Some(scope) = target.cache_scope() {
+            head.known(keys::REGENT_CACHE, scope.to_string().as_bytes());
+        }
         let forwarded =
             exchange.forwarded().filter(|_| target.delivery().client_address == ClientAddress::Forwarded);
         match forwarded {

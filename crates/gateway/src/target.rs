@@ -27,6 +27,11 @@ pub trait Target {
         None
     }
 
+    /// The number of what it may have the cache forget.
+    fn cache_scope(&self) -> Option<u64> {
+        None
+    }
+
     /// For the log.
     fn subject(&self) -> Subject;
 
@@ -68,6 +73,10 @@ impl Target for PhpTarget {
 
     fn hub(&self) -> Option<HubId> {
         self.hub
+    }
+
+    fn cache_scope(&self) -> Option<u64> {
+        self.cache_scope
     }
 
     fn subject(&self) -> Subject {

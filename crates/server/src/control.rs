@@ -10,7 +10,7 @@ use regent_admin::{
     Adapted, Change, Control, ProfileWish, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack,
     Threads, Upgraded,
 };
-use regent_control::{cache, tasks};
+use regent_control::{cache, purging, tasks};
 use regent_engines::EngineKind;
 use regent_metrics::AdminRequest;
 use regent_profile::Profile;
@@ -151,7 +151,7 @@ impl Control for ServerControl {
     fn purge(&self, purge: regent_admin::CachePurge) -> BoxFuture<'_, Result<regent_admin::Purged, Refusal>> {
         async {
             let lasting = Arc::clone(&self.server.lasting);
-            let purging = tokio::task::spawn_blocking(move || cache::purge(&lasting.caches.all(), purge));
+            let purging = tokio::task::spawn_blocking(move || purging::purge(&lasting.caches.all(), purge));
             let purged = purging.await.expect("invariant: a purge does not panic");
             Ok(regent_admin::Purged { purged })
         }

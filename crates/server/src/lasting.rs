@@ -1,8 +1,10 @@
 //! What goes on from one configuration to the next, beside engines and hubs.
 
 use crate::traces::Traces;
-use regent_cache::{Limits, Store};
+use regent_cache::{Limits, Scopes, Store};
 use regent_config::CacheMemory;
+use regent_control::purging;
+use regent_engines::PurgeSink;
 use regent_handlers::{LogOutputs, ShutdownNotice};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -15,19 +17,34 @@ pub(crate) struct Lasting {
     pub shutdown: Arc<ShutdownNotice>,
 }
 
+impl Lasting {
+    /// Where an engine puts the purges of its scripts.
+    pub fn purges(self: &Arc<Self>) -> PurgeSink {
+        let lasting = Arc::downgrade(self);
+        purging::sink(move |scope| {
+            let lasting = lasting.upgrade()?;
+            Some((lasting.caches.scopes.find(scope)?, lasting.caches.all()))
+        })
+    }
+}
+
 /// The stores of configurations that are in use. One of another size is another store, and begins empty.
 #[derive(Default)]
-pub(crate) struct Caches(Mutex<Vec<Weak<Store>>>);
+pub(crate) struct Caches {
+    stores: Mutex<Vec<Weak<Store>>>,
+    /// What scripts may purge.
+    pub scopes: Scopes,
+}
 
 impl Caches {
     pub fn all(&self) -> Vec<Arc<Store>> {
-        let stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub fn open(&self, memory: CacheMemory) -> Arc<Store> {
         let limits = Limits { memory: memory.memory, object: memory.largest_object };
-        let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.retain(|store| store.strong_count() > 0);
         let known = stores.iter().filter_map(Weak::upgrade).find(|store| store.limits() == limits);
         known.unwrap_or_else(|| {

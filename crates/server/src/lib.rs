@@ -37,7 +37,7 @@ use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_connections::{Addresses, Dealer, Stage};
-use regent_engines::{StartUntil, Tasks};
+use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
 use regent_handlers::BuildError;
 use regent_hot_reload::Begun;
@@ -166,8 +166,10 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
 
     // The server before serves as long as workers boot.
     let until = if predecessor.is_some() { StartUntil::Ready } else { StartUntil::Running };
-    let engine =
-        |plan, program: &PathBuf| RunningEngine::plan(plan, program.clone(), &registry, until, hubs.sink());
+    let engine = |plan, program: &PathBuf| {
+        let sinks = Sinks { updates: hubs.sink(), purges: lasting.purges() };
+        RunningEngine::plan(plan, program.clone(), &registry, until, sinks)
+    };
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();

@@ -57,7 +57,8 @@ impl Listener {
                 &store,
                 tracer.as_ref(),
             )?;
-            let sites = Arc::new(sites.with_notice(&lasting.shutdown));
+            let sites = sites.with_purges(&lasting.caches.scopes).with_notice(&lasting.shutdown);
+            let sites = Arc::new(sites);
             let sni_host = server.tls.as_ref().map_or(SniHost::Free, |tls| tls.sni_host);
             // CAs look for their HTTP challenge at plain HTTP (RFC 8555 section 8.3).
             let challenges = if tls.is_none() { asked.clone() } else { None };

@@ -8,7 +8,7 @@ use crate::listener::Listener;
 use regent_config::Config;
 use regent_connections::{Https, ListenedOn};
 use regent_engines::{
-    ClientStart, Engine, EngineControl, EngineError, EnginePlan, StartUntil, Supervisor, UpdateSink,
+    ClientStart, Engine, EngineControl, EngineError, EnginePlan, Sinks, StartUntil, Supervisor,
 };
 use regent_gateway::Inlined;
 use regent_metrics::Registry;
@@ -119,9 +119,9 @@ impl RunningEngine {
         program: PathBuf,
         registry: &Arc<Registry>,
         until: StartUntil,
-        updates: UpdateSink,
+        sinks: Sinks,
     ) -> Result<(impl Future<Output = Result<Self, EngineError>> + use<>, Clients), EngineError> {
-        let (engine, clients) = Engine::new(plan.clone(), program, registry, updates)?;
+        let (engine, clients) = Engine::new(plan.clone(), program, registry, sinks)?;
         let starting = async move {
             let (supervisor, control) = engine.start(until).await?;
             Ok(Self { plan, supervisor, control: Arc::new(control) })

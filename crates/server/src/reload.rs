@@ -11,7 +11,7 @@ use crate::state::{Current, Server, State, Upkeep};
 use crate::{ConfigSource, Place, StartError};
 use regent_config::{Config, HotReload};
 use regent_connections::{AddressChange, trust_at_start};
-use regent_engines::{CommandRefused, EngineKind, EnginePlan, StartUntil};
+use regent_engines::{CommandRefused, EngineKind, EnginePlan, Sinks, StartUntil};
 use regent_gateway::Inlined;
 use regent_hot_reload::{Begun, React, Wanted};
 use regent_mercure::Publication;
@@ -260,7 +260,7 @@ impl Server {
             program.to_owned(),
             &self.registry,
             StartUntil::Ready,
-            self.hubs.sink(),
+            Sinks { updates: self.hubs.sink(), purges: self.lasting.purges() },
         )?;
         Ok((NextEngine::New(Box::new(starting.await?)), clients))
     }

@@ -112,8 +112,8 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 #define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW5": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3557544E45474552)
+/* "REGENTW6": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3657544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_MAX_PROCESSES 16
@@ -180,7 +180,10 @@ struct regent_wire_thread {
     _Atomic uint64_t requests; /* taken */
     _Atomic uint64_t restarts; /* of its script */
     _Atomic uint64_t memory;   /* bytes that its last request took at most */
-    uint64_t pad1[7];
+    _Atomic uint32_t asked;    /* questions of its script to the server, which only PHP's has */
+    _Atomic uint32_t answered; /* the number of the last one that was answered; written by the server */
+    _Atomic uint64_t answer;   /* the same */
+    uint64_t pad1[5];
 };
 
 struct regent_wire_io {
@@ -386,6 +389,7 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
     X(71, "HTTP_X_CSRF_TOKEN") \
     X(72, "HTTP_CONTENT_TYPE") \
     X(73, "HTTP_CONTENT_LENGTH") \
-    X(74, "REGENT_HUB")
+    X(74, "REGENT_HUB") \
+    X(75, "REGENT_CACHE")
 
 #endif

@@ -48,6 +48,7 @@ fn structures(mut out: String) -> String {
     offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
     offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory, asks);
+    offsets!(out, ThreadControl, "regent_wire_thread", asked, answered, answer);
     offsets!(out, IoControl, "regent_wire_io", parked, summary);
     offsets!(
         out,

@@ -211,6 +211,9 @@ pub enum Event {
     WorkerFailed { worker: String, failures: u32 },
     /// A script publishes an update.
     Update(Box<Published>),
+    /// A script has stored responses forgotten. Answered in the shared memory ([`crate::Region::answer`]) when they are: how
+    /// many they were, or [`REFUSED`].
+    Purge(Box<Purging>),
     /// PHP cannot start, or a module cannot be loaded; the engine ends.
     Failed { message: String },
 }
@@ -274,6 +277,24 @@ pub struct Published {
     pub kind: Option<String>,
     /// Milliseconds.
     pub retry: Option<u64>,
+}
+
+/// The answer to what the server does not do.
+pub const REFUSED: u64 = u64::MAX;
+
+/// Which stored responses are to be forgotten: all of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purging {
+    /// The thread that waits for the answer, and the number of its question.
+    pub index: u16,
+    pub number: u32,
+    /// Within what they must be, as the server has told the engine with the request.
+    pub scope: u64,
+    pub tags: Vec<String>,
+    /// Without the scheme: `example.com/page`.
+    pub url: Option<String>,
+    /// The same: all whose URLs begin so.
+    pub prefix: Option<String>,
 }
 
 /// How a worker script ended.

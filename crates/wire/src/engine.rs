@@ -403,7 +403,7 @@ impl EngineThread {
         }
     }
 
-    fn control(&self) -> &ThreadControl {
+    pub(crate) fn control(&self) -> &ThreadControl {
         self.engine.region.thread(self.index)
     }
 

@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW5");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW6");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -172,6 +172,12 @@ pub(crate) struct ThreadControl {
     pub restarts: AtomicU64,
     /// Bytes of memory that its last request took at most.
     pub memory: AtomicU64,
+    /// The number of its script's last question.
+    pub asked: AtomicU32,
+    /// The number of the last question that was answered, on which it sleeps; written by the server.
+    pub answered: FutexWord,
+    /// The answer; written by the server.
+    pub answer: AtomicU64,
 }
 
 /// One I/O thread's doorbell.

@@ -80,6 +80,8 @@ pub const WELL_KNOWN: &[&str] = &[
     "HTTP_CONTENT_LENGTH",
     // No variable of `$_SERVER`: the number of the hub that the script may publish to.
     "REGENT_HUB",
+    // The same: the number of what the script may have the cache forget.
+    "REGENT_CACHE",
 ];
 
 /// A key that names a variable by its text.

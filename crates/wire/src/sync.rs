@@ -20,6 +20,19 @@ pub(crate) fn futex_wait(word: &FutexWord, expected: u32) {
     let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::empty(), expected, None);
 }
 
+/// The same, for so long at most.
+#[cfg(not(loom))]
+pub(crate) fn futex_wait_for(word: &FutexWord, expected: u32, patience: std::time::Duration) {
+    let patience = rustix::thread::futex::Timespec::try_from(patience).ok();
+    let _ =
+        rustix::thread::futex::wait(word, rustix::thread::futex::Flags::empty(), expected, patience.as_ref());
+}
+
+#[cfg(loom)]
+pub(crate) fn futex_wait_for(word: &FutexWord, expected: u32, _: std::time::Duration) {
+    word.wait(expected);
+}
+
 /// Wakes one sleeper of `word`.
 #[cfg(not(loom))]
 pub(crate) fn futex_wake(word: &FutexWord) {

@@ -1,17 +1,16 @@
 // Asks the server how it is doing, every second, and shows it. What comes from requests is hostile: it becomes text
 // (textContent), never markup.
 
+import { pollCache } from "./cache.js";
+import { ask, byId, bytes, count, fillTiles, PERIOD, setText } from "./page.js";
 import { Plot } from "./plot.js";
 
-const PERIOD = 1000;
 const CERTIFICATES_PERIOD = 60_000;
 const TASKS_PERIOD = 2000;
-const PATIENCE = 3000;
 const MOST_THREADS = 200;
 const MOST_MOMENTS = 300;
 const STATES = ["busy", "stuck", "backoff", "starting", "leaving", "idle"];
 
-const byId = (id) => document.getElementById(id);
 const shedOf = (traffic) => Object.values(traffic.shed).reduce((sum, count) => sum + count, 0);
 
 const PERCENTILES = [{ name: "p50", ink: "busy" }, { name: "p90", ink: "starting" }, { name: "p99", ink: "stuck" }];
@@ -67,12 +66,6 @@ async function pollTasks() {
     // That the server is silent, poll() shows.
   }
   setTimeout(pollTasks, TASKS_PERIOD);
-}
-
-async function ask(path) {
-  const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE) });
-  if (!answer.ok) throw new Error(`${path} was answered ${answer.status}`);
-  return answer.json();
 }
 
 function answered(statistics, list) {
@@ -159,7 +152,7 @@ function showTiles({ pools, window_ms }) {
   const all = STATES.reduce((sum, state) => sum + threads[state], 0);
   const reasons = Object.entries(pool.shed).filter(([, events]) => events > 0);
   const events = (name, number, title) => ({ name, value: count(number), title, bad: number > 0 });
-  fillTiles([
+  fillTiles("tiles", [
     { name: "Requests/s", value: count(pool.requests / (window_ms / 1000)) },
     { name: "Median", value: total ? milliseconds(total.p50_ms) : "–" },
     { name: "p99", value: total ? milliseconds(total.p99_ms) : "–" },
@@ -175,21 +168,6 @@ function showTiles({ pools, window_ms }) {
     events("Too late", pool.deadline_misses),
     events("Errors", pool.errors),
   ]);
-}
-
-function fillTiles(tiles) {
-  const list = byId("tiles");
-  while (list.children.length < tiles.length) {
-    const tile = list.appendChild(document.createElement("div"));
-    tile.append(document.createElement("dt"), document.createElement("dd"));
-  }
-  tiles.forEach(({ name, value, title = "", bad = false }, index) => {
-    const tile = list.children[index];
-    setText(tile.children[0], name);
-    setText(tile.children[1], value);
-    tile.title = title;
-    tile.classList.toggle("bad", bad);
-  });
 }
 
 // Those that need attention first.
@@ -403,16 +381,6 @@ function button(cell, value) {
   return cell.firstElementChild;
 }
 
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-function count(value) {
-  if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
-  if (value >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
-  return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
-}
-
 function milliseconds(value) {
   if (value >= 1000) return `${(value / 1000).toFixed(value >= 10000 ? 0 : 1)} s`;
   return value >= 10 || value === 0 ? `${Math.round(value)} ms` : `${value.toFixed(1)} ms`;
@@ -426,11 +394,8 @@ function duration(value) {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
-function bytes(value) {
-  return value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)} MiB` : `${Math.round(value / 1024)} KiB`;
-}
-
 watchStacks();
 poll();
 pollCertificates();
 pollTasks();
+pollCache();

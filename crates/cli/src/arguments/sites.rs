@@ -21,6 +21,17 @@ pub struct PhpServer {
     pub mercure: bool,
 }
 
+impl PhpServer {
+    /// Whether nothing is said of what is to be served.
+    pub fn is_plain(&self) -> bool {
+        let Self { root, site, workers, watch, mercure } = self;
+        let Site { domain, listen, no_compress, access_log, debug } = site;
+        let texts = root.is_none() && domain.is_none() && listen.is_none();
+        let lists = workers.is_empty() && watch.is_empty();
+        texts && lists && ![*mercure, *no_compress, *access_log, *debug].contains(&true)
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 pub struct FileServer {
     /// The directory to serve [default: the current one]

@@ -18,6 +18,7 @@
 //! | `pass_query NAME…` | | requests with such a name in the query pass |
 //! | `wait DURATION` | 10s | for a response that another request has asked for; then PHP is asked as well |
 //! | `purge_from ADDRESS…` | nobody | clients whose `PURGE` is carried out; `private_ranges`, addresses and ranges |
+//! | `script_purge site` \| `server` \| `off` | site | what scripts of the site may purge by `regent_cache_purge()`: what is of its hosts, of all, or nothing; the first `cache` of a site counts |
 //! | `status on` \| `off` | on | clients get `Cache-Status` (RFC 9211) |
 //! | `tags on` \| `off` | off | clients get `Surrogate-Key`, `Cache-Tag` and `xkey` |
 //!
@@ -35,7 +36,7 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::ip_ranges;
 use crate::matchers::Scope;
-use crate::model::{Cache, Caching, Handler, VaryCookies};
+use crate::model::{Cache, Caching, Handler, ScriptPurge, VaryCookies};
 use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -56,6 +57,7 @@ const OPTIONS: &[&str] = &[
     "pass_query",
     "preset",
     "purge_from",
+    "script_purge",
     "stale_if_error",
     "stale_while_revalidate",
     "status",
@@ -115,11 +117,22 @@ fn apply(option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
             }
         }
         "purge_from" => cache.purge_from.extend(ip_ranges::parse(option.some("purge_from ADDRESS…")?)?),
+        "script_purge" => cache.script_purge = script_purge(option)?,
         "status" => cache.fields.status = values::boolean(option.one("status on | off")?)?,
         "tags" => cache.fields.tags = values::boolean(option.one("tags on | off")?)?,
         _ => return Err(unknown_option(option.name, "cache", OPTIONS, &[])),
     }
     Ok(())
+}
+
+fn script_purge(option: &Call<'_>) -> Result<ScriptPurge, Error> {
+    let token = option.one("script_purge site | server | off")?;
+    match token.text.as_str() {
+        "site" => Ok(ScriptPurge::Site),
+        "server" => Ok(ScriptPurge::Server),
+        "off" => Ok(ScriptPurge::Off),
+        _ => Err(unknown(token, "value of script_purge", &["site", "server", "off"])),
+    }
 }
 
 fn duration(option: &Call<'_>) -> Result<Duration, Error> {
@@ -175,7 +188,7 @@ mod tests {
         let own = cache(
             "default_ttl 5m\nstale_while_revalidate 30s\nstale_if_error 1d\nheuristic\nobey_clients\ntargeted A B\n\
              pass_cookie a* b\nignore_cookie _ga*\nvary_cookie off\npass_path /x/*\npass_query s\nwait 0\n\
-             purge_from 10.0.0.1\nstatus off\ntags on",
+             purge_from 10.0.0.1\nscript_purge server\nstatus off\ntags on",
         );
         assert_eq!(own.default_ttl, Some(Duration::from_secs(300)));
         assert_eq!((own.stale_while_revalidate.as_secs(), own.stale_if_error.as_secs()), (30, 86_400));
@@ -183,7 +196,7 @@ mod tests {
         assert_eq!((own.targeted, own.ignore_cookies), (vec!["A".into(), "B".into()], vec!["_ga*".into()]));
         assert!(own.pass_cookies.ends_with(&["a*".into(), "b".into()]), "{:?}", own.pass_cookies);
         assert_eq!((own.vary_cookies, own.wait), (VaryCookies::Ignored, Duration::ZERO));
-        assert_eq!(own.purge_from.len(), 1);
+        assert_eq!((own.purge_from.len(), own.script_purge), (1, ScriptPurge::Server));
     }
 
     #[test]
@@ -205,9 +218,9 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = errors(
-            "cache {\npreset drupal\ndefault_ttl 0\npass_cookie a=b\npass_path x\npurge_from x\nwait 1h\ntargeted A:\nstale 1\nstatus x\n}",
+            "cache {\npreset drupal\ndefault_ttl 0\npass_cookie a=b\npass_path x\npurge_from x\nwait 1h\ntargeted A:\nstale 1\nstatus x\nscript_purge all\n}",
         );
-        assert_eq!(found.len(), 9, "{found:#?}");
+        assert_eq!(found.len(), 10, "{found:#?}");
         assert!(found[0].contains("unknown preset `drupal`"), "{found:?}");
         assert!(errors("cache /x on")[0].contains("`on` is no argument of `cache`"));
         assert_eq!(errors("cache off {\nheuristic\n}").len(), 1);

@@ -48,8 +48,21 @@ pub struct Cache {
     pub wait: Duration,
     /// Clients whose `PURGE` is carried out; empty: the method is none of the cache's.
     pub purge_from: Vec<IpRange>,
+    /// Which responses scripts may have forgotten.
+    pub script_purge: ScriptPurge,
     /// Clients get the fields with tags, and `Cache-Status`.
     pub fields: CacheFields,
+}
+
+/// Which responses scripts of the site may have forgotten (`regent_cache_purge()`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum ScriptPurge {
+    /// Those of the hosts that lead to the site.
+    #[default]
+    Site,
+    /// All of the server's.
+    Server,
+    Off,
 }
 
 /// What `Vary: Cookie` means.
@@ -102,6 +115,7 @@ impl Default for Cache {
             pass_queries: Vec::new(),
             wait: Duration::from_secs(10),
             purge_from: Vec::new(),
+            script_purge: ScriptPurge::default(),
             fields: CacheFields { status: true, tags: false },
         }
     }

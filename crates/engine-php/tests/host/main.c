@@ -282,6 +282,21 @@ static int publish(void *thread, const regent_publication *publication, char *id
     return REGENT_OK;
 }
 
+/* Each tag stands for a response; that of a URL or a prefix is refused. */
+static int purge(void *thread, const regent_purge *purge, uint64_t *purged)
+{
+    if (thread == NULL || purge->url.ptr != NULL || purge->prefix.ptr != NULL) {
+        return thread == NULL ? REGENT_PURGE_NO_CACHE : purge->url.ptr != NULL ? REGENT_PURGE_URL : REGENT_PURGE_LATE;
+    }
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < purge->n_tags; i++) {
+        print_line("log 6 purge ", purge->tags[i].ptr, purge->tags[i].len);
+    }
+    pthread_mutex_unlock(&lock);
+    *purged = purge->n_tags;
+    return REGENT_OK;
+}
+
 static void slow(const regent_slow *request)
 {
     pthread_mutex_lock(&lock);
@@ -307,6 +322,7 @@ static const regent_callbacks callbacks = {
     .restart_wanted = restart_wanted,
     .overdue = overdue,
     .publish = publish,
+    .purge = purge,
     .slow = slow,
     .traced = traced,
 };

@@ -62,3 +62,19 @@ fn updates_are_published_or_an_exception_says_why_not() {
     assert!(results[5].starts_with("ValueError: mercure_publish()"), "{}", results[5]);
     assert!(outcome.logged("publish 1 0 -1 ") && outcome.logged("publish 2 1 5 x"), "{}", outcome.text);
 }
+
+#[test]
+fn the_cache_is_purged_or_an_exception_says_why_not() {
+    let outcome = Scenario::classic().get("purges.php", "").run();
+    let results = outcome.response(0).json();
+    assert_eq!([&results[0], &results[1], &results[2]], [1, 2, 0]);
+    for (number, wanted) in [
+        (3, "ArgumentCountError: regent_cache_purge()"),
+        (4, "TypeError: regent_cache_purge()"),
+        (5, "ValueError: regent_cache_purge(): Argument #2 ($url)"),
+        (6, "RuntimeException: The server has not purged"),
+    ] {
+        assert!(results[number].as_str().is_some_and(|said| said.starts_with(wanted)), "{results}");
+    }
+    assert!(outcome.logged("purge one") && outcome.logged("purge two"), "{}", outcome.text);
+}

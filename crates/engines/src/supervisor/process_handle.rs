@@ -3,7 +3,7 @@
 use super::hung::HangWatch;
 use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
-use crate::setup::{Setup, UpdateSink};
+use crate::setup::{Answer, Setup, Sinks};
 use regent_config::EngineUser;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, Order, Start, ThreadStart};
@@ -96,7 +96,7 @@ impl ProcessHandle {
             number,
             program: setup.program.clone(),
             user: setup.plan.user.clone(),
-            updates: setup.updates.clone(),
+            sinks: setup.sinks.clone(),
             backend,
             doorbells: setup.doorbells.clone(),
             start: Start { process: number, threads, ..setup.plan.start.clone() },
@@ -181,7 +181,7 @@ struct Watch {
     number: u16,
     program: PathBuf,
     user: Option<EngineUser>,
-    updates: UpdateSink,
+    sinks: Sinks,
     backend: Arc<EngineMemory>,
     doorbells: Vec<Arc<OwnedFd>>,
     start: Start,
@@ -239,7 +239,11 @@ impl Watch {
             };
             match event {
                 // The supervisor has better to do.
-                Ok(ProcessEvent::Message(Event::Update(update))) => (self.updates.0)(*update),
+                Ok(ProcessEvent::Message(Event::Update(update))) => (self.sinks.updates.0)(*update),
+                Ok(ProcessEvent::Message(Event::Purge(purge))) => {
+                    let answer = Answer::new(&self.backend, purge.index, purge.number);
+                    (self.sinks.purges.0)(*purge, answer);
+                }
                 Ok(ProcessEvent::Message(message)) => self.tell(EventKind::Message(message)).await,
                 Ok(ProcessEvent::Offence(reason)) => {
                     kill(&mut process, &reason);

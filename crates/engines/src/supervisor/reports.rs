@@ -28,6 +28,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         | Event::Died { .. }
         | Event::Overdue(_)
         | Event::Update(_)
+        | Event::Purge(_)
         | Event::Slow(_)
         | Event::Traced { .. }
         | Event::Profiled(_)

@@ -57,6 +57,8 @@ pub struct PhpTarget {
     pub delivery: Delivery,
     /// Where the script's updates go; `None`: the site has no hub.
     pub hub: Option<HubId>,
+    /// The number of what it may have the cache forget; `None`: nothing.
+    pub cache_scope: Option<u64>,
     /// Document root, script name and path info, one behind the other.
     path: Vec<u8>,
     root_len: usize,
@@ -163,7 +165,8 @@ impl PhpTarget {
         let script_end = script.len();
         let mut path = script;
         path.extend_from_slice(path_info);
-        Self { worker, delivery: Delivery::default(), hub: None, path, root_len, script_end, file: None }
+        let delivery = Delivery::default();
+        Self { worker, delivery, hub: None, cache_scope: None, path, root_len, script_end, file: None }
     }
 
     /// Runs this file, an absolute path, whose directory is the document root then.

@@ -22,8 +22,8 @@ use crate::paths::script::Split;
 use crate::paths::url_path::BadRequest;
 use crate::routing::route::Routes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use regent_cache::Store;
-use regent_config::{self as config, HubId};
+use regent_cache::{Scope, Scopes, Store};
+use regent_config::{self as config, HubId, ScriptPurge};
 use regent_exchange::ResponseBody;
 use regent_traces::Tracer;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ const PAGE_WAIT: Duration = Duration::from_millis(250);
 /// Everything that one listening address serves, compiled.
 pub struct Sites {
     sites: Vec<Site>,
-    hosts: Hosts,
+    hosts: Arc<Hosts>,
     /// The working directory: the root of a site that names none.
     default_root: Arc<Root>,
     keep_access_logs: bool,
@@ -55,6 +55,10 @@ struct Site {
     access_logs: Vec<AccessLog>,
     /// Of its `mercure`, the first if it has several.
     hub: Option<HubId>,
+    /// What its `cache` says, the first if it has several, of the purges of scripts.
+    script_purge: ScriptPurge,
+    /// The responses that its scripts may have forgotten.
+    cache_scope: Option<Arc<Scope>>,
 }
 
 /// Which site a host name belongs to; of several, the first.
@@ -99,6 +103,8 @@ impl Sites {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,
                 hub: config::hub_of(&site.routes),
+                script_purge: config::script_purge_of(&site.routes),
+                cache_scope: None,
                 access_logs: site
                     .access_logs
                     .iter()
@@ -109,12 +115,28 @@ impl Sites {
         Ok(Self {
             keep_access_logs: sites.iter().any(|site| !site.access_logs.is_empty()),
             sites,
-            hosts,
+            hosts: Arc::new(hosts),
             default_root: Arc::new(Root::new(Path::new("."))?),
             asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(&site.routes)),
             proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
             shutdown: Arc::default(),
         })
+    }
+
+    /// Lets scripts purge the cache, as their sites allow it.
+    pub fn with_purges(mut self, scopes: &Scopes) -> Self {
+        for (index, site) in self.sites.iter_mut().enumerate() {
+            let hosts = Arc::clone(&self.hosts);
+            let leads_here = move |host: &str| {
+                host::host_name(host.as_bytes()).is_some_and(|host| hosts.find(&host) == Some(index))
+            };
+            site.cache_scope = match site.script_purge {
+                ScriptPurge::Off => None,
+                ScriptPurge::Site => Some(scopes.add(leads_here)),
+                ScriptPurge::Server => Some(scopes.add(|_| true)),
+            };
+        }
+        self
     }
 
     /// The same, whose requests know when this notice is given.
@@ -168,7 +190,7 @@ impl Sites {
                 let action = self.intercepted(exchange, response, &mut None);
                 return self.completed(exchange, action);
             }
-            Flow::Answer(forward) => return self.with_hub(exchange, forward),
+            Flow::Answer(forward) => return self.with_services(exchange, forward),
             Flow::Next => page::empty(StatusCode::OK),
             Flow::Fail(failure) => {
                 let page = self.failed(exchange, failure);
@@ -250,7 +272,7 @@ impl Sites {
 
     /// As it may leave the routes.
     fn completed(&self, exchange: &Exchange, action: Action) -> Action {
-        without_body_for_head(exchange, self.with_hub(exchange, action))
+        without_body_for_head(exchange, self.with_services(exchange, action))
     }
 
     /// The access logs that are to have a routed request: those of its site, or those that the route has named.
@@ -278,10 +300,13 @@ impl Sites {
         self.keep_access_logs
     }
 
-    /// Tells a script where its updates go.
-    fn with_hub(&self, exchange: &Exchange, mut action: Action) -> Action {
-        if let Action::Forward(Target::Php(php)) = &mut action {
-            php.hub = exchange.site().and_then(|site| self.sites.get(site)?.hub);
+    /// Tells a script where its updates go, and what it may purge.
+    fn with_services(&self, exchange: &Exchange, mut action: Action) -> Action {
+        if let Action::Forward(Target::Php(php)) = &mut action
+            && let Some(site) = exchange.site().and_then(|site| self.sites.get(site))
+        {
+            php.hub = site.hub;
+            php.cache_scope = site.cache_scope.as_ref().map(|scope| scope.number());
         }
         action
     }
