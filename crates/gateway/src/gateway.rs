@@ -194,7 +194,7 @@ impl Gateway {
         }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
-            note_thread(passage, &submitted);
+            traced::note_thread(passage, &submitted);
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
             let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
@@ -380,7 +380,7 @@ async fn within(
 ) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
         Poll::Pending if submitted.is_overdue() => {
-            note_thread(passage, submitted);
+            traced::note_thread(passage, submitted);
             Poll::Ready(Err(Trouble::Overdue))
         }
         Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
@@ -393,10 +393,6 @@ async fn within(
         Err(_) if submitted.is_queued() => Err(Trouble::Shed(shed)),
         Err(_) => first.await,
     }
-}
-
-fn note_thread(passage: &InFlight, submitted: &Submitted) {
-    submitted.running_on().into_iter().for_each(|(thread, since)| passage.running(thread, since));
 }
 
 fn refusal(refused: Refused, passage: &InFlight) -> Failure {

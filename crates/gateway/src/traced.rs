@@ -1,7 +1,7 @@
 //! What an engine does for a traced request, as spans: the wait for a thread, and the time on it.
 
 use crate::target::Target;
-use regent_engines::{Course, InFlight, Subject};
+use regent_engines::{Course, InFlight, Subject, Submitted};
 use regent_handlers::Step;
 use regent_traces::{Attribute, Period, SpanKind};
 use regent_wire::clock;
@@ -51,4 +51,9 @@ fn subject_of(subject: &Subject) -> Attribute {
         Subject::Script(script) => Attribute::text("code.file.path", script.as_bytes()),
         Subject::Service(service) => Attribute::text("regent.service", service.as_bytes()),
     }
+}
+
+/// Which thread runs it, if one does.
+pub(crate) fn note_thread(passage: &InFlight, submitted: &Submitted) {
+    submitted.running_on().into_iter().for_each(|(thread, since)| passage.running(thread, since));
 }

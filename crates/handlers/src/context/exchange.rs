@@ -169,10 +169,6 @@ impl Exchange {
         self.verified.push(verified);
     }
 
-    pub(crate) fn keep_headers(&mut self) {
-        self.first_headers = Some(Box::new(self.headers.clone()));
-    }
-
     pub(crate) fn verified(&self) -> &[Verified] {
         &self.verified
     }

@@ -6,6 +6,11 @@ use http::uri::PathAndQuery;
 use http::{Method, Uri};
 
 impl Exchange {
+    /// For [`Self::start_over`].
+    pub(crate) fn keep_headers(&mut self) {
+        self.first_headers = Some(Box::new(self.headers.clone()));
+    }
+
     /// Replaces path and query, both encoded.
     pub(crate) fn rewrite(&mut self, path: &[u8], query: Option<&[u8]>) -> Result<(), BadRequest> {
         let mut target = Vec::with_capacity(path.len() + query.map_or(0, <[u8]>::len) + 2);
