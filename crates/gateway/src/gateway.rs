@@ -36,7 +36,7 @@ use std::time::Duration;
 
 /// To clients, and to the log, which has the script's errors too.
 const GIVEN_UP: &str =
-    "The worker script failed too often and is not started again until the workers are restarted.";
+    "The worker script failed too often and is not started until the workers are restarted.";
 /// Somebody has to mend the script first.
 const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
 

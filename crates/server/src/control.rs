@@ -1,7 +1,6 @@
 //! The server as the admin listener sees it.
 
 use crate::Place;
-use crate::inline_reload;
 use crate::reload::{Force, ReloadError, Reloaded};
 use crate::state::{Server, State};
 use futures_util::FutureExt;
@@ -12,6 +11,7 @@ use regent_admin::{
 };
 use regent_control::{cache, purging, tasks};
 use regent_engines::EngineKind;
+use regent_gateway::Inlined;
 use regent_metrics::AdminRequest;
 use regent_profile::Profile;
 use std::num::NonZeroU16;
@@ -48,7 +48,7 @@ impl ServerControl {
     }
 
     async fn restart_native_of(&self, state: &mut State) -> Result<Restarted, Refusal> {
-        let inlined = inline_reload::load(state.config.global.native.clone()).await;
+        let inlined = Inlined::load_apart(state.config.global.native.clone()).await;
         let inlined = inlined.map_err(|error| Refusal::Unavailable(error.to_string()))?;
         match self.server.current().subject.restart(EngineKind::Native).await {
             Ok(restarted) => {

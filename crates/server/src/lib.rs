@@ -13,7 +13,6 @@ mod control;
 mod engine_clients;
 mod handles;
 mod hooks;
-mod inline_reload;
 mod io_thread;
 mod io_threads;
 mod lasting;
@@ -173,7 +172,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let (php, to_php) = engine(plan.php.clone(), &options.php)?;
     let native = plan.native.clone().map(|plan| engine(plan, &options.native)).transpose()?;
     let (native, to_native) = native.unzip();
-    let inlined = inline_reload::load(config.global.native.clone()).await?;
+    let inlined = Inlined::load_apart(config.global.native.clone()).await?;
     let apps = parts.app_starts(&config, facts.io_threads, (to_php, to_native), Some(&inlined));
 
     // Before the first request, whose client may go on to change a file.

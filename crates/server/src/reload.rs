@@ -4,7 +4,6 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::inline_reload;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
 use crate::state::{Current, Server, State, Upkeep};
@@ -222,7 +221,7 @@ impl Server {
         let inlined = match keeps_modules {
             true => None,
             false => {
-                let loading = inline_reload::load(config.global.native.clone());
+                let loading = Inlined::load_apart(config.global.native.clone());
                 Some(loading.await.map_err(StartError::from)?)
             }
         };

@@ -40,7 +40,13 @@ pub(crate) struct CallHere<'a> {
 }
 
 impl Inlined {
-    /// Loads the modules, which may take its time.
+    /// As [`Self::load`], not on a thread that others wait for: modules may do anything while they are initialised.
+    pub async fn load_apart(native: NativeGlobal) -> Result<Arc<Self>, LoadError> {
+        let loading = tokio::task::spawn_blocking(move || Self::load(&native).map(Arc::new));
+        loading.await.expect("invariant: loading does not panic")
+    }
+
+    /// Loads the modules, which may take its time. (Dropped, they end on a thread of their own.)
     pub fn load(native: &NativeGlobal) -> Result<Self, LoadError> {
         let log: LogSink = Arc::new(|level, message| {
             log_line(EngineKind::Native, level as u8, message);
