@@ -35,8 +35,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// To clients, and to the log, which has the script's errors too.
-const GIVEN_UP: &str =
-    "The worker script failed too often and is not started until the workers are restarted.";
+const GIVEN_UP: &str = "The worker script failed too often, and waits for a restart of the workers.";
 /// Somebody has to mend the script first.
 const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
 
