@@ -62,7 +62,7 @@ fn the_stack_of_a_thread_is_shown() {
     assert!(page.contains("open=\"\"") && page.contains("#0 sleep()\n#1 {main} /app/a.php:3"), "{page}");
     assert!(page.contains("Thread 0 of PHP"), "{page}");
     let page = browser.dump(&site, "/#stack=7");
-    assert!(page.contains("was answered 404"), "{page}");
+    assert!(page.contains("there is no thread 7 of PHP"), "{page}");
     let page = browser.dump(&site, "/#stack=<img>");
     assert!(!page.contains("open=\"\""), "{page}");
 }

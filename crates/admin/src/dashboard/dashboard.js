@@ -2,7 +2,7 @@
 // (textContent), never markup.
 
 import { pollCache } from "./cache.js";
-import { ask, byId, bytes, count, fillTiles, PERIOD, setText } from "./page.js";
+import { ask, byId, bytes, count, fillTiles, PATIENCE, PERIOD, setText } from "./page.js";
 import { Plot } from "./plot.js";
 
 const CERTIFICATES_PERIOD = 60_000;

@@ -1,7 +1,7 @@
 // What the parts of the page have in common: asking the server, and showing what it says.
 
 export const PERIOD = 1000;
-const PATIENCE = 3000;
+export const PATIENCE = 3000;
 
 export const byId = (id) => document.getElementById(id);
 
