@@ -25,6 +25,7 @@ pub fn run(data: &[u8]) {
         Connection { remote: Some(([192, 0, 2, 7], 5000).into()), ..Connection::default() },
     );
     let record = AccessRecord {
+        is_retried: false,
         exchange: &exchange,
         status: StatusCode::OK,
         response_headers: &response_headers,
