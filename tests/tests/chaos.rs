@@ -124,13 +124,14 @@ fn run(plan: &Plan, server: &mut Server, versions: &Versions, clock: Clock) -> F
             phase("quiet", &mut || std::thread::sleep(quiet));
             let mut injector =
                 Injector::new(server, Site::confined(), versions, &mut log, clock, &pid, plan.seed);
-            let mut chaos = |name, share: f64, upgrades| {
+            let mut chaos = |name, share: f64, upgrades, most_descriptors| {
                 let until = clock.now() + plan.length.mul_f64(share);
                 phase(name, &mut || injector.inject(Wishes { until, pause: plan.pause, upgrades }));
-                Usage::at_rest(injector.server(), &clock)
+                Usage::settled(injector.server(), &clock, most_descriptors)
             };
-            let warm = chaos("chaos with upgrades", WARM_UP, true);
-            let end = chaos("chaos of one process", 1.0 - WARM_UP, false);
+            let warm = chaos("chaos with upgrades", WARM_UP, true, usize::MAX);
+            let end =
+                chaos("chaos of one process", 1.0 - WARM_UP, false, warm.descriptors + MORE_DESCRIPTORS);
             ((warm, end), injector.into_injections())
         }));
         is_over.store(true, Ordering::Relaxed);

@@ -3,8 +3,9 @@
 use super::Clock;
 use crate::{Server, process, until};
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
@@ -26,7 +27,8 @@ impl Usage {
     /// Of this process, if it is there.
     pub fn of(pid: u32, clock: &Clock) -> Option<Self> {
         let memory = process::memory(pid)?;
-        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.filter_map(Result::ok);
+        let descriptors = open.filter(|descriptor| !is_of_running_thread(&descriptor.path())).count();
         let threads = process::thread_count(pid);
         let (resident, written) = (memory.rss, memory.written);
         Some(Self { at: clock.now(), pid, resident, written, descriptors, threads })
@@ -34,7 +36,7 @@ impl Usage {
 
     /// Of a server that nobody asks for anything: each of its engines has been replaced by no more than one, and what the
     /// load had open is closed.
-    pub fn at_rest(server: &Server, clock: &Clock) -> Self {
+    fn at_rest(server: &Server, clock: &Clock) -> Self {
         let mut last = usize::MAX;
         until("the server comes to rest", || {
             if server.engines().len() != 1 || server.native_engines().len() != 1 {
@@ -45,6 +47,28 @@ impl Usage {
             std::thread::sleep(Duration::from_millis(200));
             is_steady.then_some(usage)
         })
+    }
+}
+
+/// The server looks at each thread of its engines through a file of /proc: a pool that has grown is no leak, a file of a
+/// thread that has ended would be.
+fn is_of_running_thread(descriptor: &Path) -> bool {
+    fs::read_link(descriptor).is_ok_and(|file| file.starts_with("/proc") && file.exists())
+}
+
+/// How long what is over may have descriptors open still: connections that linger, an engine that drains.
+const AFTERMATH: Duration = Duration::from_secs(20);
+
+impl Usage {
+    /// Of a server that nobody asks for anything, after waiting for as few descriptors as this. Of a server that keeps more, what it has then.
+    pub fn settled(server: &Server, clock: &Clock, most_descriptors: usize) -> Self {
+        let begun = Instant::now();
+        loop {
+            let usage = Self::at_rest(server, clock);
+            if usage.descriptors <= most_descriptors || begun.elapsed() > AFTERMATH {
+                return usage;
+            }
+        }
     }
 }
 
