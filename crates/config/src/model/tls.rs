@@ -257,6 +257,7 @@ pub struct GlobalTls {
     #[serde(serialize_with = "as_text")]
     pub storage: PathBuf,
     /// Where they are kept instead, for several instances; the directory has copies then.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisStorage>,
     pub install_trust: InstallTrust,
     pub ocsp_stapling: OcspStapling,
