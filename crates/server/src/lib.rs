@@ -312,6 +312,8 @@ impl Running {
     /// Goes on serving for the `shutdown_delay` of the configuration, in which requests, and who asks whether it is ready,
     /// learn that it is about to stop. At once if it has none, or another process serves already.
     pub async fn linger(&self) {
+        // A reload or an upgrade that is under way gives up what it has prepared, and the state with it.
+        self.server.stopping.send_replace(true);
         let state = self.server.state.lock().await;
         let delay = state.as_ref().map_or(Duration::ZERO, |state| state.config.global.shutdown_delay);
         drop(state);
