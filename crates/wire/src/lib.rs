@@ -86,6 +86,7 @@ mod models;
 pub mod names;
 mod pipe;
 mod pool;
+#[cfg(not(loom))]
 mod question;
 #[cfg(not(loom))]
 mod region;
