@@ -1,4 +1,5 @@
-//! A Redis of a test's own, from the distribution's packages, in the test's directory and with nothing kept.
+//! A Redis of a test's own, from the distribution's packages, in the test's directory: what it has answered is
+//! in a file there.
 
 use crate::apps::{libraries_of, packages_of};
 use crate::{free_address, until};
@@ -17,7 +18,7 @@ impl Redis {
     /// What clients have to say.
     pub const PASSWORD: &str = "the password of the tests";
 
-    /// Its dump, written when it ends in order, goes to the directory.
+    /// Its data goes to the directory.
     pub fn start(directory: &Path) -> Self {
         Self::start_at(directory, free_address())
     }
@@ -25,7 +26,7 @@ impl Redis {
     fn start_at(directory: &Path, address: SocketAddr) -> Self {
         let packages = packages_of("redis");
         let process = Command::new(packages.join("usr/bin/redis-server"))
-            .args(["--bind", "127.0.0.1", "--save", "3600 1", "--appendonly", "no"])
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
             .args(["--requirepass", Self::PASSWORD, "--port", &address.port().to_string()])
             .arg("--dir")
             .arg(directory)
@@ -55,9 +56,9 @@ impl Redis {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Is away for the time of this, and then back with what it had.
+    /// Is killed, away for the time of this, and then back with what it had.
     pub fn away<T>(mut self, meanwhile: impl FnOnce() -> T) -> (Self, T) {
-        self.ask(&["shutdown", "save"]);
+        self.process.kill().expect("it is ours");
         let _ = self.process.wait();
         let result = meanwhile();
         let (directory, address) = (self.directory.clone(), self.address);
