@@ -26,6 +26,7 @@ pub mod h3;
 mod http;
 mod load;
 mod mariadb;
+pub mod mercure;
 pub mod native;
 mod pebble;
 pub mod php;

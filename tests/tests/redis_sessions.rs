@@ -38,7 +38,7 @@ fn count(server: &Server, path: &str, session: &str) -> Response {
 fn sessions_in_redis_outlive_servers_locks_and_redis_itself() {
     let Some(extension) = apps::extension("redis") else { return };
     let setup = Setup::new();
-    let redis = Redis::start(setup.directory());
+    let mut redis = Redis::start(setup.directory());
     let (first, second) = (instance(&extension, &redis), instance(&extension, &redis));
     let servers = [&first, &second];
 
@@ -63,7 +63,9 @@ fn sessions_in_redis_outlive_servers_locks_and_redis_itself() {
     assert_eq!(count(&second, "/", "shared").expect(200).text(), "81");
 
     // Redis is gone: scripts can tell. Then it is there again, with all sessions, and connections are made anew.
-    let (redis, ()) = redis.away(|| assert_eq!(count(&second, "/", "shared").expect(503).text(), "no session"));
+    redis.kill();
+    assert_eq!(count(&second, "/", "shared").expect(503).text(), "no session");
+    redis.come_back();
     until("sessions are there again", || {
         let answer = count(&second, "/", "shared");
         (answer.status == 200).then(|| assert_eq!(answer.text(), "82"))

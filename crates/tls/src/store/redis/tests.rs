@@ -3,6 +3,7 @@
 use super::super::Store;
 use super::*;
 use crate::Compression;
+use regent_redis::RedisServer;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -23,10 +24,10 @@ impl Server {
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--requirepass", "secret"]);
         command.arg("--unixsocket").arg(&socket).arg("--dir").arg(directory);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        let options = RedisStorage {
+        let options = RedisStorage::on(RedisServer {
             password: Some("secret".to_owned()),
-            ..RedisStorage::at(socket.to_str().unwrap(), 6379)
-        };
+            ..RedisServer::at(socket.to_str().unwrap(), 6379)
+        });
         let server = Self { process, options };
         let end = Instant::now() + Duration::from_secs(20);
         while UnixStream::connect(&socket).is_err() {
@@ -41,7 +42,7 @@ impl Server {
     }
 
     fn ask<T: redis::FromRedisValue>(&self, command: &str, arguments: &[&str]) -> T {
-        let link = Link::new(&self.options).unwrap();
+        let link = Link::new(&self.options.server).unwrap();
         link.run(|connection| cmd(command).arg(arguments).query(connection)).unwrap()
     }
 }
