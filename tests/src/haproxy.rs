@@ -32,7 +32,9 @@ impl HaProxy {
     pub fn write_certificate(directory: &Path, name: &str) {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         let pem = made.cert.pem() + &made.signing_key.serialize_pem();
-        fs::create_dir_all(directory).and_then(|()| fs::write(directory.join("site.pem"), pem)).expect("it is ours");
+        fs::create_dir_all(directory)
+            .and_then(|()| fs::write(directory.join("site.pem"), pem))
+            .expect("it is ours");
     }
 
     /// `configuration`: without the part `global`. It is there when `address` takes connections.
@@ -65,9 +67,11 @@ impl HaProxy {
         socket.write_all(b"show stat\n").expect("it reads");
         let mut table = String::new();
         socket.read_to_string(&mut table).expect("it answers");
-        let mut lines = table.lines().map(|line| line.trim_start_matches("# ").split(',').collect::<Vec<_>>());
+        let mut lines =
+            table.lines().map(|line| line.trim_start_matches("# ").split(',').collect::<Vec<_>>());
         let heading = lines.next().expect("there is a heading");
-        let column = |name: &str| heading.iter().position(|column| *column == name).expect("it has that column");
+        let column =
+            |name: &str| heading.iter().position(|column| *column == name).expect("it has that column");
         let (name, status) = (column("svname"), column("status"));
         let line = lines.find(|line| line.get(name) == Some(&server)).expect("it has that server");
         line[status].to_owned()

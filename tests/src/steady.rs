@@ -39,7 +39,13 @@ struct Visitor {
 
 impl Steady {
     /// So many requests a second by so many clients. The first of the phases has begun.
-    pub fn new(address: SocketAddr, name: &'static str, rate: u32, clients: u32, phases: &[&'static str]) -> Self {
+    pub fn new(
+        address: SocketAddr,
+        name: &'static str,
+        rate: u32,
+        clients: u32,
+        phases: &[&'static str],
+    ) -> Self {
         Self {
             address,
             name,
@@ -60,7 +66,9 @@ impl Steady {
     /// Waits until so many more requests were answered.
     pub fn wait_for_answers(&self, more: usize) {
         let enough = self.answered.load(Ordering::Relaxed) + more;
-        crate::until("requests are answered", || (self.answered.load(Ordering::Relaxed) >= enough).then_some(()));
+        crate::until("requests are answered", || {
+            (self.answered.load(Ordering::Relaxed) >= enough).then_some(())
+        });
     }
 
     pub fn end(&self) {
@@ -99,15 +107,21 @@ impl Steady {
     /// A line for each phase.
     pub fn figures(&self) -> String {
         let records = self.records.lock().expect("no client panics with it");
-        let mut table = format!("{:16} {:>8} {:>8} {:>9} {:>9} {:>9}\n", "phase", "requests", "failed", "p50 ms", "p99 ms", "most ms");
+        let mut table = format!(
+            "{:16} {:>8} {:>8} {:>9} {:>9} {:>9}\n",
+            "phase", "requests", "failed", "p50 ms", "p99 ms", "most ms"
+        );
         for (place, phase) in self.phases.iter().enumerate() {
             let of_phase: Vec<_> = records.iter().filter(|record| record.phase == place).collect();
             let mut times: Vec<_> = of_phase.iter().map(|record| record.took.as_secs_f64() * 1e3).collect();
             times.sort_by(f64::total_cmp);
-            let at = |part: f64| times.get(((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1)));
+            let at = |part: f64| {
+                times.get(((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1)))
+            };
             let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| at(part).copied().unwrap_or_default());
             let failed = of_phase.iter().filter(|record| record.failure.is_some()).count();
-            table += &format!("{phase:16} {:>8} {failed:>8} {p50:>9.1} {p99:>9.1} {most:>9.1}\n", of_phase.len());
+            table +=
+                &format!("{phase:16} {:>8} {failed:>8} {p50:>9.1} {p99:>9.1} {most:>9.1}\n", of_phase.len());
         }
         table
     }

@@ -22,7 +22,10 @@ fn each_server_has_a_line_and_one_that_is_away_is_shown_as_such() {
     assert!(text.starts_with("Fleet  2 of 3 ready"), "{text}");
     for server in [&first, &second] {
         let line = line(admin(server).to_string());
-        assert!(line.contains(env!("CARGO_PKG_VERSION")) && line.contains("  ready ") && line.contains(" 0/2 "), "{text}");
+        assert!(
+            line.contains(env!("CARGO_PKG_VERSION")) && line.contains("  ready ") && line.contains(" 0/2 "),
+            "{text}"
+        );
     }
     assert!(line(away.to_string()).contains("no answer"), "{text}");
     assert!(text.contains("no server's admin listener answers"), "{text}");

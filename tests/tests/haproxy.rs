@@ -17,7 +17,15 @@ const CLIENTS: u32 = 16;
 const RATE: u32 = 300;
 /// Requests that each state is watched for.
 const ENOUGH: usize = 600;
-const PHASES: [&str; 7] = ["all four", "rolling restart", "rolling upgrade", "one frozen", "one removed", "one killed", "two are left"];
+const PHASES: [&str; 7] = [
+    "all four",
+    "rolling restart",
+    "rolling upgrade",
+    "one frozen",
+    "one removed",
+    "one killed",
+    "two are left",
+];
 
 /// Takes some milliseconds, so that there is always something running.
 const COUNT: &str = "<?php
@@ -47,7 +55,11 @@ impl Place {
         let of_page = "\tserver one 10.0.0.11:8080\n\tserver two 10.0.0.12:8080\n";
         let text = replace(&text, of_page, &servers);
         let text = replace(&text, "check port 8081", &format!("check port {}", self.check));
-        replace(&text, "bind :443 ssl crt /etc/haproxy/certs/", &format!("bind {address} ssl crt {}/", certificates.display()))
+        replace(
+            &text,
+            "bind :443 ssl crt /etc/haproxy/certs/",
+            &format!("bind {address} ssl crt {}/", certificates.display()),
+        )
     }
 
     /// The same of a server, whose PHP has the sessions of the other page.
@@ -60,7 +72,9 @@ impl Place {
         let settings = replace(&settings, "{$REDIS_PASSWORD}", &Redis::PASSWORD.replace(' ', "%20"));
         // What a killed server has locked is not to be waited for so long.
         let settings = replace(&settings, "lock_expire 40", "lock_expire 4");
-        let global = format!("{{\n\tadmin ADMIN\n\tregent {{\n\t\tnum_threads 4\n\t\tphp_ini {{\n{settings}\t\t}}\n\t}}\n");
+        let global = format!(
+            "{{\n\tadmin ADMIN\n\tregent {{\n\t\tnum_threads 4\n\t\tphp_ini {{\n{settings}\t\t}}\n\t}}\n"
+        );
         let text = block("load-balancers.md", "caddyfile", 0);
         let text = text.replacen("{\n", &global, 1);
         let text = replace(&text, "servers :8080", &format!("servers {host}:{web}"));

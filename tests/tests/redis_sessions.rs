@@ -42,7 +42,8 @@ fn sessions_in_redis_outlive_servers_locks_and_redis_itself() {
     let (first, second) = (instance(&extension, &redis), instance(&extension, &redis));
     let servers = [&first, &second];
     let begun = first.get("/").expect(200);
-    let cookie = begun.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a session begins");
+    let cookie =
+        begun.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a session begins");
 
     // Of eighty requests at once, at both servers, none is counted for another.
     let answers = in_parallel(8, |client| {

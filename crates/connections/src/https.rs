@@ -4,8 +4,8 @@ use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
     DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
-    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage, RedisTls, Site, SiteTable,
-    Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage, RedisTls,
+    Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;

@@ -70,7 +70,8 @@ mod tests {
         let secret = RedisServer { password: Some("letmein".into()), ..RedisServer::at("::1", 6379) };
         assert_eq!(secret.url(), "redis://[::1]:6379/0");
         assert!(!format!("{secret:?}").contains("letmein"));
-        let tls = RedisServer { tls: Some(RedisTls::SystemRoots), database: 2, ..RedisServer::at("r.test", 1) };
+        let tls =
+            RedisServer { tls: Some(RedisTls::SystemRoots), database: 2, ..RedisServer::at("r.test", 1) };
         assert_eq!(tls.url(), "rediss://r.test:1/2");
         assert_eq!(RedisServer::at("/run/redis.sock", 1).url(), "redis+unix:/run/redis.sock?db=0");
     }

@@ -58,7 +58,8 @@ struct View {
 impl View {
     fn of(clients: Vec<Client>) -> Self {
         let (sender, news) = channel();
-        let named = |client: &Client| Instance { address: client.address().clone(), standing: Standing::Asked };
+        let named =
+            |client: &Client| Instance { address: client.address().clone(), standing: Standing::Asked };
         let instances = clients.iter().map(named).collect();
         for (index, client) in clients.into_iter().enumerate() {
             ask_on(index, client, sender.clone());

@@ -57,7 +57,8 @@ pub fn frame(instances: &[Instance], room: usize) -> Vec<Line> {
     let mut table = Table::new(&COLUMNS);
     shown.iter().for_each(|instance| table.row(row(instance)));
     lines.extend(table.lines());
-    let troubles: Vec<_> = shown.iter().filter_map(|instance| Some((&instance.address, instance.trouble()?))).collect();
+    let troubles: Vec<_> =
+        shown.iter().filter_map(|instance| Some((&instance.address, instance.trouble()?))).collect();
     if !troubles.is_empty() && lines.len() + 1 < room {
         lines.push(Line::new());
         let left = room - lines.len();
@@ -109,7 +110,8 @@ fn figures(reading: &Reading) -> Vec<Span> {
     };
     let queue = |of: fn(&Percentiles) -> Duration| worst(pools, |pool| pool.traffic.queue.as_ref().map(of));
     let sum = |of: fn(&PoolStatistics) -> u64| pools.iter().map(of).sum::<u64>();
-    let trouble = |events: u64| Span::new(events.to_string(), if events > 0 { Tone::Bad } else { Tone::Quiet });
+    let trouble =
+        |events: u64| Span::new(events.to_string(), if events > 0 { Tone::Bad } else { Tone::Quiet });
     let waiting = sum(|pool| pool.pool.queued.into());
     let busy = sum(|pool| pool.pool.threads.busy.into());
     let threads = sum(|pool| pool.pool.threads.total().into());
@@ -181,7 +183,10 @@ mod tests {
             oldest_wait: Duration::ZERO,
         };
         let (queue, total) = (times(1, queue_p99), times(5, 50));
-        PoolStatistics { pool, traffic: Traffic { requests: 100, errors: 3, queue, total, ..Traffic::default() } }
+        PoolStatistics {
+            pool,
+            traffic: Traffic { requests: 100, errors: 3, queue, total, ..Traffic::default() },
+        }
     }
 
     fn answering(port: u16, unready: Option<&str>) -> Instance {
@@ -231,7 +236,8 @@ a.test:3  refused";
 
     #[test]
     fn where_there_is_little_room_those_in_trouble_are_shown() {
-        let fleet: Vec<_> = (0..20).map(|port| if port == 15 { silent(port) } else { answering(port, None) }).collect();
+        let fleet: Vec<_> =
+            (0..20).map(|port| if port == 15 { silent(port) } else { answering(port, None) }).collect();
         let lines = text(&fleet, 8);
         assert_eq!(lines.len(), 8, "{lines:#?}");
         assert!(lines[0].ends_with("5 are shown") && lines[3].starts_with("a.test:15  –"), "{lines:#?}");

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn tries_become_rarer_up_to_a_bound() {
-        let pauses: Vec<_> = std::iter::successors(Some(FIRST_PAUSE), |pause| Some(longer(*pause))).take(8).collect();
+        let pauses: Vec<_> =
+            std::iter::successors(Some(FIRST_PAUSE), |pause| Some(longer(*pause))).take(8).collect();
         let milliseconds: Vec<_> = pauses.iter().map(Duration::as_millis).collect();
         assert_eq!(milliseconds, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
     }

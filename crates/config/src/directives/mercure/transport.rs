@@ -12,7 +12,8 @@ use std::path::Path;
 
 /// Beside which the history is, unless a path is given.
 const FILE: &str = "mercure.db";
-const SYNTAX: &str = "transport local, transport bolt { path FILE; size N }, or transport redis { address HOST:PORT }";
+const SYNTAX: &str =
+    "transport local, transport bolt { path FILE; size N }, or transport redis { address HOST:PORT }";
 
 /// Mistakes within the block are noted in `cx`.
 pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHistory, Error> {

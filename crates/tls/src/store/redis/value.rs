@@ -135,7 +135,11 @@ mod tests {
     use regent_redis::RedisServer;
 
     fn codec(compression: Compression, key: Option<[u8; 32]>) -> Codec {
-        Codec::of(&RedisStorage { compression, encryption_key: key, ..RedisStorage::on(RedisServer::at("127.0.0.1", 1)) })
+        Codec::of(&RedisStorage {
+            compression,
+            encryption_key: key,
+            ..RedisStorage::on(RedisServer::at("127.0.0.1", 1))
+        })
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub(super) fn of_url(token: &Token, scheme: &str, rest: &str) -> Result<HubHisto
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = place.split_once('/').unwrap_or((place, ""));
     let mut server = of_authority(token, authority)?;
-    let stream = if path.is_empty() { STREAM.to_owned() } else { stream_name(token, &decoded(token, path)?)? };
+    let stream =
+        if path.is_empty() { STREAM.to_owned() } else { stream_name(token, &decoded(token, path)?)? };
     let (mut size, mut is_tls) = (SIZE, scheme == "rediss");
     for (name, value) in super::parameters(query) {
         match (name, value) {
@@ -73,7 +74,10 @@ pub(super) fn of_url(token: &Token, scheme: &str, rest: &str) -> Result<HubHisto
                 size = length.ok_or_else(|| error(token, bad_size()))?;
             }
             _ => {
-                return Err(error(token, "the URL has an unknown parameter: there are `max_len_approx` and `tls`"));
+                return Err(error(
+                    token,
+                    "the URL has an unknown parameter: there are `max_len_approx` and `tls`",
+                ));
             }
         }
     }
@@ -193,13 +197,16 @@ mod tests {
 
     #[test]
     fn a_password_is_in_no_message() {
-        for url in ["redis://u:letmein@/x", "redis://u:letmein@h/x?y=1", "redis://:letmein%zz@h", "x:letmein@h"] {
+        for url in
+            ["redis://u:letmein@/x", "redis://u:letmein@h/x?y=1", "redis://:letmein%zz@h", "x:letmein@h"]
+        {
             for options in [format!("transport_url {url}"), format!("transport redis {{\nurl {url}\n}}")] {
                 let found = errors(&format!("mercure {{\nanonymous\n{options}\n}}")).join("\n");
                 assert!(!found.is_empty() && !found.contains("letmein"), "{options}: {found}");
             }
         }
-        let loaded = load(":80 {\nmercure {\nanonymous\ntransport redis {\nurl redis://:letmein@h\n}\n}\n}").unwrap();
+        let loaded =
+            load(":80 {\nmercure {\nanonymous\ntransport redis {\nurl redis://:letmein@h\n}\n}\n}").unwrap();
         assert!(!crate::to_json(&loaded.config).contains("letmein"));
     }
 
