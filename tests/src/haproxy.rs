@@ -50,7 +50,9 @@ impl HaProxy {
             .stdout(Stdio::null())
             .spawn()
             .expect("haproxy can be started");
-        until("HAProxy listens", || TcpStream::connect(address).ok());
+        until("HAProxy listens", || {
+            TcpStream::connect(address).ok().and_then(|_| UnixStream::connect(&socket).ok())
+        });
         Self { process, socket }
     }
 

@@ -150,7 +150,7 @@ fn while_redis_is_away_copies_are_read_and_nothing_is_made() {
 fn a_wrong_password_is_said_and_not_printed() {
     let directory = tempfile::tempdir().unwrap();
     let Some(mut server) = Server::start(directory.path()) else { return };
-    server.options.password = Some("hunter2".to_owned());
+    server.options.server.password = Some("hunter2".to_owned());
     let error = server.store(directory.path()).write("a", b"b").unwrap_err().to_string();
     assert!(error.contains("redis+unix:/") && !error.contains("hunter2"), "{error}");
     assert!(!format!("{:?}", server.options).contains("hunter2"));
