@@ -35,10 +35,10 @@ impl ServerOptions {
         Self { server: RedisServer::default(), is_tls: false, verification: RedisTls::SystemRoots }
     }
 
-    /// A server that is known from elsewhere.
+    /// What a URL says, which is all but how long an answer may take.
     pub fn set(&mut self, server: RedisServer) {
         self.is_tls = server.tls.is_some();
-        self.server = server;
+        self.server = RedisServer { timeout: self.server.timeout, ..server };
     }
 
     pub fn use_tls(&mut self) {

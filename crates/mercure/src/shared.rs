@@ -76,8 +76,10 @@ impl Shared {
         }
         let (told, latest) = oneshot::channel();
         self.publisher.ask_for_latest(told);
-        let Ok(latest) = latest.await else { return Ok(()) };
-        let reached = place.wait_for(|place| place.is_some_and(|place| place >= latest));
+        let reached = async {
+            let Ok(latest) = latest.await else { return };
+            let _ = place.wait_for(|place| place.is_some_and(|place| place >= latest)).await;
+        };
         // If that takes too long, it is as if Redis had gone in between.
         let _ = tokio::time::timeout(self.patience, reached).await;
         Ok(())
