@@ -1,5 +1,5 @@
 //! A Redis of a test's own, from the distribution's packages, in the test's directory: what it has answered is
-//! in a file there.
+//! in a file there, and outlives it.
 
 use crate::apps::{libraries_of, packages_of};
 use crate::{free_address, until};
@@ -61,7 +61,7 @@ impl Redis {
 fn process(directory: &Path, address: SocketAddr) -> Child {
     let packages = packages_of("redis");
     let process = Command::new(packages.join("usr/bin/redis-server"))
-        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
+        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
         .args(["--requirepass", Redis::PASSWORD, "--port", &address.port().to_string()])
         .arg("--dir")
         .arg(directory)
