@@ -1,6 +1,7 @@
 //! Access logs.
 
 pub(crate) mod access_log;
+mod head;
 pub(crate) mod log_filter;
 pub mod log_time;
 pub(crate) mod log_writer;
