@@ -3,8 +3,8 @@
 use crate::StartError;
 use crate::lasting::Lasting;
 use http::HeaderValue;
-use regent_config::{self as config, Config, Server, SniHost};
-use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, settings};
+use regent_config::{Config, Server, SniHost};
+use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, plain_http, settings};
 use regent_exchange::BodyLimits;
 use regent_handlers::Sites;
 use regent_metrics::{HttpLabels, Registry};
@@ -79,17 +79,10 @@ impl Listener {
                     .proxy_protocol
                     .as_ref()
                     .map(|proxies| Arc::new(ProxyHeaders::new(proxies))),
-                plain_http: plain_http(server),
+                plain_http: plain_http(&server.options),
                 terms: Arc::new(Terms::of(server)),
             })
         };
         config.servers.iter().zip(tables).zip(addresses).map(listener).collect()
-    }
-}
-
-fn plain_http(server: &Server) -> PlainHttp {
-    match server.options.plain_http {
-        config::PlainHttp::Refused => PlainHttp::Refused,
-        config::PlainHttp::Redirected => PlainHttp::Redirected,
     }
 }
