@@ -34,6 +34,8 @@ const ADVICE: &[(&str, &str)] = &[
         "metrics otlp",
         "leave it out; a collector of OpenTelemetry can scrape `/metrics`, and `tracing` sends traces",
     ),
+    ("output file backup_time_format", "leave it out; names of old files have the time to the millisecond"),
+    ("output file dir_mode", "leave it out, and make the directory as it is to be"),
     (
         "output net unixgram/…",
         "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
@@ -44,6 +46,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("renewal_window_ratio", RENEWAL),
+    ("roll_compression zstd", "write `gzip`"),
     ("servers expected_dot_headers", "leave it out"),
     (
         "servers expected_underscore_headers",
@@ -69,7 +72,7 @@ const ADVICE: &[(&str, &str)] = &[
 
 const DESCRIPTORS: &str = "write the address that the socket is bound to: what systemd passes is found by it";
 const FILES: &str = "leave it out, and mount what is to be served";
-const FORMAT: &str = "write `format json`, `console`, `filter` or `append`";
+const FORMAT: &str = "write `format json`, `console`, `journald`, `filter` or `append`";
 const FORWARD_PROXY: &str = "name the upstream itself, or a relay beside Regent that goes through the proxy";
 const HASHES: &str = "make bcrypt hashes with `regent hash-password`";
 const RENEWAL: &str =

@@ -33,9 +33,11 @@
 //! | option of `output file` | default | meaning |
 //! |---|---|---|
 //! | `roll_size SIZE` | 100MiB | bytes that a file may have |
+//! | `roll_interval DURATION` | | how long a file is written to, at most |
+//! | `roll_at HH:MM…`, `roll_minutes MINUTE…` | | times of the day, or minutes of each hour, by UTC, at which a new file begins, with the next line |
 //! | `roll_keep N` | 10 | old files |
 //! | `roll_keep_for DURATION` | 2160h | |
-//! | `roll_uncompressed` | | old files are not compressed |
+//! | `roll_uncompressed`, or `roll_compression gzip` \| `none` | gzip | whether old files are compressed |
 //! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
 //!
@@ -308,13 +310,21 @@ mod tests {
             keep: Some(3),
             keep_for: Some(Duration::from_secs(48 * 3600)),
             compress: false,
+            ..LogRolling::default()
         };
         assert_eq!((found.rolling, found.mode), (Some(expected), Some(0o640)));
+        let times = file("roll_at 13:30,0:05\nroll_at 00:05\nroll_interval 24h\nroll_compression none")
+            .rolling
+            .unwrap();
+        assert_eq!((&times.at[..], times.compress), (&[5, 13 * 60 + 30][..], false));
+        assert_eq!(times.interval, Some(Duration::from_secs(24 * 3600)));
+        let hourly = file("roll_minutes 0 30").rolling.unwrap().at;
+        assert_eq!((hourly.len(), &hourly[..3]), (48, &[0, 30, 60][..]));
         assert_eq!(file("roll_keep 0").rolling, Some(LogRolling::default()));
         let found = errors(
-            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\nroll_at 0:00\n}\noutput stderr {\nroll_keep 1\n}\n}",
+            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\ndir_mode 0755\nroll_at 24:00\nroll_minutes 60\n}\noutput stderr {\nroll_keep 1\n}\n}",
         );
-        assert_eq!(found.len(), 5, "{found:?}");
+        assert_eq!(found.len(), 7, "{found:?}");
         assert!(found[3].contains("is not built yet"), "{found:?}");
     }
 

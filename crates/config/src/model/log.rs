@@ -143,6 +143,12 @@ pub struct LogFile {
 pub struct LogRolling {
     /// Bytes that a file may have. Default: 100 MiB.
     pub size: u64,
+    /// How long a file is written to; more than 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// Minutes of the day at which a new one begins, by UTC; in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<u16>,
     /// Old files. Default: 10.
     pub keep: Option<u32>,
     /// Since a file was followed. Default: 90 days.
@@ -319,6 +325,8 @@ impl Default for LogRolling {
     fn default() -> Self {
         Self {
             size: 100 << 20,
+            interval: None,
+            at: Vec::new(),
             keep: Some(10),
             keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
             compress: true,

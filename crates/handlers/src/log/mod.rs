@@ -7,4 +7,5 @@ pub mod log_time;
 pub(crate) mod log_writer;
 pub mod rolling;
 pub(crate) mod sampler;
+mod schedule;
 pub mod visible;
