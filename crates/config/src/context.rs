@@ -88,8 +88,8 @@ impl<'a> Context<'a> {
                 Part::Placeholder(name) => Some(name),
                 Part::Text(_) => None,
             });
-            let unread = names.filter_map(|name| template::file_content(&name)?.err());
-            match unread.last() {
+            let mut unread = names.filter_map(|name| template::file_content(&name)?.err());
+            match unread.next() {
                 Some(cause) => error(token, format!("the file of `{text}` cannot be read: {cause}")),
                 None => error(
                     token,
