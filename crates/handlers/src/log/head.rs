@@ -56,7 +56,7 @@ impl Head {
         }
     }
 
-    /// Up to the first field: `1970/01/01 00:00:01.500	INFO	http.log.access	handled request	{`.
+    /// Up to the first field, with tabs between: time, level, logger, message, and a brace.
     pub fn console(keys: &LogKeys, logger: &str) -> Self {
         let part = |of: &str, what| match of.is_empty() {
             true => Part { what: What::Nothing, before: String::new(), behind: "" },
