@@ -18,13 +18,8 @@
 //!
 //! `KEY` is a secret for the algorithms `HS256`, which is the default, `HS384` and `HS512`, and a public key in PEM for
 //! `RS256` and so on, `PS256` and so on, `ES256`, `ES384` and `EdDSA`. It is read when the configuration is, so that
-<<<<<<< HEAD
-//! `{env.NAME}` can stand for it, and it is never shown. `transport_url local://local` and
-//! `transport_url bolt://FILE?size=N` and `transport_url redis://USER:PASSWORD@HOST:PORT/STREAM?tls=1&max_len_approx=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
-=======
 //! `{env.NAME}` or `{file./PATH}` can stand for it, and it is never shown. `transport_url local://local` and
-//! `transport_url bolt://FILE?size=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
->>>>>>> 349bb7024a199f92c26664aef5e50f92fbd4ba21
+//! `transport_url bolt://FILE?size=N` and `transport_url redis://USER:PASSWORD@HOST:PORT/STREAM?tls=1&max_len_approx=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
 //! another one. The file is one of Regent's own, beside the one that is named: `.mercure.db.jsonl`.
 //! `ui`, `demo`, `topic_selector_cache`, `bucket_name` and `cleanup_frequency` of `bolt`, `subscriber_list_cache_size` and `protocol_version_compatibility` are accepted
 //! with a warning, as they change nothing.
