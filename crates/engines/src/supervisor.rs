@@ -20,6 +20,7 @@ mod shutdown;
 mod slow_log;
 mod stacks;
 mod stuck;
+mod trials;
 
 use crate::engine_client::EngineClients;
 use crate::error::EngineError;
@@ -31,6 +32,7 @@ use generations::{Generations, Role};
 use hung::HangWatch;
 use process_handle::{EVENTS, EngineEvent, EventKind};
 use profiles::Profiles;
+use regent_dispatch::circuits::Booting;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
@@ -91,7 +93,7 @@ impl Supervisor {
             match event.kind {
                 EventKind::Message(Event::Started { version, opcache }) if event.id == id => {
                     report_start(kind, &version, opcache);
-                    state.note_bare_memory(id, event.process);
+                    state.note_start(id, event.process);
                     if until == StartUntil::Running {
                         break;
                     }
@@ -162,6 +164,13 @@ struct State {
     profiles: Profiles,
     /// Engines in a row that did not live long.
     failures: u32,
+}
+
+/// Of what an engine has died, as far as that is known. `Last`: what the I/O threads will say of its requests.
+struct Death<Last> {
+    blame: Blame,
+    booting: Vec<Booting>,
+    last: Last,
 }
 
 impl State {
@@ -237,6 +246,7 @@ impl State {
                 }
             }
         }
+        self.look_at_trials();
     }
 
     /// Scales the pools; returns when to look again, if nobody calls before.
@@ -269,7 +279,7 @@ impl State {
             EventKind::Spawned(pid) => self.note_pid(id, process, pid),
             EventKind::Message(Event::Started { version, opcache }) => {
                 report_start(self.setup.plan.kind, &version, opcache);
-                self.note_bare_memory(id, process);
+                self.note_start(id, process);
             }
             EventKind::Message(Event::Ready) => {
                 if self.note_ready(id, process) && role == Role::Replacement {
@@ -396,9 +406,10 @@ impl State {
     }
 
     /// PHP runs, or modules are loaded, and threads are only about to be made.
-    fn note_bare_memory(&mut self, id: u64, process: u16) {
+    fn note_start(&mut self, id: u64, process: u16) {
         if let Some(generation) = self.generations.get_mut(id) {
             let process = &mut generation.processes[usize::from(process)];
+            process.has_started = true;
             process.bare_memory = process.pid.and_then(crate::machine::resident);
         }
     }

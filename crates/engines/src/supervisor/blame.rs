@@ -3,6 +3,7 @@
 use super::State;
 use super::generation::Generation;
 use super::last_requests::LastRequests;
+use regent_dispatch::circuits::Booting;
 use regent_wire::Repeats;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
@@ -61,8 +62,9 @@ impl State {
         if is_damaged { Repeats::Nobodys } else { Blame::of(dead, process, status).repeats() }
     }
 
-    /// Counts an engine's death for the circuits of what ran. The requests that wait for one that opens by that are told.
-    pub fn count_death(&self, blame: Blame, last: &LastRequests) {
+    /// Counts an engine's death for the circuits of what ran, and of what booted. The requests that wait for one that opens by
+    /// that are told.
+    pub fn count_death(&self, blame: Blame, last: &LastRequests, booting: &[Booting]) {
         let (suspects, killer) = match blame {
             // What is killed from outside runs once more. What is killed again by that may be why: memory that runs out, say.
             Blame::Nobody => match last.repeated() {
@@ -73,7 +75,7 @@ impl State {
             // It may have run none: a script that boots, or the engine itself.
             Blame::Thread(tid) => match last.suspect(tid) {
                 Some(killer) => (vec![killer], Some(0)),
-                None => return,
+                None => return self.count_boots(booting, blame),
             },
         };
         if self.setup.pools.circuits.died(&suspects, killer) {

@@ -73,6 +73,9 @@ impl State {
         self.failures = 0;
         tracing::info!(engine = %self.setup.plan.kind, "the new generation has taken over");
         let threads = self.restarted_threads();
+        if !self.restarts.now.is_empty() {
+            self.setup.pools.circuits.end_boot_pauses();
+        }
         self.answer_restarts(&Ok(threads));
     }
 
@@ -80,6 +83,7 @@ impl State {
     pub fn give_up_replacement(&mut self, reason: &str) {
         tracing::error!(engine = %self.setup.plan.kind, reason, "the new generation cannot serve; the current one goes on");
         self.generations.replacement = None;
+        self.end_trial();
         self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
     }
 
