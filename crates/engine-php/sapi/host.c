@@ -94,6 +94,11 @@ void regent_host_overdue(const regent_context *context, int end)
     host.overdue(&overdue);
 }
 
+void regent_host_straggles(const regent_context *context)
+{
+    host.straggles(context->options->number, context->request.started);
+}
+
 void regent_host_traced(const regent_context *context, regent_str trace)
 {
     host.traced(context->options->number, trace);

@@ -175,6 +175,9 @@ typedef struct regent_callbacks {
     int (*purge)(void *thread, const regent_purge *purge, uint64_t *purged);
     /* A request is slow. From another thread. */
     void (*slow)(const regent_slow *request);
+    /* The request that this thread has taken then does not end for now, though its time is over, and may yet: another thread
+     * is to take its place. From another thread, and before overdue(). */
+    void (*straggles)(uint32_t thread, int64_t started);
     /* What a thread is at, as in regent_slow, asked for by the trace_signal. From another thread. */
     void (*traced)(uint32_t thread, regent_str trace);
 } regent_callbacks;

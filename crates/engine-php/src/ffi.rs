@@ -90,6 +90,7 @@ pub struct Callbacks {
     pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
     pub purge: extern "C" fn(*mut c_void, *const Purge, *mut u64) -> c_int,
     pub slow: extern "C" fn(*const Slow),
+    pub straggles: extern "C" fn(u32, i64),
     pub traced: extern "C" fn(u32, Str),
 }
 

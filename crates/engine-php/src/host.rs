@@ -29,6 +29,7 @@ pub static CALLBACKS: Callbacks = Callbacks {
     log,
     restart_wanted,
     overdue: late::overdue,
+    straggles: late::straggles,
     publish,
     purge,
     slow: late::slow,

@@ -30,6 +30,12 @@ pub extern "C" fn overdue(request: *const ffi::Overdue) {
     });
 }
 
+/// A request does not end for now, though its time is over.
+pub extern "C" fn straggles(thread: u32, started: i64) {
+    let started_ns = u64::try_from(started).unwrap_or(0);
+    tell(|| Event::Straggles { index: thread as u16, started_ns });
+}
+
 /// A request has been running for long, and goes on.
 pub extern "C" fn slow(request: *const ffi::Slow) {
     tell(|| {

@@ -32,7 +32,6 @@ use generations::{Generations, Role};
 use hung::HangWatch;
 use process_handle::{EVENTS, EngineEvent, EventKind};
 use profiles::Profiles;
-use regent_dispatch::circuits::Booting;
 use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
@@ -115,7 +114,7 @@ impl Supervisor {
                     }
                 }
                 EventKind::Spawned(pid) => state.note_pid(id, event.process, pid),
-                EventKind::Offended | EventKind::Unneeded => {}
+                EventKind::Offended | EventKind::Unneeded | EventKind::Undrained => {}
                 EventKind::NotStarted(cause) => {
                     return Err(EngineError::Program { kind, program: state.setup.program, cause });
                 }
@@ -159,18 +158,13 @@ struct State {
     autoscaler: Autoscaler,
     next_id: u64,
     generations: Generations,
+    /// The generation in which a worker is tried that has killed others.
+    trial: Option<u64>,
     restarts: Restarts,
     traces: Traces,
     profiles: Profiles,
     /// Engines in a row that did not live long.
     failures: u32,
-}
-
-/// Of what an engine has died, as far as that is known. `Last`: what the I/O threads will say of its requests.
-struct Death<Last> {
-    blame: Blame,
-    booting: Vec<Booting>,
-    last: Last,
 }
 
 impl State {
@@ -186,6 +180,7 @@ impl State {
             events,
             autoscaler,
             next_id: 1,
+            trial: None,
             restarts: Restarts::default(),
             traces: Traces::default(),
             profiles: Profiles::default(),
@@ -288,6 +283,9 @@ impl State {
             }
             EventKind::Late if role == Role::Replacement => self.take_over().await,
             EventKind::Late => {}
+            EventKind::Undrained => {
+                self.generations.get_mut(id).into_iter().for_each(Generation::cut_off);
+            }
             EventKind::Offended => {
                 let generation = self.generations.get_mut(id);
                 generation.into_iter().for_each(|of| of.processes[usize::from(process)].note_condemned());
@@ -312,6 +310,9 @@ impl State {
             Event::Confined(confined) => self.confined(id, confined),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
+            Event::Straggles { index, started_ns } => {
+                self.stand_in(id, index, Duration::from_nanos(started_ns));
+            }
             Event::Slow(request) => self.slow(id, &request),
             Event::Traced { index, stack } => self.traced(id, index, &stack),
             Event::Profiled(part) => self.profiled(id, process, part),

@@ -16,8 +16,10 @@ pub struct BootCircuits {
     rules: CircuitRules,
     /// By pool.
     circuits: BTreeMap<u16, BootCircuit>,
-    /// What booted in the last unexplained death.
+    /// What booted in the last death of which nobody is known to be the reason.
     suspects: Vec<u16>,
+    /// Pools whose requests are not refused whatever their circuit says: threads that booted before answer them.
+    served: Vec<u16>,
 }
 
 /// A worker that booted when an engine died.
@@ -28,24 +30,28 @@ pub struct Booting {
     pub script: Box<[u8]>,
 }
 
-/// Who is to blame for a death, of those that booted.
+/// What is known of a death beside who booted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootBlame {
-    /// Only one of them, which is known.
-    Killer,
-    /// One of them, or nothing that they did.
-    Suspects,
+    /// Its reason: the one that is named, or a request if none is.
+    Known,
+    /// No request ran.
+    Alone,
+    /// Requests ran too, or it was killed from outside.
+    Anybody,
 }
 
 #[derive(Debug)]
 struct BootCircuit {
     key: CircuitKey,
     circuit: Circuit,
+    /// Of its last trial.
+    round: u64,
 }
 
 impl BootCircuits {
     pub fn new(rules: CircuitRules) -> Self {
-        Self { rules, circuits: BTreeMap::new(), suspects: Vec::new() }
+        Self { rules, circuits: BTreeMap::new(), suspects: Vec::new(), served: Vec::new() }
     }
 
     /// Whether all workers are booted.
@@ -60,18 +66,24 @@ impl BootCircuits {
 
     /// Whether requests to this pool are refused.
     pub fn refuses(&self, pool: u16, now: Duration) -> Option<Refusal> {
-        let boot = self.circuits.get(&pool)?;
+        let boot = self.circuits.get(&pool).filter(|_| !self.served.contains(&pool))?;
         Some(Refusal { circuit: boot.key.clone(), retry_after: boot.circuit.left(now)? })
     }
 
-    /// An engine has died in which no request is to blame and these workers booted, each named once.
+    /// These pools have threads that take requests. Returns whether others had before: what waits for them may be refused.
+    pub fn note_served(&mut self, served: Vec<u16>) -> bool {
+        let before = std::mem::replace(&mut self.served, served);
+        before.iter().any(|pool| !self.served.contains(pool))
+    }
+
+    /// An engine has died while these workers booted, each named once.
     pub fn died(&mut self, booting: &[Booting], blame: BootBlame, now: Duration) -> Vec<Opening> {
         let guilty = match blame {
-            BootBlame::Killer => {
+            BootBlame::Known => {
                 self.suspects.clear();
                 booting.to_vec()
             }
-            BootBlame::Suspects => self.accuse(booting),
+            BootBlame::Alone | BootBlame::Anybody => self.accuse(booting, blame),
         };
         guilty.into_iter().filter_map(|worker| self.count(worker, now)).collect()
     }
@@ -84,18 +96,34 @@ impl BootCircuits {
         }
         let mut open = self.circuits.values_mut().filter(|boot| is(boot, Phase::Open));
         open.find_map(|boot| match boot.circuit.ask(now) {
-            Verdict::Probe(_) => Some(boot.key.clone()),
+            Verdict::Probe(round) => {
+                boot.round = round;
+                Some(boot.key.clone())
+            }
             Verdict::Pass | Verdict::Refuse(_) => None,
         })
     }
 
     /// What was booted to see could not serve: it is open again, for longer.
     pub fn trial_failed(&mut self, now: Duration) -> Option<Opening> {
-        let boot = self.circuits.values_mut().find(|boot| {
-            boot.circuit.phase().is_some_and(|(phase, _)| phase == Phase::Probing)
-        })?;
-        let pause = boot.circuit.death(now, "", self.rules.failures, &self.rules)?;
+        let rules = self.rules;
+        let boot = self.tried()?;
+        let pause = boot.circuit.death(now, "", rules.failures, &rules)?;
         Some(Opening { circuit: boot.key.clone(), pause })
+    }
+
+    /// Nothing is known of what was booted to see: its engine has died of something else. It may be tried again.
+    pub fn give_back_trial(&mut self, now: Duration) {
+        if let Some(boot) = self.tried() {
+            boot.circuit.give_back(boot.round, now);
+        }
+    }
+
+    fn tried(&mut self) -> Option<&mut BootCircuit> {
+        let is_tried = |boot: &&mut BootCircuit| {
+            boot.circuit.phase().is_some_and(|(phase, _)| phase == Phase::Probing)
+        };
+        self.circuits.values_mut().find(is_tried)
     }
 
     /// The worker has booted, and the engine lives.
@@ -120,16 +148,16 @@ impl BootCircuits {
         })
     }
 
-    /// The one that was booted to see; the only one that booted; otherwise those that also booted in the death before. A
+    /// The one that was booted to see; the only one that may be why; otherwise those that also booted in the death before. A
     /// worker that boots slowly beside one that kills is among them, and closes its circuit when it is tried alone.
-    fn accuse(&mut self, booting: &[Booting]) -> Vec<Booting> {
+    fn accuse(&mut self, booting: &[Booting], blame: BootBlame) -> Vec<Booting> {
         let now = booting.iter().map(|worker| worker.pool).collect();
         let before = std::mem::replace(&mut self.suspects, now);
         let is_tried = |worker: &&Booting| self.phase(worker.pool) == Some(Phase::Probing);
         if let Some(tried) = booting.iter().find(is_tried) {
             return vec![tried.clone()];
         }
-        let is_alone = booting.len() == 1;
+        let is_alone = blame == BootBlame::Alone && booting.len() == 1;
         booting.iter().filter(|worker| is_alone || before.contains(&worker.pool)).cloned().collect()
     }
 
@@ -138,6 +166,7 @@ impl BootCircuits {
         let boot = self.circuits.entry(pool).or_insert_with(|| BootCircuit {
             key: key::of_script(pool, &script),
             circuit: Circuit::default(),
+            round: 0,
         });
         let pause = boot.circuit.death(now, "", self.rules.failures, &self.rules)?;
         Some(Opening { circuit: boot.key.clone(), pause })
@@ -171,7 +200,7 @@ mod tests {
     fn opened() -> BootCircuits {
         let mut circuits = BootCircuits::new(RULES);
         let openings: Vec<_> =
-            (0..3).map(|second| kill(&mut circuits, &[1], BootBlame::Killer, second)).collect();
+            (0..3).map(|second| kill(&mut circuits, &[1], BootBlame::Known, second)).collect();
         assert_eq!(openings, [vec![], vec![], vec![1]]);
         circuits
     }
@@ -188,7 +217,7 @@ mod tests {
     #[test]
     fn deaths_that_are_far_apart_open_nothing() {
         let mut circuits = BootCircuits::new(RULES);
-        assert!((0..10).all(|n| kill(&mut circuits, &[1], BootBlame::Killer, 31 * n).is_empty()));
+        assert!((0..10).all(|n| kill(&mut circuits, &[1], BootBlame::Known, 31 * n).is_empty()));
         assert!(circuits.are_closed());
     }
 
@@ -202,7 +231,7 @@ mod tests {
         assert_eq!(circuits.trial_failed(at(14)).unwrap().pause, Duration::from_secs(20));
         assert_eq!(circuits.next_trial(at(33)), None);
         assert!(circuits.next_trial(at(34)).is_some());
-        assert_eq!(kill(&mut circuits, &[1, 2], BootBlame::Suspects, 35), [1], "and 2 is not to blame");
+        assert_eq!(kill(&mut circuits, &[1, 2], BootBlame::Alone, 35), [1], "and 2 is not to blame");
         assert!(circuits.next_trial(at(64)).is_none() && circuits.next_trial(at(65)).is_some());
         assert_eq!(circuits.booted(1).unwrap().pool, 1);
         assert!(circuits.are_closed() && circuits.refuses(1, at(65)).is_none());
@@ -211,7 +240,7 @@ mod tests {
     #[test]
     fn they_are_tried_one_at_a_time() {
         let mut circuits = opened();
-        (0..3).for_each(|second| drop(kill(&mut circuits, &[2], BootBlame::Killer, second)));
+        (0..3).for_each(|second| drop(kill(&mut circuits, &[2], BootBlame::Known, second)));
         assert_eq!(circuits.next_trial(at(20)).unwrap().pool, 1);
         assert_eq!(circuits.next_trial(at(20)), None);
         circuits.booted(1);
@@ -224,12 +253,46 @@ mod tests {
         let deaths = [&[1, 2][..], &[1, 3], &[1, 2], &[1, 4]];
         let openings = deaths.into_iter().zip(0..);
         let opened: Vec<_> =
-            openings.flat_map(|(pools, at)| kill(&mut circuits, pools, BootBlame::Suspects, at)).collect();
+            openings.flat_map(|(pools, at)| kill(&mut circuits, pools, BootBlame::Alone, at)).collect();
         assert_eq!(opened, [1]);
+    }
+
+    /// What opens if the only worker that boots is there when so many engines die.
+    fn opened_beside(blame: BootBlame, deaths: u64) -> Vec<u16> {
         let mut circuits = BootCircuits::new(RULES);
-        let alone: Vec<_> =
-            (0..3).flat_map(|second| kill(&mut circuits, &[7], BootBlame::Suspects, second)).collect();
-        assert_eq!(alone, [7]);
+        (0..deaths).flat_map(|second| kill(&mut circuits, &[7], blame, second)).collect()
+    }
+
+    #[test]
+    fn what_boots_alone_is_blamed_at_once_and_beside_requests_the_second_time() {
+        assert_eq!(opened_beside(BootBlame::Alone, 3), [7]);
+        assert_eq!((opened_beside(BootBlame::Anybody, 3), opened_beside(BootBlame::Anybody, 4)), (vec![], vec![7]));
+    }
+
+    #[test]
+    fn a_death_by_a_request_is_no_suspicion() {
+        let mut circuits = BootCircuits::new(RULES);
+        for second in 0..10 {
+            assert!(kill(&mut circuits, &[7], BootBlame::Anybody, 2 * second).is_empty());
+            assert!(kill(&mut circuits, &[], BootBlame::Known, 2 * second + 1).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_other_threads_answer_is_not_refused() {
+        let mut circuits = opened();
+        assert!(!circuits.note_served(vec![0, 1]) && circuits.refuses(1, at(5)).is_none());
+        assert!(!circuits.note_served(vec![0, 1]), "that is no news");
+        assert!(circuits.note_served(vec![0]) && circuits.refuses(1, at(5)).is_some());
+    }
+
+    #[test]
+    fn a_trial_of_which_nothing_is_known_is_repeated() {
+        let mut circuits = opened();
+        assert!(circuits.next_trial(at(12)).is_some());
+        circuits.give_back_trial(at(13));
+        assert_eq!(circuits.phase(1), Some(Phase::Open));
+        assert!(circuits.next_trial(at(13)).is_some());
     }
 
     #[test]

@@ -304,6 +304,14 @@ static void slow(const regent_slow *request)
     pthread_mutex_unlock(&lock);
 }
 
+static void straggles(uint32_t thread, int64_t started)
+{
+    (void)thread, (void)started;
+    pthread_mutex_lock(&lock);
+    puts("straggles");
+    pthread_mutex_unlock(&lock);
+}
+
 static void traced(uint32_t thread, regent_str trace)
 {
     (void)thread;
@@ -324,6 +332,7 @@ static const regent_callbacks callbacks = {
     .publish = publish,
     .purge = purge,
     .slow = slow,
+    .straggles = straggles,
     .traced = traced,
 };
 

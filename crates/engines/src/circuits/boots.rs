@@ -25,6 +25,19 @@ impl CircuitBreaker {
         Some(trial)
     }
 
+    /// These pools have threads that take requests. Returns whether some that wait may be refused by that.
+    pub(crate) fn note_served(&self, served: impl FnOnce() -> Vec<u16>) -> bool {
+        if self.open_circuits().is_none_or(|circuits| circuits.boots.are_closed()) {
+            return false;
+        }
+        self.change(|circuits| circuits.boots.note_served(served())).unwrap_or(false)
+    }
+
+    /// Nothing is known of what was booted to see: its engine has died of something else.
+    pub(crate) fn give_back_trial(&self) {
+        self.change(|circuits| circuits.boots.give_back_trial(clock::now()));
+    }
+
     /// What was booted to see could not serve.
     pub(crate) fn trial_failed(&self) {
         let opening = self.change(|circuits| circuits.boots.trial_failed(clock::now())).flatten();
@@ -77,7 +90,7 @@ mod tests {
         let routes = Routes::new(clock::now());
         let (worker, other) = (routes.get(1, "/", clock::now()), routes.get(0, "/", clock::now()));
         let booting = [Booting { pool: 1, script: (*b"/w.php").into() }];
-        assert!(breaker.died_at_boot(&booting, BootBlame::Killer));
+        assert!(breaker.died_at_boot(&booting, BootBlame::Known));
         assert_eq!((breaker.boot_phase(1), breaker.boot_phase(0)), (Some(Phase::Open), None));
         assert!(matches!(breaker.ask(&worker, b"/w.php"), Passage::Refused(_)));
         assert!(breaker.refuses(&worker, b"/w.php").is_some());

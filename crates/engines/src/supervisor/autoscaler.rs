@@ -76,14 +76,15 @@ impl Autoscaler {
         self.pools.iter().any(ScaledPool::is_flexible)
     }
 
-    /// Threads that each pool of the next generation begins with: as many as it has in this one. None, where that would kill
-    /// the engine.
+    /// Threads that each pool of the next generation begins with: as many as it has in this one. None, where they would kill the
+    /// engine and no older ones serve in their place.
     pub fn sizes(&self, current: Option<&Generation>) -> Vec<u16> {
         let size = |(index, pool): (usize, &ScaledPool)| {
             let now = current.map_or(0, |generation| generation.threads.size(index as u16));
+            let serves = now > 0 && current.is_some_and(Generation::is_alive);
             match self.shared.circuits.boot_phase(index) {
-                Some(Phase::Open) => 0,
-                Some(Phase::Probing) | None => now.clamp(pool.least, pool.plan.most.max(pool.least)),
+                Some(Phase::Open) if !serves => 0,
+                _ => now.clamp(pool.least, pool.plan.most.max(pool.least)),
             }
         };
         self.pools.iter().enumerate().map(size).collect()

@@ -3,7 +3,7 @@
 use super::State;
 use super::generation::Generation;
 use super::last_requests::LastRequests;
-use regent_dispatch::circuits::Booting;
+use regent_dispatch::circuits::{BootBlame, Booting};
 use regent_wire::Repeats;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
@@ -23,25 +23,29 @@ pub(super) enum Blame {
     Suspects,
     /// It was killed from outside.
     Nobody,
+    /// The server has cut it off: it had not drained by the deadline.
+    Deadline,
 }
 
 impl Blame {
     /// Of a process of this generation.
     pub fn of(dead: &Generation, process: u16, status: ExitStatus) -> Self {
-        let is_condemned = dead.processes[usize::from(process)].is_condemned();
+        let handle = &dead.processes[usize::from(process)];
         match (dead.region().fault_tid(usize::from(process)), status.signal()) {
-            (0, Some(signal)) if !is_fault(signal) && !is_condemned => Self::Nobody,
+            (0, Some(_)) if handle.is_cut_off() => Self::Deadline,
+            (0, Some(signal)) if !is_fault(signal) && !handle.is_condemned() => Self::Nobody,
             (0, _) => Self::Suspects,
             (tid, _) => Self::Thread(tid),
         }
     }
 
     /// Whose requests may be run again. Where one of several must be why, and nobody knows which, none is: it would end the
-    /// next engine too, beside the same others, and the circuits would take those for its accomplices.
+    /// next engine too, beside the same others, and the circuits would take those for its accomplices. Nor is what has had all
+    /// the time to drain: it may hang.
     pub fn repeats(self) -> Repeats {
         match self {
             Self::Thread(tid) => Repeats::AllBut(tid),
-            Self::Suspects => Repeats::Nobodys,
+            Self::Suspects | Self::Deadline => Repeats::Nobodys,
             Self::Nobody => Repeats::Everybodys,
         }
     }
@@ -65,20 +69,26 @@ impl State {
     /// Counts an engine's death for the circuits of what ran, and of what booted. The requests that wait for one that opens by
     /// that are told.
     pub fn count_death(&self, blame: Blame, last: &LastRequests, booting: &[Booting]) {
-        let (suspects, killer) = match blame {
+        let circuits = &self.setup.pools.circuits;
+        let opens = match blame {
             // What is killed from outside runs once more. What is killed again by that may be why: memory that runs out, say.
-            Blame::Nobody => match last.repeated() {
-                none if none.is_empty() => return,
-                repeated => (repeated, None),
-            },
-            Blame::Suspects => (last.suspects(), None),
+            Blame::Nobody => {
+                let repeated = last.repeated();
+                !repeated.is_empty() && circuits.died(&repeated, None)
+            }
+            Blame::Suspects => circuits.died(&last.suspects(), None),
             // It may have run none: a script that boots, or the engine itself.
-            Blame::Thread(tid) => match last.suspect(tid) {
-                Some(killer) => (vec![killer], Some(0)),
-                None => return self.count_boots(booting, blame),
-            },
+            Blame::Thread(tid) => last.suspect(tid).is_some_and(|killer| circuits.died(&[killer], Some(0))),
+            // Long requests are not to be refused.
+            Blame::Deadline => return,
         };
-        if self.setup.pools.circuits.died(&suspects, killer) {
+        let of_boots = match blame {
+            Blame::Thread(_) => BootBlame::Known,
+            Blame::Suspects if last.are_none() => BootBlame::Alone,
+            _ => BootBlame::Anybody,
+        };
+        let opens_boots = circuits.died_at_boot(booting, of_boots);
+        if opens || opens_boots {
             self.setup.clients.look_at_pools();
         }
     }

@@ -57,6 +57,7 @@ impl State {
             self.report(id, process, None, status).await;
         }
         self.forget_profile(id);
+        self.trial_has_ended(id);
         match role {
             Role::Current => self.replace_dead(repeats).await,
             Role::Replacement => self.give_up_replacement(NO_START),
@@ -71,9 +72,10 @@ impl State {
     /// Names what ran in the log, in one process or in all, and counts who is to blame for its circuit.
     async fn report(&mut self, id: u64, process: u16, of: Option<u16>, status: ExitStatus) {
         let Some((blame, last)) = self.last_requests(id, process, of, status) else { return };
+        let booting = self.booting(id, of, blame);
         let last = last.await;
         last.log();
-        self.count_death(blame, &last);
+        self.count_death(blame, &last, &booting);
     }
 
     fn last_requests(
@@ -127,14 +129,16 @@ impl State {
         if let Some(status) = status {
             self.report(id, process, Some(process), status).await;
         }
+        self.leave_out_refused(id, process);
         let generation = self.generations.get(id)?;
         let (mut burials, mut ended) = (Vec::new(), Vec::new());
         for (_, entry) in generation.threads_of(process) {
             let repeats = repeats.get(&entry.index).copied().unwrap_or(Repeats::Nobodys);
             generation.region().bury(usize::from(entry.index));
             burials.push(self.setup.clients.bury(&generation.backend, entry.index, repeats));
-            if matches!(entry.stage, ThreadStage::Retiring | ThreadStage::WrittenOff) {
-                ended.push(entry.index);
+            match entry.stage {
+                ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff => ended.push(entry.index),
+                ThreadStage::Ordered | ThreadStage::Failed => {}
             }
         }
         let events = self.events.clone();

@@ -41,13 +41,17 @@ pub(super) enum EventKind {
     Ended(ExitStatus),
     /// It was not started, since its generation drains by now.
     Unneeded,
-    /// The generation has not drained, or not started, in the time that it had.
+    /// The generation has not started in the time that it had.
     Late,
+    /// It has not drained in the time that it had.
+    Undrained,
 }
 
 /// A process of an engine that runs, or is about to start. Dropped, it is killed.
 pub(super) struct ProcessHandle {
     pub pid: Option<u32>,
+    /// PHP runs, or the modules are loaded.
+    pub has_started: bool,
     /// Bytes that the process had before its threads.
     pub bare_memory: Option<u64>,
     pub hang_watch: HangWatch,
@@ -59,6 +63,8 @@ pub(super) struct ProcessHandle {
     pub is_ready: bool,
     /// It was found to be unfit, and is being killed.
     is_condemned: bool,
+    /// It has not drained in time, and is being killed.
+    is_cut_off: bool,
     has_ended: bool,
     number: u16,
     /// Owns the process: aborted, it kills it.
@@ -105,12 +111,14 @@ impl ProcessHandle {
         };
         Self {
             pid: None,
+            has_started: false,
             bare_memory: None,
             hang_watch: HangWatch::default(),
             since: Instant::now() + wait,
             failures,
             is_ready: false,
             is_condemned: false,
+            is_cut_off: false,
             has_ended: false,
             number,
             watcher: tokio::spawn(watch.run(buried, wait, killed)),
@@ -135,17 +143,23 @@ impl ProcessHandle {
         let _ = self.kill.send(reason.into());
     }
 
-    /// Kills it later.
-    pub fn killer(&self) -> mpsc::UnboundedSender<Cow<'static, str>> {
-        self.kill.clone()
-    }
-
     /// Kills it because it cannot be trusted with requests any longer.
     pub fn condemn(&mut self, engine: EngineKind, reason: &str) {
         if !std::mem::replace(&mut self.is_condemned, true) {
             tracing::error!(%engine, process = self.number, reason, "the engine is unfit and is replaced");
             self.kill(reason.to_owned());
         }
+    }
+
+    /// Kills it because it has not drained by its deadline.
+    pub fn cut_off(&mut self) {
+        self.is_cut_off = true;
+        self.kill("it had not drained by the deadline");
+    }
+
+    /// Whether it has not drained by its deadline.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     /// It was found to be unfit, and is being killed already.

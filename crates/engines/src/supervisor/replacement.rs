@@ -77,13 +77,15 @@ impl State {
             self.setup.pools.circuits.end_boot_pauses();
         }
         self.answer_restarts(&Ok(threads));
+        self.look_at_trials();
     }
 
     /// `reason`: for who wanted it.
     pub fn give_up_replacement(&mut self, reason: &str) {
         tracing::error!(engine = %self.setup.plan.kind, reason, "the new generation cannot serve; the current one goes on");
-        self.generations.replacement = None;
-        self.end_trial();
+        if let Some(failed) = self.generations.replacement.take() {
+            self.trial_failed(failed.id);
+        }
         self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
     }
 
