@@ -174,7 +174,8 @@ int regent_host_client_gone(regent_context *context);
 void regent_host_release(regent_context *context);
 void regent_host_log(regent_context *context, int level, regent_str message, regent_str json);
 void regent_host_log_line(int level, const char *message);
-void regent_host_restart_wanted(const char *reason);
+/* asked_by: whose script; NULL: nobody's. */
+void regent_host_restart_wanted(const char *reason, const regent_context *asked_by);
 /* Tells how the running request was ended, whose time was over: end is a REGENT_END_... */
 void regent_host_overdue(const regent_context *context, int end);
 /* Tells that the running request does not end for now, though its time is over. */

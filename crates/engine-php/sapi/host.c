@@ -104,11 +104,11 @@ void regent_host_traced(const regent_context *context, regent_str trace)
     host.traced(context->options->number, trace);
 }
 
-void regent_host_restart_wanted(const char *reason)
+void regent_host_restart_wanted(const char *reason, const regent_context *asked_by)
 {
     if (!regent_in_forked_child()) {
         regent_str text = {reason, strlen(reason)};
-        host.restart_wanted(text);
+        host.restart_wanted(text, asked_by != NULL ? script_of(asked_by) : (regent_str){0});
     }
 }
 

@@ -16,6 +16,7 @@ mod process_handle;
 mod profiles;
 mod replacement;
 mod reports;
+mod resets;
 mod shutdown;
 mod slow_log;
 mod stacks;
@@ -36,6 +37,7 @@ use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
 use reports::{describe, log_event, report_start};
+use resets::Resets;
 use stacks::Traces;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -161,6 +163,7 @@ struct State {
     /// The generation in which a worker is tried that has killed others.
     trial: Option<u64>,
     restarts: Restarts,
+    resets: Resets,
     traces: Traces,
     profiles: Profiles,
     /// Engines in a row that did not live long.
@@ -182,6 +185,7 @@ impl State {
             next_id: 1,
             trial: None,
             restarts: Restarts::default(),
+            resets: Resets::default(),
             traces: Traces::default(),
             profiles: Profiles::default(),
             failures: 0,
@@ -241,6 +245,7 @@ impl State {
                 }
             }
         }
+        self.look_at_resets();
         self.look_at_trials();
     }
 
@@ -303,8 +308,7 @@ impl State {
     fn on_message(&mut self, id: u64, process: u16, message: Event) {
         let role = self.generations.role(id);
         match message {
-            Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
-            Event::RestartWanted { .. } => {}
+            Event::RestartWanted { reason, script } => self.reset_wanted(role, &reason, script.as_deref()),
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::Died { index, how, signal } => self.process_died(id, index, &how, signal),
             Event::Confined(confined) => self.confined(id, confined),

@@ -96,7 +96,8 @@ impl ThreadTable {
 
     /// Whether none is left but some that do not come back.
     pub fn are_all_written_off(&self) -> bool {
-        let is_alive = |stage| matches!(stage, ThreadStage::Ordered | ThreadStage::Retiring | ThreadStage::Replaced);
+        let is_alive =
+            |stage| matches!(stage, ThreadStage::Ordered | ThreadStage::Retiring | ThreadStage::Replaced);
         let (mut any, mut others) = (self.stages(), self.stages());
         any.any(|stage| stage == ThreadStage::WrittenOff) && !others.any(is_alive)
     }

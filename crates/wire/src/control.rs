@@ -193,8 +193,13 @@ pub enum Event {
     Confined(Confined),
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
-    /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
-    RestartWanted { reason: String },
+    /// The engine wants to be replaced by a new generation, since opcache is to be emptied.
+    RestartWanted {
+        reason: String,
+        /// The script that has asked for it; `None`: the cache is full, say.
+        #[serde(default)]
+        script: Option<String>,
+    },
     /// The request that this thread took at this moment, in nanoseconds of [`crate::clock`], does not end for now, though its
     /// time is over. It may yet, but another thread is to take its place; [`Event::Overdue`] follows. Sent once for each.
     Straggles { index: u16, started_ns: u64 },

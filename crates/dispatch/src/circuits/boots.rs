@@ -120,9 +120,8 @@ impl BootCircuits {
     }
 
     fn tried(&mut self) -> Option<&mut BootCircuit> {
-        let is_tried = |boot: &&mut BootCircuit| {
-            boot.circuit.phase().is_some_and(|(phase, _)| phase == Phase::Probing)
-        };
+        let is_tried =
+            |boot: &&mut BootCircuit| boot.circuit.phase().is_some_and(|(phase, _)| phase == Phase::Probing);
         self.circuits.values_mut().find(is_tried)
     }
 
@@ -266,7 +265,10 @@ mod tests {
     #[test]
     fn what_boots_alone_is_blamed_at_once_and_beside_requests_the_second_time() {
         assert_eq!(opened_beside(BootBlame::Alone, 3), [7]);
-        assert_eq!((opened_beside(BootBlame::Anybody, 3), opened_beside(BootBlame::Anybody, 4)), (vec![], vec![7]));
+        assert_eq!(
+            (opened_beside(BootBlame::Anybody, 3), opened_beside(BootBlame::Anybody, 4)),
+            (vec![], vec![7])
+        );
     }
 
     #[test]

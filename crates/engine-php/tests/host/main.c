@@ -250,8 +250,9 @@ static void log_line(void *thread, int level, regent_str message, regent_str con
     pthread_mutex_unlock(&lock);
 }
 
-static void restart_wanted(regent_str reason)
+static void restart_wanted(regent_str reason, regent_str script)
 {
+    (void)script;
     pthread_mutex_lock(&lock);
     print_line("restart ", reason.ptr, reason.len);
     pthread_mutex_unlock(&lock);

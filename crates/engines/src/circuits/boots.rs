@@ -48,7 +48,7 @@ impl CircuitBreaker {
     pub(crate) fn booted(&self, pool: usize) {
         let Ok(pool) = u16::try_from(pool) else { return };
         let closed = self.change(|circuits| circuits.boots.booted(pool)).flatten();
-        for circuit in &closed {
+        if let Some(circuit) = &closed {
             let (pool, _, script) = self.named(circuit);
             tracing::info!(pool, script, "a circuit is closed: the worker has booted");
         }

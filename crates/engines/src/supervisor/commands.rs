@@ -18,7 +18,8 @@ const TRACE_DEADLINE: Duration = Duration::from_secs(3);
 const PROFILE_DEADLINE: Duration = Duration::from_secs(15);
 
 /// Why a pool gets no threads now.
-const KILLS_AT_BOOT: &str = "its script kills the engine while it boots: it gets threads when its circuit is closed";
+const KILLS_AT_BOOT: &str =
+    "its script kills the engine while it boots: it gets threads when its circuit is closed";
 
 /// A question or an order; the answer comes through the sender.
 pub(super) enum Command {

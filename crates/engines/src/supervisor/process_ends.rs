@@ -137,7 +137,9 @@ impl State {
             generation.region().bury(usize::from(entry.index));
             burials.push(self.setup.clients.bury(&generation.backend, entry.index, repeats));
             match entry.stage {
-                ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff => ended.push(entry.index),
+                ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff => {
+                    ended.push(entry.index)
+                }
                 ThreadStage::Ordered | ThreadStage::Failed => {}
             }
         }

@@ -168,6 +168,7 @@ impl State {
     fn launch(&mut self, backend: Arc<EngineMemory>, wait: Duration, reason: &str) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
+        self.resets.are_done();
         let sizes = self.autoscaler.sizes(Some(&self.generations.current));
         let launch = Launch { id, backend, sizes, reason: reason.to_owned(), wait };
         Generation::launch(&self.setup, launch, self.events.clone())

@@ -23,7 +23,8 @@ impl State {
         let Some(dead) = dead else { return Vec::new() };
         let is_why = |entry: &ThreadEntry| {
             let view = dead.region().thread_view(usize::from(entry.index));
-            let is_of = process.is_none_or(|process| dead.threads.process(entry.index) == usize::from(process));
+            let is_of =
+                process.is_none_or(|process| dead.threads.process(entry.index) == usize::from(process));
             let is_it = match blame {
                 Blame::Thread(tid) => view.tid == tid,
                 Blame::Suspects | Blame::Nobody => true,
@@ -66,7 +67,9 @@ impl State {
 
     /// If a worker was tried in this generation, which has died, and was not why, it is tried in another.
     pub(super) fn trial_has_ended(&mut self, id: u64) {
-        if self.generations.role(id) != Role::Replacement && self.trial.take_if(|trial| *trial == id).is_some() {
+        if self.generations.role(id) != Role::Replacement
+            && self.trial.take_if(|trial| *trial == id).is_some()
+        {
             self.setup.pools.circuits.give_back_trial();
         }
     }
@@ -77,7 +80,8 @@ impl State {
         let circuits = &self.setup.pools.circuits;
         let is_refused = |pool: u16| circuits.boot_phase(usize::from(pool)) == Some(Phase::Open);
         let threads = generation.threads_of(process);
-        let refused = threads.filter(|(pool, entry)| entry.stage == ThreadStage::Ordered && is_refused(*pool));
+        let refused =
+            threads.filter(|(pool, entry)| entry.stage == ThreadStage::Ordered && is_refused(*pool));
         let refused: Vec<u16> = refused.map(|(_, entry)| entry.index).collect();
         generation.threads.retire(&refused);
     }
