@@ -352,3 +352,76 @@ fn a_repaired_worker_is_tried_right_after_a_restart() {
     assert_eq!(answer.text(), "bad");
     server.stop();
 }
+
+#[test]
+fn a_worker_that_has_its_engine_killed_while_it_boots_is_refused_alone() {
+    if is_passed_over() {
+        return;
+    }
+    // As the kernel does when memory runs out: nobody says who was why.
+    let killer = "<?php if (file_exists(__DIR__ . '/broken')) { posix_kill(posix_getpid(), SIGKILL); sleep(60); } \
+                  while (frankenphp_handle_request(fn () => print 'bad')) {}";
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).file("bad.php", killer).start();
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    until("PHP answers", || (server.get("/").status == 200).then_some(()));
+    expect_refusal(server.get("/bad.php"));
+    assert_eq!(server.get("/good.php").expect(200).text(), "good");
+    assert_eq!(deaths(&server), 5.0, "the page's, one in which it was there too, and three more");
+    server.stop();
+}
+
+#[test]
+fn threads_that_have_booted_before_serve_though_new_ones_kill() {
+    if is_passed_over() {
+        return;
+    }
+    let bad = format!(
+        "<?php if (file_exists(__DIR__ . '/broken')) {{ {CRASH} }} while (frankenphp_handle_request(fn () => print 'bad')) {{}}"
+    );
+    let server = Setup::new()
+        .admin("ADMIN")
+        .php_options(
+            "num_threads 6\n\t\tengines 2\n\t\tphp_ini ffi.enable true\n\t\tworker ROOT/bad.php 2\n\t\t\
+             worker ROOT/good.php 2\n\t\tcircuit {\n\t\t\tpause 300ms\n\t\t}",
+        )
+        .file("bad.php", bad)
+        .file("good.php", "<?php while (frankenphp_handle_request(fn () => print 'good')) {}")
+        .file("index.php", "<?php echo 'ok';")
+        .file("exit.php", format!("<?php {EXIT}"))
+        .start();
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    let answers = keep_asking(&server, 2, "/bad.php", || {
+        server.wait_for_log("\"pause\":\"600ms\"");
+        assert_eq!(server.get("/good.php").expect(200).text(), "good");
+        std::fs::remove_file(server.root().join("broken")).unwrap();
+        server.wait_for_log("a circuit is closed: the worker has booted");
+    });
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.text() == "bad"), "{answers:?}");
+    let in_both = || {
+        let threads = server.admin().threads();
+        threads.iter().filter(|thread| thread.pool.ends_with("bad.php") && thread.activity == "idle").count()
+    };
+    until("it has all its threads again", || (in_both() == 2).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_kills_while_it_boots_gets_no_threads_by_hand() {
+    if is_passed_over() {
+        return;
+    }
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    let engine = until("PHP answers", || (server.get("/").status == 200).then(|| server.engine()));
+    let path = format!("/frankenphp/threads/add?count=1&pool={}", server.root().join("bad.php").display());
+    let answer = server.admin().request("POST", &path).send();
+    assert!(answer.status >= 400 && answer.text().contains("its circuit is closed"), "{answer:?}");
+    assert_eq!(server.engine(), engine);
+    server.stop();
+}

@@ -3,6 +3,7 @@
 use super::State;
 use super::generation::Generation;
 use super::last_requests::LastRequests;
+use super::process_handle::Sentence;
 use regent_dispatch::circuits::{BootBlame, Booting};
 use regent_wire::Repeats;
 use rustix::process::Signal;
@@ -30,12 +31,16 @@ pub(super) enum Blame {
 impl Blame {
     /// Of a process of this generation.
     pub fn of(dead: &Generation, process: u16, status: ExitStatus) -> Self {
-        let handle = &dead.processes[usize::from(process)];
-        match (dead.region().fault_tid(usize::from(process)), status.signal()) {
-            (0, Some(_)) if handle.is_cut_off() => Self::Deadline,
-            (0, Some(signal)) if !is_fault(signal) && !handle.is_condemned() => Self::Nobody,
-            (0, _) => Self::Suspects,
-            (tid, _) => Self::Thread(tid),
+        let index = usize::from(process);
+        Self::judge(dead.region().fault_tid(index), status.signal(), dead.processes[index].sentence())
+    }
+
+    fn judge(fault_tid: u32, signal: Option<i32>, sentence: Option<Sentence>) -> Self {
+        match (fault_tid, signal, sentence) {
+            (0, Some(_), Some(Sentence::Undrained)) => Self::Deadline,
+            (0, Some(signal), None) if !is_fault(signal) => Self::Nobody,
+            (0, ..) => Self::Suspects,
+            (tid, ..) => Self::Thread(tid),
         }
     }
 
@@ -91,5 +96,28 @@ impl State {
         if opens || opens_boots {
             self.setup.clients.look_at_pools();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KILL: Option<i32> = Some(Signal::KILL.as_raw());
+
+    #[test]
+    fn what_was_killed_from_outside_is_run_again() {
+        assert_eq!(Blame::judge(0, KILL, None).repeats(), Repeats::Everybodys);
+        assert_eq!(Blame::judge(7, Some(Signal::SEGV.as_raw()), None).repeats(), Repeats::AllBut(7));
+        assert_eq!(Blame::judge(0, None, None).repeats(), Repeats::Nobodys, "it has ended itself");
+    }
+
+    #[test]
+    fn what_the_server_has_killed_is_not_run_again() {
+        assert_eq!(Blame::judge(0, KILL, Some(Sentence::Unfit)), Blame::Suspects);
+        assert_eq!(Blame::judge(0, KILL, Some(Sentence::Undrained)), Blame::Deadline);
+        assert_eq!(Blame::Deadline.repeats(), Repeats::Nobodys);
+        let crash = Blame::judge(7, Some(Signal::SEGV.as_raw()), Some(Sentence::Undrained));
+        assert_eq!(crash, Blame::Thread(7), "it has crashed before it was killed");
     }
 }

@@ -61,10 +61,8 @@ pub(super) struct ProcessHandle {
     pub failures: u32,
     /// All threads that it began with have asked for a request.
     pub is_ready: bool,
-    /// It was found to be unfit, and is being killed.
-    is_condemned: bool,
-    /// It has not drained in time, and is being killed.
-    is_cut_off: bool,
+    /// Why it is being killed.
+    sentence: Option<Sentence>,
     has_ended: bool,
     number: u16,
     /// Owns the process: aborted, it kills it.
@@ -72,6 +70,15 @@ pub(super) struct ProcessHandle {
     orders: mpsc::UnboundedSender<Order>,
     /// Kills the process for a reason; its end is then noted as any other.
     kill: mpsc::UnboundedSender<Cow<'static, str>>,
+}
+
+/// Why the server kills a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sentence {
+    /// It cannot be trusted with requests any longer.
+    Unfit,
+    /// It had not ended what it had begun when its deadline was over.
+    Undrained,
 }
 
 /// Ends when nobody uses the numbers of a dead process's threads any more.
@@ -117,8 +124,7 @@ impl ProcessHandle {
             since: Instant::now() + wait,
             failures,
             is_ready: false,
-            is_condemned: false,
-            is_cut_off: false,
+            sentence: None,
             has_ended: false,
             number,
             watcher: tokio::spawn(watch.run(buried, wait, killed)),
@@ -145,7 +151,7 @@ impl ProcessHandle {
 
     /// Kills it because it cannot be trusted with requests any longer.
     pub fn condemn(&mut self, engine: EngineKind, reason: &str) {
-        if !std::mem::replace(&mut self.is_condemned, true) {
+        if self.sentence.replace(Sentence::Unfit) != Some(Sentence::Unfit) {
             tracing::error!(%engine, process = self.number, reason, "the engine is unfit and is replaced");
             self.kill(reason.to_owned());
         }
@@ -153,23 +159,18 @@ impl ProcessHandle {
 
     /// Kills it because it has not drained by its deadline.
     pub fn cut_off(&mut self) {
-        self.is_cut_off = true;
+        self.sentence.get_or_insert(Sentence::Undrained);
         self.kill("it had not drained by the deadline");
-    }
-
-    /// Whether it has not drained by its deadline.
-    pub fn is_cut_off(&self) -> bool {
-        self.is_cut_off
     }
 
     /// It was found to be unfit, and is being killed already.
     pub fn note_condemned(&mut self) {
-        self.is_condemned = true;
+        self.sentence = Some(Sentence::Unfit);
     }
 
-    /// Whether it was found to be unfit.
-    pub fn is_condemned(&self) -> bool {
-        self.is_condemned
+    /// Why the server is killing it, if it is.
+    pub fn sentence(&self) -> Option<Sentence> {
+        self.sentence
     }
 
     /// It has ended, or was never started.
