@@ -85,7 +85,18 @@ impl BootCircuits {
             }
             BootBlame::Alone | BootBlame::Anybody => self.accuse(booting, blame),
         };
-        guilty.into_iter().filter_map(|worker| self.count(worker, now)).collect()
+        let is_one = guilty.len() == 1;
+        let mut openings: Vec<Opening> =
+            guilty.into_iter().filter_map(|worker| self.count(worker, now)).collect();
+        // Some are innocent, and a trial of each shows it: they are not to wait for that.
+        for opening in openings.iter_mut().filter(|_| !is_one) {
+            opening.pause = Duration::ZERO;
+            self.circuits
+                .get_mut(&opening.circuit.pool)
+                .into_iter()
+                .for_each(|boot| boot.circuit.end_pause(now));
+        }
+        openings
     }
 
     /// A worker that is to be booted to see, by the end of its pause. One at a time.
@@ -269,6 +280,19 @@ mod tests {
             (opened_beside(BootBlame::Anybody, 3), opened_beside(BootBlame::Anybody, 4)),
             (vec![], vec![7])
         );
+    }
+
+    #[test]
+    fn those_of_whom_one_may_be_innocent_are_tried_at_once_one_by_one() {
+        let mut circuits = BootCircuits::new(RULES);
+        let opened: Vec<_> =
+            (0..4).flat_map(|second| kill(&mut circuits, &[1, 2], BootBlame::Anybody, second)).collect();
+        assert_eq!(opened, [1, 2]);
+        assert_eq!(circuits.next_trial(at(3)).unwrap().pool, 1);
+        assert_eq!(circuits.trial_failed(at(4)).unwrap().pause, RULES.pause * 2);
+        assert_eq!(circuits.next_trial(at(4)).unwrap().pool, 2);
+        circuits.booted(2);
+        assert!(circuits.refuses(1, at(5)).is_some() && circuits.refuses(2, at(5)).is_none());
     }
 
     #[test]

@@ -157,7 +157,9 @@ mod tests {
     #[test]
     fn of_many_callers_some_are_named() {
         let mut resets = Resets::default();
-        (0..1000).for_each(|n| drop(resets.ask(format!("opcache_reset() by /{n}.php"))));
+        for n in 0..1000 {
+            resets.ask(format!("opcache_reset() by /{n}.php"));
+        }
         let reason = resets.take(Instant::now());
         assert!(reason.starts_with("opcache_reset() by /0.php, opcache_reset() by /1.php, "), "{reason}");
         assert!(reason.ends_with(&format!(", and {} calls of others", 1000 - NAMED)), "{reason}");
