@@ -10,9 +10,21 @@ impl CircuitBreaker {
         self.open_circuits()?.boots.phase(u16::try_from(pool).ok()?)
     }
 
-    /// An engine has died while these workers booted. Returns whether a circuit has opened: requests that wait may be of it.
-    pub(crate) fn died_at_boot(&self, booting: &[Booting], blame: BootBlame) -> bool {
-        let openings = self.change(|circuits| circuits.boots.died(booting, blame, clock::now()));
+    /// An engine has died while these workers booted. `served`: as in [`Self::note_served`]. Returns whether a circuit has opened:
+    /// requests that wait may be of it.
+    pub(crate) fn died_at_boot(
+        &self,
+        booting: &[Booting],
+        blame: BootBlame,
+        served: impl FnOnce() -> Vec<u16>,
+    ) -> bool {
+        let openings = self.change(|circuits| {
+            let openings = circuits.boots.died(booting, blame, clock::now());
+            if !openings.is_empty() {
+                circuits.boots.note_served(served());
+            }
+            openings
+        });
         openings.iter().flatten().for_each(|opening| self.log_boot(opening));
         openings.is_some_and(|openings| !openings.is_empty())
     }
@@ -89,7 +101,7 @@ mod tests {
         let routes = Routes::new(clock::now());
         let (worker, other) = (routes.get(1, "/", clock::now()), routes.get(0, "/", clock::now()));
         let booting = [Booting { pool: 1, script: (*b"/w.php").into() }];
-        assert!(breaker.died_at_boot(&booting, BootBlame::Known));
+        assert!(breaker.died_at_boot(&booting, BootBlame::Known, Vec::new));
         assert_eq!((breaker.boot_phase(1), breaker.boot_phase(0)), (Some(Phase::Open), None));
         let is_refused = |route| breaker.refuses(route, b"/w.php").is_some();
         assert!(is_refused(&worker) && !is_refused(&other));

@@ -92,7 +92,7 @@ impl State {
             Blame::Suspects if last.are_none() => BootBlame::Alone,
             _ => BootBlame::Anybody,
         };
-        let opens_boots = circuits.died_at_boot(booting, of_boots);
+        let opens_boots = circuits.died_at_boot(booting, of_boots, || self.served());
         if opens || opens_boots {
             self.setup.clients.look_at_pools();
         }

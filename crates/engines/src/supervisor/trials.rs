@@ -101,7 +101,7 @@ impl State {
     }
 
     /// Pools that have threads which take requests.
-    fn served(&self) -> Vec<u16> {
+    pub(super) fn served(&self) -> Vec<u16> {
         let current = &self.generations.current;
         let pools = 0..self.setup.plan.pools.len() as u16;
         pools.filter(|pool| current.is_alive() && serves(current, *pool)).collect()
