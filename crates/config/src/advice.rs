@@ -2,6 +2,7 @@
 
 /// What is written, and what to do.
 const ADVICE: &[(&str, &str)] = &[
+    ("a CA beside `local`", "leave it out; certificates of sites are those of the CA `local`"),
     ("acme_server", "Regent is no CA for other machines; run one beside it"),
     ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
@@ -11,6 +12,9 @@ const ADVICE: &[(&str, &str)] = &[
     ("bind { protocols }", "write `servers ADDRESS { protocols … }` in the global options"),
     ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
     ("browse reveal_symlinks", "leave it out; the page shows links that stay within the root"),
+    ("ca intermediate", "leave it out; intermediates are made, and signed by `root { cert FILE; key FILE }`"),
+    ("ca maintenance_interval", "leave it out; `renew_interval` says how often certificates are looked at"),
+    ("ca renewal_window_ratio", RENEWAL),
     ("cert_lifetime", "leave it out; `cert_issuer internal` has a `lifetime`"),
     ("dns", "write `acme_dns rfc2136 { … }` or `acme_dns exec PROGRAM`"),
     ("ech", "leave it out; names of sites can be read from handshakes then"),
@@ -39,10 +43,6 @@ const ADVICE: &[(&str, &str)] = &[
     (
         "output net unixgram/…",
         "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
-    ),
-    (
-        "pki",
-        "leave it out; the local CA has names of its own, and `tls CERT KEY` takes certificates of another",
     ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("renewal_window_ratio", RENEWAL),
