@@ -26,6 +26,7 @@ mod native;
 mod networks;
 mod order;
 mod problems;
+mod redis_options;
 mod routes;
 mod sites;
 mod telemetry;

@@ -4,8 +4,8 @@ use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, AuthorityOptions, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode,
     Compression, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance,
-    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, RedisTls,
-    Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
+    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage,
+    RedisTls, Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -109,12 +109,7 @@ fn authority(ca: &config::LocalCa) -> AuthorityOptions {
 fn redis(storage: &config::RedisStorage) -> RedisStorage {
     let key = storage.encryption_key.as_ref();
     RedisStorage {
-        host: storage.host.clone(),
-        port: storage.port,
-        username: storage.username.clone(),
-        password: storage.password.as_ref().map(|password| password.0.clone()),
-        database: storage.database,
-        timeout: storage.timeout,
+        server: redis_server(&storage.server),
         key_prefix: storage.key_prefix.clone(),
         encryption_key: key.map(|key| key.0.as_bytes().try_into().expect("invariant: it has 32 bytes")),
         compression: match storage.compression {
@@ -122,7 +117,18 @@ fn redis(storage: &config::RedisStorage) -> RedisStorage {
             config::RedisCompression::Flate => Compression::Flate,
             config::RedisCompression::Zlib => Compression::Zlib,
         },
-        tls: storage.tls.as_ref().map(|verification| match verification {
+    }
+}
+
+fn redis_server(server: &config::RedisServer) -> RedisServer {
+    RedisServer {
+        host: server.host.clone(),
+        port: server.port,
+        username: server.username.clone(),
+        password: server.password.as_ref().map(|password| password.0.clone()),
+        database: server.database,
+        timeout: server.timeout,
+        tls: server.tls.as_ref().map(|verification| match verification {
             config::RedisTls::SystemRoots => RedisTls::SystemRoots,
             config::RedisTls::Roots(file) => RedisTls::Roots(file.clone()),
             config::RedisTls::Insecure => RedisTls::Insecure,

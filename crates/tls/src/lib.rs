@@ -68,7 +68,8 @@ pub use options::{
 pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};
-pub use redis_storage::{Compression, RedisStorage, RedisTls};
+pub use redis_storage::{Compression, RedisStorage};
+pub use regent_redis::{RedisServer, RedisTls};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;
