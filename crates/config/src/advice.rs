@@ -33,6 +33,7 @@ const ADVICE: &[(&str, &str)] = &[
         "write `upper`; on a terminal, levels of the server's log have colours in any case",
     ),
     ("log core", "leave it out; `output` says where lines go"),
+    ("log_level", "write `log { level … }`, or leave lines out with `log_skip`"),
     ("mercure", "write `mercure` in the site block, or as a directive"),
     (
         "metrics otlp",
@@ -53,6 +54,7 @@ const ADVICE: &[(&str, &str)] = &[
         "leave it out; scripts get no field whose name has an underscore",
     ),
     ("servers packet_conn_wrappers", "leave it out; UDP is read as it comes"),
+    ("timeouts", "write `servers { timeouts { … } }` in the global options"),
     (
         "tls get_certificate",
         "write `tls CERT KEY` with files that are kept fresh; they are loaded again when they change",
@@ -67,6 +69,7 @@ const ADVICE: &[(&str, &str)] = &[
         "write `unhealthy_request_count COUNT` in `reverse_proxy`: an upstream with so many requests gets no more",
     ),
     ("transport http network_proxy", FORWARD_PROXY),
+    ("url_pattern", "write `path` or `path_regexp`"),
     ("versions 3", "write `versions 2`; HTTP/3 is for clients"),
 ];
 
