@@ -354,7 +354,7 @@ async fn a_root_of_ones_own_signs_and_is_not_replaced() {
     };
     let tls = with(&machine, authority.clone());
     let acceptor = acceptor(&tls, &[internal(&["localhost"])]);
-    let client = machine.client_of(trust(&[files.certificate.clone()]));
+    let client = machine.client_of(trust(std::slice::from_ref(&files.certificate)));
     connect(&acceptor, &client, "localhost").await;
     assert_eq!(tls.local_root().unwrap(), files.certificate);
     let described = tls.stored_local_authority().unwrap();
