@@ -1,9 +1,9 @@
 //! Connections come in, and are dealt out to the I/O threads.
 
 use crate::addresses::Opened;
+use crate::binding::Service;
 use crate::datagrams::Datagrams;
 use crate::dealt::Dealt;
-use crate::door::Service;
 use crate::front::Front;
 use regent_net::Listeners;
 use rustix::fd::OwnedFd;

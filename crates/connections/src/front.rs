@@ -3,9 +3,9 @@
 mod handshakes;
 mod quic;
 
+use crate::binding::{Binding, Bindings, Conditions, Service};
 use crate::datagrams::Receiving;
 use crate::dealt::Dealt;
-use crate::door::{Conditions, Door, Doors, Service};
 use crate::proxy_headers::ProxyHeaders;
 use regent_config::{self as config, HttpProtocol};
 use regent_exchange::{Connection, Informational};
@@ -44,16 +44,16 @@ pub struct Front<S> {
 /// The connections of a listening address that were accepted under equal terms.
 struct Port<S> {
     /// What stands behind it now.
-    door: RefCell<Rc<Door<S>>>,
+    binding: RefCell<Rc<Binding<S>>>,
     /// The next request is a connection's last; in HTTP/2 and HTTP/3 the client is told at once.
     leave: Drain,
     drain: Drain,
 }
 
 impl<S: Service> Front<S> {
-    pub fn new(doors: &Doors<S>, busy_poll: BusyPoll, meter: ConnectionMeter) -> Self {
+    pub fn new(bindings: &Bindings<S>, busy_poll: BusyPoll, meter: ConnectionMeter) -> Self {
         Self {
-            ports: RefCell::new(ports(doors, &[])),
+            ports: RefCell::new(ports(bindings, &[])),
             drain: Drain::default(),
             sockets: Rc::default(),
             busy_poll: Rc::new(busy_poll),
@@ -63,10 +63,10 @@ impl<S: Service> Front<S> {
         }
     }
 
-    /// Requests that come now are answered behind these doors. Connections to addresses that have none, or that connections are
+    /// Requests that come now are answered behind these bindings. Connections to addresses that have none, or that connections are
     /// taken at under other terms, end with the request that they are at.
-    pub fn change_to(&self, doors: &Doors<S>) {
-        let next = ports(doors, &self.ports.borrow());
+    pub fn change_to(&self, bindings: &Bindings<S>) {
+        let next = ports(bindings, &self.ports.borrow());
         let before = self.ports.replace(next);
         let ports = self.ports.borrow();
         let is_left =
@@ -173,26 +173,26 @@ impl<S> Drop for OpenConnection<S> {
     }
 }
 
-/// Those with these doors. One whose connections can go on stays, and gets a new door.
-fn ports<S>(doors: &Doors<S>, before: &[(usize, Rc<Port<S>>)]) -> Vec<(usize, Rc<Port<S>>)> {
-    let port = |(number, door): &(usize, Rc<Door<S>>)| {
+/// Those with these bindings. One whose connections can go on stays, and gets a new binding.
+fn ports<S>(bindings: &Bindings<S>, before: &[(usize, Rc<Port<S>>)]) -> Vec<(usize, Rc<Port<S>>)> {
+    let port = |(number, binding): &(usize, Rc<Binding<S>>)| {
         let goes_on = |(own, port): &&(usize, Rc<Port<S>>)| {
-            own == number && port.door.borrow().conditions.terms == door.conditions.terms
+            own == number && port.binding.borrow().conditions.terms == binding.conditions.terms
         };
         let port = match before.iter().find(goes_on) {
             Some((_, port)) => {
-                port.door.replace(Rc::clone(door));
+                port.binding.replace(Rc::clone(binding));
                 Rc::clone(port)
             }
             None => Rc::new(Port {
-                door: RefCell::new(Rc::clone(door)),
+                binding: RefCell::new(Rc::clone(binding)),
                 leave: Drain::default(),
                 drain: Drain::default(),
             }),
         };
         (*number, port)
     };
-    doors.iter().map(port).collect()
+    bindings.iter().map(port).collect()
 }
 
 impl<S> Port<S> {
@@ -206,12 +206,12 @@ impl<S> Port<S> {
     where
         S: Clone,
     {
-        self.door.borrow().service.clone()
+        self.binding.borrow().service.clone()
     }
 
-    /// For the next connection. (It must not keep the door: an idle one would keep an engine.)
+    /// For the next connection. (It must not keep the binding: an idle one would keep an engine.)
     fn conditions(&self) -> Rc<Conditions> {
-        Rc::clone(&self.door.borrow().conditions)
+        Rc::clone(&self.binding.borrow().conditions)
     }
 }
 

@@ -11,7 +11,7 @@ mod tunnel;
 
 pub use connection::{Connection, Tls};
 pub use informational::Informational;
-pub use pace::{BodyLimits, Pace, Patience};
+pub use pace::{BodyLimits, BodyTimeouts, Pace};
 pub use request_body::{BodyError, RequestBody};
 pub use response_body::{ResponseBody, Segment, read_at_once};
 pub use tunnel::{Duplex, Tunnel};

@@ -12,14 +12,14 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Bounds on a body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimits {
-    pub patience: Patience,
+    pub patience: BodyTimeouts,
     /// Bytes in all.
     pub size: Option<u64>,
 }
 
 /// Bounds on the time that a body takes.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct BodyTimeouts {
     /// Longest time without a byte.
     pub silence: Duration,
     /// Bytes a second that it brings on average, or else it ends: a byte now and then is no silence, and would keep a
@@ -49,7 +49,7 @@ impl Pace {
     /// Waits for more than the `received` bytes. Ready when the client has had its time.
     pub fn poll_expired(
         &mut self,
-        patience: &Patience,
+        patience: &BodyTimeouts,
         received: u64,
         context: &mut Context<'_>,
     ) -> Poll<()> {
@@ -74,7 +74,7 @@ impl Pace {
     }
 }
 
-impl Patience {
+impl BodyTimeouts {
     /// How long may be waited for the next byte, after so many and so much waiting, some of it since the last one.
     fn left(&self, received: u64, awaited: Duration, silent: Duration) -> Duration {
         let earned = match self.rate {
@@ -92,7 +92,7 @@ mod tests {
     use std::future::poll_fn;
 
     /// Bytes that come one after the other with these seconds between them: after how many the client has had its time.
-    async fn lasts(patience: Patience, seconds: u64, bytes_each: u64) -> Option<u64> {
+    async fn lasts(patience: BodyTimeouts, seconds: u64, bytes_each: u64) -> Option<u64> {
         let mut pace = Pace::default();
         for count in 0..1000 {
             let next = sleep(Duration::from_secs(seconds));
@@ -106,11 +106,11 @@ mod tests {
         None
     }
 
-    const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), rate: 240, whole: None };
+    const PATIENCE: BodyTimeouts = BodyTimeouts { silence: Duration::from_secs(60), rate: 240, whole: None };
 
     #[tokio::test(start_paused = true)]
     async fn a_body_may_have_a_time_of_its_own() {
-        let patience = Patience { whole: Some(Duration::from_secs(25)), ..PATIENCE };
+        let patience = BodyTimeouts { whole: Some(Duration::from_secs(25)), ..PATIENCE };
         assert_eq!(lasts(patience, 10, 1 << 20).await, Some(2));
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_rate_only_silence_counts() {
-        let patience = Patience { rate: 0, ..PATIENCE };
+        let patience = BodyTimeouts { rate: 0, ..PATIENCE };
         assert_eq!(lasts(patience, 59, 1).await, None);
         assert_eq!(lasts(patience, 61, 1_000_000).await, Some(0));
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     /// Seconds of waiting for a silent client until it has had its time, in turns with as long in which nobody waits.
-    async fn waited_in_turns(patience: Patience, turn: u64) -> Option<u64> {
+    async fn waited_in_turns(patience: BodyTimeouts, turn: u64) -> Option<u64> {
         let mut pace = Pace::default();
         for waited in (0..1000).step_by(turn as usize) {
             let expired = poll_fn(|context| pace.poll_expired(&patience, 0, context));
@@ -172,6 +172,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_in_which_an_answer_is_waited_for_is_no_silence_and_ends_none() {
         assert_eq!(waited_in_turns(PATIENCE, 4).await, Some(28), "the grace is 30 seconds");
-        assert_eq!(waited_in_turns(Patience { rate: 0, ..PATIENCE }, 7).await, Some(56), "of 60 seconds");
+        assert_eq!(waited_in_turns(BodyTimeouts { rate: 0, ..PATIENCE }, 7).await, Some(56), "of 60 seconds");
     }
 }

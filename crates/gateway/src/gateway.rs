@@ -3,7 +3,7 @@
 use crate::cgi::Variables;
 use crate::ends::Ends;
 use crate::fields::trailers;
-use crate::response_head::{self, Asked, Collected, ResponseHeader};
+use crate::response_head::{self, Asked, BufferedResponse, ResponseHeader};
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::traced;
@@ -18,7 +18,7 @@ use regent_dispatch::lanes::Place;
 use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Submitted,
 };
-use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
+use regent_exchange::{BodyLimits, BodyTimeouts, Informational, RequestBody, ResponseBody};
 use regent_handlers::{EngineTimes, Exchange, Failure, Step};
 use regent_spool::Spools;
 use regent_wire::{
@@ -50,7 +50,7 @@ pub struct Gateway {
 }
 
 /// A request that has come, but for its body.
-pub struct Arrived<'a> {
+pub struct IncomingRequest<'a> {
     pub exchange: &'a Exchange,
     pub ends: &'a Ends,
     pub client: &'a Rc<dyn Informational>,
@@ -61,7 +61,7 @@ pub struct Arrived<'a> {
 }
 
 /// What became of a request: its answer, and where its figures go when that has been sent.
-pub type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
+pub type Completed = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
     pub fn new(
@@ -80,11 +80,11 @@ impl Gateway {
     /// Runs the request. `received` counts the bytes of the body.
     pub async fn run(
         &self,
-        arrived: Arrived<'_>,
+        arrived: IncomingRequest<'_>,
         target: &impl Target,
         body: RequestBody,
         received: &Rc<Cell<u64>>,
-    ) -> Answered {
+    ) -> Completed {
         let path = arrived.exchange.original_uri.path();
         let delivery = target.delivery();
         let lane = delivery.lane.as_deref();
@@ -115,7 +115,7 @@ impl Gateway {
 
     async fn answer(
         &self,
-        arrived: &Arrived<'_>,
+        arrived: &IncomingRequest<'_>,
         target: &impl Target,
         body: RequestBody,
         received: &Rc<Cell<u64>>,
@@ -124,10 +124,10 @@ impl Gateway {
     ) -> Result<Response<ResponseBody>, Trouble> {
         in_flight.is_permitted().map_err(Trouble::Shed)?;
         is_served(in_flight, target)?;
-        let Arrived { exchange, ends, client, limits, .. } = *arrived;
+        let IncomingRequest { exchange, ends, client, limits, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
-            patience: Patience {
+            patience: BodyTimeouts {
                 silence: delivery.request_body_timeout.map_or(limits.patience.silence, timeout),
                 ..limits.patience
             },
@@ -171,7 +171,7 @@ impl Gateway {
             submitted.may_repeat(until);
         }
         queue(&submitted, prefix, place, in_flight)?;
-        let mut collected = Collected::default();
+        let mut collected = BufferedResponse::default();
         let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, in_flight);
         within(in_flight, &submitted, pin!(frames)).await?;
         self.respond(collected, submitted, upload, in_flight, exchange, target)
@@ -180,14 +180,14 @@ impl Gateway {
     /// The answer of what has come: whole, or streamed as the rest of it comes.
     fn respond(
         &self,
-        collected: Collected,
+        collected: BufferedResponse,
         submitted: Submitted,
         upload: Option<Box<Upload>>,
         in_flight: &Rc<InFlight>,
         exchange: &Exchange,
         target: &impl Target,
     ) -> Result<Response<ResponseBody>, Trouble> {
-        let Collected { head, body, trailers, end } = collected;
+        let BufferedResponse { head, body, trailers, end } = collected;
         if let Some(End { completion: Completion::Overdue, timing }) = end {
             submitted.finish();
             timing.into_iter().for_each(|timing| in_flight.executed(timing));
@@ -237,7 +237,7 @@ impl Gateway {
         let head =
             Head::parse(head.build(Some(body.len() as u64))).expect("invariant: it was built as a head");
         let began = clock::now();
-        let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
+        let BufferedResponse { head, body, trailers, end } = target.answer_here(exchange, head, body);
         let execution = clock::now().saturating_sub(began);
         in_flight.executed(Timing { waited: Duration::ZERO, execution, cpu: None, thread: None });
         let lost = Trouble::Engine(ReadError::Lost);
@@ -250,12 +250,12 @@ impl Gateway {
         &self,
         submitted: &Submitted,
         upload: &mut Option<Box<Upload>>,
-        collected: &mut Collected,
-        arrived: &Arrived<'_>,
+        collected: &mut BufferedResponse,
+        arrived: &IncomingRequest<'_>,
         target: &impl Target,
         in_flight: &InFlight,
     ) -> Result<(), Trouble> {
-        let Arrived { exchange, client, .. } = *arrived;
+        let IncomingRequest { exchange, client, .. } = *arrived;
         let mut pace = LogPace::default();
         poll_fn(|context| {
             if submitted.is_repeated() && in_flight.repeated() && in_flight.max_wait_time().is_some() {

@@ -22,7 +22,7 @@ pub mod warmup;
 
 pub use cgi::SOFTWARE;
 pub use ends::Ends;
-pub use gateway::{Answered, Arrived, Gateway};
+pub use gateway::{Completed, Gateway, IncomingRequest};
 pub use inline::Inlined;
 pub use logged::Logged;
 pub use native::NativeGateway;

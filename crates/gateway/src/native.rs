@@ -1,9 +1,9 @@
 //! Requests to native services: an engine runs their handlers, or the server itself those that never block.
 
-use crate::gateway::{Answered, Arrived, Gateway};
+use crate::gateway::{Completed, Gateway, IncomingRequest};
 use crate::inline::{CallHere, Inlined, InlinedCaller};
 use crate::keys;
-use crate::response_head::Collected;
+use crate::response_head::BufferedResponse;
 use crate::target::Target;
 use bytes::Bytes;
 use regent_engines::{EngineClient, Subject};
@@ -51,11 +51,11 @@ impl NativeGateway {
     /// As [`Gateway::run`].
     pub async fn run(
         &self,
-        arrived: Arrived<'_>,
+        arrived: IncomingRequest<'_>,
         target: &NativeTarget,
         body: RequestBody,
         received: &Rc<Cell<u64>>,
-    ) -> Answered {
+    ) -> Completed {
         let service = &self.services[usize::from(target.service.0)];
         let call = Call { target, service, inlined: &self.inlined };
         self.gateway.run(arrived, &call, body, received).await
@@ -90,7 +90,7 @@ impl Target for Call<'_> {
         self.inlined.borrow().answers(self.target.service, exchange)
     }
 
-    fn answer_here(&self, exchange: &Exchange, head: Head<'_>, body: Bytes) -> Collected {
+    fn answer_here(&self, exchange: &Exchange, head: Head<'_>, body: Bytes) -> BufferedResponse {
         let call = CallHere { service: self.target.service, name: self.service, exchange, head, body };
         self.inlined.borrow_mut().answer(call)
     }

@@ -31,7 +31,7 @@ const MOST_RESERVED: usize = 64;
 
 /// What has come of an answer so far.
 #[derive(Default)]
-pub struct Collected {
+pub struct BufferedResponse {
     pub head: Option<ResponseHeader>,
     pub body: VecDeque<Bytes>,
     /// Boxed, since few answers have any.

@@ -1,7 +1,7 @@
 //! What a request asks of an engine: which pool, how it is delivered, and the variables that say what is to run.
 
 use crate::keys;
-use crate::response_head::Collected;
+use crate::response_head::BufferedResponse;
 use bytes::Bytes;
 use regent_config::HubId;
 use regent_engines::Subject;
@@ -41,8 +41,8 @@ pub trait Target {
     }
 
     /// The answer to a request that [is answered here](Self::is_answered_here). `head`: as an engine would get it.
-    fn answer_here(&self, _exchange: &Exchange, _head: Head<'_>, _body: Bytes) -> Collected {
-        Collected::default()
+    fn answer_here(&self, _exchange: &Exchange, _head: Head<'_>, _body: Bytes) -> BufferedResponse {
+        BufferedResponse::default()
     }
 }
 

@@ -10,8 +10,8 @@ pub mod h2;
 pub mod h3;
 mod linger;
 mod owed;
-mod patience;
 mod request_head;
 mod response_head;
+mod timeouts;
 
 pub use h1::{Interim, Settings, serve};

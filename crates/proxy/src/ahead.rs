@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use http::{HeaderValue, Version};
     use http_body_util::{BodyExt, Full, StreamBody};
-    use regent_exchange::{Patience, Tunnel};
+    use regent_exchange::{BodyTimeouts, Tunnel};
     use std::time::Duration;
 
     struct Client;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     const LIMITS: BodyLimits = BodyLimits {
-        patience: Patience { silence: Duration::from_secs(60), rate: 0, whole: None },
+        patience: BodyTimeouts { silence: Duration::from_secs(60), rate: 0, whole: None },
         size: Some(1 << 20),
     };
 

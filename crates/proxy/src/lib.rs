@@ -41,5 +41,5 @@ mod trouble;
 mod tunnel;
 mod upload;
 
-pub use proxy::{Arrived, HealthChecks, Proxy};
+pub use proxy::{HealthChecks, IncomingRequest, Proxy};
 pub use transports::{OpenError, Transports, UpstreamStatus};

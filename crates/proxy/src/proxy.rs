@@ -49,7 +49,7 @@ pub enum HealthChecks {
 }
 
 /// A request that has come, but for its body.
-pub struct Arrived<'a> {
+pub struct IncomingRequest<'a> {
     pub exchange: &'a mut Exchange,
     pub client: &'a Rc<dyn Informational>,
     /// Of requests whose route has none of its own.
@@ -74,7 +74,7 @@ impl Proxy {
     /// When no upstream has responded, with the status that says why.
     pub async fn run(
         &self,
-        arrived: Arrived<'_>,
+        arrived: IncomingRequest<'_>,
         target: &ProxyTarget,
         body: &mut RequestBody,
         received: &Rc<Cell<u64>>,
@@ -93,7 +93,7 @@ impl Proxy {
 
     async fn exchange(
         &self,
-        Arrived { exchange, client, limits }: Arrived<'_>,
+        IncomingRequest { exchange, client, limits }: IncomingRequest<'_>,
         target: &ProxyTarget,
         body: &mut RequestBody,
         received: &Rc<Cell<u64>>,

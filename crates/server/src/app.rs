@@ -9,7 +9,7 @@ use crate::engine_clients::ThreadClients;
 use crate::hooks;
 use crate::listener::Listener;
 use regent_config::HealthCheck;
-use regent_connections::{Conditions, Door};
+use regent_connections::{Binding, Conditions};
 use regent_engines::{ClientStart, Entrance};
 use regent_gateway::{Gateway, Inlined, NativeGateway};
 use regent_metrics::{HttpMeter, Recorder};
@@ -64,7 +64,7 @@ pub(crate) struct ThreadParts {
 
 pub(crate) struct App {
     /// By the number of the listening address.
-    pub doors: Vec<(usize, Rc<Door<Answers>>)>,
+    pub bindings: Vec<(usize, Rc<Binding<Answers>>)>,
     php: Entrance,
     native: Option<(Entrance, Rc<NativeGateway>)>,
 }
@@ -100,7 +100,7 @@ impl App {
         };
         let to_php = Rc::new(gateway(&php));
         let proxy = Rc::new(Proxy::new(&start.proxies, start.health_checks, Arc::clone(&start.spools)));
-        let door = |listener: Listener| {
+        let binding = |listener: Listener| {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,
                 limits: listener.limits,
@@ -129,15 +129,15 @@ impl App {
                 tls,
             };
             let service = Answers(Rc::new(service));
-            (listener.number, Rc::new(Door { service, conditions: Rc::new(conditions) }))
+            (listener.number, Rc::new(Binding { service, conditions: Rc::new(conditions) }))
         };
-        let doors = start.listeners.into_iter().map(door).collect();
-        Ok(Rc::new(Self { doors, php, native }))
+        let bindings = start.listeners.into_iter().map(binding).collect();
+        Ok(Rc::new(Self { bindings, php, native }))
     }
 
     /// Asks PHP; an error says why it is not ready.
     pub async fn probe(&self, check: &HealthCheck) -> Result<(), String> {
-        probe(self.doors.iter().map(|(_, door)| &*door.service.0), check).await
+        probe(self.bindings.iter().map(|(_, binding)| &*binding.service.0), check).await
     }
 
     /// Handlers that run in the server come from these modules from now on. Returns those before, if there are services.

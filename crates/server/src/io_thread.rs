@@ -80,13 +80,13 @@ async fn serve(start: IoStart) -> io::Result<()> {
         handshakes: Handshakes::default(),
     };
     let app = App::build(start.app, &parts, None)?;
-    let front = Rc::new(Front::new(&app.doors, start.busy_poll, start.connections));
+    let front = Rc::new(Front::new(&app.bindings, start.busy_poll, start.connections));
     let (sockets, busy_poll) = (Rc::clone(&front.sockets), Rc::clone(&front.busy_poll));
     hooks::hook(Rc::clone(&clients), Rc::clone(&sockets), Rc::clone(&busy_poll));
     spawn_local(async move { busy_poll.keep(&*clients, &sockets).await });
     let mut stage = start.stage;
     let accepting = start.accept.map(|dealer| front.accept(dealer, stage.clone())).transpose()?;
-    spawn_local(obey(start.commands, app, Rc::clone(&front), parts));
+    spawn_local(apply(start.commands, app, Rc::clone(&front), parts));
     if Stage::left(&mut stage).await == Stage::Leaving {
         front.leave();
         let _ = tokio::time::timeout(LAST_REQUEST, front.none_left()).await;
@@ -100,7 +100,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     Ok(())
 }
 
-async fn obey(
+async fn apply(
     mut commands: mpsc::UnboundedReceiver<Command>,
     mut app: Rc<App>,
     front: Rc<Front<Answers>>,
@@ -117,7 +117,7 @@ async fn obey(
             }
             Command::Change(done) => {
                 if let Some(next) = prepared.take() {
-                    front.change_to(&next.doors);
+                    front.change_to(&next.bindings);
                     app = next;
                 }
                 let _ = done.send(());

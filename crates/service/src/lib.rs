@@ -21,5 +21,5 @@ pub use hub_gateway::HubGateway;
 pub use hubs::{Hubs, OpenHubs};
 pub use limits::body_limits;
 pub use probe::probe;
-pub use service::{Accepted, Answering, Service};
+pub use service::{Accepted, ResponseFuture, Service};
 pub use turns::Turns;

@@ -5,7 +5,7 @@ use crate::service::{Service, read_to_end};
 use http::{HeaderMap, Request, StatusCode, Version, header};
 use regent_config::HealthCheck;
 use regent_exchange::{Connection, Informational, RequestBody, Tls, Tunnel};
-use regent_gateway::{Arrived, Ends};
+use regent_gateway::{Ends, IncomingRequest};
 use regent_handlers::{Action, Exchange, Failure, Target};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -49,7 +49,7 @@ impl Service {
         let mut exchange = Exchange::new(head, connection.clone());
         let Action::Forward(Target::Php(script)) = self.sites.route(&mut exchange) else { return None };
         let (ends, client): (_, Rc<dyn Informational>) = (Ends::new(connection), Rc::new(Nobody));
-        let arrived = Arrived {
+        let arrived = IncomingRequest {
             exchange: &exchange,
             ends: &ends,
             client: &client,

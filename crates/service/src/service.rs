@@ -16,7 +16,7 @@ use regent_config::SniHost;
 use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
 use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
-use regent_gateway::{Answered, Arrived, Ends, Gateway, Logged, NativeGateway};
+use regent_gateway::{Completed, Ends, Gateway, IncomingRequest, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target, caching};
 use regent_metrics::{HttpRequest, Outcome};
 use regent_proxy::Proxy;
@@ -85,7 +85,7 @@ pub(crate) async fn read_to_end(mut body: ResponseBody) {
 }
 
 /// A request that is being answered. What needs no engine is answered at once.
-pub enum Answering {
+pub enum ResponseFuture {
     /// `None`: taken.
     Ready(Option<Response<Counted>>),
     Later(Pin<Box<dyn Future<Output = Response<Counted>>>>),
@@ -99,14 +99,14 @@ impl Service {
         head_time: Duration,
         accepted: &Rc<Accepted>,
         client: Rc<dyn Informational>,
-    ) -> Answering {
+    ) -> ResponseFuture {
         // A look at the clock only if somebody wants to know.
         let is_timed = self.sites.keep_access_logs() || self.figures.is_some();
         let started = is_timed.then(Instant::now);
         if let Err(status) = check(&request, self.max_header_size) {
             let refused =
                 Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
-            return Answering::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
+            return ResponseFuture::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
@@ -119,7 +119,7 @@ impl Service {
             Some((tls, token)) => {
                 let looked_for = acme_challenge::response(tls, &asked.exchange.host, token);
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
-                Answering::Later(Box::pin(async move {
+                ResponseFuture::Later(Box::pin(async move {
                     match looked_for.await {
                         Some(response) => service.respond(response, asked, &*client),
                         None => service.answer_by_sites(asked, &accepted, client).await,
@@ -134,10 +134,10 @@ impl Service {
         mut asked: Asked,
         accepted: &Rc<Accepted>,
         client: Rc<dyn Informational>,
-    ) -> Answering {
+    ) -> ResponseFuture {
         if !self.may_ask_for(&asked.exchange, accepted) {
             let misdirected = Failure::new(StatusCode::MISDIRECTED_REQUEST);
-            return Answering::ready(self.finish(misdirected.plain_page(), asked.ending(None)));
+            return ResponseFuture::ready(self.finish(misdirected.plain_page(), asked.ending(None)));
         }
         let action = match self.sites.route(&mut asked.exchange) {
             Action::Forward(target) if asked.exchange.is_cached() => self.looked_up(target, &mut asked),
@@ -147,11 +147,11 @@ impl Service {
             asked.counted = figures.begin(&asked.exchange, &asked.body, started);
         }
         match action {
-            Action::Respond(response) => Answering::ready(self.respond(response, asked, &*client)),
-            Action::Abort => Answering::ready(self.abort(asked.ending(None), &*client)),
+            Action::Respond(response) => ResponseFuture::ready(self.respond(response, asked, &*client)),
+            Action::Abort => ResponseFuture::ready(self.abort(asked.ending(None), &*client)),
             later => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
-                Answering::Later(Box::pin(service.carry_out(later, asked, accepted, client)))
+                ResponseFuture::Later(Box::pin(service.carry_out(later, asked, accepted, client)))
             }
         }
     }
@@ -280,7 +280,7 @@ impl Service {
         Arrival { ends, client, head_time, received }: Arrival<'_>,
     ) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
         let limits = exchange.body.over(self.limits);
-        let arrived = |exchange| Arrived { exchange, ends, client, head_time, limits };
+        let arrived = |exchange| IncomingRequest { exchange, ends, client, head_time, limits };
         match target {
             Target::Php(php) => counted(self.php.run(arrived(exchange), php, body.take(), received).await),
             Target::Native(native) => {
@@ -301,7 +301,7 @@ impl Service {
                 (Box::pin(self.scrapes.answer(exchange.original_method())).await, None)
             }
             Target::Proxy(proxy) => {
-                let arrived = regent_proxy::Arrived { exchange, client, limits };
+                let arrived = regent_proxy::IncomingRequest { exchange, client, limits };
                 (Box::pin(self.proxy.run(arrived, proxy, body, received)).await, None)
             }
         }
@@ -371,7 +371,9 @@ impl Service {
 }
 
 /// A response of an engine, whose figures are complete when it has been sent.
-fn counted((result, in_flight): Answered) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+fn counted(
+    (result, in_flight): Completed,
+) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
     (result, Some(in_flight))
 }
 
@@ -409,13 +411,13 @@ struct Arrival<'a> {
     received: &'a Rc<Cell<u64>>,
 }
 
-impl Answering {
+impl ResponseFuture {
     fn ready(response: Response<Counted>) -> Self {
         Self::Ready(Some(response))
     }
 }
 
-impl Future for Answering {
+impl Future for ResponseFuture {
     type Output = Response<Counted>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Counted>> {

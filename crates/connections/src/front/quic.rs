@@ -1,7 +1,7 @@
 //! Connections of HTTP/3.
 
 use super::{Conduct, Late, Speaker, secured};
-use crate::door::Service;
+use crate::binding::Service;
 use regent_exchange::{Connection, Informational};
 use regent_http::h3::{self, Arriving};
 use regent_metrics::{HandshakeTransport, Protocol};

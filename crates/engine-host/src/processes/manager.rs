@@ -124,7 +124,7 @@ impl ProcessPool {
             let _ = poll(&mut events, Some(&wait));
             let [said, is_over] = events.map(|event| !event.revents().is_empty());
             if said {
-                self.hear(&mut message);
+                self.on_event(&mut message);
             } else if is_over {
                 return Err(ZygoteEnded { pid: self.zygote.pid });
             } else if self.engine.region().is_draining() && self.state().processes.is_empty() {
@@ -133,7 +133,7 @@ impl ProcessPool {
         }
     }
 
-    fn hear(&self, buffer: &mut [u8]) {
+    fn on_event(&self, buffer: &mut [u8]) {
         let Ok(length) = self.messages.recv(buffer) else { return };
         let Ok(Ok(message)) = std::str::from_utf8(&buffer[..length]).map(control::decode) else { return };
         match message {

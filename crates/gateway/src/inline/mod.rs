@@ -1,7 +1,7 @@
 //! Native modules in the server's own process: handlers that declare that they never block are called on the I/O thread.
 
 use crate::fields::trailers;
-use crate::response_head::{Collected, ResponseHeader};
+use crate::response_head::{BufferedResponse, ResponseHeader};
 use bytes::{Buf, Bytes};
 use regent_config::{Inline, NativeGlobal, NativeId};
 use regent_engines::{EngineKind, Origin, Subject, log_line};
@@ -126,9 +126,9 @@ impl InlinedCaller {
     }
 
     /// Calls the handler of a request that it [answers](Self::answers).
-    pub fn answer(&mut self, call: CallHere<'_>) -> Collected {
+    pub fn answer(&mut self, call: CallHere<'_>) -> BufferedResponse {
         let CallHere { service, name, exchange, head, body } = call;
-        let mut in_memory = InMemory { name, exchange, body, collected: Collected::default() };
+        let mut in_memory = InMemory { name, exchange, body, collected: BufferedResponse::default() };
         if let Some(id) = self.inlined.services[usize::from(service.0)] {
             self.inlined.modules().answer(id, &Variables(head), &mut in_memory, &mut self.scratch);
         }
@@ -158,7 +158,7 @@ struct InMemory<'a> {
     name: &'a str,
     exchange: &'a Exchange,
     body: Bytes,
-    collected: Collected,
+    collected: BufferedResponse,
 }
 
 impl regent_module_loader::Exchange for InMemory<'_> {

@@ -2,7 +2,7 @@
 //!
 //! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
 
-use crate::patience::{Expired, Patience, Stall};
+use crate::timeouts::{Expired, Stall, Timeouts};
 use regent_net::CoarseInstant;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -146,23 +146,23 @@ impl Activity {
     }
 
     /// Whether the connection must end now, or else how long to wait before looking again.
-    pub fn check(&self, patience: &Patience, now: CoarseInstant) -> Result<Duration, Expired> {
+    pub fn check(&self, timeouts: &Timeouts, now: CoarseInstant) -> Result<Duration, Expired> {
         let (left, expired) = match self.phase.get() {
             // The last bytes of an answer are on their way.
             Phase::Idle if self.blocked.has_begun() => (Duration::MAX, Expired::Stalled),
-            Phase::Idle => (now.left(self.since.get(), patience.idle), Expired::Idle),
-            Phase::Head => (now.left(self.since.get(), patience.head), Expired::Stalled),
+            Phase::Idle => (now.left(self.since.get(), timeouts.idle), Expired::Idle),
+            Phase::Head => (now.left(self.since.get(), timeouts.head), Expired::Stalled),
             Phase::Busy => (Duration::MAX, Expired::Stalled),
         };
         if left.is_zero() {
             return Err(expired);
         }
-        let blocked = self.blocked.left(patience.write, now);
+        let blocked = self.blocked.left(timeouts.write, now);
         if blocked.is_zero() {
             return Err(Expired::Stalled);
         }
         // Whatever begins from now on ends no sooner than the shortest of the limits.
-        Ok(left.min(blocked).min(patience.idle).min(patience.head).min(patience.write))
+        Ok(left.min(blocked).min(timeouts.idle).min(timeouts.head).min(timeouts.write))
     }
 
     fn enter(&self, phase: Phase) {
@@ -175,7 +175,7 @@ impl Activity {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: Timeouts = Timeouts {
         idle: Duration::from_secs(100),
         head: Duration::from_secs(10),
         write: Duration::from_secs(60),
@@ -243,7 +243,7 @@ mod tests {
     /// With TLS the last bytes of an answer may leave long after it was handed over.
     #[test]
     fn the_rest_of_an_answer_is_not_idleness() {
-        const BRIEF: Patience = Patience { idle: Duration::from_secs(5), ..PATIENCE };
+        const BRIEF: Timeouts = Timeouts { idle: Duration::from_secs(5), ..PATIENCE };
         let activity = Activity::new();
         activity.request_started(Some(0));
         activity.request_ended();

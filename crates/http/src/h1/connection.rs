@@ -4,7 +4,7 @@ use crate::h1::activity::Activity;
 use crate::h1::interim::Interim;
 use crate::h1::tunnel;
 use crate::h1::watched::{WatchedAnswer, WatchedSocket};
-use crate::patience::{Expired, Patience};
+use crate::timeouts::{Expired, Timeouts};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Version, header};
 use http_body::Body;
@@ -151,9 +151,9 @@ fn ends_connection(version: Version, headers: &HeaderMap) -> bool {
 
 /// Ends when the connection has to.
 async fn expiry(activity: &Activity, settings: &Settings) -> Expired {
-    let patience = Patience { idle: settings.idle, head: settings.read_header, write: settings.write };
+    let timeouts = Timeouts { idle: settings.idle, head: settings.read_header, write: settings.write };
     loop {
-        match activity.check(&patience, CoarseInstant::now()) {
+        match activity.check(&timeouts, CoarseInstant::now()) {
             Ok(wait) => tokio::time::sleep(wait).await,
             Err(expired) => return expired,
         }

@@ -3,7 +3,7 @@
 use crate::allowance::Allowance;
 use crate::h2::failure::{Flood, Stalled};
 use crate::h2::frames::{Event, FrameHead, FrameScanner, Kind};
-use crate::patience::{Patience, Stall};
+use crate::timeouts::{Stall, Timeouts};
 use regent_net::CoarseInstant;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -177,20 +177,20 @@ impl Activity {
     /// Whether the connection must end now, or else how long to wait before looking again.
     pub fn check(
         &self,
-        patience: &Patience,
+        timeouts: &Timeouts,
         course: Course,
         now: CoarseInstant,
     ) -> Result<Duration, Expired> {
         let limits = [
-            (self.blocked.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
-            (self.flushing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
-            (self.closing.left(patience.write, now), Expired::Stalled(Stalled::Reading)),
-            (self.preface.left(patience.head, now), Expired::Stalled(Stalled::Preface)),
-            (self.head.left(patience.head, now), Expired::Stalled(Stalled::Head)),
+            (self.blocked.left(timeouts.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.flushing.left(timeouts.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.closing.left(timeouts.write, now), Expired::Stalled(Stalled::Reading)),
+            (self.preface.left(timeouts.head, now), Expired::Stalled(Stalled::Preface)),
+            (self.head.left(timeouts.head, now), Expired::Stalled(Stalled::Head)),
             (self.goodbye.left(GOODBYE, now), Expired::Idle),
-            (self.idle.left(patience.idle, now), Expired::Idle),
+            (self.idle.left(timeouts.idle, now), Expired::Idle),
         ];
-        let mut wait = Self::longest_sleep(patience, course);
+        let mut wait = Self::longest_sleep(timeouts, course);
         for (left, expired) in limits {
             if left.is_zero() {
                 return Err(expired);
@@ -201,9 +201,9 @@ impl Activity {
     }
 
     /// Whatever begins from now on ends no sooner.
-    pub fn longest_sleep(patience: &Patience, course: Course) -> Duration {
+    pub fn longest_sleep(timeouts: &Timeouts, course: Course) -> Duration {
         let goodbye = if course == Course::GoesOn { Duration::MAX } else { GOODBYE };
-        patience.idle.min(patience.head).min(patience.write).min(goodbye)
+        timeouts.idle.min(timeouts.head).min(timeouts.write).min(goodbye)
     }
 
     fn frame_begun(&self, head: FrameHead) {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::h2::frames::PREFACE;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: Timeouts = Timeouts {
         idle: Duration::from_secs(100),
         head: Duration::from_secs(10),
         write: Duration::from_secs(60),

@@ -9,7 +9,7 @@ use crate::h2::activity::{Activity, Course, Expired, Load};
 use crate::h2::failure::{Failure, Stalled};
 use crate::h2::socket::ObservedStream;
 use crate::h2::stream::{self, Outcome, Shared};
-use crate::patience::Patience;
+use crate::timeouts::Timeouts;
 use ::h2::server::{self, SendResponse};
 use ::h2::{Reason, RecvStream};
 use bytes::Bytes;
@@ -95,15 +95,15 @@ where
     let date = DateField::default();
     let shared = Rc::new(Shared { service, write: settings.write, date, bodies: Rc::default() });
     let bodies = Rc::clone(&shared.bodies);
-    let patience = Patience { idle: settings.idle, head: settings.read_header, write: settings.write };
-    let timer = pin!(sleep(Activity::longest_sleep(&patience, Course::GoesOn)));
+    let timeouts = Timeouts { idle: settings.idle, head: settings.read_header, write: settings.write };
+    let timer = pin!(sleep(Activity::longest_sleep(&timeouts, Course::GoesOn)));
     let mut connection = Connection {
         h2,
         start: |request, respond, head_time| stream::run(request, respond, head_time, Rc::clone(&shared)),
         streams: FuturesUnordered::new(),
         bodies,
         activity,
-        patience,
+        timeouts,
         timer,
         drain: drain.watch(),
         course: Course::GoesOn,
@@ -141,7 +141,7 @@ where
     /// Held by bodies, too.
     bodies: Rc<()>,
     activity: Rc<Activity>,
-    patience: Patience,
+    timeouts: Timeouts,
     timer: Pin<&'a mut Sleep>,
     drain: DrainWatch<'a>,
     course: Course,
@@ -167,7 +167,7 @@ where
             self.course = Course::Ends;
             self.h2.graceful_shutdown();
             // It has to look sooner from now on.
-            self.timer.set(sleep(Activity::longest_sleep(&self.patience, self.course)));
+            self.timer.set(sleep(Activity::longest_sleep(&self.timeouts, self.course)));
         }
         for _ in 0..TURNS {
             let accepted = match self.accept(context) {
@@ -243,7 +243,7 @@ where
 
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         while self.timer.as_mut().poll(context).is_ready() {
-            let wait = match self.activity.check(&self.patience, self.course, CoarseInstant::now()) {
+            let wait = match self.activity.check(&self.timeouts, self.course, CoarseInstant::now()) {
                 Ok(wait) => wait,
                 // There is nobody to tell.
                 Err(Expired::Stalled(Stalled::Reading)) => {
@@ -255,7 +255,7 @@ where
                 Err(expired) => {
                     self.expire(expired);
                     context.waker().wake_by_ref();
-                    Activity::longest_sleep(&self.patience, self.course)
+                    Activity::longest_sleep(&self.timeouts, self.course)
                 }
             };
             self.timer.set(sleep(wait));

@@ -1,8 +1,8 @@
 //! The body of a response on its way to the client.
 
 use crate::owed::Owed;
-use crate::patience::StallTimer;
 use crate::response_head::drop_connection_fields;
+use crate::timeouts::StallTimer;
 use ::h2::SendStream;
 use bytes::Bytes;
 use http_body::{Body, Frame};

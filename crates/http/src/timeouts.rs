@@ -13,7 +13,7 @@ pub(crate) struct Stall(Cell<Option<CoarseInstant>>);
 
 /// Longest times.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     pub idle: Duration,
     pub head: Duration,
     pub write: Duration,

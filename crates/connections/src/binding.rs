@@ -19,7 +19,7 @@ pub trait Service: Clone + 'static {
     /// What it knows of a connection.
     type Accepted: 'static;
     type Body: Body<Data = Bytes, Error = io::Error> + Unpin + 'static;
-    type Answering: Future<Output = Response<Self::Body>> + Unpin;
+    type ResponseFuture: Future<Output = Response<Self::Body>> + Unpin;
 
     /// A connection begins. `client_auth`: what the client was asked for in the handshake; `None` without TLS.
     fn accept(connection: Connection, client_auth: Option<ClientAuthClass>) -> Self::Accepted;
@@ -31,14 +31,14 @@ pub trait Service: Clone + 'static {
         head_time: Duration,
         accepted: &Rc<Self::Accepted>,
         client: Rc<dyn Informational>,
-    ) -> Self::Answering;
+    ) -> Self::ResponseFuture;
 }
 
 /// By the number of the listening address.
-pub type Doors<S> = [(usize, Rc<Door<S>>)];
+pub type Bindings<S> = [(usize, Rc<Binding<S>>)];
 
 /// What stands behind a listening address.
-pub struct Door<S> {
+pub struct Binding<S> {
     pub service: S,
     pub conditions: Rc<Conditions>,
 }
