@@ -7,6 +7,7 @@ use crate::response_head::{self, Asked, Collected, ResponseHeader};
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::traced;
+use crate::trouble::Trouble;
 use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -15,8 +16,7 @@ use regent_config::timeout;
 use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
 use regent_engines::{
-    Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Shed,
-    Submitted,
+    Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Submitted,
 };
 use regent_exchange::{BodyLimits, Informational, Patience, RequestBody, ResponseBody};
 use regent_handlers::{EngineTimes, Exchange, Failure, Step};
@@ -41,8 +41,8 @@ const RETRY_AFTER_RESTART: Duration = Duration::from_secs(10);
 
 /// What requests to engines of one kind need on an I/O thread.
 pub struct Gateway {
-    link: Rc<EngineClient>,
-    gate: Rc<AdmissionControl>,
+    engine_client: Rc<EngineClient>,
+    admission: Rc<AdmissionControl>,
     variables: Variables,
     spools: Arc<Spools>,
     /// Requests that no engine answered.
@@ -65,16 +65,16 @@ pub type Answered = (Result<Response<ResponseBody>, Failure>, Rc<InFlight>);
 
 impl Gateway {
     pub fn new(
-        link: Rc<EngineClient>,
-        gate: Rc<AdmissionControl>,
+        engine_client: Rc<EngineClient>,
+        admission: Rc<AdmissionControl>,
         spools: Arc<Spools>,
         hubs: &[u64],
     ) -> Self {
-        Self { link, gate, variables: Variables::new(hubs), spools, unanswered: Cell::new(0) }
+        Self { engine_client, admission, variables: Variables::new(hubs), spools, unanswered: Cell::new(0) }
     }
 
-    pub fn link(&self) -> &Rc<EngineClient> {
-        &self.link
+    pub fn engine_client(&self) -> &Rc<EngineClient> {
+        &self.engine_client
     }
 
     /// Runs the request. `received` counts the bytes of the body.
@@ -89,28 +89,28 @@ impl Gateway {
         let delivery = target.delivery();
         let lane = delivery.lane.as_deref();
         let aim = Aim { pool: target.pool(), path, code: target.code(), lane };
-        let passage = self.gate.arrive(aim, delivery.deadline, arrived.head_time);
+        let in_flight = self.admission.arrive(aim, delivery.deadline, arrived.head_time);
         let step = arrived.exchange.step();
         if let Some(step) = &step {
-            traced::observe(&passage, step, target);
+            traced::observe(&in_flight, step, target);
         }
         let is_chunked = body.size_hint().exact().is_none();
-        let answering = self.answer(&arrived, target, body, received, &passage, step.as_ref());
+        let answering = self.answer(&arrived, target, body, received, &in_flight, step.as_ref());
         let mut result = answering.await.map_err(|failure| {
             if is_chunked {
                 arrived.client.close_connection();
             }
-            self.failure(&failure, &passage)
+            self.failure(&failure, &in_flight)
         });
         let status = result.as_ref().map_or_else(Failure::status, Response::status);
-        passage.answered(status.as_u16());
+        in_flight.answered(status.as_u16());
         if arrived.exchange.is_timed()
-            && let (Ok(response), Some((queue_wait, execution))) = (&mut result, passage.times())
+            && let (Ok(response), Some((queue_wait, execution))) = (&mut result, in_flight.times())
         {
             let engine = traced::engine(&target.subject());
             response.extensions_mut().insert(EngineTimes { engine, queue_wait, execution });
         }
-        (result, passage)
+        (result, in_flight)
     }
 
     async fn answer(
@@ -119,11 +119,11 @@ impl Gateway {
         target: &impl Target,
         body: RequestBody,
         received: &Rc<Cell<u64>>,
-        passage: &Rc<InFlight>,
+        in_flight: &Rc<InFlight>,
         step: Option<&Step>,
     ) -> Result<Response<ResponseBody>, Trouble> {
-        passage.is_permitted().map_err(Trouble::Shed)?;
-        is_served(passage, target)?;
+        in_flight.is_permitted().map_err(Trouble::Shed)?;
+        is_served(in_flight, target)?;
         let Arrived { exchange, ends, client, limits, .. } = *arrived;
         let delivery = target.delivery();
         let limits = BodyLimits {
@@ -136,43 +136,45 @@ impl Gateway {
         let mut upload = Upload::of(body, limits, received, client).map_err(Trouble::Upload)?;
         if let Some(upload) = &mut upload {
             // Boxed, as all that few requests need: what every request carries is little and stays in the cache.
-            let ring = self.link.request_capacity();
+            let ring = self.engine_client.request_capacity();
             let read_ahead = Box::pin(upload.read_ahead(delivery.request_buffering, ring, &self.spools));
             read_ahead.await.map_err(Trouble::Upload)?;
-            passage.complete();
+            in_flight.complete();
         }
         let (prefix, length) = upload
             .as_mut()
             .map_or((Prefix::EMPTY, Some(0)), |upload| (upload.take_prefix(), upload.length()));
         let head = |head: &mut _| self.variables.write(head, exchange, target, ends.peer(), length, step);
         if prefix.complete && target.is_answered_here(exchange) {
-            return self.answer_here(exchange, target, head, prefix.bytes, passage);
+            return self.answer_here(exchange, target, head, prefix.bytes, in_flight);
         }
-        let place = match passage.enter(target.code()) {
+        let place = match in_flight.enter(target.code()) {
             Admission::Admitted(place) => place,
             Admission::Waiting(turn) => {
-                self.link.note_held_back();
+                self.engine_client.note_held_back();
                 turn.await.map_err(Trouble::Shed)?
             }
         };
-        is_served(passage, target)?;
-        if self.link.is_damaged() {
-            Box::pin(self.link.repaired()).await;
+        is_served(in_flight, target)?;
+        if self.engine_client.is_damaged() {
+            Box::pin(self.engine_client.repaired()).await;
         }
-        passage.entered(&place);
-        let pool = passage.pool();
-        passage.admit(self.link.waiting(pool), || self.link.progress(pool)).map_err(Trouble::Shed)?;
-        let submitted = self.link.acquire(length, head)?;
-        passage.time_limit(delivery.request_timeout).into_iter().for_each(|limit| submitted.limit(limit));
+        in_flight.entered(&place);
+        let pool = in_flight.pool();
+        in_flight
+            .admit(self.engine_client.waiting(pool), || self.engine_client.progress(pool))
+            .map_err(Trouble::Shed)?;
+        let submitted = self.engine_client.acquire(length, head)?;
+        in_flight.time_limit(delivery.request_timeout).into_iter().for_each(|limit| submitted.limit(limit));
         // Before it is queued its body is where it has to be for that.
-        if let Some(until) = passage.may_repeat(exchange.method.as_str(), delivery.retry) {
+        if let Some(until) = in_flight.may_repeat(exchange.method.as_str(), delivery.retry) {
             submitted.may_repeat(until);
         }
-        queue(&submitted, prefix, place, passage)?;
+        queue(&submitted, prefix, place, in_flight)?;
         let mut collected = Collected::default();
-        let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, passage);
-        within(passage, &submitted, pin!(frames)).await?;
-        self.respond(collected, submitted, upload, passage, exchange, target)
+        let frames = self.first_frames(&submitted, &mut upload, &mut collected, arrived, target, in_flight);
+        within(in_flight, &submitted, pin!(frames)).await?;
+        self.respond(collected, submitted, upload, in_flight, exchange, target)
     }
 
     /// The answer of what has come: whole, or streamed as the rest of it comes.
@@ -181,25 +183,26 @@ impl Gateway {
         collected: Collected,
         submitted: Submitted,
         upload: Option<Box<Upload>>,
-        passage: &Rc<InFlight>,
+        in_flight: &Rc<InFlight>,
         exchange: &Exchange,
         target: &impl Target,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let Collected { head, body, trailers, end } = collected;
         if let Some(End { completion: Completion::Overdue, timing }) = end {
             submitted.finish();
-            timing.into_iter().for_each(|timing| passage.executed(timing));
+            timing.into_iter().for_each(|timing| in_flight.executed(timing));
             return Err(Trouble::Overdue);
         }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
-            traced::note_thread(passage, &submitted);
+            traced::note_thread(in_flight, &submitted);
             let origin = Origin::new(target.subject(), &exchange.method, &exchange.original_uri);
-            let script = Script { submitted, upload, origin, passage: Rc::clone(passage), trailers: None };
+            let script =
+                Script { submitted, upload, origin, in_flight: Rc::clone(in_flight), trailers: None };
             return Ok(head.into_streamed(&self.spools, body, trailers, script, Asked::by(exchange)));
         };
         submitted.finish();
-        end.timing.into_iter().for_each(|timing| passage.executed(timing));
+        end.timing.into_iter().for_each(|timing| in_flight.executed(timing));
         Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
     }
 
@@ -227,7 +230,7 @@ impl Gateway {
         target: &impl Target,
         write: impl FnOnce(&mut HeadBuilder),
         body: Bytes,
-        passage: &InFlight,
+        in_flight: &InFlight,
     ) -> Result<Response<ResponseBody>, Trouble> {
         let mut head = HeadBuilder::new();
         write(&mut head);
@@ -236,7 +239,7 @@ impl Gateway {
         let began = clock::now();
         let Collected { head, body, trailers, end } = target.answer_here(exchange, head, body);
         let execution = clock::now().saturating_sub(began);
-        passage.executed(Timing { waited: Duration::ZERO, execution, cpu: None, thread: None });
+        in_flight.executed(Timing { waited: Duration::ZERO, execution, cpu: None, thread: None });
         let lost = Trouble::Engine(ReadError::Lost);
         let (Some(head), Some(end)) = (head, end) else { return Err(lost) };
         Ok(self.respond_whole(head, body, trailers, end.completion, exchange))
@@ -250,13 +253,13 @@ impl Gateway {
         collected: &mut Collected,
         arrived: &Arrived<'_>,
         target: &impl Target,
-        passage: &InFlight,
+        in_flight: &InFlight,
     ) -> Result<(), Trouble> {
         let Arrived { exchange, client, .. } = *arrived;
         let mut pace = LogPace::default();
         poll_fn(|context| {
-            if submitted.is_repeated() && passage.repeated() && passage.max_wait_time().is_some() {
-                submitted.watch_again(passage.pool());
+            if submitted.is_repeated() && in_flight.repeated() && in_flight.max_wait_time().is_some() {
+                submitted.watch_again(in_flight.pool());
             }
             if let Some(Err(status)) = upload.as_mut().map(|upload| upload.poll_pump(context, submitted)) {
                 return Poll::Ready(Err(Trouble::Upload(status)));
@@ -282,7 +285,7 @@ impl Gateway {
                     Ok(Some(Frame::Trailers(frame))) => collected.trailers = Some(trailers(frame.fields())),
                     Ok(None) if collected.head.is_some() => break,
                     Ok(None) => {
-                        if let Err(trouble) = is_served(passage, target)
+                        if let Err(trouble) = is_served(in_flight, target)
                             && submitted.is_queued()
                         {
                             return Poll::Ready(Err(trouble));
@@ -301,32 +304,32 @@ impl Gateway {
         .await
     }
 
-    fn failure(&self, trouble: &Trouble, passage: &InFlight) -> Failure {
+    fn failure(&self, trouble: &Trouble, in_flight: &InFlight) -> Failure {
         match trouble {
             Trouble::Upload(status) => {
-                passage.refused();
+                in_flight.refused();
                 Failure::new(*status).with_field(header::CONNECTION, HeaderValue::from_static("close"))
             }
             Trouble::Shed(shed) => {
-                passage.shed(shed.reason);
+                in_flight.shed(shed.reason);
                 self.note_unanswered(&shed.reason);
                 unavailable(shed.retry_after)
             }
             Trouble::GivenUp => {
-                passage.waited_in_vain();
+                in_flight.waited_in_vain();
                 self.note_unanswered(&GIVEN_UP);
                 unavailable(RETRY_AFTER_RESTART).with_reason(GIVEN_UP)
             }
             Trouble::Refused(refused) => {
                 self.note_unanswered(refused);
-                refusal(*refused, passage)
+                refusal(*refused, in_flight)
             }
             Trouble::Overdue => {
-                passage.overdue();
+                in_flight.overdue();
                 Failure::new(StatusCode::GATEWAY_TIMEOUT)
             }
             Trouble::Engine(error) => {
-                passage.lost();
+                in_flight.lost();
                 self.note_unanswered(error);
                 Failure::new(StatusCode::BAD_GATEWAY)
             }
@@ -338,7 +341,7 @@ impl Gateway {
         let count = self.unanswered.get() + 1;
         self.unanswered.set(count);
         if count <= 10 || count.is_multiple_of(1000) {
-            match self.link.kind() {
+            match self.engine_client.kind() {
                 EngineKind::Php => tracing::warn!(%reason, count, "a request was not answered by PHP"),
                 EngineKind::Native => {
                     tracing::warn!(%reason, count, "a request was not answered by a native module");
@@ -349,43 +352,43 @@ impl Gateway {
 }
 
 /// The prefix ends here: its bytes are in the ring.
-fn queue(submitted: &Submitted, prefix: Prefix, place: Place, passage: &InFlight) -> Result<(), Refused> {
-    submitted.keep(passage.hold(place));
+fn queue(submitted: &Submitted, prefix: Prefix, place: Place, in_flight: &InFlight) -> Result<(), Refused> {
+    submitted.keep(in_flight.hold(place));
     let damaged = |_: ReadError| Refused::Submit(SubmitError::Corrupt);
     submitted.write_body(&prefix.bytes).map_err(damaged)?;
     if prefix.complete {
         submitted.end_body(BodyState::Complete).map_err(damaged)?;
     }
-    submitted.submit(passage.pool(), passage.ready())?;
-    if passage.max_wait_time().is_some() {
-        submitted.watch(passage.pool(), passage.ready());
+    submitted.submit(in_flight.pool(), in_flight.ready())?;
+    if in_flight.max_wait_time().is_some() {
+        submitted.watch(in_flight.pool(), in_flight.ready());
     }
     Ok(())
 }
 
 /// Whether anything would run it: what it waits for may have been given up meanwhile, or have opened its circuit.
-fn is_served(passage: &InFlight, target: &impl Target) -> Result<(), Trouble> {
-    if passage.is_given_up() {
+fn is_served(in_flight: &InFlight, target: &impl Target) -> Result<(), Trouble> {
+    if in_flight.is_given_up() {
         return Err(Trouble::GivenUp);
     }
-    passage.is_passable(target.code()).map_err(Trouble::Shed)
+    in_flight.is_passable(target.code()).map_err(Trouble::Shed)
 }
 
 /// Gives up when the request has not left the queue in time.
 async fn within(
-    passage: &InFlight,
+    in_flight: &InFlight,
     submitted: &Submitted,
     mut first: Pin<&mut impl Future<Output = Result<(), Trouble>>>,
 ) -> Result<(), Trouble> {
     let mut first = pin!(poll_fn(|context| match first.as_mut().poll(context) {
         Poll::Pending if submitted.is_overdue() => {
-            traced::note_thread(passage, submitted);
+            traced::note_thread(in_flight, submitted);
             Poll::Ready(Err(Trouble::Overdue))
         }
-        Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(passage.waited_too_long()))),
+        Poll::Pending if submitted.is_late() => Poll::Ready(Err(Trouble::Shed(in_flight.waited_too_long()))),
         polled => polled,
     }));
-    let timer = if submitted.is_watched() { passage.patience_by_deadline() } else { passage.patience() };
+    let timer = if submitted.is_watched() { in_flight.patience_by_deadline() } else { in_flight.patience() };
     let Some((left, shed)) = timer else { return first.await };
     match Box::pin(tokio::time::timeout(left, first.as_mut())).await {
         Ok(result) => result,
@@ -394,18 +397,18 @@ async fn within(
     }
 }
 
-fn refusal(refused: Refused, passage: &InFlight) -> Failure {
+fn refusal(refused: Refused, in_flight: &InFlight) -> Failure {
     match refused {
         Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
-            passage.shed(Reason::QueueFull);
+            in_flight.shed(Reason::QueueFull);
             unavailable(Duration::from_secs(1))
         }
         Refused::Submit(SubmitError::HeadTooLarge) => {
-            passage.refused();
+            in_flight.refused();
             Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
         }
         Refused::Submit(SubmitError::Corrupt) | Refused::Ended => {
-            passage.lost();
+            in_flight.lost();
             Failure::new(StatusCode::BAD_GATEWAY)
         }
     }
@@ -418,23 +421,6 @@ fn unavailable(retry_after: Duration) -> Failure {
 /// Who comes earlier would be refused again.
 fn whole_seconds(duration: Duration) -> u64 {
     (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
-}
-
-/// Why there is no answer of an engine's.
-enum Trouble {
-    Upload(StatusCode),
-    Shed(Shed),
-    GivenUp,
-    Refused(Refused),
-    /// It has run for longer than it may.
-    Overdue,
-    Engine(ReadError),
-}
-
-impl From<Refused> for Trouble {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod response_head;
 mod streamed;
 mod target;
 mod traced;
+mod trouble;
 mod upload;
 pub mod warmup;
 

@@ -20,7 +20,7 @@ pub struct Logged {
     /// `None`: nobody wants to know.
     end: Option<Box<End>>,
     /// Of a request to PHP; it ends with the answer.
-    passage: Option<Rc<InFlight>>,
+    in_flight: Option<Rc<InFlight>>,
 }
 
 /// What there is to be done with when it has ended.
@@ -45,7 +45,7 @@ struct Entry {
 impl Logged {
     /// An answer that no log is kept of.
     pub fn nowhere(response: Response<ResponseBody>) -> Response<Self> {
-        response.map(|body| Self { body, end: None, passage: None })
+        response.map(|body| Self { body, end: None, in_flight: None })
     }
 
     /// `received` counts the bytes of the request's body, if it is read; `started`: when its head was complete.
@@ -69,12 +69,12 @@ impl Logged {
             started,
         };
         let end = Some(Box::new(End { entry: Some(entry), span: None }));
-        response.map(|body| Self { body, end, passage: None })
+        response.map(|body| Self { body, end, in_flight: None })
     }
 
     /// The figures of the request are complete when the answer has ended.
-    pub fn measured(mut self, passage: Rc<InFlight>) -> Self {
-        self.passage = Some(passage);
+    pub fn measured(mut self, in_flight: Rc<InFlight>) -> Self {
+        self.in_flight = Some(in_flight);
         self
     }
 
@@ -113,10 +113,10 @@ impl Drop for Logged {
     fn drop(&mut self) {
         let Some(mut end) = self.end.take() else { return };
         if let Some(entry) = end.entry.take() {
-            entry.write(self.passage.as_ref().is_some_and(|passage| passage.is_repeated()));
+            entry.write(self.in_flight.as_ref().is_some_and(|in_flight| in_flight.is_repeated()));
         }
         // The spans of an engine end before that of the request.
-        self.passage = None;
+        self.in_flight = None;
     }
 }
 

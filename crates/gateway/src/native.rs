@@ -34,8 +34,8 @@ impl NativeGateway {
         Self { gateway, services, inlined: RefCell::new(InlinedCaller::new(inlined)) }
     }
 
-    pub fn link(&self) -> &Rc<EngineClient> {
-        self.gateway.link()
+    pub fn engine_client(&self) -> &Rc<EngineClient> {
+        self.gateway.engine_client()
     }
 
     /// The modules of handlers that run in the server.

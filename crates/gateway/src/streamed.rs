@@ -50,7 +50,7 @@ pub(crate) struct Script {
     /// What is left of the request body.
     pub upload: Option<Box<Upload>>,
     pub origin: Origin,
-    pub passage: Rc<InFlight>,
+    pub in_flight: Rc<InFlight>,
     pub trailers: Option<TrailerSlot>,
 }
 
@@ -171,7 +171,7 @@ impl Drop for Streamed {
 
 /// Moves the answer into the spool at the script's speed, and the request body to the script.
 async fn pump(writer: SpoolWriter, script: Script) {
-    let Script { submitted, mut upload, origin, passage, trailers: slot } = script;
+    let Script { submitted, mut upload, origin, in_flight, trailers: slot } = script;
     let mut pace = LogPace::default();
     let end = loop {
         let frame = poll_fn(|context| {
@@ -183,7 +183,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
             }
         });
         let Some(frame) = frame.await else {
-            passage.overdue();
+            in_flight.overdue();
             writer.end(Err(overdue()));
             return;
         };
@@ -203,12 +203,12 @@ async fn pump(writer: SpoolWriter, script: Script) {
                 poll_fn(|context| pace.poll_ready(context)).await;
             }
             Ok(wire::Frame::End(end)) => {
-                end.timing.into_iter().for_each(|timing| passage.executed(timing));
+                end.timing.into_iter().for_each(|timing| in_flight.executed(timing));
                 break match end.completion {
                     Completion::Complete => Ok(()),
                     Completion::Truncated => Err(broken()),
                     Completion::Overdue => {
-                        passage.overdue();
+                        in_flight.overdue();
                         Err(overdue())
                     }
                 };

@@ -16,10 +16,10 @@ pub(crate) fn engine(subject: &Subject) -> &'static str {
 }
 
 /// Has the spans recorded when the figures of the request are complete.
-pub(crate) fn observe(passage: &InFlight, step: &Step, target: &impl Target) {
-    step.set_route(passage.route());
-    let (step, subject, pool) = (step.clone(), target.subject(), passage.pool_name().to_owned());
-    passage.observe(Box::new(move |course| record(&step, &subject, &pool, course)));
+pub(crate) fn observe(in_flight: &InFlight, step: &Step, target: &impl Target) {
+    step.set_route(in_flight.route());
+    let (step, subject, pool) = (step.clone(), target.subject(), in_flight.pool_name().to_owned());
+    in_flight.observe(Box::new(move |course| record(&step, &subject, &pool, course)));
 }
 
 fn record(step: &Step, subject: &Subject, pool: &str, course: &Course) {
@@ -54,6 +54,6 @@ fn subject_of(subject: &Subject) -> Attribute {
 }
 
 /// Which thread runs it, if one does.
-pub(crate) fn note_thread(passage: &InFlight, submitted: &Submitted) {
-    submitted.running_on().into_iter().for_each(|(thread, since)| passage.running(thread, since));
+pub(crate) fn note_thread(in_flight: &InFlight, submitted: &Submitted) {
+    submitted.running_on().into_iter().for_each(|(thread, since)| in_flight.running(thread, since));
 }

@@ -57,13 +57,13 @@ impl Service {
             limits: self.limits,
         };
         let received = Rc::new(Cell::new(0));
-        let (result, passage) = self.php.run(arrived, &script, RequestBody::empty(), &received).await;
+        let (result, in_flight) = self.php.run(arrived, &script, RequestBody::empty(), &received).await;
         let status = result.as_ref().map_or_else(Failure::status, http::Response::status);
         if let Ok(response) = result {
             // To its end: the script is not to be cut off.
             read_to_end(response.into_body()).await;
         }
-        drop(passage);
+        drop(in_flight);
         Some(status)
     }
 

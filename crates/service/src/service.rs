@@ -199,7 +199,7 @@ impl Service {
         client: Rc<dyn Informational>,
     ) -> Response<Counted> {
         let received = Rc::new(Cell::new(0));
-        let mut passage = None;
+        let mut in_flight = None;
         let Asked { mut body, mut head_time, .. } = asked;
         let mut ending = Ending {
             exchange: asked.exchange,
@@ -244,7 +244,7 @@ impl Service {
                     let arrival =
                         Arrival { ends: &accepted.ends, client: &client, head_time, received: &received };
                     let result;
-                    (result, passage) = match exchange.is_cached() {
+                    (result, in_flight) = match exchange.is_cached() {
                         false => self.hand_on(&target, exchange, &mut body, arrival).await,
                         true => {
                             let cached =
@@ -266,8 +266,8 @@ impl Service {
                 }
             };
         };
-        match passage {
-            Some(passage) => response.map(|body| body.map(|body| body.measured(passage))),
+        match in_flight {
+            Some(in_flight) => response.map(|body| body.map(|body| body.measured(in_flight))),
             None => response,
         }
     }
@@ -371,8 +371,8 @@ impl Service {
 }
 
 /// A response of an engine, whose figures are complete when it has been sent.
-fn counted((result, passage): Answered) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
-    (result, Some(passage))
+fn counted((result, in_flight): Answered) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+    (result, Some(in_flight))
 }
 
 /// A request that is being answered.

@@ -24,7 +24,7 @@ type Handed = (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>);
 struct Brought {
     fetched: Fetched,
     /// `None`: its figures are complete.
-    passage: Option<Rc<InFlight>>,
+    in_flight: Option<Rc<InFlight>>,
     proxied: Option<Box<Proxied>>,
 }
 
@@ -51,11 +51,11 @@ impl Service {
             match caching::consult(exchange, target, has_body(body), boarding) {
                 Consulted::Uncached => return self.hand_on(target, exchange, body, arrival).await,
                 Consulted::Passed(passing) => {
-                    let (mut result, passage) = self.hand_on(target, exchange, body, arrival).await;
+                    let (mut result, in_flight) = self.hand_on(target, exchange, body, arrival).await;
                     if let Ok(response) = &mut result {
                         passing.finish(exchange, response);
                     }
-                    return (result, passage);
+                    return (result, in_flight);
                 }
                 Consulted::Answered(response) => return (Ok(response), None),
                 Consulted::Refreshing(response, fetch) => {
@@ -99,7 +99,7 @@ impl Service {
                     Arrival { ends: &accepted.ends, client: &client, head_time, received: &received };
                 let (target, mut none) = (fetch.target.clone(), RequestBody::empty());
                 let handed = service.hand_on(&target, &mut fetch.exchange, &mut none, arrival);
-                let (result, passage) = handed.await;
+                let (result, in_flight) = handed.await;
                 let proxied = fetch.exchange.proxied.take();
                 let (fetched, rest) = match fetch.answered(result) {
                     Outcome::Again(again) => {
@@ -110,7 +110,7 @@ impl Service {
                     Outcome::Storing(copying) => copying.begin().await,
                 };
                 // A client that has left gets nothing.
-                drop(bring.send(Brought { fetched, passage: passage.clone(), proxied }));
+                drop(bring.send(Brought { fetched, in_flight: in_flight.clone(), proxied }));
                 if let Some(rest) = rest {
                     rest.read().await;
                 }
@@ -143,7 +143,7 @@ impl Brought {
             Fetched::Response(response) => Ok(response),
             Fetched::Failed(failure) => Err(failure),
         };
-        (result, self.passage)
+        (result, self.in_flight)
     }
 }
 
