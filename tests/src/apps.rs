@@ -24,6 +24,17 @@ pub fn packages_of(app: &str) -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end())
 }
 
+/// An extension that is built for the PHP of the engine; `None`: it cannot be had here, and that was said.
+pub fn extension(name: &str) -> Option<PathBuf> {
+    let mut tool = Command::new(repository().join("tools/build-extension"));
+    let output = tool.arg(name).stdin(Stdio::null()).output().expect("the tool can be started");
+    if !output.status.success() {
+        println!("skipped: the extension {name} cannot be had:\n{}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    Some(PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end()))
+}
+
 /// The directories with the libraries of unpacked packages (`lib/x86_64-linux-gnu` and the like), for `LD_LIBRARY_PATH`.
 pub fn libraries_of(packages: &Path) -> String {
     let mut found = Vec::new();

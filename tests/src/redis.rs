@@ -1,7 +1,9 @@
-//! A Redis of a test's own, from the distribution's packages, in the test's directory and with nothing kept.
+//! A Redis of a test's own, from the distribution's packages, in the test's directory: what it has answered is
+//! in a file there, and outlives it.
 
 use crate::apps::{libraries_of, packages_of};
 use crate::{free_address, until};
+use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,26 +19,10 @@ impl Redis {
     /// What clients have to say.
     pub const PASSWORD: &str = "the password of the tests";
 
-    /// Its dump, written when it ends in order, goes to the directory.
+    /// Its data goes to the directory.
     pub fn start(directory: &Path) -> Self {
-        Self::start_at(directory, free_address())
-    }
-
-    fn start_at(directory: &Path, address: SocketAddr) -> Self {
-        let packages = packages_of("redis");
-        let process = Command::new(packages.join("usr/bin/redis-server"))
-            .args(["--bind", "127.0.0.1", "--save", "3600 1", "--appendonly", "no"])
-            .args(["--requirepass", Self::PASSWORD, "--port", &address.port().to_string()])
-            .arg("--dir")
-            .arg(directory)
-            .env("LD_LIBRARY_PATH", libraries_of(&packages))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server can be started");
-        let server = Self { process, directory: directory.to_owned(), address };
-        until("Redis listens", || TcpStream::connect(address).ok());
-        server
+        let address = free_address();
+        Self { process: process(directory, address), directory: directory.to_owned(), address }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -55,15 +41,37 @@ impl Redis {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Is away for the time of this, and then back with what it had.
-    pub fn away<T>(mut self, meanwhile: impl FnOnce() -> T) -> (Self, T) {
-        self.ask(&["shutdown", "save"]);
-        let _ = self.process.wait();
-        let result = meanwhile();
-        let (directory, address) = (self.directory.clone(), self.address);
-        drop(self);
-        (Self::start_at(&directory, address), result)
+    /// Is gone from one moment to the next.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
     }
+
+    /// After [`Self::kill`]: at the same address, with what it had.
+    pub fn come_back(&mut self) {
+        self.process = process(&self.directory, self.address);
+    }
+
+    /// After [`Self::kill`]: it has nothing when it comes back.
+    pub fn lose_all(&mut self) {
+        fs::remove_dir_all(self.directory.join("appendonlydir")).expect("it keeps its data there");
+    }
+}
+
+fn process(directory: &Path, address: SocketAddr) -> Child {
+    let packages = packages_of("redis");
+    let process = Command::new(packages.join("usr/bin/redis-server"))
+        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+        .args(["--requirepass", Redis::PASSWORD, "--port", &address.port().to_string()])
+        .arg("--dir")
+        .arg(directory)
+        .env("LD_LIBRARY_PATH", libraries_of(&packages))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server can be started");
+    until("Redis listens", || TcpStream::connect(address).ok());
+    process
 }
 
 impl Drop for Redis {

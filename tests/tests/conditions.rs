@@ -12,10 +12,14 @@ const SITE: &str = "@pwa expression `(
     @group `path_regexp('^/user/([0-9]+)$') && {re.group.1} > 99`
     @kind vars kind special
     vars /special/* kind special
+    @sum `{query.a} == \"one-\" + {query.b} || int({query.n}) * 2 + 1 == 15`
+    @choice `path('/choice/*') ? {method} == \"DELETE\" : false`
     route {
         respond @write write
         respond @group \"user {re.group.1}\"
         respond @pwa pwa
+        respond @sum sum
+        respond @choice choice
         respond @kind kind
         respond none
     }";
@@ -42,6 +46,11 @@ fn expressions_choose_routes() {
     assert_eq!(get(&server, "/user/100", &[]), "user 100");
     assert_eq!(get(&server, "/user/99", &[]), "none");
     assert_eq!(get(&server, "/special/x", &[]), "kind");
+    assert_eq!(get(&server, "/x?a=one-two&b=two", &[]), "sum");
+    assert_eq!(get(&server, "/x?n=7", &[]), "sum");
+    assert_eq!(get(&server, "/x?n=7.5&a=one&b=two", &[]), "none");
+    assert_eq!(server.request("DELETE", "/choice/x").send().expect(200).text(), "choice");
+    assert_eq!(server.request("DELETE", "/other/x").send().expect(200).text(), "none");
     let post = |kind: &str| server.request("POST", "/").header("X-Kind", kind).send().expect(200).text();
     assert_eq!((post("ADMIN-1"), post("guest")), ("write".into(), "none".into()));
     server.stop();

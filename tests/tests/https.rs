@@ -165,6 +165,25 @@ fn plain_http_on_the_port_of_tls_is_told_so() {
 }
 
 #[test]
+fn plain_http_on_the_port_of_tls_can_be_redirected_there() {
+    let wrappers = "servers {\n\t\tlistener_wrappers {\n\t\t\thttp_redirect\n\t\t\ttls\n\t\t}\n\t}";
+    let server = setup(wrappers, "localhost {\n\trespond ok\n}").start();
+    let address = server.tls_address();
+    let mut conn = Conn::open(address);
+    conn.send("GET /a?b H");
+    conn.wait_until_read();
+    conn.send(format!("TTP/1.1\r\nX-Own: y\r\nHost: localhost:{}\r\n\r\n", address.port()));
+    let response = conn.response().expect(308);
+    assert_eq!(response.header("location"), Some(&*format!("https://localhost:{}/a?b", address.port())));
+    assert!(conn.is_closed());
+    let mut conn = Conn::open(address);
+    conn.send("GET / HTTP/1.0\r\n\r\n");
+    conn.response().expect(400);
+    assert!(is_served(&server, &client(&server)));
+    server.stop();
+}
+
+#[test]
 fn every_good_end_is_announced() {
     let idle = "servers {\n\t\ttimeouts {\n\t\t\tidle 100ms\n\t\t}\n\t}";
     let server = setup(idle, "localhost {\n\troot * ROOT\n\tphp_server\n}").file("index.php", ECHO).start();

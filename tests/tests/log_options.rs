@@ -114,6 +114,9 @@ fn the_servers_own_log_rolls_too() {
             format json {
                 time_format rfc3339
                 level_format upper
+                time_key time
+                message_key message
+                name_key \"\"
             }
         }
     }
@@ -131,7 +134,11 @@ fn the_servers_own_log_rolls_too() {
     for line in log.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         assert!(
-            line["ts"].as_str().unwrap().ends_with('Z') && line["level"].as_str().unwrap() != "debug",
+            line["time"].as_str().unwrap().ends_with('Z') && line["level"].as_str().unwrap() != "debug",
+            "{line}"
+        );
+        assert!(
+            line["message"].is_string() && line.get("logger").is_none() && line.get("ts").is_none(),
             "{line}"
         );
     }

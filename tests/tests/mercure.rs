@@ -1,17 +1,14 @@
 //! The Mercure hub of `mercure`, as publishers and subscribers see it.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Response, Server, Setup, regent_command, until};
+use regent_tests::mercure::{HUB, PUBLISHER, SECRET, publish, publish_as, subscribe};
+use regent_tests::{Conn, Server, Setup, regent_command, until};
 use std::io::ErrorKind;
 
-const SECRET: &str = "!ChangeThisMercureHubJWTSecretKey!";
-/// Signed with `SECRET`: `{"mercure":{"publish":["*"]}}`.
-const PUBLISHER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InB1Ymxpc2giOlsiKiJdfX0.a8cjcSRUAcHdnGNMKifA4BK5epRXxQI0UBp2XpNrBdw";
-/// The same: `{"mercure":{"publish":["/books/{id}"]}}`.
+/// Signed with `SECRET`: `{"mercure":{"publish":["/books/{id}"]}}`.
 const BOOK_PUBLISHER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InB1Ymxpc2giOlsiL2Jvb2tzL3tpZH0iXX19.BPQqHZFbc8q2s7wVczr28aW83MQQU95J1MoBF51PB_o";
 /// The same: `{"mercure":{"subscribe":["*"],"payload":{"user":"dunglas"}}}`.
 const SUBSCRIBER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InN1YnNjcmliZSI6WyIqIl0sInBheWxvYWQiOnsidXNlciI6ImR1bmdsYXMifX19.L87r-1BduqAun1aSGmfnFDQXkPO3pnNiiUzdqT1_0C8";
-const HUB: &str = "/.well-known/mercure";
 
 /// Options of the hub behind its keys.
 fn site(options: &str) -> String {
@@ -24,22 +21,6 @@ fn site(options: &str) -> String {
 fn started(options: &str) -> Server {
     let setup = Setup::new().file("index.php", "<?php echo 'script';").env("KEY", SECRET);
     setup.site(&site(options)).start()
-}
-
-fn publish(server: &Server, fields: &[(&str, &str)]) -> Response {
-    publish_as(PUBLISHER, server, fields)
-}
-
-fn publish_as(token: &str, server: &Server, fields: &[(&str, &str)]) -> Response {
-    server.request("POST", HUB).header("Authorization", format!("Bearer {token}")).form(fields).send()
-}
-
-/// Subscribes without chunks around what comes, and reads the head of the response.
-fn subscribe(server: &Server, query: &str, fields: &str) -> (Conn, Response) {
-    let mut conn = server.connect();
-    conn.send(format!("GET {HUB}?{query} HTTP/1.0\r\nHost: x\r\n{fields}\r\n"));
-    let head = conn.head().unwrap().unwrap().expect(200);
-    (conn, head)
 }
 
 fn event(id: &str, data: &str) -> String {

@@ -3,6 +3,7 @@
 
 use regent_tests::{Conn, Setup, until};
 use rustix::process::Signal;
+use std::net::SocketAddr;
 
 const ECHO: &str = "<?php echo file_get_contents('php://input');";
 /// 8 MiB, more than the buffers of a connection hold.
@@ -68,4 +69,39 @@ fn the_port_of_https_is_plain_http_with_auto_https_off() {
         .start();
     assert_eq!(server.get("/").expect(200).text(), "http");
     server.stop();
+}
+
+/// Whether the kernel will probe the client of this connection, by its timer in `/proc/net/tcp` (2: keepalive).
+fn is_probed(server: SocketAddr, client: SocketAddr) -> bool {
+    let hex = |address: SocketAddr| match address {
+        SocketAddr::V4(address) => {
+            format!("{:08X}:{:04X}", u32::from_le_bytes(address.ip().octets()), address.port())
+        }
+        SocketAddr::V6(_) => panic!("the server of a test listens at 127.0.0.1"),
+    };
+    let (local, remote) = (hex(server), hex(client));
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table");
+    let line = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut line = line.filter(|line| line.len() > 5 && line[1] == local && line[2] == remote);
+    line.next().expect("the connection").get(5).expect("a timer").starts_with("02:")
+}
+
+#[test]
+fn clients_that_say_nothing_are_probed_unless_they_are_not_to_be() {
+    for (options, expected) in [
+        ("", true),
+        ("servers {\nkeepalive_idle 1m\nkeepalive_interval 5s\nkeepalive_count 3\n}", true),
+        ("servers {\nkeepalive_interval -1\n}", false),
+    ] {
+        let server = Setup::new().global_options(options).site("respond ok").start();
+        let mut conn = server.connect();
+        conn.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        conn.response().expect(200);
+        // Once everything is acknowledged, no other timer runs.
+        let (at, client) = (server.address(), conn.local_address());
+        until(&format!("{options}: probed: {expected}"), || {
+            (is_probed(at, client) == expected).then_some(())
+        });
+        server.stop();
+    }
 }

@@ -1,8 +1,11 @@
 //! Commands that talk to a running server through its admin listener.
 
 mod client;
+mod fleet;
+mod fleet_frame;
 mod frame;
 mod keys;
+mod live;
 mod profile;
 mod reload;
 mod screen;

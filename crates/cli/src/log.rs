@@ -1,7 +1,7 @@
 //! The server's own log: JSON with the field names that Caddy's users' tools know, or text on a terminal.
 
 use anyhow::{Context, Result};
-use regent_config::{LogFormat, LogLevel, LogLevelFormat, LogOutput, LogTime, ServerLog};
+use regent_config::{LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix, LogTime, ServerLog};
 use regent_server::{LogKind, LogWriter, RollingFile, log_time, visible};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -62,6 +62,8 @@ fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> 
         shape,
         time: config.time_format,
         level: config.level_format,
+        keys: config.keys.clone(),
+        prefix: config.prefix,
         colour: if terminal { Colour::On } else { Colour::Off },
     };
     let (selection, level) = (selection.clone(), level(config.level));
@@ -154,6 +156,8 @@ struct Lines {
     /// `None`: as the shape has it.
     time: Option<LogTime>,
     level: LogLevelFormat,
+    keys: LogKeys,
+    prefix: LogPrefix,
     colour: Colour,
 }
 
@@ -232,6 +236,9 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
+        if self.prefix == LogPrefix::Journald {
+            out.write_str(priority(metadata.level()))?;
+        }
         match self.shape {
             Shape::Json => self.json(&mut out, metadata.level(), metadata.target(), fields),
             Shape::Console => self.console(&mut out, metadata.level(), fields),
@@ -277,16 +284,21 @@ impl Visit for Fields {
 impl Lines {
     fn json(&self, out: &mut Writer<'_>, level: &Level, target: &str, fields: Fields) -> fmt::Result {
         let mut line = Map::new();
-        line.insert("level".into(), self.level(level, LogLevelFormat::Lower).into());
+        let mut insert = |key: &str, value| {
+            if !key.is_empty() {
+                line.insert(key.to_owned(), value);
+            }
+        };
+        insert(&self.keys.level, self.level(level, LogLevelFormat::Lower).into());
         let now = SystemTime::now();
         let time = match self.time.map(|format| log_time::written(format, now)) {
             Some((text, false)) => text.into(),
             Some((number, true)) => serde_json::from_str(&number).unwrap_or_default(),
             None => now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into(),
         };
-        line.insert("ts".into(), time);
-        line.insert("logger".into(), logger(target).into());
-        line.insert("msg".into(), fields.message.into());
+        insert(&self.keys.time, time);
+        insert(&self.keys.name, logger(target).into());
+        insert(&self.keys.message, fields.message.into());
         line.extend(fields.others);
         let mut text = Vec::new();
         visible::write_json(&line, &mut text);
@@ -307,7 +319,11 @@ impl Lines {
             (Colour::On, _) => ("\x1b[32m", "\x1b[0m"),
         };
         let level = self.level(level, LogLevelFormat::Upper);
-        write!(out, "{time} {start}{level:<5}{end} {}", printable(&fields.message))?;
+        // The journal has the time.
+        if self.prefix == LogPrefix::None {
+            write!(out, "{time} ")?;
+        }
+        write!(out, "{start}{level:<5}{end} {}", printable(&fields.message))?;
         for (name, value) in fields.others {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             write!(out, "  {name}={}", printable(&text))?;
@@ -319,6 +335,16 @@ impl Lines {
         let format = if self.level == LogLevelFormat::Auto { usual } else { self.level };
         let written = level.as_str();
         if format == LogLevelFormat::Lower { written.to_ascii_lowercase() } else { written.to_owned() }
+    }
+}
+
+/// sd-daemon(3).
+fn priority(level: &Level) -> &'static str {
+    match *level {
+        Level::ERROR => "<3>",
+        Level::WARN => "<4>",
+        Level::INFO => "<6>",
+        _ => "<7>",
     }
 }
 

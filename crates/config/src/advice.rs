@@ -2,35 +2,81 @@
 
 /// What is written, and what to do.
 const ADVICE: &[(&str, &str)] = &[
-    ("acme_dns", DNS),
     ("acme_server", "Regent is no CA for other machines; run one beside it"),
     ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
+    ("bind fd/…", DESCRIPTORS),
+    ("bind fdgram/…", DESCRIPTORS),
+    ("bind udp/…", "write the address alone; where HTTP/3 is spoken, the same port of UDP is taken too"),
+    ("bind { protocols }", "write `servers ADDRESS { protocols … }` in the global options"),
     ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
+    ("browse reveal_symlinks", "leave it out; the page shows links that stay within the root"),
     ("cert_lifetime", "leave it out; `cert_issuer internal` has a `lifetime`"),
-    ("dns", DNS),
+    ("dns", "write `acme_dns rfc2136 { … }` or `acme_dns exec PROGRAM`"),
     ("ech", "leave it out; names of sites can be read from handshakes then"),
     ("events", "leave it out; metrics and the log tell of what happens"),
+    ("file_server etag_file_extensions", "leave it out; validators are made of size and time"),
     ("file_server fs", FILES),
     ("filesystem", FILES),
     ("format formatted", FORMAT),
     ("format single_field", FORMAT),
     ("format transform", FORMAT),
     ("fs", FILES),
+    ("issuer acme timeout", "leave it out; an order has time enough"),
+    ("issuer zerossl", "write `issuer acme { dir https://acme.zerossl.com/v2/DV90; eab KEY_ID MAC_KEY }`"),
+    (
+        "level_format color",
+        "write `upper`; on a terminal, levels of the server's log have colours in any case",
+    ),
+    ("log core", "leave it out; `output` says where lines go"),
+    ("mercure", "write `mercure` in the site block, or as a directive"),
+    (
+        "metrics otlp",
+        "leave it out; a collector of OpenTelemetry can scrape `/metrics`, and `tracing` sends traces",
+    ),
+    ("output file backup_time_format", "leave it out; names of old files have the time to the millisecond"),
+    ("output file dir_mode", "leave it out, and make the directory as it is to be"),
     (
         "output net unixgram/…",
         "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
     ),
+    (
+        "pki",
+        "leave it out; the local CA has names of its own, and `tls CERT KEY` takes certificates of another",
+    ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
-    ("reverse_proxy verbose_logs", "leave it out; `debug` shows more"),
+    ("renewal_window_ratio", RENEWAL),
+    ("roll_compression zstd", "write `gzip`"),
+    ("servers expected_dot_headers", "leave it out"),
+    (
+        "servers expected_underscore_headers",
+        "leave it out; scripts get no field whose name has an underscore",
+    ),
+    ("servers packet_conn_wrappers", "leave it out; UDP is read as it comes"),
+    (
+        "tls get_certificate",
+        "write `tls CERT KEY` with files that are kept fresh; they are loaded again when they change",
+    ),
+    ("tls insecure_secrets_log", "leave it out; secrets of connections are not written down"),
+    ("tls renewal_window_ratio", RENEWAL),
+    ("tls reuse_private_keys", "leave it out; a new certificate has a new key"),
     ("tls_resolvers", "leave it out; the system's resolver is asked"),
+    ("transport http forward_proxy_url", FORWARD_PROXY),
+    (
+        "transport http max_conns_per_host",
+        "write `unhealthy_request_count COUNT` in `reverse_proxy`: an upstream with so many requests gets no more",
+    ),
+    ("transport http network_proxy", FORWARD_PROXY),
+    ("versions 3", "write `versions 2`; HTTP/3 is for clients"),
 ];
 
-const DNS: &str = "certificates by DNS are not ordered; leave it out where port 80 or 443 can be reached, or have another \
-                   client order them and name the files in `tls CERT KEY`";
+const DESCRIPTORS: &str = "write the address that the socket is bound to: what systemd passes is found by it";
 const FILES: &str = "leave it out, and mount what is to be served";
-const FORMAT: &str = "write `format json`, `console`, `filter` or `append`";
+const FORMAT: &str = "write `format json`, `console`, `journald`, `filter` or `append`";
+const FORWARD_PROXY: &str = "name the upstream itself, or a relay beside Regent that goes through the proxy";
 const HASHES: &str = "make bcrypt hashes with `regent hash-password`";
+const RENEWAL: &str =
+    "leave it out; certificates are renewed when the CA says so, or a third of their time is left";
 
 /// What to do instead; `None`: nothing comes near it.
 pub(crate) fn instead_of(what: &str) -> Option<&'static str> {

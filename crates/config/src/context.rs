@@ -2,7 +2,7 @@
 
 use crate::environment::Environment;
 use crate::hot_reload::Pending;
-use crate::model::{HotReload, MercureHub, ReverseProxy, Template};
+use crate::model::{HotReload, MercureHub, Part, ReverseProxy, Template};
 use crate::named_routes::NamedRoutes;
 use crate::native::Natives;
 use crate::order::Order;
@@ -84,7 +84,20 @@ impl<'a> Context<'a> {
     pub fn fixed_text(&self, token: &Token) -> Result<String, Error> {
         self.fixed(&Template::parse(&token.text)).ok_or_else(|| {
             let text = &token.text;
-            error(token, format!("`{text}` cannot depend on the request: only {{env.NAME}} is possible here"))
+            let names = Template::parse(text).0.into_iter().filter_map(|part| match part {
+                Part::Placeholder(name) => Some(name),
+                Part::Text(_) => None,
+            });
+            let mut unread = names.filter_map(|name| template::file_content(&name)?.err());
+            match unread.next() {
+                Some(cause) => error(token, format!("the file of `{text}` cannot be read: {cause}")),
+                None => error(
+                    token,
+                    format!(
+                        "`{text}` cannot depend on the request: only {{env.NAME}} and {{file./PATH}} are possible here"
+                    ),
+                ),
+            }
         })
     }
 }

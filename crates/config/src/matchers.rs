@@ -10,7 +10,9 @@
 //! | `{placeholder}`, `'text'`, `r'raw text'`, `12` | values |
 //! | `==`, `!=`, `<`, `<=`, `>`, `>=`, `in ['a', 'b']` | compare values; with a number, as numbers |
 //! | `VALUE.startsWith('…')`, `.endsWith('…')`, `.contains('…')`, `.matches('PATTERN')` | conditions on texts |
-//! | `VALUE.size()`, `.lowerAscii()`, `.upperAscii()`, `.trim()` | values |
+//! | `VALUE.size()`, `.lowerAscii()`, `.upperAscii()`, `.trim()`, `int(VALUE)` | values |
+//! | `+`, `-`, `*`, `/`, `%` | whole numbers; `+` joins two texts. What cannot be computed is equal to nothing |
+//! | `CONDITION ? CONDITION : CONDITION` | the second or the third, by the first |
 //! | `&&`, `\|\|`, `!`, `( )`, `true`, `false` | |
 //!
 //! ```caddyfile

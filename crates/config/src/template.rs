@@ -6,6 +6,13 @@
 //! Shorthands are those of Caddy's httpcaddyfile/shorthands.go.
 
 use crate::model::{Part, Template};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// What a placeholder begins with that stands for what a file has, as secrets of containers are.
+const FILE: &str = "file./";
+/// As in Caddy.
+const LARGEST_FILE: u64 = 1 << 20;
 
 /// Shorthands that are one word.
 const WORDS: &[(&str, &str)] = &[
@@ -83,18 +90,14 @@ const UNBUILT: &[&str] = &[
 ];
 
 /// The same for what begins like this.
-const UNBUILT_SPACES: &[&str] = &[
-    "file./",
-    "http.auth.",
-    "http.intercept.",
-    "http.request.remote.host/",
-    "http.response.",
-    "http.reverse_proxy.",
-];
+const UNBUILT_SPACES: &[&str] =
+    &["http.auth.", "http.intercept.", "http.request.remote.host/", "http.response.", "http.reverse_proxy."];
 
 /// Of those, what is filled in.
 const BUILT: &[&str] = &[
     "http.auth.user.id",
+    // In `health_headers` alone; empty elsewhere, as in Caddy.
+    "http.reverse_proxy.active.target_upstream",
     "http.reverse_proxy.retries",
     "http.reverse_proxy.status_code",
     "http.reverse_proxy.status_text",
@@ -150,9 +153,34 @@ impl Template {
 pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> Option<String> {
     let parts = template.0.iter().map(|part| match part {
         Part::Text(text) => Some(text.clone()),
-        Part::Placeholder(name) => name.strip_prefix("env.").map(variable),
+        Part::Placeholder(name) => match name.strip_prefix("env.") {
+            Some(name) => Some(variable(name)),
+            None => file_content(name)?.ok(),
+        },
     });
     parts.collect()
+}
+
+/// What the file has that a placeholder `file./PATH` names, without the line end that editors put there. `None`: it names
+/// none.
+///
+/// # Errors
+/// When it cannot be read, is no text, or has more than a mebibyte.
+pub fn file_content(name: &str) -> Option<io::Result<String>> {
+    let path = name.strip_prefix(FILE)?;
+    Some(read(&format!("/{path}")))
+}
+
+fn read(path: &str) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than a mebibyte"));
+    }
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let length = line.strip_suffix('\r').unwrap_or(line).len();
+    text.truncate(length);
+    Ok(text)
 }
 
 /// The placeholders of a text that Caddy fills in and Regent does not, as written.
@@ -194,6 +222,9 @@ fn long_name(name: &str) -> Option<String> {
         return Some((*long).to_owned());
     }
     let valid = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if let Some(path) = name.strip_prefix(FILE) {
+        return path.chars().all(|c| valid(c) || c == '/').then(|| name.to_owned());
+    }
     let (short, long) = PREFIXES.iter().find(|(short, _)| name.starts_with(short))?;
     let rest = &name[short.len()..];
     name.chars().all(valid).then(|| format!("{long}{rest}"))
@@ -281,7 +312,6 @@ mod tests {
             "{http.request.body}",
             "{http.request.remote.host/24,64}",
             "{http.response.header.X-A}",
-            "{file./run/secret}",
         ] {
             assert_eq!(found(text), [text]);
         }
@@ -297,6 +327,23 @@ mod tests {
         ] {
             assert_eq!(found(text), [""; 0], "{text}");
         }
+    }
+
+    #[test]
+    fn files_may_have_texts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret_1.txt");
+        let text = format!("a {{file.{}}} b", path.display());
+        assert_eq!(show(&text), format!("a <file.{}> b", path.display()));
+        assert_eq!(show("{file./a b}{file.base}"), "{file./a b}<http.request.uri.path.file.base>");
+        let content = || fixed(&Template::parse(&text), &|_| String::new());
+        assert_eq!(content(), None);
+        std::fs::write(&path, "x y\r\n").unwrap();
+        assert_eq!(content().as_deref(), Some("a x y b"));
+        std::fs::write(&path, "x".repeat(1 << 20)).unwrap();
+        assert_eq!(content().unwrap().len(), (1 << 20) + 4);
+        std::fs::write(&path, "x".repeat((1 << 20) + 1)).unwrap();
+        assert_eq!(content(), None);
     }
 
     #[test]

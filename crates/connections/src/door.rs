@@ -5,10 +5,10 @@ use crate::terms::Terms;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use regent_config::{ServerOptions, timeout};
+use regent_config::{self as config, ServerOptions, timeout};
 use regent_exchange::{Connection, Informational, RequestBody};
 use regent_http::Settings;
-use regent_tls::{Acceptor, ClientAuthClass};
+use regent_tls::{Acceptor, ClientAuthClass, PlainHttp};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,5 +61,13 @@ pub fn settings(options: &ServerOptions) -> Settings {
         idle: timeout(options.timeouts.idle),
         write: timeout(options.timeouts.write),
         max_header_size: options.limits.max_header_size,
+    }
+}
+
+/// For clients that speak HTTP where TLS is expected.
+pub fn plain_http(options: &ServerOptions) -> PlainHttp {
+    match options.plain_http {
+        config::PlainHttp::Refused => PlainHttp::Refused,
+        config::PlainHttp::Redirected => PlainHttp::Redirected,
     }
 }

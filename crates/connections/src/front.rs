@@ -7,13 +7,15 @@ use crate::datagrams::Receiving;
 use crate::dealt::Dealt;
 use crate::door::{Conditions, Door, Doors, Service};
 use crate::proxy_headers::ProxyHeaders;
-use regent_config::HttpProtocol;
+use regent_config::{self as config, HttpProtocol};
 use regent_exchange::{Connection, Informational};
 use regent_http::h2::{self, Sniffed};
 use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
 use regent_metrics::{ConnectionMeter, HandshakeTransport, Protocol};
-use regent_net::{Arrival, BusyPoll, Cork, Drain, Socket, Sockets, Stream, Transport, local_address};
+use regent_net::{
+    Arrival, BusyPoll, Cork, Drain, Keepalive, Socket, Sockets, Stream, Transport, local_address,
+};
 use regent_tls::{Acceptor, ConnectionFacts};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
@@ -109,6 +111,9 @@ impl<S: Service> Front<S> {
         let local = arrival.local.or_else(|| remote.and_then(|_| local_address(&socket)));
         let connection = Connection { remote, local, tls: None };
         let (front, conditions) = (Rc::clone(self), port.conditions());
+        if transport == Transport::Tcp {
+            probe(&socket, conditions.terms.keepalive);
+        }
         let open = OpenConnection::new(&front);
         front.busy_poll.event();
         let (socket, cork) = Socket::new(socket, transport, &front.sockets);
@@ -403,6 +408,18 @@ fn secured<S: Service>(connection: Connection, facts: &ConnectionFacts) -> S::Ac
         server_name: facts.server_name.as_deref().map(Into::into),
     };
     S::accept(Connection { tls: Some(Arc::new(tls)), ..connection }, Some(facts.client_auth))
+}
+
+/// Says how a silent client is looked after, if that is not what its connection has inherited.
+fn probe(socket: &OwnedFd, keepalive: Option<config::Keepalive>) {
+    let set = match keepalive {
+        None => Keepalive::end(socket),
+        Some(usual) if usual == config::Keepalive::default() => return,
+        Some(config::Keepalive { idle, interval, count }) => Keepalive { idle, interval, count }.set(socket),
+    };
+    if let Err(error) = set {
+        tracing::debug!(%error, "a connection has no probes of its own");
+    }
 }
 
 fn plain<S: Service>(connection: Connection) -> S::Accepted {

@@ -4,8 +4,8 @@ use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
     DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
-    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisStorage, RedisTls, Site, SiteTable,
-    Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
+    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage, RedisTls,
+    Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -95,12 +95,7 @@ pub fn tls_options(global: &config::GlobalTls) -> Options {
 fn redis(storage: &config::RedisStorage) -> RedisStorage {
     let key = storage.encryption_key.as_ref();
     RedisStorage {
-        host: storage.host.clone(),
-        port: storage.port,
-        username: storage.username.clone(),
-        password: storage.password.as_ref().map(|password| password.0.clone()),
-        database: storage.database,
-        timeout: storage.timeout,
+        server: redis_server(&storage.server),
         key_prefix: storage.key_prefix.clone(),
         encryption_key: key.map(|key| key.0.as_bytes().try_into().expect("invariant: it has 32 bytes")),
         compression: match storage.compression {
@@ -108,7 +103,18 @@ fn redis(storage: &config::RedisStorage) -> RedisStorage {
             config::RedisCompression::Flate => Compression::Flate,
             config::RedisCompression::Zlib => Compression::Zlib,
         },
-        tls: storage.tls.as_ref().map(|verification| match verification {
+    }
+}
+
+fn redis_server(server: &config::RedisServer) -> RedisServer {
+    RedisServer {
+        host: server.host.clone(),
+        port: server.port,
+        username: server.username.clone(),
+        password: server.password.as_ref().map(|password| password.0.clone()),
+        database: server.database,
+        timeout: server.timeout,
+        tls: server.tls.as_ref().map(|verification| match verification {
             config::RedisTls::SystemRoots => RedisTls::SystemRoots,
             config::RedisTls::Roots(file) => RedisTls::Roots(file.clone()),
             config::RedisTls::Insecure => RedisTls::Insecure,
@@ -285,7 +291,7 @@ fn policy(tls: &config::SiteTls, server: &Server) -> Policy {
         cipher.name().parse().expect("invariant: the model has IANA's names, as regent-tls")
     };
     let curve = |curve: &config::Curve| {
-        curve_name(*curve).parse().expect("invariant: regent-tls has all curves of the model")
+        curve.name().parse().expect("invariant: regent-tls has all curves of the model")
     };
     Policy {
         min_version: version(tls.versions.min),
@@ -293,15 +299,6 @@ fn policy(tls: &config::SiteTls, server: &Server) -> Policy {
         ciphers: tls.ciphers.iter().map(cipher).collect(),
         curves: tls.curves.iter().map(curve).collect(),
         alpn: alpn(tls, server),
-    }
-}
-
-fn curve_name(curve: config::Curve) -> &'static str {
-    match curve {
-        config::Curve::X25519MlKem768 => "x25519mlkem768",
-        config::Curve::X25519 => "x25519",
-        config::Curve::Secp256r1 => "secp256r1",
-        config::Curve::Secp384r1 => "secp384r1",
     }
 }
 
@@ -338,9 +335,8 @@ mod tests {
         for cipher in config::CipherSuite::ALL {
             assert!(cipher.name().parse::<regent_tls::CipherSuite>().is_ok(), "{cipher:?}");
         }
-        use config::Curve::{Secp256r1, Secp384r1, X25519, X25519MlKem768};
-        for curve in [X25519MlKem768, X25519, Secp256r1, Secp384r1] {
-            assert!(curve_name(curve).parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
+        for curve in config::Curve::ALL {
+            assert!(curve.name().parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
         }
     }
 

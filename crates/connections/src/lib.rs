@@ -20,7 +20,7 @@ mod terms;
 pub use acceptor::{Dealer, ListenerChange, Stage};
 pub use addresses::{AddressChange, Addresses, ListenedOn, Opened};
 pub use dealt::Dealt;
-pub use door::{Conditions, Door, Doors, Service, settings};
+pub use door::{Conditions, Door, Doors, Service, plain_http, settings};
 pub use front::Front;
 pub use http3::alt_svc;
 pub use https::{Https, HttpsError, tls_options, trust_at_start};

@@ -1,12 +1,14 @@
 //! What a connection is bound to.
 
-use regent_config::{ClientAuth, HttpProtocol, ProxyProtocol, Server, ServerTls, Site, Timeouts};
+use regent_config::{ClientAuth, HttpProtocol, Keepalive, ProxyProtocol, Server, ServerTls, Site, Timeouts};
 
 /// All of a configuration that a connection is bound to from its beginning: once that changes, it ends after its running
 /// requests.
 #[derive(Debug, PartialEq)]
 pub struct Terms {
     pub protocols: Vec<HttpProtocol>,
+    /// `None`: no probes.
+    pub keepalive: Option<Keepalive>,
     timeouts: Timeouts,
     max_header_size: usize,
     proxy_protocol: Option<ProxyProtocol>,
@@ -29,6 +31,7 @@ impl Terms {
         };
         Self {
             protocols: server.options.protocols.clone(),
+            keepalive: server.options.keepalive,
             timeouts: server.options.timeouts.clone(),
             max_header_size: server.options.limits.max_header_size,
             proxy_protocol: server.options.proxy_protocol.clone(),

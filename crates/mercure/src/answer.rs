@@ -115,8 +115,9 @@ impl Hub {
             Refused::Update(error) => refuse(StatusCode::BAD_REQUEST, error),
             Refused::Overload => refuse(StatusCode::SERVICE_UNAVAILABLE, refused),
         })?;
-        // The dispatcher answers whatever happens to the update.
-        let _ = done.await;
+        let lost =
+            "It is not certain that the update is published: Redis does not answer. Publish it again later";
+        done.await.map_err(|_| refuse(StatusCode::SERVICE_UNAVAILABLE, lost))?;
         Ok(text(StatusCode::OK, id))
     }
 

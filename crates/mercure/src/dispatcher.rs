@@ -3,20 +3,20 @@
 //! waits for a lock while ten thousand subscribers are looked at.
 
 use crate::history::{History, Past};
+use crate::hub::HubError;
+use crate::load::{Budget, Load};
 use crate::mailbox::End;
-use crate::options::{HubOptions, Subscriptions};
+use crate::options::{HistoryOptions, HubOptions, Subscriptions};
 use crate::registry::{Interest, Number, Registry, Subscriber};
+use crate::shared::{self, Away, Publisher, Shared};
 use crate::subscriptions::{self, Change, Listing};
 use crate::update::Update;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Bytes of updates that may wait for the dispatcher.
-const MOST_BYTES: usize = 64 << 20;
 /// Between two complaints to the log about the same.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
 
@@ -39,6 +39,17 @@ pub(crate) enum Command {
     List {
         listing: Listing,
         listed: oneshot::Sender<(Option<Vec<u8>>, String)>,
+    },
+    /// What hubs have published that share a history, one after the other.
+    Deliver {
+        updates: Vec<Arc<Update>>,
+        done: oneshot::Sender<()>,
+    },
+    /// The shared history is another one than before, or was away for longer than it remembers: what subscribers have
+    /// missed they get when they come again.
+    Replace {
+        history: History,
+        done: oneshot::Sender<()>,
     },
     /// Ends all connections; nobody can subscribe any more.
     Close,
@@ -71,19 +82,16 @@ struct Waiting {
 #[derive(Clone)]
 pub(crate) struct Commands {
     sender: mpsc::Sender<Command>,
-    /// Bytes of the updates that are under way.
-    load: Arc<AtomicUsize>,
-}
-
-/// What an update adds to the load, as long as it waits.
-pub(crate) struct Load {
-    bytes: usize,
-    total: Arc<AtomicUsize>,
+    budget: Budget,
+    /// The history that it has in common with other hubs.
+    shared: Option<Arc<Shared>>,
 }
 
 struct Dispatcher {
     registry: Registry,
     history: History,
+    /// Where updates go that are to reach other hubs as well.
+    publisher: Option<Publisher>,
     subscriptions: Subscriptions,
     patience: Duration,
     is_closed: bool,
@@ -99,11 +107,17 @@ pub(crate) fn start(
     options: &HubOptions,
     history: History,
     inheritance: Option<mpsc::Receiver<History>>,
-) -> std::io::Result<Commands> {
+) -> Result<Commands, HubError> {
     let (sender, commands) = mpsc::channel();
+    let budget = Budget::default();
+    let shared = match &options.history {
+        HistoryOptions::Shared { .. } => Some(shared::open(&options.history, &budget, sender.clone())?),
+        _ => None,
+    };
     let mut dispatcher = Dispatcher {
         registry: Registry::default(),
         history,
+        publisher: shared.as_ref().map(|shared| shared.publisher()),
         subscriptions: options.subscriptions,
         patience: options.dispatch_timeout,
         is_closed: false,
@@ -116,33 +130,43 @@ pub(crate) fn start(
         }
         dispatcher.run(&commands);
     };
-    std::thread::Builder::new().name("mercure".into()).spawn(run)?;
-    Ok(Commands { sender, load: Arc::default() })
+    std::thread::Builder::new().name("mercure".into()).spawn(run).map_err(HubError::Thread)?;
+    Ok(Commands { sender, budget, shared: shared.map(Arc::new) })
 }
 
 impl Commands {
     /// `None`: too many updates wait.
     pub fn publish(&self, update: Update) -> Option<oneshot::Receiver<()>> {
-        let bytes = update.size();
-        let before = self.load.fetch_add(bytes, Ordering::Relaxed);
-        let load = Load { bytes, total: Arc::clone(&self.load) };
-        if before > MOST_BYTES {
-            return None;
-        }
+        let load = self.budget.take(update.size())?;
         let (done, receiver) = oneshot::channel();
-        self.send(Command::Publish { update: Arc::new(update), load, done });
+        let update = Arc::new(update);
+        match &self.shared {
+            Some(shared) => shared.publisher().publish(update, load, done),
+            None => self.send(Command::Publish { update, load, done }),
+        }
         Some(receiver)
+    }
+
+    /// Waits until the history has what other hubs have published so far, as far as that matters to a subscriber that has
+    /// this update already. At once for a history that is no other hub's.
+    pub async fn catch_up(&self, since: Option<&str>) -> Result<(), Away> {
+        match &self.shared {
+            Some(shared) => shared.catch_up(since).await,
+            None => Ok(()),
+        }
+    }
+
+    /// `done` is told, or dropped, when all that was published before is kept.
+    pub fn flush(&self, done: oneshot::Sender<()>) {
+        match &self.shared {
+            Some(shared) => shared.publisher().flush(done),
+            None => self.send(Command::Flush(done)),
+        }
     }
 
     pub fn send(&self, command: Command) {
         // The thread runs as long as there is a sender.
         let _ = self.sender.send(command);
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -202,6 +226,15 @@ impl Dispatcher {
                 let document = listing.document(self.registry.subscribers(), last);
                 let _ = listed.send((document, last.to_owned()));
             }
+            Command::Deliver { updates, done } => {
+                updates.into_iter().for_each(|update| self.publish(update));
+                let _ = done.send(());
+            }
+            Command::Replace { history, done } => {
+                self.history = history;
+                self.send_away();
+                let _ = done.send(());
+            }
             Command::Close => self.close(),
             Command::Flush(done) => self.history.flush(done),
             Command::Bequeath(heir) => {
@@ -237,6 +270,11 @@ impl Dispatcher {
 
     fn close(&mut self) {
         self.is_closed = true;
+        self.send_away();
+    }
+
+    /// All come again.
+    fn send_away(&mut self) {
         self.registry.subscribers().for_each(|subscriber| subscriber.mailbox.end(End::Closed));
         self.registry.clear();
     }
@@ -244,7 +282,15 @@ impl Dispatcher {
     /// Publishes the beginning or the end of a subscriber's subscriptions.
     fn tell(&mut self, subscriber: &Subscriber, change: Change) {
         if self.subscriptions == Subscriptions::Shown {
-            subscriptions::events(subscriber, change).for_each(|event| self.publish(Arc::new(event)));
+            subscriptions::events(subscriber, change).for_each(|event| self.tell_all(Arc::new(event)));
+        }
+    }
+
+    /// To the subscribers of other hubs too, if they share the history: it comes back from there.
+    fn tell_all(&mut self, event: Arc<Update>) {
+        match &self.publisher {
+            Some(publisher) => publisher.tell(event),
+            None => self.publish(event),
         }
     }
 
@@ -277,6 +323,7 @@ mod tests {
         Dispatcher {
             registry: Registry::default(),
             history: History::sized(&crate::options::HistoryOptions::Memory),
+            publisher: None,
             subscriptions: Subscriptions::Shown,
             patience: Duration::from_secs(5),
             is_closed: false,
@@ -295,7 +342,7 @@ mod tests {
     fn publish(topic: &str, done: oneshot::Sender<()>) -> Command {
         let publication = Publication { topics: vec![topic.into()], ..Publication::default() };
         let update = Arc::new(Update::new(publication).unwrap());
-        Command::Publish { update, load: Load { bytes: 0, total: Arc::default() }, done }
+        Command::Publish { update, load: Budget::default().take(0).unwrap(), done }
     }
 
     #[test]

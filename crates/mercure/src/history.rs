@@ -59,8 +59,13 @@ impl History {
         Self::empty(match options {
             HistoryOptions::None => 0,
             HistoryOptions::Memory | HistoryOptions::File { size: 0, .. } => MOST,
-            HistoryOptions::File { size, .. } => (*size).min(MOST),
+            HistoryOptions::File { size, .. } | HistoryOptions::Shared { size, .. } => (*size).min(MOST),
         })
+    }
+
+    /// Whether there is no room for an older update in front of so many of so many bytes.
+    pub fn is_full_with(&self, updates: usize, bytes: usize) -> bool {
+        updates >= self.size || bytes >= MOST_BYTES
     }
 
     /// Keeps nothing.

@@ -7,11 +7,13 @@ use crate::journal::JournalError;
 use crate::mailbox::Mailbox;
 use crate::options::HubOptions;
 use crate::registry::{Interest, Subscriber};
+use crate::shared::Away;
 use crate::stream::{EventStream, Membership, Start};
 use crate::subscriptions::Listing;
 use crate::token::{KeyError, Verifier};
 use crate::update::{Publication, Update, UpdateError};
 use crate::uuid;
+use regent_redis::ClientError;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -44,6 +46,8 @@ pub enum HubError {
     Subscriber(KeyError),
     #[error("`transport`: {0}")]
     History(#[from] JournalError),
+    #[error("`transport redis`: {0}")]
+    Redis(#[from] ClientError),
     #[error("the hub's thread cannot be started: {0}")]
     Thread(io::Error),
 }
@@ -62,6 +66,8 @@ pub enum Refused {
 pub(crate) enum NotJoined {
     #[error("The hub is closing; come again")]
     Closed,
+    #[error("The hub's updates cannot be had at the moment; come again later")]
+    Away,
     #[error("The hub's subscribers have too many different topics at the moment; come again later")]
     Full,
 }
@@ -108,7 +114,7 @@ impl Hub {
             publishers,
             subscribers,
             cors: Cors::new(&options.cors_origins),
-            commands: dispatcher::start(&options, history, inheritance).map_err(HubError::Thread)?,
+            commands: dispatcher::start(&options, history, inheritance)?,
             options,
             next_number: AtomicU64::new(0),
             succession: Mutex::new(None),
@@ -124,16 +130,16 @@ impl Hub {
         self.commands.send(Command::Close);
     }
 
-    /// Ends when the file of the history has all that was published before.
+    /// Ends when the file of the history, or Redis, has all that was published before.
     pub async fn written(&self) {
         let (done, written) = oneshot::channel();
-        self.commands.send(Command::Flush(done));
+        self.commands.flush(done);
         // Without a file there is nobody to say so.
         let _ = written.await;
     }
 
     /// Publishes an update, whoever may. Returns its id; the update is in the history, and on its way, when the receiver
-    /// says so.
+    /// says so. If the receiver ends without that, the update is not known to be published: Redis has not answered.
     ///
     /// # Errors
     /// When a part of it cannot be in an event stream, or too many updates wait.
@@ -150,6 +156,7 @@ impl Hub {
         subscription: Subscription,
         since: Option<String>,
     ) -> Result<(EventStream, String), NotJoined> {
+        self.commands.catch_up(since.as_deref()).await.map_err(|Away| NotJoined::Away)?;
         let mailbox = Arc::<Mailbox>::default();
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let subscriber = Subscriber {

@@ -1,5 +1,6 @@
 //! How a hub is set up.
 
+use regent_redis::RedisServer;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,6 +63,12 @@ pub enum HistoryOptions {
     /// In a file beside this one, and in memory: as many as `size`, 0: as many as there is room for.
     File {
         path: PathBuf,
+        size: usize,
+    },
+    /// In a stream of Redis, and in memory: the latest `size`, about. All hubs that have the stream are one.
+    Shared {
+        server: RedisServer,
+        stream: String,
         size: usize,
     },
 }

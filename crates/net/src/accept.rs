@@ -1,5 +1,6 @@
 //! Listening sockets of both families, TCP and Unix.
 
+use crate::keepalive::Keepalive;
 use crate::registration::RegisteredSocket;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -72,6 +73,8 @@ impl Listeners {
             let free = self.sockets.iter().position(Option::is_none);
             let index = free.unwrap_or(self.sockets.len());
             epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), EventFlags::empty())?;
+            // Inherited, it costs connections nothing. A Unix socket has no such thing, nor any need for it.
+            let _ = Keepalive::USUAL.set(&socket);
             let listener = Some(Listener::new(socket, number));
             match free {
                 Some(free) => self.sockets[free] = listener,

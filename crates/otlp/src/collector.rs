@@ -132,7 +132,7 @@ fn client_options(export: &TraceExport) -> ClientOptions {
         .client
         .as_ref()
         .map(|pair| KeyPairFiles { certificate: pair.certificate.clone(), key: pair.key.clone() });
-    ClientOptions { verification, certificate, alpn: Alpn::Http1 }
+    ClientOptions { verification, certificate, alpn: Alpn::Http1, curves: Vec::new() }
 }
 
 /// Names and values have been checked when they were read.

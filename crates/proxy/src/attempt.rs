@@ -1,5 +1,6 @@
 //! A request at one upstream.
 
+use crate::caller::Caller;
 use crate::connect::connect;
 use crate::download::Received;
 use crate::fastcgi::{self, Fault, Question, Variables};
@@ -89,7 +90,8 @@ impl Attempt<'_> {
         started: Instant,
     ) -> Result<Result<Answered, (bool, Unsent)>, Failed> {
         let purpose = if self.asked.upgrade.is_some() { Purpose::Upgrade } else { Purpose::Requests };
-        let mut lease = match self.pool.lease(purpose, freshness).await {
+        let caller = Caller::of(self.exchange);
+        let mut lease = match self.pool.lease(purpose, freshness, caller).await {
             Ok(lease) => lease,
             Err(trouble) => return Err(Failed { trouble, upload: Some(upload) }),
         };
@@ -170,7 +172,8 @@ impl Attempt<'_> {
         };
         let address = &self.pool.address;
         let resolver = &self.pool.resolver;
-        let stream = match connect(address, self.transport, Purpose::Requests, resolver).await {
+        let caller = Caller::of(self.exchange);
+        let stream = match connect(address, self.transport, Purpose::Requests, resolver, caller).await {
             Ok(connected) => connected.stream,
             Err(cause) => {
                 let trouble = Trouble::Dial { upstream: self.pool.name.clone(), cause };

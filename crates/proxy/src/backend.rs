@@ -2,6 +2,7 @@
 
 use crate::balance::{Choice, Choices};
 use crate::dynamic::Dynamic;
+use crate::idle::Shelf;
 use crate::pool::{Pool, Pools};
 use crate::random::Random;
 use crate::request::Asked;
@@ -26,6 +27,7 @@ pub(crate) struct Backend {
     /// `None`: all upstreams are written.
     dynamic: Option<Dynamic>,
     resolver: Rc<Resolver>,
+    shelf: Rc<Shelf>,
     random: Random,
 }
 
@@ -43,16 +45,18 @@ impl Backend {
     /// `resolver`: asks as everybody does.
     pub fn new(transport: &Arc<Transport>, resolver: &Rc<Resolver>) -> Self {
         let resolver = Resolver::for_transport(&transport.config.transport, resolver);
+        let shelf = Shelf::new(transport.config.transport.keepalive_idle_conns);
         let pool = |upstream: &Upstream| match upstream {
-            Upstream::Fixed(address) => Some(Pool::new(address.clone(), transport, &resolver)),
+            Upstream::Fixed(address) => Some(Pool::new(address.clone(), transport, &resolver, &shelf)),
             Upstream::Computed(_) => None,
         };
         Self {
             pools: transport.config.upstreams.iter().map(pool).collect(),
             transport: Arc::clone(transport),
             computed: Pools::default(),
-            dynamic: Dynamic::new(transport),
+            dynamic: Dynamic::new(transport, &shelf),
             resolver,
+            shelf,
             random: Random::default(),
         }
     }
@@ -108,7 +112,7 @@ impl Backend {
     ) -> Result<Rc<Pool>, Trouble> {
         let text = target.rules.computed_address(index, exchange).unwrap_or_default();
         let Some(address) = UpstreamAddress::parse(&text) else { return Err(Trouble::Address(text)) };
-        let new = || Pool::new(address.clone(), &self.transport, &self.resolver);
+        let new = || Pool::new(address.clone(), &self.transport, &self.resolver, &self.shelf);
         Ok(self.computed.get(&address, new))
     }
 }
@@ -126,7 +130,7 @@ impl Chosen {
     /// Begins the span of the request, if it is traced; what the upstream is told of that. `retries` as in [`Self::proxied`].
     pub fn trace(&mut self, exchange: &Exchange, asked: &Asked, retries: u32) -> Option<HeaderValue> {
         let transport = &self.transport.config.transport;
-        let scheme = match (&transport.tls, &transport.fastcgi) {
+        let scheme = match (transport.tls_to(&self.pool.address), &transport.fastcgi) {
             (_, Some(_)) => "fastcgi",
             (Some(_), None) => "https",
             (None, None) => "http",

@@ -1,20 +1,19 @@
 //! Connections to upstreams: sockets, and TLS on them.
 
+use crate::caller::Caller;
 use crate::resolve::Resolver;
 use crate::timed::{Stream, Timed};
 use crate::transports::{Purpose, Transport};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use regent_config::{UpstreamAddress, UpstreamTls, UpstreamVersions};
+use regent_config::{ProxyTransport, UpstreamAddress, UpstreamTls, UpstreamVersions};
 use regent_tls::Client;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use tokio::net::{TcpStream, UnixStream};
-
-/// How long one address of a name is tried before the next is, too (RFC 8305 §5).
-const HEAD_START: Duration = Duration::from_millis(300);
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 /// A connection that nothing has been sent over.
 pub(crate) struct Connected {
@@ -33,10 +32,18 @@ pub(crate) async fn connect(
     transport: &Transport,
     purpose: Purpose,
     resolver: &Resolver,
+    caller: Caller,
 ) -> io::Result<Connected> {
     let config = &transport.config.transport;
-    let socket = within(config.dial_timeout, dial(address, config.keepalive_interval, resolver)).await?;
-    let (stream, version) = match (transport.client(purpose), &config.tls) {
+    let dialing = async {
+        let mut socket = dial(address, config, resolver).await?;
+        if let Some(version) = config.proxy_protocol {
+            socket.write_all(&caller.header(version)?).await?;
+        }
+        Ok(socket)
+    };
+    let socket = within(config.dial_timeout, dialing).await?;
+    let (stream, version) = match (transport.client(purpose), config.tls_to(address)) {
         (Some(client), Some(tls)) => {
             within(tls.handshake_timeout, secure(client, tls, address, socket)).await?
         }
@@ -48,14 +55,15 @@ pub(crate) async fn connect(
 
 async fn dial(
     address: &UpstreamAddress,
-    keepalive: Duration,
+    config: &ProxyTransport,
     resolver: &Resolver,
 ) -> io::Result<Box<dyn Stream>> {
     match address {
         UpstreamAddress::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
         UpstreamAddress::Tcp { host, port } => {
-            let socket = dial_first(resolver.addresses(host, *port).await?).await?;
+            let socket = dial_first(resolver.addresses(host, *port).await?, config).await?;
             socket.set_nodelay(true)?;
+            let keepalive = config.keepalive_interval;
             if !keepalive.is_zero() {
                 let probes = TcpKeepalive::new().with_time(keepalive).with_interval(keepalive);
                 SockRef::from(&socket).set_tcp_keepalive(&probes)?;
@@ -66,18 +74,21 @@ async fn dial(
 }
 
 /// The first of the addresses that answers. Each is tried as soon as the one before has failed, or has had its head start.
-async fn dial_first(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
-    let mut addresses = addresses.into_iter();
+async fn dial_first(addresses: Vec<SocketAddr>, config: &ProxyTransport) -> io::Result<TcpStream> {
+    let from = config.local_address;
+    let mut addresses =
+        addresses.into_iter().filter(|to| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4()));
     let mut tries = FuturesUnordered::new();
-    let mut error = io::Error::from(io::ErrorKind::NotFound);
+    let mut error =
+        io::Error::new(io::ErrorKind::NotFound, "it has no address of the family of `local_address`");
     loop {
         let next = addresses.next();
         let is_last = next.is_none();
-        tries.extend(next.map(TcpStream::connect));
+        tries.extend(next.map(|to| dial_one(to, from)));
         let head_start = async {
-            match is_last {
-                true => std::future::pending().await,
-                false => tokio::time::sleep(HEAD_START).await,
+            match config.head_start {
+                Some(head_start) if !is_last => tokio::time::sleep(head_start).await,
+                _ => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -89,6 +100,14 @@ async fn dial_first(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
             () = head_start => {}
         }
     }
+}
+
+/// `from`: the address that the upstream is to see.
+async fn dial_one(to: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
+    let Some(from) = from else { return TcpStream::connect(to).await };
+    let socket = if from.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.bind(SocketAddr::new(from, 0))?;
+    socket.connect(to).await
 }
 
 async fn secure(

@@ -1,6 +1,7 @@
 //! Upstreams that DNS knows (`dynamic`), on one I/O thread.
 
 use crate::answers::{Answer, Answers, Terms, WhenGone};
+use crate::idle::Shelf;
 use crate::lookup::{self, Unanswered};
 use crate::pool::{Pool, Pools};
 use crate::random::Random;
@@ -23,6 +24,7 @@ const USABLE: Duration = Duration::from_secs(3600);
 pub(crate) struct Dynamic {
     sources: Vec<Source>,
     pools: Pools,
+    shelf: Rc<Shelf>,
     /// What was made of the last answers, which the next request most likely has too.
     last: RefCell<Option<Joined>>,
 }
@@ -46,11 +48,12 @@ pub(crate) struct Upstreams {
 
 impl Dynamic {
     /// `None`: the directive has no such sources.
-    pub fn new(transport: &Transport) -> Option<Self> {
+    pub fn new(transport: &Transport, shelf: &Rc<Shelf>) -> Option<Self> {
         let sources = &transport.config.dynamic;
         (!sources.is_empty()).then(|| Self {
             sources: sources.iter().map(Source::new).collect(),
             pools: Pools::default(),
+            shelf: Rc::clone(shelf),
             last: RefCell::default(),
         })
     }
@@ -88,7 +91,8 @@ impl Dynamic {
         let mut upstreams = Upstreams::default();
         for (index, answer) in &answers {
             for address in &**answer {
-                let pool = || Pool::new(address.clone(), transport, &self.sources[*index].resolver);
+                let resolver = &self.sources[*index].resolver;
+                let pool = || Pool::new(address.clone(), transport, resolver, &self.shelf);
                 let state = transport.registry.state(address, &transport.config.passive_health);
                 // Two sources may know the same one.
                 if !upstreams.states.iter().any(|other| Arc::ptr_eq(other, &state)) {

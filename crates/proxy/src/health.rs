@@ -1,16 +1,20 @@
 //! Upstreams are asked how they are (Caddy's reverseproxy/healthchecks.go).
 
+mod question;
+
+use crate::caller::Caller;
 use crate::connect::{Version, connect};
 use crate::resolve::Resolver;
 use crate::transports::{Purpose, Transport};
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Request, Response, header};
 use http_body::Body;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
-use regent_config::{ActiveHealth, Upstream, UpstreamAddress};
-use regent_exchange::RequestBody;
+use question::Question;
+use regent_config::{ActiveHealth, Redirects, Upstream, UpstreamAddress};
 use regex::bytes::Regex;
 use std::error::Error;
 use std::future::poll_fn;
@@ -22,6 +26,10 @@ use tokio::time::{sleep, timeout};
 
 /// Bytes of a response that are looked at.
 const MOST_READ: usize = 1 << 20;
+/// As Go's client, which Caddy asks with.
+const MOST_REDIRECTS: usize = 10;
+/// In `health_headers`: the upstream that is asked about.
+const TARGET: &str = "{http.reverse_proxy.active.target_upstream}";
 
 type Reason = Box<dyn Error + Send + Sync>;
 
@@ -61,7 +69,7 @@ impl Check {
             Some(Self {
                 transport: Arc::clone(transport),
                 index,
-                address: at_port(address, rules.port),
+                address: rules.upstream.clone().unwrap_or_else(|| at_port(address, rules.port)),
                 rules: rules.clone(),
                 body: rules.body.as_ref().and_then(|pattern| Regex::new(pattern).ok()),
                 resolver: Rc::clone(&resolver),
@@ -102,28 +110,43 @@ impl Check {
     }
 
     async fn ask(&self) -> Result<(), Reason> {
-        let connected = connect(&self.address, &self.transport, Purpose::Requests, &self.resolver).await?;
+        let mut question = Question::first(&self.rules)?;
+        for _ in 0..=MOST_REDIRECTS {
+            match self.put(&question).await? {
+                None => return Ok(()),
+                Some(next) => question = next,
+            }
+        }
+        Err(format!("it leads elsewhere more than {MOST_REDIRECTS} times").into())
+    }
+
+    /// `Some`: the response leads there.
+    async fn put(&self, question: &Question) -> Result<Option<Question>, Reason> {
+        let (transport, resolver) = (&self.transport, &self.resolver);
+        let connecting = connect(&self.address, transport, Purpose::Requests, resolver, Caller::Unknown);
+        let connected = connecting.await?;
         let io = TokioIo::new(connected.stream);
-        let request = self.request(connected.version)?;
+        let request = self.request(question, connected.version)?;
         // The connection ends with the question.
         match connected.version {
             Version::Http1 => {
                 let (mut sender, connection) = http1::handshake(io).await?;
-                self.listen(sender.send_request(request), connection).await
+                self.listen(question, sender.send_request(request), connection).await
             }
             Version::Http2 => {
                 let (mut sender, connection) = http2::handshake(crate::connection::Local, io).await?;
-                self.listen(sender.send_request(request), connection).await
+                self.listen(question, sender.send_request(request), connection).await
             }
         }
     }
 
     async fn listen(
         &self,
+        question: &Question,
         response: impl Future<Output = hyper::Result<Response<Incoming>>>,
         connection: impl Future<Output = hyper::Result<()>>,
-    ) -> Result<(), Reason> {
-        let mut judged = std::pin::pin!(async { self.judge_response(response.await?).await });
+    ) -> Result<Option<Question>, Reason> {
+        let mut judged = std::pin::pin!(async { self.judge_response(question, response.await?).await });
         tokio::select! {
             biased;
             judged = &mut judged => judged,
@@ -132,7 +155,16 @@ impl Check {
         }
     }
 
-    async fn judge_response(&self, response: Response<Incoming>) -> Result<(), Reason> {
+    async fn judge_response(
+        &self,
+        question: &Question,
+        response: Response<Incoming>,
+    ) -> Result<Option<Question>, Reason> {
+        if self.rules.redirects == Redirects::Followed
+            && let Some(next) = question.behind(&response)
+        {
+            return Ok(Some(next));
+        }
         let status = response.status().as_u16();
         if !(self.rules.status.0..=self.rules.status.1).contains(&status) {
             return Err(format!("its status is {status}").into());
@@ -140,22 +172,24 @@ impl Check {
         let body = read(response.into_body()).await?;
         match &self.body {
             Some(pattern) if !pattern.is_match(&body) => Err("its body is not what was expected".into()),
-            _ => Ok(()),
+            _ => Ok(None),
         }
     }
 
-    fn request(&self, version: Version) -> Result<Request<RequestBody>, Reason> {
+    fn request(&self, question: &Question, version: Version) -> Result<Request<Full<Bytes>>, Reason> {
         let host = match &self.address {
             UpstreamAddress::Tcp { host, .. } if !host.is_empty() => self.address.to_string(),
             UpstreamAddress::Tcp { port, .. } => format!("localhost:{port}"),
             UpstreamAddress::Unix(_) => "localhost".to_owned(),
         };
-        let mut request = Request::new(RequestBody::empty());
-        *request.method_mut() = Method::from_bytes(self.rules.method.as_bytes())?;
+        let host = question.host.clone().unwrap_or(host);
+        let mut request = Request::new(Full::new(question.body.clone()));
+        *request.method_mut() = question.method.clone();
         let fields = request.headers_mut();
         fields.insert(header::HOST, HeaderValue::try_from(host)?);
         fields.insert(header::USER_AGENT, HeaderValue::from_static("Regent"));
         for (index, (name, value)) in self.rules.headers.iter().enumerate() {
+            let value = value.replace(TARGET, self.name());
             let (field, value) = (HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
             // The first of a name replaces what is there, the others are added.
             match self.rules.headers[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
@@ -164,12 +198,13 @@ impl Check {
             }
         }
         *request.uri_mut() = match version {
-            Version::Http1 => self.rules.uri.parse()?,
+            Version::Http1 => question.target.parse()?,
             Version::Http2 => {
-                let scheme = if self.transport.config.transport.tls.is_some() { "https" } else { "http" };
+                let is_secure = self.transport.config.transport.tls_to(&self.address).is_some();
+                let scheme = if is_secure { "https" } else { "http" };
                 let host = fields.remove(header::HOST);
                 let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-                format!("{scheme}://{host}{}", self.rules.uri).parse()?
+                format!("{scheme}://{host}{}", question.target).parse()?
             }
         };
         Ok(request)

@@ -1,7 +1,9 @@
 //! The connections of an I/O thread to one upstream.
 
+use crate::caller::Caller;
 use crate::connect::{Version, connect};
 use crate::connection::{Sender, Task, begin};
+use crate::idle::{Idle, Shelf, Waiting};
 use crate::resolve::Resolver;
 use crate::transports::{Purpose, Transport};
 use crate::trouble::Trouble;
@@ -9,7 +11,7 @@ use crate::upload::Upload;
 use hyper::client::conn::{http1, http2};
 use regent_config::{UpstreamAddress, UpstreamVersions};
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -27,8 +29,10 @@ pub(crate) struct Pool {
     pub address: UpstreamAddress,
     transport: Arc<Transport>,
     pub resolver: Rc<Resolver>,
-    /// The one that has waited longest first.
-    idle: RefCell<VecDeque<Idle>>,
+    /// How long connections are kept for a next request. `None`: each is closed after its own.
+    keepalive: Option<Duration>,
+    shelf: Rc<Shelf>,
+    idle: Rc<Waiting>,
     /// Takes any number of requests.
     shared: RefCell<Option<http2::SendRequest<Upload>>>,
     /// Held by whoever makes a connection that all others will share.
@@ -42,12 +46,6 @@ pub(crate) struct Pool {
 /// Of upstreams that come and go.
 #[derive(Default)]
 pub(crate) struct Pools(RefCell<HashMap<UpstreamAddress, Rc<Pool>>>);
-
-struct Idle {
-    sender: http1::SendRequest<Upload>,
-    task: Task,
-    since: Instant,
-}
 
 /// A connection that is a request's own until its response has ended; of HTTP/2, its part of one. Dropped before that, what
 /// is under way is cancelled.
@@ -67,40 +65,55 @@ pub(crate) enum Freshness {
 }
 
 impl Pool {
-    pub fn new(address: UpstreamAddress, transport: &Arc<Transport>, resolver: &Rc<Resolver>) -> Rc<Self> {
+    pub fn new(
+        address: UpstreamAddress,
+        transport: &Arc<Transport>,
+        resolver: &Rc<Resolver>,
+        shelf: &Rc<Shelf>,
+    ) -> Rc<Self> {
+        let config = &transport.config.transport;
         Rc::new(Self {
             name: address.to_string(),
             address,
+            // A connection that has been announced as one client's is no other's.
+            keepalive: config.keepalive.filter(|_| config.proxy_protocol.is_none()),
+            idle: shelf.place(),
+            shelf: Rc::clone(shelf),
             transport: Arc::clone(transport),
             resolver: Rc::clone(resolver),
-            idle: RefCell::default(),
             shared: RefCell::default(),
             sharing: tokio::sync::Mutex::default(),
-            speaks_h2: Cell::new(transport.config.transport.versions == UpstreamVersions::H2c),
+            speaks_h2: Cell::new(config.versions == UpstreamVersions::H2c),
             is_reaped: Cell::new(false),
         })
     }
 
     /// A connection for a request.
-    pub async fn lease(self: &Rc<Self>, purpose: Purpose, freshness: Freshness) -> Result<Lease, Trouble> {
+    pub async fn lease(
+        self: &Rc<Self>,
+        purpose: Purpose,
+        freshness: Freshness,
+        caller: Caller,
+    ) -> Result<Lease, Trouble> {
         if freshness == Freshness::Any
             && let Some(lease) = self.take(purpose)
         {
             return Ok(lease);
         }
-        if purpose == Purpose::Upgrade || !self.speaks_h2.get() {
-            return self.open(purpose).await;
+        let is_shared = purpose == Purpose::Requests && self.speaks_h2.get() && self.keepalive.is_some();
+        if !is_shared {
+            return self.open(purpose, caller).await;
         }
         let _sharing = self.sharing.lock().await;
         match self.take(purpose).filter(|_| freshness == Freshness::Any) {
             Some(lease) => Ok(lease),
-            None => self.open(purpose).await,
+            None => self.open(purpose, caller).await,
         }
     }
 
     /// Whether nobody uses it and nothing would be lost with it.
     fn is_unused(self: &Rc<Self>) -> bool {
-        Rc::strong_count(self) == 1 && self.idle.borrow().is_empty()
+        Rc::strong_count(self) == 1 && self.idle.is_empty()
     }
 
     fn take(self: &Rc<Self>, purpose: Purpose) -> Option<Lease> {
@@ -111,19 +124,14 @@ impl Pool {
                 return Some(self.leased(Sender::Http2(sender.clone()), None, true));
             }
         }
-        let keepalive = self.transport.config.transport.keepalive?;
-        loop {
-            let Idle { sender, task, since } = self.idle.borrow_mut().pop_back()?;
-            if sender.is_ready() && !sender.is_closed() && since.elapsed() < keepalive {
-                return Some(self.leased(Sender::Http1(sender), Some(task), true));
-            }
-        }
+        let Idle { sender, task, .. } = self.idle.take(self.keepalive?)?;
+        Some(self.leased(Sender::Http1(sender), Some(task), true))
     }
 
-    async fn open(self: &Rc<Self>, purpose: Purpose) -> Result<Lease, Trouble> {
+    async fn open(self: &Rc<Self>, purpose: Purpose, caller: Caller) -> Result<Lease, Trouble> {
         let dial = |cause: io::Error| Trouble::Dial { upstream: self.name.clone(), cause };
-        let connected =
-            connect(&self.address, &self.transport, purpose, &self.resolver).await.map_err(dial)?;
+        let connecting = connect(&self.address, &self.transport, purpose, &self.resolver, caller);
+        let connected = connecting.await.map_err(dial)?;
         let speaks_h2 = connected.version == Version::Http2;
         let (sender, task) =
             begin(connected, &self.transport).await.map_err(|error| dial(io::Error::other(error)))?;
@@ -131,7 +139,7 @@ impl Pool {
             self.speaks_h2.set(speaks_h2);
         }
         if let Sender::Http2(sender) = &sender
-            && self.transport.config.transport.keepalive.is_some()
+            && self.keepalive.is_some()
         {
             self.shared.replace(Some(sender.clone()));
         }
@@ -143,15 +151,10 @@ impl Pool {
     }
 
     fn put(self: &Rc<Self>, sender: http1::SendRequest<Upload>, task: Task) {
-        let config = &self.transport.config.transport;
-        let Some(keepalive) = config.keepalive.filter(|_| config.keepalive_idle_conns_per_host > 0) else {
-            return;
-        };
-        let mut idle = self.idle.borrow_mut();
-        idle.push_back(Idle { sender, task, since: Instant::now() });
-        if idle.len() > usize::from(config.keepalive_idle_conns_per_host) {
-            idle.pop_front();
-        }
+        let Some(keepalive) = self.keepalive else { return };
+        let most = self.transport.config.transport.keepalive_idle_conns_per_host;
+        self.idle.put(Idle { sender, task, since: Instant::now() }, usize::from(most));
+        self.shelf.tidy();
         if !self.is_reaped.replace(true) {
             spawn_local(reap(Rc::downgrade(self), keepalive));
         }
@@ -159,9 +162,7 @@ impl Pool {
 
     /// Closes what has waited for too long; how long until more has, if there is more.
     fn close_expired(&self, keepalive: Duration) -> Option<Duration> {
-        let mut idle = self.idle.borrow_mut();
-        idle.retain(|idle| !idle.sender.is_closed() && idle.since.elapsed() < keepalive);
-        let left = idle.front().map(|idle| keepalive.saturating_sub(idle.since.elapsed()));
+        let left = self.idle.close_expired(keepalive);
         self.is_reaped.set(left.is_some());
         left
     }

@@ -93,7 +93,8 @@ impl Way<'_> {
 
     /// As HTTP/2 has it: scheme and authority are no fields (RFC 9113 §8.3.1).
     fn absolute(&self, target: PathAndQuery, head: &mut HeaderMap) -> Uri {
-        let scheme = if self.transport.config.transport.tls.is_some() { "https" } else { "http" };
+        let is_secure = self.transport.config.transport.tls_to(self.address).is_some();
+        let scheme = if is_secure { "https" } else { "http" };
         let host = head.remove(header::HOST);
         let host = host.as_ref().and_then(|host| host.to_str().ok()).filter(|host| !host.is_empty());
         let uri = Uri::builder().scheme(scheme).authority(host.unwrap_or("localhost"));
@@ -104,7 +105,7 @@ impl Way<'_> {
 /// That of the client, but for an upstream with TLS: a server with certificates knows itself by its own name (Caddy since
 /// 2.11).
 fn set_host(head: &mut HeaderMap, exchange: &Exchange, transport: &Transport, address: &UpstreamAddress) {
-    let host = match (&transport.config.transport.tls, address) {
+    let host = match (transport.config.transport.tls_to(address), address) {
         (Some(_), UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
         _ => HeaderValue::from_bytes(exchange.host_port()).ok(),
     };

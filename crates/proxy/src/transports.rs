@@ -5,7 +5,7 @@ use crate::state::UpstreamState;
 use regent_config::{
     self as config, Config, DynamicRecords, ProxyTransport, UpstreamVerification, UpstreamVersions,
 };
-use regent_tls::{Alpn, Client, ClientOptions, KeyPairFiles, Verification};
+use regent_tls::{Alpn, Client, ClientOptions, Curve, KeyPairFiles, Verification};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -166,7 +166,12 @@ fn client_options(transport: &ProxyTransport) -> Option<ClientOptions> {
             UpstreamVersions::Http2 => Alpn::Http2,
             UpstreamVersions::Either => Alpn::Both,
         },
+        curves: tls.curves.iter().map(curve).collect(),
     })
+}
+
+fn curve(curve: &config::Curve) -> Curve {
+    curve.name().parse().expect("invariant: regent-tls has all curves of the model")
 }
 
 /// What stands for all upstreams of a directive.

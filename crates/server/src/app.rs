@@ -120,7 +120,8 @@ impl App {
                 fetches: Cell::new(0),
                 figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),
             };
-            let tls = listener.tls.map(|sites| Acceptor::new(sites, parts.handshakes.clone()));
+            let acceptor = |sites| Acceptor::new(sites, parts.handshakes.clone());
+            let tls = listener.tls.map(|sites| acceptor(sites).with_plain_http(listener.plain_http));
             let conditions = Conditions {
                 terms: listener.terms,
                 settings: listener.settings,

@@ -4,12 +4,12 @@ use crate::StartError;
 use crate::lasting::Lasting;
 use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
-use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, settings};
+use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, plain_http, settings};
 use regent_exchange::BodyLimits;
 use regent_handlers::Sites;
 use regent_metrics::{HttpLabels, Registry};
 use regent_service::{body_limits, counted};
-use regent_tls::{SiteTable, Tls};
+use regent_tls::{PlainHttp, SiteTable, Tls};
 use std::sync::Arc;
 
 /// What each I/O thread is told of a listening address.
@@ -31,6 +31,8 @@ pub(crate) struct Listener {
     pub http: Option<Arc<HttpLabels>>,
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<Arc<ProxyHeaders>>,
+    /// For clients without TLS where there is TLS.
+    pub plain_http: PlainHttp,
     pub terms: Arc<Terms>,
 }
 
@@ -77,6 +79,7 @@ impl Listener {
                     .proxy_protocol
                     .as_ref()
                     .map(|proxies| Arc::new(ProxyHeaders::new(proxies))),
+                plain_http: plain_http(&server.options),
                 terms: Arc::new(Terms::of(server)),
             })
         };

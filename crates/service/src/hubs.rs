@@ -1,8 +1,9 @@
 //! The Mercure hubs, from one configuration to the next.
 
-use regent_config::{HubHistory, JwtKey, MercureHub};
+use regent_config::{self as config, HubHistory, JwtKey, MercureHub};
 use regent_engines::{Published, UpdateSink};
 use regent_mercure::{Anonymous, HistoryOptions, Hub, HubError, HubOptions, Key, Publication, Subscriptions};
+use regent_redis::{RedisServer, RedisTls};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All hubs that run. One that the next configuration has too goes on with its subscribers and its history.
@@ -109,6 +110,7 @@ impl Running {
     }
 }
 
+/// What hubs share is in Redis, from where each reads it.
 fn is_same_place(one: &HistoryOptions, other: &HistoryOptions) -> bool {
     match (one, other) {
         (HistoryOptions::Memory, HistoryOptions::Memory) => true,
@@ -130,10 +132,29 @@ fn options(hub: &MercureHub) -> HubOptions {
             HubHistory::None => HistoryOptions::None,
             HubHistory::Memory => HistoryOptions::Memory,
             HubHistory::File { path, size } => HistoryOptions::File { path: path.clone(), size: *size },
+            HubHistory::Redis { server, stream, size } => {
+                HistoryOptions::Shared { server: redis(server), stream: stream.clone(), size: *size }
+            }
         },
         heartbeat: hub.heartbeat,
         write_timeout: hub.write_timeout,
         dispatch_timeout: hub.dispatch_timeout,
+    }
+}
+
+fn redis(server: &config::RedisServer) -> RedisServer {
+    RedisServer {
+        host: server.host.clone(),
+        port: server.port,
+        username: server.username.clone(),
+        password: server.password.as_ref().map(|password| password.0.clone()),
+        database: server.database,
+        timeout: server.timeout,
+        tls: server.tls.as_ref().map(|verification| match verification {
+            config::RedisTls::SystemRoots => RedisTls::SystemRoots,
+            config::RedisTls::Roots(file) => RedisTls::Roots(file.clone()),
+            config::RedisTls::Insecure => RedisTls::Insecure,
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::facts::ConnectionFacts;
 use crate::handshakes::{HandshakeError, Handshakes};
 use crate::quic::{self, QuicServer};
 use crate::sites::{Found, SiteTable};
-use crate::{Stream, acme, hello};
+use crate::{PlainHttp, Stream, acme, hello};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use std::io;
 use std::net::IpAddr;
@@ -31,13 +31,20 @@ enum Shaken<'a, S> {
 pub struct Acceptor {
     sites: Arc<SiteTable>,
     handshakes: Handshakes,
+    plain_http: PlainHttp,
     /// For QUIC.
     initial: Arc<QuicServerConfig>,
 }
 
 impl Acceptor {
     pub fn new(sites: Arc<SiteTable>, handshakes: Handshakes) -> Self {
-        Self { sites, handshakes, initial: quic::initial() }
+        Self { sites, handshakes, plain_http: PlainHttp::default(), initial: quic::initial() }
+    }
+
+    /// With this for clients that speak HTTP without TLS.
+    #[must_use]
+    pub fn with_plain_http(self, plain_http: PlainHttp) -> Self {
+        Self { plain_http, ..self }
     }
 
     pub fn sites(&self) -> &Arc<SiteTable> {
@@ -106,7 +113,7 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let started = StartHandshake::from_parts(hello::read(&mut stream).await?, stream);
+        let started = StartHandshake::from_parts(hello::read(&mut stream, self.plain_http).await?, stream);
         let server_name = started.client_hello().server_name().map(str::to_owned);
         if is_challenge(&started) {
             return Err(self.show_challenge(started, server_name.unwrap_or_default()).await);

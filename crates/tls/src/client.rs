@@ -4,7 +4,7 @@ mod unverified;
 
 use crate::certificate::{parse_chain, parse_key};
 use crate::options::KeyPairFiles;
-use crate::{Error, crypto, roots};
+use crate::{Curve, Error, crypto, roots};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io::{self, IoSlice};
@@ -24,6 +24,8 @@ pub struct ClientOptions {
     /// Shown to servers that ask for one.
     pub certificate: Option<KeyPairFiles>,
     pub alpn: Alpn,
+    /// Key exchanges, in order of preference. Empty: rustls' own.
+    pub curves: Vec<Curve>,
 }
 
 /// What a server's certificate is verified with.
@@ -55,7 +57,8 @@ pub struct ClientStream<S>(TlsStream<S>);
 impl Client {
     /// Blocks: it reads roots and certificates.
     pub fn new(options: &ClientOptions) -> Result<Self, Error> {
-        let builder = ClientConfig::builder_with_provider(crypto::provider())
+        let provider = crypto::provider_with(&options.curves);
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("invariant: the provider has ciphers for TLS 1.2 and 1.3");
         let builder = match &options.verification {

@@ -1,11 +1,17 @@
 //! The one crypto provider.
 
+use crate::policy::{Curve, key_exchange_groups};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::Arc;
 
 /// Post-quantum key exchange first (feature `prefer-post-quantum` of rustls).
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
+}
+
+/// The same with these key exchanges alone, unless there are none.
+pub(crate) fn provider_with(curves: &[Curve]) -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { kx_groups: key_exchange_groups(curves), ..aws_lc_rs::default_provider() })
 }
 
 /// Bytes that nobody can guess.

@@ -27,6 +27,7 @@ mod on_demand;
 mod options;
 mod outgoing;
 mod permission;
+mod plain_http;
 mod policy;
 mod quic;
 mod recent;
@@ -64,9 +65,11 @@ pub use options::{
     CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
     OnDemand, Options, Site, Tickets,
 };
+pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};
-pub use redis_storage::{Compression, RedisStorage, RedisTls};
+pub use redis_storage::{Compression, RedisStorage};
+pub use regent_redis::{RedisServer, RedisTls};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;

@@ -208,10 +208,15 @@ impl Policy {
     }
 
     pub(crate) fn key_exchange_groups(&self) -> Vec<&'static dyn SupportedKxGroup> {
-        match self.curves.as_slice() {
-            [] => aws_lc_rs::DEFAULT_KX_GROUPS.to_vec(),
-            curves => curves.iter().filter_map(|curve| curve.supported()).collect(),
-        }
+        key_exchange_groups(&self.curves)
+    }
+}
+
+/// Those of rustls where there are no others.
+pub(crate) fn key_exchange_groups(curves: &[Curve]) -> Vec<&'static dyn SupportedKxGroup> {
+    match curves {
+        [] => aws_lc_rs::DEFAULT_KX_GROUPS.to_vec(),
+        curves => curves.iter().filter_map(|curve| curve.supported()).collect(),
     }
 }
 

@@ -1,33 +1,33 @@
 //! `regent top`: a running server, live.
 
 use super::client::Client;
+use super::fleet::fleet;
 use super::frame::{Room, Snapshot, frame};
-use super::keys::{Keys, Seen};
-use super::screen::Screen;
+use super::live::{PERIOD, Picture, watch};
 use super::table::{Line, Span, Tone, plain_text};
 use super::threads::print;
 use crate::arguments::Top;
 use anyhow::Result;
 use regent_admin::Address;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::time::{Duration, SystemTime};
-
-const PERIOD: Duration = Duration::from_secs(1);
-/// How long a key, a signal or new figures may go unnoticed.
-const GLANCE: Duration = Duration::from_millis(50);
+use std::time::SystemTime;
 
 /// Shows the figures once, or until `q`, Escape or Ctrl-C.
 ///
 /// # Errors
 /// When no server answers at first. Later it is shown, and asked for again.
 pub fn top(options: &Top) -> Result<()> {
+    if !options.fleet.is_empty() {
+        return fleet(&options.fleet, options.once);
+    }
     let client = Client::new(options.admin.address.clone())?;
     let first = ask(&client)?;
     if options.once {
         let lines = frame(client.address(), &first, Room::Unlimited);
         return print(&lines.iter().map(plain_text).collect::<Vec<_>>().join("\n"));
     }
-    watch(client, first)
+    let address = client.address().clone();
+    watch(&mut View { address, snapshot: first, silence: None, news: ask_on(client) })
 }
 
 fn ask(client: &Client) -> Result<Snapshot> {
@@ -36,23 +36,6 @@ fn ask(client: &Client) -> Result<Snapshot> {
         threads: client.get("/regent/threads")?,
         taken_at: SystemTime::now(),
     })
-}
-
-fn watch(client: Client, first: Snapshot) -> Result<()> {
-    let mut view = View { address: client.address().clone(), snapshot: first, silence: None };
-    let news = ask_on(client);
-    let mut screen = Screen::open()?;
-    let keys = Keys::new()?;
-    screen.draw(&view.lines(screen.height()?))?;
-    loop {
-        let seen = keys.glance(GLANCE)?;
-        if seen == Seen::End {
-            return Ok(());
-        }
-        if view.take_in(&news) || seen == Seen::Resize {
-            screen.draw(&view.lines(screen.height()?))?;
-        }
-    }
 }
 
 /// Asks every second, on a thread of its own: a server that does not answer must not keep a key waiting.
@@ -75,12 +58,12 @@ struct View {
     snapshot: Snapshot,
     /// Why the server has not answered since.
     silence: Option<String>,
+    news: Receiver<Result<Snapshot>>,
 }
 
-impl View {
-    /// Whether there was news.
-    fn take_in(&mut self, news: &Receiver<Result<Snapshot>>) -> bool {
-        match news.try_recv() {
+impl Picture for View {
+    fn take_in(&mut self) -> bool {
+        match self.news.try_recv() {
             Ok(Ok(snapshot)) => (self.snapshot, self.silence) = (snapshot, None),
             Ok(Err(error)) => self.silence = Some(format!("{error:#}")),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => return false,
@@ -88,15 +71,14 @@ impl View {
         true
     }
 
-    fn lines(&self, height: usize) -> Vec<Line> {
-        let bottom = match &self.silence {
+    fn lines(&self, room: usize) -> Vec<Line> {
+        frame(&self.address, &self.snapshot, Room::Lines(room))
+    }
+
+    fn bottom(&self) -> Span {
+        match &self.silence {
             Some(reason) => Span::new(format!("No answer, these are the last figures: {reason}"), Tone::Bad),
             None => Span::new("q: quit", Tone::Quiet),
-        };
-        let room = height.saturating_sub(1);
-        let mut lines = frame(&self.address, &self.snapshot, Room::Lines(room));
-        lines.resize(room, Line::new());
-        lines.push(vec![bottom]);
-        lines
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Admin;
 use clap::{Args, Subcommand, ValueEnum};
+use regent_admin::Address;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
@@ -163,10 +164,20 @@ pub enum TasksChange {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TOP_EXAMPLES)]
 pub struct Top {
     #[command(flatten)]
     pub admin: Admin,
+    /// Watch several servers, one a line: their admin listeners, with commas between
+    #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',')]
+    pub fleet: Vec<Address>,
     /// Print the figures once, as text, and end
     #[arg(long)]
     pub once: bool,
 }
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  regent top                                               of the server on this machine
+  regent top --once                                        its figures as text, once
+  regent top --fleet 10.0.0.11:2019,10.0.0.12:2019         of several, one a line";

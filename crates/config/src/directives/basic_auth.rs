@@ -18,6 +18,8 @@ use crate::context::Context;
 use crate::matchers::Scope;
 use crate::model::{BasicAuth, Handler};
 use crate::problems::{error, not_built_as, unknown};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use regent_caddyfile::{Error, Line, Token};
 
 pub(super) const DIRECTIVE: Directive = super::handler(NAMES[0], parse);
@@ -74,11 +76,17 @@ fn user(cx: &Context<'_>, option: &Call<'_>) -> Result<(String, String), Error> 
     if name.is_empty() || name.contains(':') {
         return Err(error(option.name, format!("`{name}` is no name of a user: a colon cannot be in it")));
     }
-    let hash = cx.fixed_text(token)?;
+    let hash = plain(cx.fixed_text(token)?);
     match is_bcrypt(&hash) {
         true => Ok((name, hash)),
         false => Err(error(token, "this is no bcrypt hash, such as `regent hash-password` makes")),
     }
+}
+
+/// Before Caddy 2.6, hashes were written in base64.
+fn plain(hash: String) -> String {
+    let decoded = (!hash.starts_with('$')).then(|| STANDARD.decode(&hash).ok()).flatten();
+    decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(hash)
 }
 
 /// `$2b$12$` and 53 letters, digits, dots and slashes.
@@ -124,6 +132,13 @@ mod tests {
             handler(&format!("basicauth bcrypt Staff {{\nada {HASH}\n}}")),
             Handler::BasicAuth(expected)
         );
+    }
+
+    #[test]
+    fn hashes_may_be_in_base64_as_of_old() {
+        let old = "JDJhJDE0JFpreDE5WExpVzZWWW91TEhSNU5tZk9GVTB6MkdUTm1wa1QvNXFxUjdoeDRJaldKUERoanZH";
+        let Handler::BasicAuth(found) = handler(&format!("basicauth {{\nada {old}\n}}")) else { panic!() };
+        assert_eq!(found.users, [("ada".to_owned(), HASH.to_owned())]);
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub(crate) fn interfaces<'a>(
     call: &Call<'a>,
 ) -> Result<Vec<(&'a Token, Interface)>, Error> {
     let syntax = format!("{} ADDRESS…", call.name());
+    if let Some(option) = call.options().next() {
+        return Err(not_built_as(option.name, &format!("bind {{ {} }}", option.name())));
+    }
     call.without_block(&syntax)?;
     let tokens = call.some(&syntax)?;
     Ok(tokens.iter().filter_map(|token| Some((token, cx.check(interface(cx, token))?))).collect())
@@ -76,7 +79,7 @@ fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
         None | Some(("tcp", _)) => (Family::Any, text.strip_prefix("tcp/").unwrap_or(text)),
         Some(("tcp4", rest)) => (Family::Ipv4, rest),
         Some(("tcp6", rest)) => (Family::Ipv6, rest),
-        Some(_) => return Err(not_built_as(token, &format!("bind {text}"))),
+        Some((network, _)) => return Err(not_built_as(token, &format!("bind {network}/…"))),
     };
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let ip = match bare {
@@ -183,7 +186,7 @@ mod tests {
     #[test]
     fn mistakes() {
         assert!(file_errors(":81 {\nbind example.com\n}")[0].contains("no address of this machine"));
-        assert!(file_errors(":81 {\nbind fd/3\n}")[0].contains("not built yet"));
+        assert!(file_errors(":81 {\nbind fd/3\n}")[0].contains("what systemd passes is found by it"));
         assert!(file_errors(":81 {\nbind tcp4/[::1]\n}")[0].contains("that version of IP"));
         assert!(file_errors(":81 {\nbind unix/\n}")[0].contains("names no file"));
         assert_eq!(file_errors(":81 {\nbind unix//x|9 nowhere unix//{path}\n}").len(), 3);

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `output stderr` \| `stdout` \| `discard` \| `file PATH { … }` \| `net ADDRESS { … }` | stderr | |
 //! | `format json { … }` \| `console { … }` | console on a terminal, else json | |
+//! | `format journald { wrap json }` | | a format with systemd's mark of how bad it is before each line, and, as `console`, without times |
 //! | `level DEBUG` \| `INFO` \| `WARN` \| `ERROR` | INFO | |
 //! | `format filter { … }` | | access logs only; see below |
 //! | `format append { NAME VALUE … }` | | access logs only: fields that every line has; in its block, `wrap json` is the format itself |
@@ -32,9 +33,11 @@
 //! | option of `output file` | default | meaning |
 //! |---|---|---|
 //! | `roll_size SIZE` | 100MiB | bytes that a file may have |
+//! | `roll_interval DURATION` | | how long a file is written to, at most |
+//! | `roll_at HH:MM…`, `roll_minutes MINUTE…` | | times of the day, or minutes of each hour, by UTC, at which a new file begins, with the next line |
 //! | `roll_keep N` | 10 | old files |
 //! | `roll_keep_for DURATION` | 2160h | |
-//! | `roll_uncompressed` | | old files are not compressed |
+//! | `roll_uncompressed`, or `roll_compression gzip` \| `none` | gzip | whether old files are compressed |
 //! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
 //!
@@ -50,6 +53,9 @@
 //! |---|---|---|
 //! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano or common_log |
 //! | `level_format lower` \| `upper` | lower in JSON, else upper | |
+//! | `level_key`, `time_key`, `name_key`, `message_key NAME` | level, ts, logger, msg | what these are called in JSON; `""` leaves them out |
+//! | `duration_format FORMAT` | seconds | access logs only: seconds, ms, ns, or string for `1.5ms` |
+//! | `caller_key`, `stacktrace_key NAME` | | taken and not needed: no line has them |
 //!
 //! `format filter` keeps secrets out of an access log. In its block, `wrap json` or `wrap console` is the format itself, and every
 //! other line names a field and what becomes of it. These lines can stand in a block `fields { … }`.
@@ -265,8 +271,8 @@ fn level(token: &Token) -> Result<LogLevel, Error> {
 mod tests {
     use crate::directives::testing::{config, errors, file_errors};
     use crate::model::{
-        LogConfig, LogFile, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogRolling, LogSampling,
-        LogScope, LogTime,
+        LogConfig, LogDuration, LogFile, LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix,
+        LogRolling, LogSampling, LogScope, LogTime,
     };
     use std::time::Duration;
 
@@ -304,24 +310,42 @@ mod tests {
             keep: Some(3),
             keep_for: Some(Duration::from_secs(48 * 3600)),
             compress: false,
+            ..LogRolling::default()
         };
         assert_eq!((found.rolling, found.mode), (Some(expected), Some(0o640)));
+        let times = file("roll_at 13:30,0:05\nroll_at 00:05\nroll_interval 24h\nroll_compression none")
+            .rolling
+            .unwrap();
+        assert_eq!((&times.at[..], times.compress), (&[5, 13 * 60 + 30][..], false));
+        assert_eq!(times.interval, Some(Duration::from_secs(24 * 3600)));
+        let hourly = file("roll_minutes 0 30").rolling.unwrap().at;
+        assert_eq!((hourly.len(), &hourly[..3]), (48, &[0, 30, 60][..]));
         assert_eq!(file("roll_keep 0").rolling, Some(LogRolling::default()));
         let found = errors(
-            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\nroll_at 0:00\n}\noutput stderr {\nroll_keep 1\n}\n}",
+            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\ndir_mode 0755\nroll_at 24:00\nroll_minutes 60\n}\noutput stderr {\nroll_keep 1\n}\n}",
         );
-        assert_eq!(found.len(), 5, "{found:?}");
+        assert_eq!(found.len(), 7, "{found:?}");
         assert!(found[3].contains("is not built yet"), "{found:?}");
     }
 
     #[test]
     fn formats_names_and_what_is_logged() {
-        let text = "log app {\nformat json {\ntime_format iso8601\nlevel_format upper\n}\nhostnames A.com *.b.com\n\
+        let text = "log app {\nformat json {\ntime_format iso8601\nlevel_format upper\ntime_key time\nname_key \"\"\n\
+                    message_key message\nlevel_key severity\ncaller_key at\nduration_format ms\n}\nhostnames A.com *.b.com\n\
                     sampling {\ninterval 2s\nfirst 5\nthereafter 0\n}\n}\n\
                     log {\nno_hostname\nformat append {\nwrap console\nfields {\nregion eu\n}\nnode 1\n}\n}";
         let [first, second] = &logs(text)[..] else { panic!() };
         assert_eq!((first.name.as_deref(), first.format), (Some("app"), LogFormat::Json));
         assert_eq!((first.time_format, first.level_format), (Some(LogTime::Iso8601), LogLevelFormat::Upper));
+        let LogKeys { level, time, name, message } = &first.keys;
+        assert_eq!([level, time, name, message], ["severity", "time", "", "message"]);
+        assert_eq!(first.duration_format, LogDuration::Milliseconds);
+        let journald = |text: &str| {
+            let log = logs(&format!("log {{\nformat journald{text}\n}}")).remove(0);
+            (log.prefix, log.format)
+        };
+        assert_eq!(journald(""), (LogPrefix::Journald, LogFormat::Auto));
+        assert_eq!(journald(" {\nwrap console\n}"), (LogPrefix::Journald, LogFormat::Console));
         assert_eq!(first.scope, LogScope::Hosts(vec!["a.com".into(), "*.b.com".into()]));
         let sampling = LogSampling { interval: Duration::from_secs(2), first: 5, thereafter: 0 };
         assert_eq!(first.sampling, Some(sampling));
@@ -332,7 +356,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let text = "log {\noutput net unixgram//x\nformat formatted {\nwrap json\n}\nlevel loud\ninclude a\noutput fil x\n\
-                    format json {\ntime_format x\nmessage_key m\n}\n}\nhandle {\nlog\n}\nlog a b";
+                    format json {\ntime_format x\nline_ending m\n}\n}\nhandle {\nlog\n}\nlog a b";
         let found = errors(text);
         assert!(found[0].starts_with("`output net unixgram/…` is not built yet in Regent; "), "{found:?}");
         assert!(found[1].starts_with("`format formatted` is not built yet in Regent; "), "{found:?}");

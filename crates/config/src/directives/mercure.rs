@@ -11,14 +11,15 @@
 //! | `cookie_name NAME` | `mercureAuthorization` | the cookie that a token may be in |
 //! | `transport local` | the latest updates are kept in memory | no history |
 //! | `transport bolt`, or a block of `path FILE` and `size N` | | the latest updates are kept in a file too, `N` of them; `path` is `mercure.db`, and 0, the default of `size`, as many as there is room for |
+//! | `transport redis`, with or without a block of `address HOST:PORT`, `stream NAME`, `max_length N` and so on | | the latest updates are in a stream of Redis, and all instances that have it are one hub; see [several instances](mercure.md#several-instances) |
 //! | `heartbeat DURATION` | 40s | silence after which subscribers get a comment; 0: never |
 //! | `write_timeout DURATION` | 600s | how long a subscriber's connection lasts; 0: as long as it wants |
 //! | `dispatch_timeout DURATION` | 5s | how long an update waits for a subscriber that takes nothing before its connection is cut; 0: for ever |
 //!
 //! `KEY` is a secret for the algorithms `HS256`, which is the default, `HS384` and `HS512`, and a public key in PEM for
 //! `RS256` and so on, `PS256` and so on, `ES256`, `ES384` and `EdDSA`. It is read when the configuration is, so that
-//! `{env.NAME}` can stand for it, and it is never shown. `transport_url local://local` and
-//! `transport_url bolt://FILE?size=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
+//! `{env.NAME}` or `{file./PATH}` can stand for it, and it is never shown. `transport_url local://local` and
+//! `transport_url bolt://FILE?size=N` and `transport_url redis://USER:PASSWORD@HOST:PORT/STREAM?tls=1&max_len_approx=N` are the old forms of `transport`; the environment variable `MERCURE_TRANSPORT_URL` is
 //! another one. The file is one of Regent's own, beside the one that is named: `.mercure.db.jsonl`.
 //! `ui`, `demo`, `topic_selector_cache`, `bucket_name` and `cleanup_frequency` of `bolt`, `subscriber_list_cache_size` and `protocol_version_compatibility` are accepted
 //! with a warning, as they change nothing.
@@ -347,7 +348,7 @@ mod tests {
             ("anonymous\ncors_origins a.test", "`a.test` is no origin; write `https://example.com`"),
             ("anonymous\npublish_origins https://a.test/", "`https://a.test/` is no origin"),
             ("anonymous\ncookie_name a;b", "`a;b` is no name of a cookie"),
-            ("anonymous\ntransport redis", "there is no transport `redis` in Regent"),
+            ("anonymous\ntransport kafka", "there is no transport `kafka` in Regent"),
             ("anonymous\ntransport bolt {\nsize x\n}", "`size` must be a whole number"),
             ("anonymous\ntransport bolt {\npath\n}", "too few arguments for `path`"),
             ("anonymous\ntransport bolt {\ncleanup_frequency 2\n}", "`2` is no frequency"),
@@ -355,7 +356,7 @@ mod tests {
             ("anonymous\ntransport_url bolt://a?size=x", "`x` is no size of a history"),
             ("anonymous\ntransport_url bolt://a?b=c", "unknown parameter `b`"),
             ("anonymous\ntransport_url bolt://", "the URL names no file"),
-            ("anonymous\ntransport_url mercure.db", "`mercure.db` is no URL of a transport"),
+            ("anonymous\ntransport_url mercure.db", "this is no URL of a transport"),
             ("anonymous\nheartbeat x", "`x` is not a duration"),
             (
                 "anonymous\nsubscription",

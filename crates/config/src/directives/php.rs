@@ -14,6 +14,7 @@
 //! | `retry [METHOD…]` \| `off` | that of the [directive](#retry) | which requests are run once more when their engine dies |
 //! | `request_timeout DURATION` \| `off` | that of the worker, or of `frankenphp` | longest time that a request may run in PHP; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `lane NAME` \| `off` | that of the [directive](#lane) | lane |
+//! | `name TEXT` | | taken, with a warning: what FrankenPHP calls the block |
 //! | `trust_client_address` | off | REMOTE_ADDR, HTTPS and others say what a trusted proxy says of its client; see `servers.rs` |
 //!
 //! ```caddyfile
@@ -44,6 +45,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "env",
     "hot_reload",
     "lane",
+    "name",
     "request_body_timeout",
     "request_buffering",
     "request_timeout",
@@ -54,14 +56,13 @@ pub(super) const OPTIONS: &[&str] = &[
     "trust_client_address",
     "worker",
 ];
-pub(super) const UNBUILT: &[&str] = &["name"];
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     call.no_arguments("php [MATCHER] { OPTION… }")?;
     let mut block = Block::default();
     for option in call.options() {
         if !block.option(cx, &option) {
-            cx.errors.push(unknown_option(option.name, "php", OPTIONS, UNBUILT));
+            cx.errors.push(unknown_option(option.name, "php", OPTIONS, &[]));
         }
     }
     Ok(Handler::Php(block.finish(cx)))
@@ -101,6 +102,12 @@ impl<'a> Block<'a> {
                 "`hot_reload` stands in this block already; it can have several patterns",
             )),
             "hot_reload" => hot_reload::parse(cx, option).map(|url| self.hot_reload = Some(url)),
+            // FrankenPHP tells equal workers of several blocks apart by it, where Regent numbers them.
+            "name" => option.one("name TEXT").map(|_| {
+                let message =
+                    "`name` has no effect: workers are told apart by their own `name`, or by a number";
+                cx.warn(option.name, message);
+            }),
             "resolve_root_symlink" => symlink(option).map(|value| self.php.resolve_root_symlink = value),
             _ => return false,
         };
@@ -173,10 +180,10 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = errors(
-            "php {\nindex x\nname y\nenv A\nsplit\nrequest_body_timeout 5\nrequest_buffering some\ndeadline 0\nrequest_timeout 5\nlane\n}\nphp x",
+            "php {\nindex x\nname\nenv A\nsplit\nrequest_body_timeout 5\nrequest_buffering some\ndeadline 0\nrequest_timeout 5\nlane\n}\nphp x",
         );
         assert!(found[0].contains("unknown option `index` of `php`"), "{found:?}");
-        assert_eq!(found[1], "`php name` is not built yet in Regent");
+        assert!(found[1].contains("write: name TEXT"), "{found:?}");
         assert_eq!(found.len(), 10, "{found:?}");
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Options<'a> {
             _ => {
                 let options: Vec<_> =
                     ["file_server", "index", "try_files"].iter().chain(php::OPTIONS).copied().collect();
-                return Err(unknown_option(option.name, "php_server", &options, php::UNBUILT));
+                return Err(unknown_option(option.name, "php_server", &options, &[]));
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let found = errors("php_server {\nrot /x\nfile_server on\nindex\ntry_files\nname x\n}");
+        let found = errors("php_server {\nrot /x\nfile_server on\nindex\ntry_files\nnaem x\n}");
         assert!(found[0].contains("did you mean `root`?"), "{found:?}");
         assert_eq!(found.len(), 5);
     }

@@ -21,10 +21,11 @@
 //! | `max_fails COUNT` | failures within that time with which an upstream gets no requests (default 1) |
 //! | `unhealthy_status STATUS…`, `unhealthy_latency DURATION` | responses that are failures: `5xx`, `429`; that took so long |
 //! | `unhealthy_request_count COUNT` | requests at once with which an upstream gets no more |
-//! | `health_uri URI` | asks each upstream how it is, and gives those that fail nothing; `health_port PORT` asks at another port |
+//! | `health_uri URI` | asks each upstream how it is, and gives those that fail nothing; `health_port PORT` asks at another port, `health_upstream HOST:PORT` another server, which learns by a field with `{http.reverse_proxy.active.target_upstream}` whom it is about |
 //! | `health_interval DURATION`, `health_timeout DURATION` | between two questions (default 30s), for a response (default 5s) |
 //! | `health_status STATUS`, `health_body REGEXP` | of a good response (default: 2xx, any body) |
-//! | `health_method METHOD`, `health_headers { FIELD VALUE… }` | of the question (default: GET) |
+//! | `health_method METHOD`, `health_headers { FIELD VALUE… }`, `health_request_body TEXT` | of the question (default: GET) |
+//! | `health_follow_redirects` | judges what a response leads to, at the same server, instead of the redirect |
 //! | `health_passes COUNT`, `health_fails COUNT` | good, or bad, responses in a row that change what is thought of it (default 1) |
 //! | `@name CONDITION`, or a block of such lines | names responses, as `match` of [encode](#encode) does: `status CODE…`, `header FIELD [VALUE]` |
 //! | `replace_status [@name] STATUS` | another status for these responses |
@@ -66,6 +67,9 @@
 //! | option | what it does |
 //! |---|---|
 //! | `dial_timeout DURATION` | for a connection, from the look-up of the name on (default 3s) |
+//! | `dial_fallback_delay DURATION` | how long one address of a name is tried before the next is tried too; less than 0: until it has failed (default 300ms) |
+//! | `local_address IP` | where connections come from |
+//! | `proxy_protocol v1 \| v2` | tells the upstream the client's address before anything else, in the PROXY protocol; a connection is then used for one request |
 //! | `response_header_timeout DURATION` | from the end of the request to the end of the response's head (default: none) |
 //! | `read_timeout DURATION`, `write_timeout DURATION` | longest silence of the upstream, longest time in which it takes nothing (default: none) |
 //! | `max_response_header SIZE` | of a response's head (default 128KiB) |
@@ -73,6 +77,7 @@
 //! | `keepalive DURATION \| off` | how long a connection that is not in use is kept (default 2m) |
 //! | `keepalive_interval DURATION` | between probes of connections (default 30s) |
 //! | `keepalive_idle_conns_per_host COUNT` | connections that each I/O thread keeps of an upstream (default 32) |
+//! | `keepalive_idle_conns COUNT` | the same of all upstreams together; those that have waited longest are closed first (default: no limit beside that of each) |
 //! | `resolvers ADDRESS…` | the DNS servers that know the upstreams' names (default: as the system looks them up) |
 //! | `tls` | TLS, as with `https://` |
 //! | `tls_server_name NAME` | what certificates have to be for (default: the upstream's host) |
@@ -80,6 +85,9 @@
 //! | `tls_client_auth CERTIFICATE KEY` | files of a certificate for upstreams that ask for one |
 //! | `tls_insecure_skip_verify` | believes any certificate: for tests only |
 //! | `tls_timeout DURATION` | for a handshake (default 10s) |
+//! | `tls_except_ports PORT…` | upstreams at these ports have no TLS |
+//! | `tls_curves NAME…` | key exchanges, as in [tls](#tls) |
+//! | `compression`, `expect_continue_timeout`, `read_buffer`, `write_buffer`, `network_proxy none`, `tls_renegotiation never` | taken and not needed: nothing is compressed that the client has not asked for, an expectation of the client is met here, buffers grow as needed, no proxy of the environment is used, and TLS is never negotiated anew |
 //!
 //! Options of `transport fastcgi`; a connection is used for one request, and a script gets a request when its body is
 //! complete, in memory or in a file of the [spool](#spool):
@@ -124,10 +132,6 @@ use streams::Streams;
 use upstream::{Others, Scheme, Upstreams};
 
 pub(super) const DIRECTIVE: Directive = super::handler("reverse_proxy", parse);
-
-/// What Caddy has besides.
-const UNBUILT: &[&str] =
-    &["health_follow_redirects", "health_path", "health_request_body", "health_upstream", "verbose_logs"];
 
 fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     parse_with(cx, scope, call, Preset::default())
@@ -175,8 +179,14 @@ pub(super) fn parse_with(
             name if health::OPTIONS.contains(&name) => health.read(cx, &option),
             // There is nothing to flush: what comes is passed on at once.
             "flush_interval" => flush_interval(&option),
+            "verbose_logs" => option.exactly::<0>("verbose_logs").map(|_| {
+                cx.warn(
+                    option.name,
+                    "`verbose_logs` has no effect: `debug` in the global options shows more",
+                );
+            }),
             name if Streams::OPTIONS.contains(&name) => streams.read(&option),
-            _ => Err(unknown_option(option.name, "reverse_proxy", &options(), UNBUILT)),
+            _ => Err(unknown_option(option.name, "reverse_proxy", &options(), &[])),
         };
         cx.check(read);
     }
@@ -222,7 +232,7 @@ pub(super) fn parse_with(
 }
 
 fn options() -> Vec<&'static str> {
-    let own: &[&str] = &["dynamic", "flush_interval", "to", "transport", "trusted_proxies"];
+    let own: &[&str] = &["dynamic", "flush_interval", "to", "transport", "trusted_proxies", "verbose_logs"];
     [own, Streams::OPTIONS, balancing::OPTIONS, fields::OPTIONS, health::OPTIONS, responses::OPTIONS].concat()
 }
 

@@ -55,6 +55,14 @@ impl Asker<'_> {
             NodeKind::Not(of) => Ok(Expression::Not(Box::new(self.condition(cx, of)?))),
             NodeKind::All(of) => self.conditions(cx, of).map(Expression::All),
             NodeKind::Any(of) => self.conditions(cx, of).map(Expression::Any),
+            NodeKind::Choice(of) => {
+                let [condition, then, otherwise] = &**of;
+                Ok(Expression::Choice {
+                    condition: Box::new(self.condition(cx, condition)?),
+                    then: Box::new(self.condition(cx, then)?),
+                    otherwise: Box::new(self.condition(cx, otherwise)?),
+                })
+            }
             NodeKind::Relation(left, "in", list) => is_in(left, list),
             NodeKind::Relation(left, relation, right) => compare(left, relation, right),
             NodeKind::Call { target: Some(target), name, args } => text_test(node.at, target, name, args),
@@ -181,12 +189,21 @@ fn operand(node: &Node) -> Result<Operand, Mistake> {
     match &node.kind {
         NodeKind::Text(text) => Ok(Operand::Text(Template::text(text.clone()))),
         NodeKind::Number(number) => Ok(Operand::Number(*number)),
+        NodeKind::Arithmetic(left, sign, right) => Ok(Operand::Arithmetic {
+            left: Box::new(operand(left)?),
+            sign: *sign,
+            right: Box::new(operand(right)?),
+        }),
+        NodeKind::Choice(_) => Err(Mistake::new(
+            node.at,
+            "`? :` chooses between conditions here, not values; write: CONDITION ? {path} == 'a' : {path} == 'b'",
+        )),
         NodeKind::Boolean(value) => Ok(Operand::Text(Template::text(value.to_string()))),
         NodeKind::Placeholder(name) => Ok(Operand::Text(Template(vec![Part::Placeholder(name.clone())]))),
         NodeKind::Call { target: None, name, args } => match (name.as_str(), args.as_slice()) {
             ("size", [of]) => Ok(Operand::Size(Box::new(operand(of)?))),
-            // What is compared with a number is one.
-            ("int" | "string", [of]) => operand(of),
+            ("int", [of]) => Ok(Operand::Integer(Box::new(operand(of)?))),
+            ("string", [of]) => operand(of),
             _ => Err(Mistake::new(node.at, format!("`{name}` is no value that can be compared"))),
         },
         NodeKind::Call { target: Some(_), name, args } if !args.is_empty() => Err(no_method(node.at, name)),

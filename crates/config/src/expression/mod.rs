@@ -90,6 +90,9 @@ impl crate::model::Expression {
             Self::Not(of) => format!("!{}", of.shown()),
             Self::All(of) => format!("({})", all(of, " && ")),
             Self::Any(of) => format!("({})", all(of, " || ")),
+            Self::Choice { condition, then, otherwise } => {
+                format!("({} ? {} : {})", condition.shown(), then.shown(), otherwise.shown())
+            }
             Self::Compare { relation, .. } => format!("{relation:?}"),
             Self::In { list, .. } => format!("in{}", list.len()),
             Self::Text { test, .. } => format!("{test:?}"),

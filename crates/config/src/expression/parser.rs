@@ -1,7 +1,8 @@
-//! Words to a tree, by the precedence of CEL: `||`, `&&`, relations, `!`, calls.
+//! Words to a tree, by the precedence of CEL: `? :`, `||`, `&&`, relations, `+` and `-`, `*`, `/` and `%`, `!`, calls.
 
 use super::Mistake;
 use super::lexer::{Kind, Word};
+use crate::model::Sign;
 
 /// Brackets and signs within each other: beyond that nobody reads it, and the stack has an end.
 const DEEPEST: usize = 64;
@@ -30,6 +31,10 @@ pub(super) enum NodeKind {
     Not(Box<Node>),
     All(Vec<Node>),
     Any(Vec<Node>),
+    /// `condition ? node : node`
+    Choice(Box<[Node; 3]>),
+    /// Of two values, by a sign.
+    Arithmetic(Box<Node>, Sign, Box<Node>),
     /// With one of [`RELATIONS`].
     Relation(Box<Node>, &'static str, Box<Node>),
 }
@@ -38,13 +43,11 @@ const RELATIONS: &[&str] = &["==", "!=", "<=", ">=", "<", ">"];
 
 /// The tree of a whole text.
 pub(super) fn parse(words: Vec<Word>) -> Result<Node, Mistake> {
-    let mut parser = Parser { words, next: 0, depth: 0 };
-    let node = parser.any()?;
+    let mut parser = Parser { words, next: 0, depth: 0, sums: 0 };
+    let node = parser.choice()?;
     match parser.peek() {
         Kind::End => Ok(node),
-        Kind::Sign(sign @ ("+" | "-" | "*" | "/" | "%" | "?" | "[")) => {
-            Err(parser.mistake(format!("`{sign}` is not built yet in Regent")))
-        }
+        Kind::Sign("[") => Err(parser.mistake("`[` behind a value is not built yet in Regent".into())),
         _ => Err(parser.unexpected("the end, `&&` or `||`")),
     }
 }
@@ -54,6 +57,8 @@ struct Parser {
     words: Vec<Word>,
     next: usize,
     depth: usize,
+    /// Signs of arithmetic so far, each of which is a level of the tree.
+    sums: usize,
 }
 
 impl Parser {
@@ -99,6 +104,18 @@ impl Parser {
         self.mistake(format!("expected {wanted}, not {found}"))
     }
 
+    fn choice(&mut self) -> Result<Node, Mistake> {
+        let condition = self.any()?;
+        if !self.takes("?") {
+            return Ok(condition);
+        }
+        let at = condition.at;
+        let then = self.deeper(Self::any)?;
+        self.expect(":")?;
+        let otherwise = self.deeper(Self::choice)?;
+        Ok(Node { at, kind: NodeKind::Choice(Box::new([condition, then, otherwise])) })
+    }
+
     fn any(&mut self) -> Result<Node, Mistake> {
         let first = self.all()?;
         self.chain(first, "||", Self::all, NodeKind::Any)
@@ -128,7 +145,7 @@ impl Parser {
     }
 
     fn relation(&mut self) -> Result<Node, Mistake> {
-        let left = self.unary()?;
+        let left = self.sum()?;
         let relation = match self.peek() {
             Kind::Sign(sign) => RELATIONS.iter().find(|relation| *relation == sign).copied(),
             Kind::Name(name) if name == "in" => Some("in"),
@@ -136,8 +153,34 @@ impl Parser {
         };
         let Some(relation) = relation else { return Ok(left) };
         self.take();
-        let right = self.unary()?;
+        let right = self.sum()?;
         Ok(Node { at: left.at, kind: NodeKind::Relation(Box::new(left), relation, Box::new(right)) })
+    }
+
+    fn sum(&mut self) -> Result<Node, Mistake> {
+        self.arithmetic(Self::product, &[("+", Sign::Plus), ("-", Sign::Minus)])
+    }
+
+    fn product(&mut self) -> Result<Node, Mistake> {
+        self.arithmetic(Self::unary, &[("*", Sign::Times), ("/", Sign::Divided), ("%", Sign::Remainder)])
+    }
+
+    /// From left to right. Each sign is one level of the tree.
+    fn arithmetic(
+        &mut self,
+        next: fn(&mut Self) -> Result<Node, Mistake>,
+        signs: &[(&str, Sign)],
+    ) -> Result<Node, Mistake> {
+        let mut node = next(self)?;
+        while let Some((_, sign)) = signs.iter().find(|(text, _)| self.takes(text)) {
+            self.sums += 1;
+            if self.sums > DEEPEST {
+                return Err(self.mistake(format!("there are more than {DEEPEST} signs of arithmetic")));
+            }
+            let right = next(self)?;
+            node = Node { at: node.at, kind: NodeKind::Arithmetic(Box::new(node), *sign, Box::new(right)) };
+        }
+        Ok(node)
     }
 
     fn unary(&mut self) -> Result<Node, Mistake> {
@@ -145,6 +188,11 @@ impl Parser {
         if self.takes("!") {
             let node = self.deeper(Self::unary)?;
             return Ok(Node { at, kind: NodeKind::Not(Box::new(node)) });
+        }
+        if self.takes("-") {
+            let node = self.deeper(Self::unary)?;
+            let zero = Node { at, kind: NodeKind::Number(0) };
+            return Ok(Node { at, kind: NodeKind::Arithmetic(Box::new(zero), Sign::Minus, Box::new(node)) });
         }
         let mut node = self.deeper(Self::primary)?;
         while self.takes(".") {
@@ -168,7 +216,7 @@ impl Parser {
             Kind::Name(name) => return self.named(at, name),
             Kind::Sign("(") => {
                 self.take();
-                let node = self.any()?;
+                let node = self.choice()?;
                 self.expect(")")?;
                 return Ok(node);
             }
@@ -211,7 +259,7 @@ impl Parser {
             if self.takes(end) {
                 return Ok(nodes);
             }
-            nodes.push(self.deeper(Self::any)?);
+            nodes.push(self.deeper(Self::choice)?);
             if !self.takes(",") {
                 self.expect(end)?;
                 return Ok(nodes);
@@ -227,7 +275,7 @@ impl Parser {
             }
             let key = self.deeper(Self::any)?;
             self.expect(":")?;
-            pairs.push((key, self.deeper(Self::any)?));
+            pairs.push((key, self.deeper(Self::choice)?));
             if !self.takes(",") {
                 self.expect("}")?;
                 return Ok(pairs);

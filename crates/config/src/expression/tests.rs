@@ -1,6 +1,6 @@
 use super::*;
 use crate::directives::testing::{errors, load, routes};
-use crate::model::{Expression, Operand, Part, Relation, Template, TextTest};
+use crate::model::{Expression, Operand, Part, Relation, Sign, Template, TextTest};
 use proptest::prelude::*;
 
 fn expression(text: &str) -> Expression {
@@ -28,6 +28,11 @@ fn precedence_is_that_of_cel() {
         ("{path} == '/a' && {port} != 80", "(Equal && Unequal)"),
         ("{method} in ['GET', 'HEAD',]", "in2"),
         ("!({path}.startsWith('/a'))", "!StartsWith"),
+        (
+            "path('/a') ? true : path('/b') || false ? false : true",
+            "(1 ? true : ((1 || false) ? false : true))",
+        ),
+        ("{port} + 1 * 2 == 3 && true", "(Equal && true)"),
     ] {
         assert_eq!(expression(text).shown(), shown, "{text}");
     }
@@ -79,6 +84,23 @@ fn values() {
 }
 
 #[test]
+fn sums() {
+    let of = |text: &str| match expression(text) {
+        Expression::Compare { left, .. } => left,
+        other => panic!("{other:?}"),
+    };
+    let sum = |left, sign, right| Operand::Arithmetic { left: Box::new(left), sign, right: Box::new(right) };
+    let number = Operand::Number;
+    let product = sum(number(2), Sign::Times, number(3));
+    assert_eq!(of("1 + 2 * 3 - 4 == 3"), sum(sum(number(1), Sign::Plus, product), Sign::Minus, number(4)));
+    assert_eq!(of("-1 == 3"), sum(number(0), Sign::Minus, number(1)));
+    let joined = sum(Operand::Text(Template::text("a")), Sign::Plus, placeholder("http.request.host"));
+    assert_eq!(of("'a' + {host} == 'ab'"), joined);
+    let integer = Operand::Integer(Box::new(placeholder("http.request.host")));
+    assert_eq!(of("int({host}) % 2 == 0"), sum(integer, Sign::Remainder, number(2)));
+}
+
+#[test]
 fn several_arguments_are_one_expression() {
     let routes = routes("@m expression {path}.startsWith(\"/a\") && method('GET')\nrespond @m x");
     let [Matcher::Expression(found)] = &routes[0].matchers[0][..] else { panic!() };
@@ -102,7 +124,11 @@ fn mistakes_name_their_character() {
         ("{path}", "expected a condition, not a value"),
         ("{path} == foo", "`foo` is no value; write `'foo'` for a text"),
         ("{path}.charAt(1) == 'a'", "`charAt` is no"),
-        ("{port} + 1 == 2", "`+` is not built yet in Regent (character 8"),
+        ("{port} + == 2", "expected a condition or a value, not `==` (character 10"),
+        ("{path} == (path('/a') ? 'x' : 'y')", "write: CONDITION ? "),
+        ("path('/a') ? true", "expected `:`, not the end"),
+        ("['a'][0] == 'a'", "`[` behind a value is not built yet"),
+        ("path('/a') + 1 == 2", "`path` is no value that can be compared"),
         ("path('\\.php')", "`\\.` is no escape; write `\\\\.`"),
         ("path('/a", "no closing quote (character 6"),
         ("{path}.matches('(')", "is no regular expression"),
@@ -126,6 +152,10 @@ fn deep_ones_are_refused() {
         let found = tree(&text).unwrap_err();
         assert!(found.message.contains("nested"), "{open}: {found:?}");
     }
+    assert!(
+        tree(&format!("1{} == 1", " + 1".repeat(100))).unwrap_err().message.contains("signs of arithmetic")
+    );
+    assert!(tree(&"-".repeat(1_000)).unwrap_err().message.contains("nested"));
     assert!(tree(&"!".repeat(20_000)).unwrap_err().message.contains("bytes at most"));
 }
 
@@ -153,6 +183,10 @@ fn fragment() -> impl Strategy<Value = String> {
         ",",
         ":",
         "size",
+        "?",
+        "+",
+        "-",
+        "%",
         "true",
         "matches",
         " ",

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let errors = |options: &str| file_errors(&format!("{{\n{options}\n}}\n:80 {{\n}}"));
-        assert_eq!(errors("metrics {\notlp\n}"), ["`metrics otlp` is not built yet in Regent"]);
+        assert!(errors("metrics {\notlp\n}")[0].starts_with("`metrics otlp` is not built yet in Regent; "));
         assert_eq!(errors("metrics on").len(), 1);
         assert_eq!(errors("metrics {\nper_host on\n}").len(), 1);
         assert_eq!(errors("servers {\nmetrics {\nobserve_catchall_hosts\n}\n}").len(), 1);

@@ -219,7 +219,7 @@ mod tests {
     fn mistakes() {
         let found = errors("admn off\nadmin x\nauto_https on\npki\nhttp_port 0\norder php first x");
         assert_eq!(found[0], "unknown global option `admn`; did you mean `admin`?");
-        assert_eq!(found[3], "`pki` is not built yet in Regent");
+        assert!(found[3].starts_with("`pki` is not built yet in Regent; "), "{found:?}");
         assert_eq!(found.len(), 6, "{found:?}");
     }
 

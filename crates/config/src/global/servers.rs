@@ -6,9 +6,10 @@
 //! | option | default |
 //! |---|---|
 //! | `timeouts { read_header D }` | 10s |
-//! | `timeouts { read_body D }` | 60s |
-//! | `timeouts { write D }` | 60s |
+//! | `timeouts { read_body D }`, or `read_body_idle D [MIN_BODY_RATE]` | 60s |
+//! | `timeouts { write D }`, or `write_idle D` | 60s |
 //! | `timeouts { idle D }` | 5m |
+//! | `timeouts { write_max_chunk SIZE }` | taken and not needed: what the client takes of an answer counts at once |
 //! | `max_header_size SIZE` | 64KiB |
 //! | `min_body_rate SIZE` \| `off` | 240 |
 //! | `protocols h1 [h2] [h2c] [h3]` | h1 h2 h3 |
@@ -17,7 +18,10 @@
 //! | `trusted_proxies_strict` | off |
 //! | `trusted_proxies_unix` | off |
 //! | `client_ip_headers FIELD…` | X-Forwarded-For |
-//! | `listener_wrappers { proxy_protocol { … }; tls }` | none |
+//! | `listener_wrappers { proxy_protocol { … }; http_redirect; tls }` | none |
+//! | `keepalive_idle D` | 15s: the silence of a connection before its other end is probed, so that one that is gone is found out |
+//! | `keepalive_interval D` | 15s between two probes; less than 0: there are none |
+//! | `keepalive_count N` | 9 probes that are not answered are the end |
 //! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
 //! | `0rtt off` | in any case: no request is taken that others could send again |
 //! | `log_credentials` | off: access logs have `REDACTED` for Cookie, Set-Cookie, Authorization and Proxy-Authorization |
@@ -55,6 +59,9 @@
 //!
 //! On a Unix socket a header is always believed. `tls` stands behind it, or can be left out.
 //!
+//! `http_redirect`: who speaks HTTP without TLS where there is TLS, as a browser does that was given `example.com:8443`, is led to the
+//! same place with `https://` instead of being told what is wrong.
+//!
 //! ```caddyfile
 //! {
 //!     servers {
@@ -66,15 +73,15 @@
 //!
 //! A time-out of 0 is none: whoever holds a connection open then can hold it for ever.
 
+mod keepalive;
 mod listener_wrappers;
+mod timeouts;
 mod trusted_proxies;
 
 use super::metrics;
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{
-    HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, Timeouts, UdpPort,
-};
+use crate::model::{HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, UdpPort};
 use crate::problems::{error, unknown, unknown_option};
 use crate::unix_socket;
 use crate::values;
@@ -85,6 +92,9 @@ const OPTIONS: &[&str] = &[
     "0rtt",
     "client_ip_headers",
     "enable_full_duplex",
+    "keepalive_count",
+    "keepalive_idle",
+    "keepalive_interval",
     "listener_wrappers",
     "log_credentials",
     "max_header_size",
@@ -94,13 +104,13 @@ const OPTIONS: &[&str] = &[
     "protocols",
     "strict_sni_host",
     "timeouts",
+    "trace",
     "trusted_proxies",
     "trusted_proxies_strict",
     "trusted_proxies_unix",
 ];
 
-const UNBUILT: &[&str] =
-    &["keepalive_count", "keepalive_idle", "keepalive_interval", "packet_conn_wrappers", "trace"];
+const UNBUILT: &[&str] = &["expected_dot_headers", "expected_underscore_headers", "packet_conn_wrappers"];
 
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
@@ -199,9 +209,10 @@ fn address(cx: &Context<'_>, token: &Token) -> Result<Listen, Error> {
 fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Result<(), Error> {
     let server = &mut block.options;
     let mut proxies = Proxies::default();
+    let mut keepalive = keepalive::Written::default();
     for option in call.options() {
         let result = match option.name() {
-            "timeouts" => timeouts(cx, &option, &mut server.timeouts),
+            "timeouts" => timeouts::parse(cx, &option, server),
             "max_header_size" => max_header_size(&option).map(|size| server.limits.max_header_size = size),
             "min_body_rate" => min_body_rate(&option).map(|rate| server.limits.min_body_rate = rate),
             "protocols" => protocols(&option).map(|protocols| {
@@ -210,14 +221,16 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
                 server.protocols = protocols;
             }),
             "strict_sni_host" => sni_host(&option).map(|checked| block.sni_host = Some(checked)),
-            "listener_wrappers" => {
-                listener_wrappers::parse(cx, &option).map(|found| server.proxy_protocol = found)
-            }
+            "listener_wrappers" => listener_wrappers::parse(cx, &option, server),
             "log_credentials" => {
                 option.exactly::<0>("log_credentials").map(|_| server.log_credentials = LogCredentials::Shown)
             }
+            name if keepalive::OPTIONS.contains(&name) => keepalive.read(&option),
             "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
             "metrics" => metrics::of_server(cx, &option).map(|found| block.metrics = Some(found)),
+            "trace" => option.exactly::<0>("trace").map(|_| {
+                cx.warn(option.name, "`trace` has no effect: `debug` in the global options shows more");
+            }),
             // Nobody's is taken.
             "0rtt" => off(&option, "0rtt off"),
             "name" => option.one("name TEXT").map(|name| server.name = Some(name.text.clone())),
@@ -226,32 +239,9 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
         };
         cx.check(result);
     }
+    server.keepalive = keepalive.finish(server.keepalive);
     if let Some(found) = proxies.finish(cx) {
         server.trusted_proxies = Some(found);
-    }
-    Ok(())
-}
-
-fn timeouts(cx: &mut Context<'_>, call: &Call<'_>, timeouts: &mut Timeouts) -> Result<(), Error> {
-    call.no_arguments("timeouts { read_header | read_body | write | idle DURATION }")?;
-    for option in call.options() {
-        let target = match option.name() {
-            "read_header" => &mut timeouts.read_header,
-            "read_body" => &mut timeouts.read_body,
-            "write" => &mut timeouts.write,
-            "idle" => &mut timeouts.idle,
-            _ => {
-                cx.errors.push(unknown_option(
-                    option.name,
-                    "timeouts",
-                    &["idle", "read_body", "read_header", "write"],
-                    &[],
-                ));
-                continue;
-            }
-        };
-        let value = option.one("NAME DURATION").and_then(values::duration);
-        *target = cx.check(value).unwrap_or(*target);
     }
     Ok(())
 }

@@ -19,31 +19,17 @@
 use crate::call::Call;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::model::{GlobalTls, RedisCompression, RedisStorage, RedisTls, Secret};
+use crate::model::{GlobalTls, RedisCompression, RedisServer, RedisStorage, Secret};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
-use crate::values;
+use crate::redis_options::{self, ServerOptions};
 use regent_caddyfile::{Error, Token};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const SYNTAX: &str = "storage file_system PATH | storage redis { … }";
 /// With which a longer one is the same in Caddy's module.
 const KEY_BYTES: usize = 32;
-const OPTIONS: &[&str] = &[
-    "address",
-    "compression",
-    "db",
-    "encryption_key",
-    "host",
-    "key_prefix",
-    "password",
-    "port",
-    "timeout",
-    "tls_enabled",
-    "tls_insecure",
-    "tls_server_certs_path",
-    "username",
-];
+/// Beside those of the server.
+const OPTIONS: &[&str] = &["compression", "encryption_key", "key_prefix"];
 const NOT_BUILT: &[&str] =
     &["master_name", "route_by_latency", "route_randomly", "sentinel_password", "tls_server_certs_pem"];
 
@@ -93,70 +79,23 @@ fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStora
         }
         _ => return Err(call.wrong_arguments(1, "storage redis { … }")),
     }
-    let mut redis = RedisStorage::default();
-    let (mut is_tls, mut verification) = (false, RedisTls::SystemRoots);
+    let (mut redis, mut server) = (RedisStorage::default(), ServerOptions::new());
     for option in call.options() {
         let one = |syntax: &str| option.one(syntax).and_then(|token| Ok((token, cx.fixed_text(token)?)));
         match option.name() {
-            "address" => (redis.host, redis.port) = address(cx, option.one("address HOST:PORT")?)?,
-            "host" => redis.host = host(one("host HOST")?)?,
-            "port" => redis.port = values::integer(option.one("port PORT")?, 1..=65535, "a port")?,
-            "username" => redis.username = Some(one("username NAME")?.1).filter(|name| !name.is_empty()),
-            "password" => redis.password = secret(one("password SECRET")?.1),
-            "db" => redis.database = values::integer(option.one("db NUMBER")?, 0..=1_000_000, "a database")?,
-            "timeout" => redis.timeout = seconds(option.one("timeout SECONDS")?)?,
             "key_prefix" => redis.key_prefix = key_prefix(one("key_prefix TEXT")?)?,
             "encryption_key" => redis.encryption_key = encryption_key(one("encryption_key SECRET")?)?,
             "compression" => redis.compression = compression(option.one("compression flate | zlib")?)?,
-            "tls_enabled" => is_tls = values::boolean(option.one("tls_enabled true | false")?)?,
-            "tls_insecure" if values::boolean(option.one("tls_insecure true | false")?)? => {
-                verification = RedisTls::Insecure;
-            }
-            "tls_insecure" => {}
-            "tls_server_certs_path" => {
-                let (_, path) = one("tls_server_certs_path FILE")?;
-                verification = RedisTls::Roots(cx.environment.absolute(Path::new(&path)));
-            }
-            _ => return Err(unknown_option(option.name, "storage redis", OPTIONS, NOT_BUILT)),
+            name if redis_options::OPTIONS.contains(&name) => server.apply(cx, &option)?,
+            _ => return Err(unknown_option(option.name, "storage redis", &known(), NOT_BUILT)),
         }
     }
-    if !is_tls && verification != RedisTls::SystemRoots {
-        return Err(error(
-            call.name,
-            "TLS of `storage redis` is set, but not on; write `tls_enabled true` too",
-        ));
-    }
-    redis.tls = is_tls.then_some(verification);
+    redis.server = server.finish(call.name, "storage redis")?;
     Ok(redis)
 }
 
-fn address(cx: &Context<'_>, token: &Token) -> Result<(String, u16), Error> {
-    let text = cx.fixed_text(token)?;
-    let bad = || error(token, format!("`{text}` is no address; write one such as `127.0.0.1:6379`"));
-    let (name, port) = text.rsplit_once(':').ok_or_else(bad)?;
-    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
-    Ok((host((token, name.trim_matches(['[', ']']).to_owned()))?, port))
-}
-
-fn host((token, text): (&Token, String)) -> Result<String, Error> {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    if text.starts_with('/') || !text.is_empty() && text.chars().all(is_fit) {
-        return Ok(text);
-    }
-    Err(error(token, format!("`{text}` is no host; write a name, an address, or the path of a Unix socket")))
-}
-
-fn secret(text: String) -> Option<Secret> {
-    Some(text).filter(|text| !text.is_empty()).map(Secret)
-}
-
-/// A number is of seconds, as in Caddy's module.
-fn seconds(token: &Token) -> Result<Duration, Error> {
-    match token.text.parse::<u64>() {
-        Ok(seconds @ 1..=300) => Ok(Duration::from_secs(seconds)),
-        Ok(_) => Err(error(token, "`timeout` must be from 1 to 300 seconds")),
-        Err(_) => values::positive_duration(token),
-    }
+fn known() -> Vec<&'static str> {
+    redis_options::OPTIONS.iter().chain(OPTIONS).copied().collect()
 }
 
 fn key_prefix((token, text): (&Token, String)) -> Result<String, Error> {
@@ -190,16 +129,10 @@ fn compression(token: &Token) -> Result<RedisCompression, Error> {
 impl Default for RedisStorage {
     fn default() -> Self {
         Self {
-            host: "127.0.0.1".to_owned(),
-            port: 6379,
-            username: None,
-            password: None,
-            database: 0,
-            timeout: Duration::from_secs(5),
+            server: RedisServer::default(),
             key_prefix: "caddy".to_owned(),
             encryption_key: None,
             compression: RedisCompression::None,
-            tls: None,
         }
     }
 }
@@ -208,6 +141,8 @@ impl Default for RedisStorage {
 mod tests {
     use super::*;
     use crate::directives::testing::{config, file_errors};
+    use crate::model::RedisTls;
+    use std::time::Duration;
 
     fn in_file(storage: &str) -> String {
         format!("{{\n{storage}\n}}\n:80 {{\n}}")
@@ -225,16 +160,18 @@ mod tests {
              tls_server_certs_path roots.pem\n}",
         );
         let expected = RedisStorage {
-            host: "redis.example".to_owned(),
-            port: 6380,
-            username: Some("u".to_owned()),
-            password: Some(Secret("p".to_owned())),
-            database: 2,
-            timeout: Duration::from_secs(7),
+            server: RedisServer {
+                host: "redis.example".to_owned(),
+                port: 6380,
+                username: Some("u".to_owned()),
+                password: Some(Secret("p".to_owned())),
+                database: 2,
+                timeout: Duration::from_secs(7),
+                tls: Some(RedisTls::Roots("/srv/roots.pem".into())),
+            },
             key_prefix: "my/site".to_owned(),
             encryption_key: Some(Secret("0123456789abcdef0123456789abcdef".to_owned())),
             compression: RedisCompression::Zlib,
-            tls: Some(RedisTls::Roots("/srv/roots.pem".into())),
         };
         assert_eq!(tls.redis, Some(expected));
         assert_eq!(parsed("storage redis").redis, Some(RedisStorage::default()));
@@ -244,7 +181,7 @@ mod tests {
     fn redis_leaves_the_directory_for_copies() {
         let tls = parsed("storage file_system /data\nstorage redis {\nhost /run/redis.sock\n}");
         assert_eq!(tls.storage, Path::new("/data"));
-        assert_eq!(tls.redis.unwrap().host, "/run/redis.sock");
+        assert_eq!(tls.redis.unwrap().server.host, "/run/redis.sock");
     }
 
     #[test]

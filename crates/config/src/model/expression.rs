@@ -12,6 +12,11 @@ pub enum Expression {
     Not(Box<Expression>),
     All(Vec<Expression>),
     Any(Vec<Expression>),
+    Choice {
+        condition: Box<Expression>,
+        then: Box<Expression>,
+        otherwise: Box<Expression>,
+    },
     Compare {
         left: Operand,
         relation: Relation,
@@ -43,6 +48,24 @@ pub enum Operand {
     Upper(Box<Operand>),
     /// Without white space at the ends.
     Trimmed(Box<Operand>),
+    /// A number, or else nothing that anything is equal to.
+    Integer(Box<Operand>),
+    /// Two texts, or two numbers; of a number and a text, the text is taken for a number.
+    Arithmetic {
+        left: Box<Operand>,
+        sign: Sign,
+        right: Box<Operand>,
+    },
+}
+
+/// Of arithmetic. Texts have [`Sign::Plus`] alone, which joins them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Sign {
+    Plus,
+    Minus,
+    Times,
+    Divided,
+    Remainder,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

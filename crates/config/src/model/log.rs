@@ -11,9 +11,16 @@ use std::time::Duration;
 pub struct LogConfig {
     pub output: LogOutput,
     pub format: LogFormat,
+    #[serde(skip_serializing_if = "LogPrefix::is_none")]
+    pub prefix: LogPrefix,
     /// `None`: seconds as a number in JSON, `2026/05/04 03:02:01.678` otherwise.
     pub time_format: Option<LogTime>,
     pub level_format: LogLevelFormat,
+    #[serde(skip_serializing_if = "LogKeys::is_default")]
+    pub keys: LogKeys,
+    /// Only of access logs.
+    #[serde(skip_serializing_if = "LogDuration::is_default")]
+    pub duration_format: LogDuration,
     pub level: LogLevel,
     /// What is written otherwise than it was, at most once for each field. Only of access logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,6 +143,12 @@ pub struct LogFile {
 pub struct LogRolling {
     /// Bytes that a file may have. Default: 100 MiB.
     pub size: u64,
+    /// How long a file is written to; more than 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// Minutes of the day at which a new one begins, by UTC; in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<u16>,
     /// Old files. Default: 10.
     pub keep: Option<u32>,
     /// Since a file was followed. Default: 90 days.
@@ -150,6 +163,22 @@ pub enum LogFormat {
     Auto,
     Json,
     Console,
+}
+
+/// What stands before a line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum LogPrefix {
+    #[default]
+    None,
+    /// `<6>`: how bad it is, as systemd's journal takes it from what a service writes (sd-daemon(3)). Lines for people are
+    /// without a time then, which the journal has.
+    Journald,
+}
+
+impl LogPrefix {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// How times are written; all of them in UTC.
@@ -175,6 +204,30 @@ pub enum LogTime {
     WallNanoseconds,
     /// 04/May/2026:03:02:01 +0000
     CommonLog,
+}
+
+/// What is called how that every line has. Empty: lines do not have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogKeys {
+    pub level: String,
+    pub time: String,
+    /// Whose line it is.
+    pub name: String,
+    pub message: String,
+}
+
+/// How the duration of a request is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum LogDuration {
+    /// 0.0015
+    #[default]
+    Seconds,
+    /// 1.5
+    Milliseconds,
+    /// 1500000
+    Nanoseconds,
+    /// `1.5ms`, as Go writes it.
+    Text,
 }
 
 /// How levels are written.
@@ -228,13 +281,35 @@ impl fmt::Display for LogAddress {
     }
 }
 
+impl LogDuration {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl LogKeys {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for LogKeys {
+    /// As in Caddy.
+    fn default() -> Self {
+        Self { level: "level".into(), time: "ts".into(), name: "logger".into(), message: "msg".into() }
+    }
+}
+
 impl Default for LogConfig {
     fn default() -> Self {
         Self {
             output: LogOutput::Stderr,
             format: LogFormat::Auto,
+            prefix: LogPrefix::None,
             time_format: None,
             level_format: LogLevelFormat::Auto,
+            keys: LogKeys::default(),
+            duration_format: LogDuration::Seconds,
             level: LogLevel::Info,
             filters: Vec::new(),
             append: Vec::new(),
@@ -250,6 +325,8 @@ impl Default for LogRolling {
     fn default() -> Self {
         Self {
             size: 100 << 20,
+            interval: None,
+            at: Vec::new(),
             keep: Some(10),
             keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
             compress: true,

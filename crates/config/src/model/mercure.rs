@@ -1,6 +1,6 @@
 //! Mercure hubs.
 
-use super::as_text;
+use super::{RedisServer, as_text};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -47,6 +47,12 @@ pub enum HubHistory {
         /// Absolute.
         #[serde(serialize_with = "as_text")]
         path: PathBuf,
+        size: usize,
+    },
+    /// In a stream of Redis, which instances share: the latest `size`, about.
+    Redis {
+        server: RedisServer,
+        stream: String,
         size: usize,
     },
 }

@@ -1,8 +1,12 @@
 //! `reverse_proxy`: requests that are handed to other servers.
 
 mod dynamic;
+mod health;
+mod transport;
 
 pub use dynamic::*;
+pub use health::*;
+pub use transport::*;
 
 use super::{HeaderOp, MatcherSet, ResponseMatcher, Rewrite, Route, Template, as_text};
 use serde::Serialize;
@@ -132,21 +136,6 @@ pub struct CookiePolicy {
     pub fallback: Box<LbPolicy>,
 }
 
-/// What failed requests say of an upstream.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PassiveHealth {
-    /// How long a failure is remembered. 0: failures are not counted.
-    pub fail_duration: Duration,
-    /// Failures within that time from which on the upstream gets nothing; at least 1.
-    pub max_fails: u32,
-    /// Statuses that are failures, as ranges with both ends in them.
-    pub unhealthy_status: Vec<(u16, u16)>,
-    /// A response that took so long is a failure. 0: none does.
-    pub unhealthy_latency: Duration,
-    /// Requests at once, of all I/O threads, from which on the upstream gets no more. `None`: no bound.
-    pub unhealthy_request_count: Option<u32>,
-}
-
 /// A server that requests are handed to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub enum UpstreamAddress {
@@ -163,82 +152,6 @@ pub enum Upstream {
     Fixed(UpstreamAddress),
     /// `host:port`, a host alone, or `unix/PATH`, once there is a request.
     Computed(Template),
-}
-
-/// How upstreams are talked to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ProxyTransport {
-    /// `None`: HTTP, as all below is about but the first three limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fastcgi: Option<FastCgi>,
-    /// `None`: without TLS.
-    pub tls: Option<UpstreamTls>,
-    pub versions: UpstreamVersions,
-    /// Who knows the addresses of upstreams' names. Not those of `dynamic`, which has its own.
-    #[serde(skip_serializing_if = "DnsServers::is_default")]
-    pub dns: DnsServers,
-    /// From the look-up of the name to a connection. 0: no limit, as with all of these.
-    pub dial_timeout: Duration,
-    /// From the end of the request to the end of the response's head.
-    pub response_header_timeout: Duration,
-    /// Longest silence of an upstream in the middle of something.
-    pub read_timeout: Duration,
-    /// Longest time in which an upstream takes nothing.
-    pub write_timeout: Duration,
-    /// Bytes of a response's head.
-    pub max_response_header: u32,
-    /// How long a connection that is not in use is kept. `None`: each is closed after its request.
-    pub keepalive: Option<Duration>,
-    /// Between probes of a connection's other end. 0: none.
-    pub keepalive_interval: Duration,
-    /// Connections that are kept of an upstream while they are not in use, by each I/O thread.
-    pub keepalive_idle_conns_per_host: u16,
-}
-
-/// `transport fastcgi`: what a FastCGI server, such as php-fpm, is told of a request.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct FastCgi {
-    /// The document root, as the server sees it. `None`: the site's.
-    pub root: Option<Template>,
-    /// Where the script's path ends and PATH_INFO begins: behind a segment with one of these endings.
-    pub split: Vec<String>,
-    /// Variables of the request, before those that it has in any case.
-    pub env: Vec<(String, Template)>,
-    pub resolve_root_symlink: bool,
-    /// Whether what scripts write to their error stream goes to the log.
-    pub capture_stderr: bool,
-}
-
-/// What an upstream is spoken with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum UpstreamVersions {
-    Http1,
-    /// With TLS only.
-    Http2,
-    /// HTTP/2 if it is offered in TLS, otherwise HTTP/1.1.
-    Either,
-    /// HTTP/2 without TLS.
-    H2c,
-}
-
-/// TLS to upstreams.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UpstreamTls {
-    pub verification: UpstreamVerification,
-    /// What certificates have to be for. `None`: the host of the upstream.
-    pub server_name: Option<String>,
-    /// A certificate and its key to be shown to upstreams.
-    pub client_certificate: Option<(PathBuf, PathBuf)>,
-    /// 0: no limit.
-    pub handshake_timeout: Duration,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum UpstreamVerification {
-    SystemRoots,
-    /// PEM files of roots.
-    Roots(Vec<PathBuf>),
-    None,
 }
 
 impl fmt::Display for UpstreamAddress {
@@ -286,66 +199,6 @@ fn is_host(host: &str) -> bool {
     host.len() <= 253 && (host.parse::<std::net::Ipv6Addr>().is_ok() || host.chars().all(is_part))
 }
 
-impl Default for ProxyTransport {
-    /// Times are Caddy's (reverseproxy/httptransport.go).
-    fn default() -> Self {
-        Self {
-            fastcgi: None,
-            tls: None,
-            versions: UpstreamVersions::Either,
-            dns: DnsServers::default(),
-            dial_timeout: Duration::from_secs(3),
-            response_header_timeout: Duration::ZERO,
-            read_timeout: Duration::ZERO,
-            write_timeout: Duration::ZERO,
-            max_response_header: 128 * 1024,
-            keepalive: Some(Duration::from_secs(120)),
-            keepalive_interval: Duration::from_secs(30),
-            keepalive_idle_conns_per_host: 32,
-        }
-    }
-}
-
-/// How upstreams are asked how they are.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ActiveHealth {
-    /// Path and query.
-    pub uri: String,
-    /// `None`: that of the upstream.
-    pub port: Option<u16>,
-    pub method: String,
-    pub headers: Vec<(String, String)>,
-    pub interval: Duration,
-    /// For the whole response.
-    pub timeout: Duration,
-    /// Both ends of a range of statuses.
-    pub status: (u16, u16),
-    /// A regular expression that the body has to match.
-    pub body: Option<String>,
-    /// Good responses in a row that make an upstream healthy again; at least 1.
-    pub passes: u32,
-    /// Bad ones that make it unhealthy; at least 1.
-    pub fails: u32,
-}
-
-impl Default for ActiveHealth {
-    /// As in Caddy (reverseproxy/healthchecks.go).
-    fn default() -> Self {
-        Self {
-            uri: "/".into(),
-            port: None,
-            method: "GET".into(),
-            headers: Vec::new(),
-            interval: Duration::from_secs(30),
-            timeout: Duration::from_secs(5),
-            status: (200, 299),
-            body: None,
-            passes: 1,
-            fails: 1,
-        }
-    }
-}
-
 impl Default for Balancing {
     fn default() -> Self {
         Self {
@@ -354,29 +207,6 @@ impl Default for Balancing {
             try_duration: Duration::ZERO,
             try_interval: Duration::ZERO,
             retry_match: Vec::new(),
-        }
-    }
-}
-
-impl Default for PassiveHealth {
-    fn default() -> Self {
-        Self {
-            fail_duration: Duration::ZERO,
-            max_fails: 1,
-            unhealthy_status: Vec::new(),
-            unhealthy_latency: Duration::ZERO,
-            unhealthy_request_count: None,
-        }
-    }
-}
-
-impl Default for UpstreamTls {
-    fn default() -> Self {
-        Self {
-            verification: UpstreamVerification::SystemRoots,
-            server_name: None,
-            client_certificate: None,
-            handshake_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -24,6 +24,43 @@ pub struct ServerOptions {
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<ProxyProtocol>,
     pub log_credentials: LogCredentials,
+    /// What clients get that speak HTTP where TLS is expected.
+    #[serde(skip_serializing_if = "PlainHttp::is_refused")]
+    pub plain_http: PlainHttp,
+    /// Probes of silent connections. `None`: there are none.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub keepalive: Option<Keepalive>,
+}
+
+fn is_usual(keepalive: &Option<Keepalive>) -> bool {
+    *keepalive == Some(Keepalive::default())
+}
+
+/// Probes of a silent connection's other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Keepalive {
+    /// Silence before the first one; at least a second. Default: 15 s.
+    pub idle: Duration,
+    /// Between two; at least a second. Default: 15 s.
+    pub interval: Duration,
+    /// So many that are not answered end the connection; from 1 to 127. Default: 9.
+    pub count: u32,
+}
+
+/// What clients get that speak HTTP where TLS is expected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum PlainHttp {
+    /// A response that says what is wrong.
+    #[default]
+    Refused,
+    /// The same place with `https://` (`listener_wrappers { http_redirect }`).
+    Redirected,
+}
+
+impl PlainHttp {
+    fn is_refused(&self) -> bool {
+        *self == Self::Refused
+    }
 }
 
 /// What becomes of an address that has HTTP/3 among its protocols, and whose UDP port cannot be had.
@@ -130,7 +167,16 @@ impl Default for ServerOptions {
             trusted_proxies: None,
             proxy_protocol: None,
             log_credentials: LogCredentials::default(),
+            plain_http: PlainHttp::default(),
+            keepalive: Some(Keepalive::default()),
         }
+    }
+}
+
+impl Default for Keepalive {
+    /// As in Caddy.
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(15), interval: Duration::from_secs(15), count: 9 }
     }
 }
 

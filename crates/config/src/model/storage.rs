@@ -1,13 +1,13 @@
-//! Where certificates, accounts and locks are kept that several instances share.
+//! Servers of Redis or Valkey, and what instances share in them: certificates, accounts and locks.
 
 use super::Secret;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server of Redis or Valkey, with the data of Caddy's module `caddy-storage-redis`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RedisStorage {
+/// A server of Redis or Valkey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RedisServer {
     /// A name, an address without brackets, or the absolute path of a Unix socket.
     pub host: String,
     pub port: u16,
@@ -16,13 +16,20 @@ pub struct RedisStorage {
     pub database: u32,
     /// For connecting, and for each answer.
     pub timeout: Duration,
+    /// `None`: plain TCP.
+    pub tls: Option<RedisTls>,
+}
+
+/// The storage in Redis, with the data of Caddy's module `caddy-storage-redis`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RedisStorage {
+    #[serde(flatten)]
+    pub server: RedisServer,
     /// Before each key, with a slash between. Never empty.
     pub key_prefix: String,
     /// 32 bytes, with which values are encrypted (AES-256-GCM).
     pub encryption_key: Option<Secret>,
     pub compression: RedisCompression,
-    /// `None`: plain TCP.
-    pub tls: Option<RedisTls>,
 }
 
 /// Of values, where that makes them shorter.
@@ -42,4 +49,18 @@ pub enum RedisTls {
     Roots(PathBuf),
     /// It is not.
     Insecure,
+}
+
+impl Default for RedisServer {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            username: None,
+            password: None,
+            database: 0,
+            timeout: Duration::from_secs(5),
+            tls: None,
+        }
+    }
 }

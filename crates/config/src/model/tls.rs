@@ -194,6 +194,20 @@ pub enum Curve {
     Secp384r1,
 }
 
+impl Curve {
+    pub const ALL: [Self; 4] = [Self::X25519MlKem768, Self::X25519, Self::Secp256r1, Self::Secp384r1];
+
+    /// As Caddy calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X25519MlKem768 => "x25519mlkem768",
+            Self::X25519 => "x25519",
+            Self::Secp256r1 => "secp256r1",
+            Self::Secp384r1 => "secp384r1",
+        }
+    }
+}
+
 /// The key of a certificate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum KeyType {

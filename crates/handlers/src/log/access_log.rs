@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::error::BuildError;
+use crate::log::head::{self, Head};
 use crate::log::log_filter::{Change, LogFilters};
 use crate::log::log_time;
 use crate::log::log_writer::{LogKind, LogWriter};
@@ -11,7 +12,8 @@ use crate::paths::host;
 use crate::templates::placeholder::proto;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use regent_config::{
-    LogConfig, LogCredentials, LogField, LogFormat, LogLevel, LogLevelFormat, LogOutput, LogScope, LogTime,
+    LogConfig, LogCredentials, LogDuration, LogField, LogFormat, LogLevel, LogLevelFormat, LogOutput,
+    LogPrefix, LogScope, LogTime,
 };
 use regent_traces::TraceContext;
 use std::borrow::Cow;
@@ -57,10 +59,11 @@ enum Format {
 #[derive(Debug)]
 struct Form {
     format: Format,
+    prefix: LogPrefix,
     time: LogTime,
     level: LogLevelFormat,
-    /// `http.log.access`, with the log's name behind it.
-    logger: String,
+    head: Head,
+    duration: LogDuration,
     name: Option<String>,
     filters: LogFilters,
     append: Vec<(String, String)>,
@@ -182,12 +185,23 @@ impl Form {
             LogFormat::Auto => Format::Json,
         };
         let time = if format == Format::Json { LogTime::UnixSeconds } else { LogTime::WallMilliseconds };
+        let mut keys = config.keys.clone();
+        if config.prefix == LogPrefix::Journald && format == Format::Console {
+            // The journal has it.
+            keys.time.clear();
+        }
         let name = config.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
         Ok(Self {
             format,
+            prefix: config.prefix,
             time: config.time_format.unwrap_or(time),
             level: config.level_format,
-            logger: format!("http.log.access{name}"),
+            // The log's name stands behind that of all access logs.
+            head: match format {
+                Format::Json => Head::json(&keys, &format!("http.log.access{name}")),
+                Format::Console => Head::console(&keys, &format!("http.log.access{name}")),
+            },
+            duration: config.duration_format,
             name: config.name.clone(),
             filters: LogFilters::compile(&config.filters)?,
             append: config.append.clone(),
@@ -202,25 +216,17 @@ impl Form {
             LogLevelFormat::Auto => self.format == Format::Console,
             format => format == LogLevelFormat::Upper,
         };
+        if self.prefix == LogPrefix::Journald {
+            out.extend_from_slice(if level == LogLevel::Error { b"<3>" } else { b"<6>" });
+        }
         let level = match (level == LogLevel::Error, is_upper) {
             (true, true) => "ERROR",
             (true, false) => "error",
             (false, true) => "INFO",
             (false, false) => "info",
         };
-        match self.format {
-            Format::Json => {
-                let quote = if is_number { "" } else { "\"" };
-                let head = format!("{{\"level\":\"{level}\",\"ts\":{quote}{time}{quote},\"logger\":");
-                out.extend_from_slice(head.as_bytes());
-                push_string(self.logger.as_bytes(), &mut out);
-                out.extend_from_slice(b",\"msg\":\"handled request\"");
-            }
-            Format::Console => {
-                let head = format!("{time}\t{level}\t{}\thandled request\t{{", self.logger);
-                out.extend_from_slice(head.as_bytes());
-            }
-        }
+        let quote = if is_number || self.format == Format::Console { "" } else { "\"" };
+        self.head.write(level, &[quote, &time, quote], &mut out);
         Fields { form: self, out: &mut out }.push_all(record);
         out.extend_from_slice(b"}\n");
         out
@@ -241,8 +247,7 @@ impl Fields<'_> {
         self.out.push(b'}');
         self.number("bytes_read", &LogField::BytesRead, record.bytes_read);
         self.text("user_id", &LogField::UserId, record.exchange.user().unwrap_or_default().as_bytes());
-        let duration = format_args!("{:.9}", record.duration.as_secs_f64());
-        self.number("duration", &LogField::Duration, duration);
+        self.duration(record.duration);
         self.number("size", &LogField::Size, record.size);
         self.number("status", &LogField::Status, record.status.as_u16());
         self.headers("resp_headers", Side::Response, record.response_headers);
@@ -260,6 +265,18 @@ impl Fields<'_> {
         }
         for (name, value) in record.exchange.log_fields() {
             self.pair_by_any_name(name, &value);
+        }
+    }
+
+    fn duration(&mut self, duration: Duration) {
+        let (name, field) = ("duration", &LogField::Duration);
+        match self.form.duration {
+            LogDuration::Seconds => self.number(name, field, format_args!("{:.9}", duration.as_secs_f64())),
+            LogDuration::Milliseconds => {
+                self.number(name, field, format_args!("{:.6}", duration.as_secs_f64() * 1e3));
+            }
+            LogDuration::Nanoseconds => self.number(name, field, duration.as_nanos()),
+            LogDuration::Text => self.text(name, field, head::go_duration(duration).as_bytes()),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz`.
 
+use crate::log::schedule;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use regent_config::{LogFile, LogRolling};
@@ -29,6 +30,8 @@ pub struct RollingFile {
     file: File,
     /// Bytes in it.
     size: u64,
+    /// When it is to be followed by a new one, however large it is.
+    due: Option<SystemTime>,
     /// Not before then, after a try that failed.
     next_try: Option<Instant>,
     /// To the thread that compresses and removes old files, once there is one.
@@ -42,8 +45,11 @@ impl RollingFile {
     /// If it cannot be opened.
     pub fn open(config: &LogFile) -> io::Result<Self> {
         let file = append_to(&config.path, config.mode)?;
-        let size = file.metadata()?.len();
-        Ok(Self { config: config.clone(), file, size, next_try: None, keeper: None })
+        let metadata = file.metadata()?;
+        // What was written before a time at which nobody was there is rolled with the first line.
+        let since = if metadata.len() > 0 { metadata.modified()? } else { SystemTime::now() };
+        let due = config.rolling.as_ref().and_then(|rolling| schedule::next(rolling, since));
+        Ok(Self { config: config.clone(), file, size: metadata.len(), due, next_try: None, keeper: None })
     }
 
     pub fn path(&self) -> &Path {
@@ -54,6 +60,8 @@ impl RollingFile {
     pub fn configure(&mut self, config: LogFile) {
         // A keeper goes by the old rules; the next one is made when it is needed.
         self.keeper = None;
+        let rolling = config.rolling.as_ref();
+        self.due = rolling.and_then(|rolling| schedule::next(rolling, SystemTime::now()));
         self.config = config;
     }
 
@@ -75,7 +83,11 @@ impl RollingFile {
     pub fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         let Some(rolling) = self.config.rolling.clone() else { return Ok(()) };
         self.catch_up()?;
-        if self.size == 0 || self.size.saturating_add(bytes) <= rolling.size {
+        let is_due = self.due.is_some_and(|due| SystemTime::now() >= due);
+        if self.size == 0 && is_due {
+            self.due = schedule::next(&rolling, SystemTime::now());
+        }
+        if self.size == 0 || !is_due && self.size.saturating_add(bytes) <= rolling.size {
             return Ok(());
         }
         if self.next_try.is_some_and(|next| Instant::now() < next) {
@@ -113,6 +125,7 @@ impl RollingFile {
             }
         }
         self.size = 0;
+        self.due = schedule::next(&rolling, now);
         self.wake_keeper(rolling)
     }
 
@@ -271,7 +284,14 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    const ROLLING: LogRolling = LogRolling { size: 20, keep: Some(2), keep_for: None, compress: false };
+    const ROLLING: LogRolling = LogRolling {
+        size: 20,
+        interval: None,
+        at: Vec::new(),
+        keep: Some(2),
+        keep_for: None,
+        compress: false,
+    };
 
     fn file(path: &Path) -> LogFile {
         LogFile { path: path.to_owned(), mode: None, rolling: Some(ROLLING) }
@@ -306,6 +326,23 @@ mod tests {
         assert_eq!(old, "0123456789\nabcdef\n");
         write(&mut file, "a line that is longer than a file may be\n");
         assert!(fs::read_to_string(&path).unwrap().starts_with("a line"), "it has a file of its own");
+    }
+
+    #[test]
+    fn a_file_whose_time_is_over_is_followed_by_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        fs::write(&path, "old\n").unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(7200);
+        File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        let rolling = LogRolling { interval: Some(Duration::from_secs(3600)), ..ROLLING };
+        let config = LogFile { rolling: Some(rolling), ..file(&path) };
+        let mut file = RollingFile::open(&config).unwrap();
+        write(&mut file, "new\n");
+        write(&mut file, "more\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new\nmore\n");
+        assert_eq!(names(directory.path()).len(), 2);
+        assert!(file.due.unwrap() > SystemTime::now() + Duration::from_secs(3500));
     }
 
     #[test]

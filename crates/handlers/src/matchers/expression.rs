@@ -5,7 +5,7 @@ use crate::error::BuildError;
 use crate::matchers::matcher::{self, Matcher};
 use crate::templates::text::Text;
 use http::StatusCode;
-use regent_config::{self as config, Relation, TextTest};
+use regent_config::{self as config, Relation, Sign, TextTest};
 use regex::bytes::Regex;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,6 +17,7 @@ pub(crate) enum Expression {
     Not(Box<Expression>),
     All(Vec<Expression>),
     Any(Vec<Expression>),
+    Choice(Box<[Expression; 3]>),
     Compare { left: Operand, relation: Relation, right: Operand },
     In { value: Operand, list: Vec<Operand> },
     Text { value: Operand, test: Test },
@@ -37,12 +38,16 @@ pub(crate) enum Operand {
     Lower(Box<Operand>),
     Upper(Box<Operand>),
     Trimmed(Box<Operand>),
+    Integer(Box<Operand>),
+    Arithmetic(Box<Operand>, Sign, Box<Operand>),
 }
 
 /// A value as a request has it.
 enum Value<'a> {
     Text(Cow<'a, [u8]>),
     Number(i64),
+    /// Of a sum that there is not. No condition on it holds.
+    Nothing,
 }
 
 impl Expression {
@@ -55,6 +60,11 @@ impl Expression {
             E::Not(of) => Self::Not(Box::new(Self::compile(of)?)),
             E::All(of) => Self::All(compile_all(of)?),
             E::Any(of) => Self::Any(compile_all(of)?),
+            E::Choice { condition, then, otherwise } => Self::Choice(Box::new([
+                Self::compile(condition)?,
+                Self::compile(then)?,
+                Self::compile(otherwise)?,
+            ])),
             E::Compare { left, relation, right } => Self::Compare {
                 left: Operand::compile(left),
                 relation: *relation,
@@ -90,6 +100,11 @@ impl Expression {
                     }
                 }
                 false
+            }
+            Self::Choice(of) => {
+                let [condition, then, otherwise] = &**of;
+                let chosen = if condition.holds(exchange)? { then } else { otherwise };
+                chosen.holds(exchange)?
             }
             Self::Compare { left, relation, right } => {
                 fits(*relation, left.value(exchange).compare(&right.value(exchange)))
@@ -156,6 +171,8 @@ impl Operand {
             O::Lower(of) => Self::Lower(boxed(of)),
             O::Upper(of) => Self::Upper(boxed(of)),
             O::Trimmed(of) => Self::Trimmed(boxed(of)),
+            O::Integer(of) => Self::Integer(boxed(of)),
+            O::Arithmetic { left, sign, right } => Self::Arithmetic(boxed(left), *sign, boxed(right)),
         }
     }
 
@@ -170,6 +187,10 @@ impl Operand {
             Self::Lower(of) => Value::Text(of.value(exchange).into_text().to_ascii_lowercase().into()),
             Self::Upper(of) => Value::Text(of.value(exchange).into_text().to_ascii_uppercase().into()),
             Self::Trimmed(of) => Value::Text(of.value(exchange).into_text().trim_ascii().to_vec().into()),
+            Self::Integer(of) => of.value(exchange).number().map_or(Value::Nothing, Value::Number),
+            Self::Arithmetic(left, sign, right) => {
+                left.value(exchange).with(*sign, right.value(exchange)).unwrap_or(Value::Nothing)
+            }
         }
     }
 }
@@ -179,6 +200,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Text(text) => text,
             Self::Number(number) => number.to_string().into_bytes().into(),
+            Self::Nothing => Cow::Borrowed(b""),
         }
     }
 
@@ -193,7 +215,24 @@ impl<'a> Value<'a> {
         match self {
             Self::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
             Self::Number(number) => Some(*number),
+            Self::Nothing => None,
         }
+    }
+
+    /// `None`: there is no such value, as behind a division by 0.
+    fn with(self, sign: Sign, right: Self) -> Option<Self> {
+        if let (Self::Text(one), Self::Text(other), Sign::Plus) = (&self, &right, sign) {
+            return Some(Self::Text([&one[..], &other[..]].concat().into()));
+        }
+        let (left, right) = (self.number()?, right.number()?);
+        let number = match sign {
+            Sign::Plus => left.checked_add(right),
+            Sign::Minus => left.checked_sub(right),
+            Sign::Times => left.checked_mul(right),
+            Sign::Divided => left.checked_div(right),
+            Sign::Remainder => left.checked_rem(right),
+        };
+        number.map(Self::Number)
     }
 }
 
@@ -239,6 +278,33 @@ mod tests {
     }
 
     #[test]
+    fn values_are_put_together() {
+        use Relation::{Equal, Unequal};
+        let page = || of("http.request.uri.query.page");
+        let sum = |left, sign, right| O::Arithmetic { left: Box::new(left), sign, right: Box::new(right) };
+        for (sign, number) in
+            [(Sign::Plus, 9), (Sign::Minus, 5), (Sign::Times, 14), (Sign::Divided, 3), (Sign::Remainder, 1)]
+        {
+            assert!(compare(sum(page(), sign, O::Number(2)), Equal, O::Number(number)), "{sign:?}");
+        }
+        assert!(compare(sum(page(), Sign::Plus, text("x")), Equal, text("7x")));
+        let two = sum(O::Integer(Box::new(page())), Sign::Plus, O::Integer(Box::new(page())));
+        assert!(compare(two, Equal, O::Number(14)));
+        let path = of("http.request.uri.path");
+        for nothing in [
+            sum(page(), Sign::Divided, O::Number(0)),
+            sum(O::Number(i64::MAX), Sign::Times, page()),
+            sum(path.clone(), Sign::Minus, O::Number(1)),
+            O::Integer(Box::new(path)),
+        ] {
+            assert!(
+                !compare(nothing.clone(), Equal, O::Number(0)) && !compare(nothing.clone(), Equal, text(""))
+            );
+            assert!(compare(nothing, Unequal, O::Number(0)));
+        }
+    }
+
+    #[test]
     fn tests_of_texts() {
         let test = |test, argument: &str| {
             holds(&E::Text { value: of("http.request.uri.path"), test, argument: text(argument) })
@@ -260,6 +326,12 @@ mod tests {
         assert!(holds(&E::All(vec![path("/admin/*"), not(path("/b"))])));
         assert!(!holds(&E::All(vec![path("/admin/*"), path("/b")])));
         assert!(holds(&E::Any(vec![path("/b"), path("/admin/x")])));
+        let choice = |condition: E| E::Choice {
+            condition: Box::new(condition),
+            then: Box::new(E::Constant(true)),
+            otherwise: Box::new(path("/b")),
+        };
+        assert!(holds(&choice(path("/admin/*"))) && !holds(&choice(path("/b"))));
         assert!(!holds(&E::Any(vec![])) && holds(&E::All(vec![])) && !holds(&E::Constant(false)));
     }
 }

@@ -152,6 +152,13 @@ impl Text {
     fn push_placeholder(&mut self, name: &str) {
         if let Some(constant) = Placeholder::constant(name) {
             self.push_literal(&constant);
+        } else if let Some(content) = regent_config::file_content(name) {
+            match content {
+                Ok(content) => self.push_literal(&content),
+                Err(error) => {
+                    tracing::error!(%error, placeholder = name, "the file of a placeholder cannot be read")
+                }
+            }
         } else if let Some(placeholder) = Placeholder::parse(name) {
             self.0.push(Piece::Value(placeholder));
         }

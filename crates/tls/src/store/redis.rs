@@ -30,7 +30,7 @@ pub(super) struct Redis {
 impl Redis {
     /// Connects to nothing yet.
     pub fn new(options: &RedisStorage, copies: Files) -> Result<Self, Error> {
-        let link = Link::new(options)?;
+        let link = Link::new(&options.server)?;
         Ok(Self { link, codec: Codec::of(options), prefix: options.key_prefix.clone(), copies })
     }
 

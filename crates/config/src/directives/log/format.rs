@@ -1,22 +1,37 @@
-//! `format json` and `format console`.
+//! `format json`, `format console`, and `format journald` around them.
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{LogConfig, LogFormat, LogLevelFormat, LogTime};
+use crate::model::{LogConfig, LogDuration, LogFormat, LogLevelFormat, LogPrefix, LogTime};
 use crate::problems::{not_built_as, unknown, unknown_option};
 use regent_caddyfile::{Error, Token};
 
 const UNBUILT: &[&str] = &["formatted", "single_field", "transform"];
-const OPTIONS: &[&str] = &["level_format", "time_format", "time_local"];
-const OPTIONS_UNBUILT: &[&str] = &[
+const OPTIONS: &[&str] = &[
     "caller_key",
     "duration_format",
+    "level_format",
     "level_key",
-    "line_ending",
     "message_key",
     "name_key",
     "stacktrace_key",
+    "time_format",
     "time_key",
+    "time_local",
+];
+const OPTIONS_UNBUILT: &[&str] = &["line_ending"];
+
+const DURATIONS: &[(&str, LogDuration)] = &[
+    ("s", LogDuration::Seconds),
+    ("second", LogDuration::Seconds),
+    ("seconds", LogDuration::Seconds),
+    ("ms", LogDuration::Milliseconds),
+    ("milli", LogDuration::Milliseconds),
+    ("millis", LogDuration::Milliseconds),
+    ("ns", LogDuration::Nanoseconds),
+    ("nano", LogDuration::Nanoseconds),
+    ("nanos", LogDuration::Nanoseconds),
+    ("string", LogDuration::Text),
 ];
 
 const TIMES: &[(&str, LogTime)] = &[
@@ -34,19 +49,30 @@ const TIMES: &[(&str, LogTime)] = &[
 
 /// Changes the format of a log; the kind is the first argument.
 pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
-    let syntax = "format json | console";
+    let syntax = "format json | console | journald";
     let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
     config.format = match kind.text.as_str() {
         "json" => LogFormat::Json,
         "console" => LogFormat::Console,
+        "journald" if rest.is_empty() => return journald(cx, call, config),
         name if UNBUILT.contains(&name) => return Err(not_built_as(kind, &format!("format {name}"))),
-        _ => return Err(unknown(kind, "format", &["json", "console", "filter", "append"])),
+        _ => return Err(unknown(kind, "format", &["json", "console", "journald", "filter", "append"])),
     };
     if !rest.is_empty() {
         return Err(call.wrong_arguments(1, syntax));
     }
     for option in call.options() {
         let result = match option.name() {
+            "level_key" => key(&option).map(|key| config.keys.level = key),
+            "time_key" => key(&option).map(|key| config.keys.time = key),
+            "name_key" => key(&option).map(|key| config.keys.name = key),
+            "message_key" => key(&option).map(|key| config.keys.message = key),
+            // No line says where in the source it comes from.
+            "caller_key" | "stacktrace_key" => key(&option).map(drop),
+            "duration_format" => option
+                .one("duration_format FORMAT")
+                .and_then(|token| named(token, "duration format", DURATIONS))
+                .map(|format| config.duration_format = format),
             "time_format" => option
                 .one("time_format FORMAT")
                 .and_then(|token| named(token, "time format", TIMES))
@@ -64,6 +90,23 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
         cx.check(result);
     }
     Ok(())
+}
+
+/// `format journald { wrap json }`.
+fn journald(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
+    config.prefix = LogPrefix::Journald;
+    config.format = LogFormat::Auto;
+    for option in call.options() {
+        match option.name() {
+            "wrap" => apply(cx, &option, config)?,
+            _ => return Err(unknown_option(option.name, "format journald", &["wrap"], &[])),
+        }
+    }
+    Ok(())
+}
+
+fn key(option: &Call<'_>) -> Result<String, Error> {
+    option.one(&format!("{} NAME", option.name())).map(|token| token.text.clone())
 }
 
 fn level_format(token: &Token) -> Result<LogLevelFormat, Error> {

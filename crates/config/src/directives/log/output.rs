@@ -5,7 +5,7 @@ mod net;
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{LogFile, LogOutput, LogRolling};
-use crate::problems::{error, unknown, unknown_option};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::Path;
@@ -13,15 +13,20 @@ use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "mode",
+    "roll_at",
+    "roll_compression",
     "roll_disabled",
+    "roll_interval",
     "roll_keep",
     "roll_keep_for",
     "roll_local_time",
+    "roll_minutes",
     "roll_size",
     "roll_uncompressed",
 ];
-const UNBUILT: &[&str] =
-    &["backup_time_format", "dir_mode", "roll_at", "roll_compression", "roll_interval", "roll_minutes"];
+const UNBUILT: &[&str] = &["backup_time_format", "dir_mode"];
+
+const MINUTES_OF_DAY: u16 = 24 * 60;
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogOutput, Error> {
     let syntax = "output stderr | stdout | discard | file PATH | net ADDRESS";
@@ -86,9 +91,62 @@ fn roll(option: &Call<'_>, rolling: &mut LogRolling) -> Result<(), Error> {
             rolling.keep_for = Some(keep).filter(|keep| *keep > Duration::ZERO).or(default.keep_for);
         }
         "roll_uncompressed" => rolling.compress = option.exactly::<0>("roll_uncompressed").map(|_| false)?,
+        "roll_compression" => {
+            let token = option.one("roll_compression gzip | none")?;
+            rolling.compress = match token.text.to_ascii_lowercase().as_str() {
+                "gzip" => true,
+                "none" => false,
+                "zstd" => return Err(not_built_as(token, "roll_compression zstd")),
+                _ => return Err(unknown(token, "compression", &["gzip", "none"])),
+            };
+        }
+        // 0 is none, as in Caddy.
+        "roll_interval" => {
+            let interval = values::duration(option.one("roll_interval DURATION")?)?;
+            rolling.interval = Some(interval).filter(|interval| !interval.is_zero());
+        }
+        "roll_at" => {
+            let times = list(option, "roll_at HH:MM…")?;
+            let times = times.into_iter().map(|(token, text)| time_of_day(token, text));
+            add_times(rolling, times.collect::<Result<_, _>>()?);
+        }
+        "roll_minutes" => {
+            for (token, text) in list(option, "roll_minutes MINUTE…")? {
+                let minute =
+                    text.parse().ok().filter(|minute: &u16| *minute < 60).ok_or_else(|| {
+                        error(token, format!("`{text}` is no minute of an hour, from 0 to 59"))
+                    })?;
+                add_times(rolling, (0..24).map(|hour| hour * 60 + minute).collect());
+            }
+        }
         _ => return Err(unknown_option(option.name, "output file", OPTIONS, UNBUILT)),
     }
     Ok(())
+}
+
+/// Arguments, which may be several in one, with commas between them.
+fn list<'a>(option: &Call<'a>, syntax: &str) -> Result<Vec<(&'a Token, &'a str)>, Error> {
+    let parts = |token: &'a Token| token.text.split(',').map(move |part| (token, part.trim()));
+    Ok(option.some(syntax)?.iter().flat_map(parts).collect())
+}
+
+/// `7:05` or `07:05`, in minutes.
+fn time_of_day(token: &Token, text: &str) -> Result<u16, Error> {
+    let parsed = || {
+        let (hour, minute) = text.split_once(':')?;
+        let is_plain =
+            |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let (hour, minute) = (is_plain(hour).then_some(hour)?, is_plain(minute).then_some(minute)?);
+        let (hour, minute): (u16, u16) = (hour.parse().ok()?, minute.parse().ok()?);
+        Some(hour * 60 + minute).filter(|time| *time < MINUTES_OF_DAY && minute < 60)
+    };
+    parsed().ok_or_else(|| error(token, format!("`{text}` is no time of a day, such as 00:00 or 13:30")))
+}
+
+fn add_times(rolling: &mut LogRolling, times: Vec<u16>) {
+    rolling.at.extend(times);
+    rolling.at.sort_unstable();
+    rolling.at.dedup();
 }
 
 fn mode(token: &Token) -> Result<u32, Error> {

@@ -1,5 +1,7 @@
 //! Where a hub keeps its history: `transport`, and the URLs that it was before.
 
+mod redis;
+
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{HubHistory, MercureHub};
@@ -10,7 +12,8 @@ use std::path::Path;
 
 /// Beside which the history is, unless a path is given.
 const FILE: &str = "mercure.db";
-const SYNTAX: &str = "transport local, or transport bolt { path FILE; size N }";
+const SYNTAX: &str =
+    "transport local, transport bolt { path FILE; size N }, or transport redis { address HOST:PORT }";
 
 /// Mistakes within the block are noted in `cx`.
 pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHistory, Error> {
@@ -18,6 +21,7 @@ pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHi
     match name.text.as_str() {
         "local" => option.without_block(SYNTAX).map(|()| HubHistory::None),
         "bolt" => Ok(bolt(cx, option)),
+        "redis" => redis::of_option(cx, option),
         _ => Err(no_transport(name, &name.text)),
     }
 }
@@ -51,11 +55,13 @@ fn bolt(cx: &mut Context<'_>, option: &Call<'_>) -> HubHistory {
 /// `token`: where the URL is written, or what has it from elsewhere.
 pub(super) fn of_url(cx: &mut Context<'_>, token: &Token, url: &str) -> Result<HubHistory, Error> {
     let (name, rest) = url.split_once("://").ok_or_else(|| {
-        error(token, format!("`{url}` is no URL of a transport; write `bolt://FILE` or `local://local`"))
+        let message = "this is no URL of a transport; write `bolt://FILE`, `redis://HOST:PORT/STREAM` or `local://local`";
+        error(token, message)
     })?;
     match name {
         "local" => return Ok(HubHistory::None),
         "bolt" => {}
+        "redis" | "rediss" => return redis::of_url(token, name, rest),
         _ => return Err(no_transport(token, name)),
     }
     let (file, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -63,11 +69,7 @@ pub(super) fn of_url(cx: &mut Context<'_>, token: &Token, url: &str) -> Result<H
         return Err(error(token, "the URL names no file; write `bolt://FILE`"));
     }
     let mut size = 0;
-    for (name, value) in query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-    {
+    for (name, value) in parameters(query) {
         match name {
             "size" => {
                 let message =
@@ -87,6 +89,12 @@ pub(super) fn of_url(cx: &mut Context<'_>, token: &Token, url: &str) -> Result<H
         }
     }
     Ok(HubHistory::File { path: cx.environment.absolute(Path::new(file)), size })
+}
+
+/// Of a URL, as they stand there.
+fn parameters(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 /// The file of this hub, if another one has it.
@@ -111,5 +119,5 @@ fn warn(cx: &mut Context<'_>, token: &Token, name: &str) {
 }
 
 fn no_transport(token: &Token, name: &str) -> Error {
-    error(token, format!("there is no transport `{name}` in Regent; write `bolt` or `local`"))
+    error(token, format!("there is no transport `{name}` in Regent; write `bolt`, `local` or `redis`"))
 }

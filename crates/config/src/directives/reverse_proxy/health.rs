@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::conditions::regexp;
 use crate::context::Context;
 use crate::directives::header::is_name;
-use crate::model::{ActiveHealth, PassiveHealth, Upstream};
+use crate::model::{ActiveHealth, PassiveHealth, Redirects, Upstream, UpstreamAddress};
 use crate::problems::error;
 use crate::values::{duration, integer, positive_duration, statuses};
 use regent_caddyfile::{Error, Token};
@@ -14,13 +14,17 @@ pub(super) const OPTIONS: &[&str] = &[
     "fail_duration",
     "health_body",
     "health_fails",
+    "health_follow_redirects",
     "health_headers",
     "health_interval",
     "health_method",
     "health_passes",
+    "health_path",
     "health_port",
+    "health_request_body",
     "health_status",
     "health_timeout",
+    "health_upstream",
     "health_uri",
     "max_fails",
     "unhealthy_latency",
@@ -36,7 +40,7 @@ const MOST_FAILS: u32 = 10_000;
 pub(super) struct Written {
     passive: PassiveHealth,
     active: ActiveHealth,
-    /// What asks for questions: `health_uri` or `health_port`.
+    /// What asks for questions: `health_uri`, `health_path` or `health_port`.
     asked: Option<Token>,
     /// What is about questions.
     about: Option<Token>,
@@ -45,7 +49,7 @@ pub(super) struct Written {
 impl Written {
     pub fn read(&mut self, cx: &mut Context<'_>, option: &Call<'_>) -> Result<(), Error> {
         match option.name() {
-            "health_uri" | "health_port" => self.asked = Some(option.name.clone()),
+            "health_uri" | "health_path" | "health_port" => self.asked = Some(option.name.clone()),
             name if name.starts_with("health_") => self.about = Some(option.name.clone()),
             _ => return self.read_passive(option),
         }
@@ -101,14 +105,25 @@ impl Written {
     }
 
     fn read_active(&mut self, cx: &mut Context<'_>, option: &Call<'_>) -> Result<(), Error> {
-        if option.name() == "health_headers" {
-            self.active.headers.extend(headers(cx, option)?);
-            return Ok(());
-        }
         let active = &mut self.active;
+        match option.name() {
+            "health_headers" => {
+                active.headers.extend(headers(cx, option)?);
+                return Ok(());
+            }
+            "health_follow_redirects" => {
+                option.exactly::<0>("health_follow_redirects")?;
+                active.redirects = Redirects::Followed;
+                return Ok(());
+            }
+            _ => {}
+        }
         let token = option.one(&format!("{} VALUE", option.name()))?;
         match option.name() {
-            "health_uri" => active.uri = uri(token)?,
+            // Caddy's older word for the same.
+            "health_uri" | "health_path" => active.uri = uri(token)?,
+            "health_upstream" => active.upstream = Some(address(token)?),
+            "health_request_body" => active.request_body = cx.fixed_text(token)?,
             "health_port" => active.port = Some(integer(token, 1..=u16::MAX, option.name())?),
             "health_interval" => active.interval = positive_duration(token)?,
             "health_timeout" => active.timeout = positive_duration(token)?,
@@ -133,6 +148,23 @@ fn uri(token: &Token) -> Result<String, Error> {
     }
 }
 
+fn address(token: &Token) -> Result<UpstreamAddress, Error> {
+    let has_port = token.text.starts_with("unix/") || token.text.rsplit_once(':').is_some();
+    UpstreamAddress::parse(&token.text).filter(|_| has_port).ok_or_else(|| {
+        error(token, format!("`{}` is no address; write: health_upstream HOST:PORT", token.text))
+    })
+}
+
+/// What stands for the upstream that is asked about, once it is.
+const TARGET: &str = "{http.reverse_proxy.active.target_upstream}";
+
+/// A value of a field, which may name the upstream.
+fn field_value(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
+    let part = |text: &str| cx.fixed_text(&Token { text: text.to_owned(), ..token.clone() });
+    let parts = token.text.split(TARGET).map(part).collect::<Result<Vec<_>, _>>()?;
+    Ok(parts.join(TARGET))
+}
+
 /// One entry for each value.
 fn headers(cx: &mut Context<'_>, option: &Call<'_>) -> Result<Vec<(String, String)>, Error> {
     option.no_arguments("health_headers { FIELD VALUE… }")?;
@@ -142,7 +174,7 @@ fn headers(cx: &mut Context<'_>, option: &Call<'_>) -> Result<Vec<(String, Strin
             return Err(error(line.name, format!("`{}` is no name of a header field", line.name())));
         }
         for value in line.args {
-            let text = cx.fixed_text(value)?;
+            let text = field_value(cx, value)?;
             if text.contains(['\r', '\n', '\0']) {
                 return Err(error(value, "a field is one line"));
             }

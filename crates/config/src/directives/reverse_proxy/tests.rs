@@ -1,8 +1,8 @@
 use crate::directives::testing::{config, errors};
 use crate::model::{
-    ActiveHealth, AddressFamilies, Balancing, DnsServers, DynamicRecords, DynamicUpstreams, HashKey,
-    LbPolicy, OptionalKey, PassiveHealth, ReverseProxy, Rewrite, Template, Upstream, UpstreamAddress,
-    UpstreamVerification, UpstreamVersions,
+    ActiveHealth, AddressFamilies, Balancing, Curve, DnsServers, DynamicRecords, DynamicUpstreams, HashKey,
+    LbPolicy, OptionalKey, PassiveHealth, ProxyProtocolVersion, Redirects, ReverseProxy, Rewrite, Template,
+    Upstream, UpstreamAddress, UpstreamVerification, UpstreamVersions,
 };
 use std::time::Duration;
 
@@ -66,6 +66,59 @@ fn the_transport_has_options() {
 }
 
 #[test]
+fn connections_are_made_as_the_transport_says() {
+    let transport =
+        |options: &str| proxy(&format!("reverse_proxy a {{\ntransport http {{\n{options}\n}}\n}}")).transport;
+    let found = transport(
+        "keepalive_idle_conns 100\ndial_fallback_delay 50ms\nlocal_address 10.0.0.2:0\nproxy_protocol v2\n\
+         expect_continue_timeout 1s\nread_buffer 4KiB\nwrite_buffer 65536\nnetwork_proxy none",
+    );
+    assert_eq!(
+        (found.keepalive_idle_conns, found.head_start, found.local_address, found.proxy_protocol),
+        (
+            100,
+            Some(Duration::from_millis(50)),
+            Some("10.0.0.2".parse().unwrap()),
+            Some(ProxyProtocolVersion::V2)
+        )
+    );
+    assert_eq!(found.tls, None);
+    assert_eq!(transport("dial_fallback_delay -1").head_start, None);
+    assert_eq!(transport("dial_fallback_delay 0").head_start, transport("").head_start);
+    assert_eq!(transport("local_address ::1").local_address, Some("::1".parse().unwrap()));
+    let found = transport("tls_except_ports 80 8080\ntls_curves x25519 secp384r1\ntls_renegotiation never");
+    let tls = found.tls.as_ref().expect("TLS");
+    assert_eq!(
+        (&tls.except_ports[..], &tls.curves[..]),
+        (&[80, 8080][..], &[Curve::X25519, Curve::Secp384r1][..])
+    );
+    let at = |port| UpstreamAddress::Tcp { host: "a".into(), port };
+    assert!(found.tls_to(&at(80)).is_none() && found.tls_to(&at(81)).is_some());
+    assert!(found.tls_to(&UpstreamAddress::Unix("/a".into())).is_some());
+}
+
+#[test]
+fn mistakes_in_how_connections_are_made() {
+    for (option, part) in [
+        ("local_address app", "is no IP address of this machine"),
+        ("local_address 10.0.0.2:80", "is no IP address of this machine"),
+        ("proxy_protocol v3", "unknown version of the PROXY protocol `v3`"),
+        ("network_proxy url http://a", "a relay beside Regent"),
+        ("forward_proxy_url http://a", "a relay beside Regent"),
+        ("max_conns_per_host 4", "`unhealthy_request_count COUNT`"),
+        ("tls_renegotiation once", "write `never`"),
+        ("tls_curves p256", "unknown curve `p256`"),
+        ("tls_except_ports x", "tls_except_ports"),
+        ("read_buffer x", "`x`"),
+        ("versions 3", "write `versions 2`"),
+        ("tls_crves x25519", "did you mean `tls_curves`?"),
+    ] {
+        let found = errors(&format!("reverse_proxy a {{\ntransport http {{\n{option}\n}}\n}}"));
+        assert!(found.len() == 1 && found[0].contains(part), "{option}: {found:?}");
+    }
+}
+
+#[test]
 fn mistakes() {
     let message = |text: &str| {
         let mut found = errors(text);
@@ -81,8 +134,6 @@ fn mistakes() {
     assert!(message("reverse_proxy http://{path}").contains("can have no scheme"));
     assert!(message("reverse_proxy https://a:80").contains("port 80"));
     assert!(message("reverse_proxy a:9-8").contains("is no address"));
-    let unbuilt = message("reverse_proxy a {\nverbose_logs\n}");
-    assert!(unbuilt.starts_with("`reverse_proxy verbose_logs` is not built yet in Regent; "), "{unbuilt}");
     assert!(message("reverse_proxy a {\ntrnsport http\n}").contains("did you mean `transport`?"));
     assert!(
         message("reverse_proxy a {\ntransport http {\nresolvers x\n}\n}").contains("no address of a DNS")
@@ -174,6 +225,7 @@ fn upstreams_are_asked_how_they_are() {
         body: Some("ok+".into()),
         passes: 2,
         fails: 3,
+        ..ActiveHealth::default()
     };
     assert_eq!(proxy(text).active_health, Some(expected));
     assert_eq!(proxy("reverse_proxy a").active_health, None);
@@ -201,6 +253,29 @@ fn mistakes_in_options() {
     assert!(message("unhealthy_status x").contains("is no status"));
     assert!(message("lb_retry_match").contains("too few arguments"));
     assert!(message("response_buffers much").contains("`much`"));
+}
+
+#[test]
+fn another_server_may_be_asked() {
+    let active = |options: &str| proxy(&format!("reverse_proxy a {{\n{options}\n}}")).active_health;
+    let found = active(
+        "health_path /up\nhealth_upstream b:81\nhealth_method POST\nhealth_request_body `{\"deep\": true}`\n\
+         health_follow_redirects\nhealth_headers {\nX-Of \"{http.reverse_proxy.active.target_upstream}!\"\n}",
+    );
+    let expected = ActiveHealth {
+        uri: "/up".into(),
+        upstream: UpstreamAddress::parse("b:81"),
+        method: "POST".into(),
+        request_body: "{\"deep\": true}".into(),
+        redirects: Redirects::Followed,
+        headers: vec![("X-Of".into(), "{http.reverse_proxy.active.target_upstream}!".into())],
+        ..ActiveHealth::default()
+    };
+    assert_eq!(found, Some(expected));
+    let message = |options: &str| errors(&format!("reverse_proxy a {{\n{options}\n}}")).remove(0);
+    assert!(message("health_uri /\nhealth_upstream b").contains("HOST:PORT"));
+    assert!(message("health_uri /\nhealth_request_body {path}").contains("cannot depend on the request"));
+    assert!(message("health_follow_redirects").contains("health_uri URI"));
 }
 
 #[test]

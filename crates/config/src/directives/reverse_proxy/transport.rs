@@ -1,52 +1,42 @@
 //! `transport http`; [`fastcgi`](super::fastcgi) has the other.
 
+mod tls;
+
 use super::{Scheme, UpstreamTls, UpstreamVersions, dynamic, fastcgi};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{FastCgi, ProxyTransport, UpstreamVerification};
+use crate::model::{FastCgi, ProxyProtocolVersion, ProxyTransport};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values::{duration, integer, size};
 use regent_caddyfile::{Error, Token};
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
+/// Without those of TLS.
 const OPTIONS: &[&str] = &[
     "compression",
+    "dial_fallback_delay",
     "dial_timeout",
+    "expect_continue_timeout",
     "keepalive",
+    "keepalive_idle_conns",
     "keepalive_idle_conns_per_host",
     "keepalive_interval",
+    "local_address",
     "max_response_header",
+    "network_proxy",
+    "proxy_protocol",
+    "read_buffer",
     "read_timeout",
     "resolvers",
     "response_header_timeout",
-    "tls",
-    "tls_client_auth",
-    "tls_insecure_skip_verify",
-    "tls_server_name",
-    "tls_timeout",
-    "tls_trust_pool",
-    "tls_trusted_ca_certs",
     "versions",
+    "write_buffer",
     "write_timeout",
 ];
 
 /// What Caddy has besides.
-const UNBUILT: &[&str] = &[
-    "dial_fallback_delay",
-    "expect_continue_timeout",
-    "forward_proxy_url",
-    "keepalive_idle_conns",
-    "local_address",
-    "max_conns_per_host",
-    "max_idle_conns_per_host",
-    "network_proxy",
-    "proxy_protocol",
-    "read_buffer",
-    "tls_curves",
-    "tls_except_ports",
-    "tls_renegotiation",
-    "write_buffer",
-];
+const UNBUILT: &[&str] = &["forward_proxy_url", "max_conns_per_host"];
 
 /// Bytes of a head: hyper's buffer has no less, and one of megabytes is no head.
 const HEAD_SIZES: std::ops::RangeInclusive<u64> = 8 * 1024..=16 * 1024 * 1024;
@@ -131,6 +121,17 @@ impl Written {
                 let token = line.one("keepalive_idle_conns_per_host COUNT")?;
                 transport.keepalive_idle_conns_per_host = integer(token, 1..=u16::MAX, line.name())?;
             }
+            "keepalive_idle_conns" => {
+                let token = line.one("keepalive_idle_conns COUNT")?;
+                transport.keepalive_idle_conns = integer(token, 0..=u16::MAX, line.name())?;
+            }
+            "dial_fallback_delay" => {
+                transport.head_start = head_start(line.one("dial_fallback_delay DURATION")?)?;
+            }
+            "local_address" => transport.local_address = Some(local_address(line.one("local_address IP")?)?),
+            "proxy_protocol" => {
+                transport.proxy_protocol = Some(proxy_protocol(line.one("proxy_protocol v1 | v2")?)?);
+            }
             "resolvers" => transport.dns.servers = dynamic::resolvers(cx, line)?,
             "versions" => {
                 transport.versions = versions(line)?;
@@ -141,41 +142,53 @@ impl Written {
                 off if off.text == "off" => {}
                 other => return Err(error(other, "write: compression off")),
             },
-            _ => return self.read_tls(cx, line),
-        }
-        Ok(())
-    }
-
-    fn read_tls(&mut self, cx: &Context<'_>, line: &Call<'_>) -> Result<(), Error> {
-        match line.name() {
-            "tls" => {
-                line.exactly::<0>("tls")?;
-                self.tls();
+            // An expectation of the client is met here.
+            "expect_continue_timeout" => drop(duration(line.one("expect_continue_timeout DURATION")?)?),
+            // Buffers grow as they are needed.
+            "read_buffer" | "write_buffer" => drop(size(line.one(&format!("{} SIZE", line.name()))?)?),
+            // That of the environment is used by nobody.
+            "network_proxy" => match line.args {
+                [none] if none.text == "none" => {}
+                _ => return Err(not_built_as(line.name, "transport http network_proxy")),
+            },
+            name if tls::OPTIONS.contains(&name) => tls::option(cx, line, self.tls())?,
+            _ => {
+                let known = [OPTIONS, tls::OPTIONS].concat();
+                return Err(unknown_option(line.name, "transport http", &known, UNBUILT));
             }
-            "tls_insecure_skip_verify" => {
-                line.exactly::<0>("tls_insecure_skip_verify")?;
-                self.tls().verification = UpstreamVerification::None;
-            }
-            "tls_server_name" => {
-                self.tls().server_name = Some(cx.fixed_text(line.one("tls_server_name NAME")?)?);
-            }
-            "tls_timeout" => self.tls().handshake_timeout = duration(line.one("tls_timeout DURATION")?)?,
-            "tls_trust_pool" => self.tls().verification = UpstreamVerification::Roots(trust_pool(cx, line)?),
-            "tls_trusted_ca_certs" => {
-                let files = paths(cx, line.some("tls_trusted_ca_certs FILE…")?)?;
-                self.tls().verification = UpstreamVerification::Roots(files);
-            }
-            "tls_client_auth" => {
-                let files = paths(cx, line.exactly::<2>("tls_client_auth CERTIFICATE KEY")?)?;
-                self.tls().client_certificate = <[PathBuf; 2]>::try_from(files).ok().map(Into::into);
-            }
-            _ => return Err(unknown_option(line.name, "transport http", OPTIONS, UNBUILT)),
         }
         Ok(())
     }
 
     fn tls(&mut self) -> &mut UpstreamTls {
         self.transport.tls.get_or_insert_default()
+    }
+}
+
+/// Less than 0: each address has all the time that there is. 0: as much as if nothing were said.
+fn head_start(token: &Token) -> Result<Option<Duration>, Error> {
+    if token.text.starts_with('-') {
+        return Ok(None);
+    }
+    let delay = duration(token)?;
+    Ok(if delay.is_zero() { ProxyTransport::default().head_start } else { Some(delay) })
+}
+
+/// An address, with a port only if that is 0: one port is one connection.
+fn local_address(token: &Token) -> Result<IpAddr, Error> {
+    let text = token.text.strip_prefix("tcp/").unwrap_or(&token.text);
+    let with_port = |text: &str| text.parse().ok().filter(|address: &SocketAddr| address.port() == 0);
+    let ip = text.parse().ok().or_else(|| with_port(text).map(|address| address.ip()));
+    ip.ok_or_else(|| {
+        error(token, format!("`{}` is no IP address of this machine, such as 10.0.0.2", token.text))
+    })
+}
+
+fn proxy_protocol(token: &Token) -> Result<ProxyProtocolVersion, Error> {
+    match token.text.as_str() {
+        "v1" => Ok(ProxyProtocolVersion::V1),
+        "v2" => Ok(ProxyProtocolVersion::V2),
+        _ => Err(unknown(token, "version of the PROXY protocol", &["v1", "v2"])),
     }
 }
 
@@ -202,27 +215,4 @@ fn versions(line: &Call<'_>) -> Result<UpstreamVersions, Error> {
         (false, true, false) => UpstreamVersions::Http2,
         _ => UpstreamVersions::Http1,
     })
-}
-
-/// `tls_trust_pool file PATH…`, or a block of lines `pem_file PATH…`, as Caddy has it.
-fn trust_pool(cx: &Context<'_>, line: &Call<'_>) -> Result<Vec<PathBuf>, Error> {
-    const SYNTAX: &str = "tls_trust_pool file PATH…";
-    let Some((source, files)) = line.args.split_first() else { return Err(line.wrong_arguments(1, SYNTAX)) };
-    if source.text != "file" {
-        return Err(not_built_as(source, &format!("tls_trust_pool {}", source.text)));
-    }
-    let mut found = paths(cx, files)?;
-    for option in line.options() {
-        match option.name() {
-            "pem_file" => found.extend(paths(cx, option.some("pem_file PATH…")?)?),
-            _ => return Err(unknown_option(option.name, "tls_trust_pool", &["pem_file"], &[])),
-        }
-    }
-    if found.is_empty() { Err(line.wrong_arguments(2, SYNTAX)) } else { Ok(found) }
-}
-
-/// Relative ones are to the working directory, as with `tls`.
-fn paths(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<PathBuf>, Error> {
-    let path = |token: &Token| Ok(cx.environment.absolute(std::path::Path::new(&cx.fixed_text(token)?)));
-    tokens.iter().map(path).collect()
 }

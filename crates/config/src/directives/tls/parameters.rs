@@ -81,21 +81,18 @@ fn cipher(token: &Token) -> Result<CipherSuite, Error> {
     Err(unknown(token, "cipher suite", &names))
 }
 
-pub(super) fn curves(option: &Call<'_>) -> Result<Vec<Curve>, Error> {
-    option.some("curves NAME…")?.iter().map(curve).collect()
+pub(crate) fn curves(option: &Call<'_>) -> Result<Vec<Curve>, Error> {
+    option.some(&format!("{} NAME…", option.name()))?.iter().map(curve).collect()
 }
 
 fn curve(token: &Token) -> Result<Curve, Error> {
-    match token.text.as_str() {
-        "x25519mlkem768" => Ok(Curve::X25519MlKem768),
-        "x25519" => Ok(Curve::X25519),
-        "secp256r1" => Ok(Curve::Secp256r1),
-        "secp384r1" => Ok(Curve::Secp384r1),
-        "secp521r1" => Err(error(
+    match Curve::ALL.into_iter().find(|curve| curve.name() == token.text) {
+        Some(curve) => Ok(curve),
+        None if token.text == "secp521r1" => Err(error(
             token,
             "`secp521r1` is not built in Regent; write `secp384r1`, which every client of it has too",
         )),
-        _ => Err(unknown(token, "curve", &["x25519mlkem768", "x25519", "secp256r1", "secp384r1"])),
+        None => Err(unknown(token, "curve", &Curve::ALL.map(Curve::name))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::context::Context;
 use crate::ip_ranges;
-use crate::model::{ProxyPolicy, ProxyProtocol};
+use crate::model::{PlainHttp, ProxyPolicy, ProxyProtocol, ServerOptions};
 use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -18,10 +18,10 @@ const POLICIES: &[(&str, ProxyPolicy)] = &[
     ("use", ProxyPolicy::Use),
 ];
 
-/// `None`: connections begin with TLS or HTTP.
-pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Option<ProxyProtocol>, Error> {
-    call.no_arguments("listener_wrappers { proxy_protocol { … }; tls }")?;
+pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, server: &mut ServerOptions) -> Result<(), Error> {
+    call.no_arguments("listener_wrappers { proxy_protocol { … }; http_redirect; tls }")?;
     let mut found = None;
+    server.plain_http = PlainHttp::Refused;
     let mut tls = None;
     for option in call.options() {
         match option.name() {
@@ -29,6 +29,16 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Option<Prox
                 let result = option.exactly::<0>("tls");
                 cx.check(result);
                 tls = Some(option.name);
+            }
+            "http_redirect" => {
+                let result = option.exactly::<0>("http_redirect");
+                cx.check(result);
+                if let Some(tls) = tls {
+                    let message = "`tls` has no effect here: plain HTTP is looked for before TLS; \
+                                   put `tls` behind `http_redirect`";
+                    cx.warn(tls, message);
+                }
+                server.plain_http = PlainHttp::Redirected;
             }
             "proxy_protocol" if found.is_some() => {
                 cx.errors.push(error(option.name, "`proxy_protocol` is there already"));
@@ -40,12 +50,13 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Option<Prox
                 found = Some(proxy_protocol(cx, &option)?);
             }
             _ => {
-                let known = ["proxy_protocol", "tls"];
-                cx.errors.push(unknown_option(option.name, "listener_wrappers", &known, &["http_redirect"]));
+                let known = ["http_redirect", "proxy_protocol", "tls"];
+                cx.errors.push(unknown_option(option.name, "listener_wrappers", &known, &[]));
             }
         }
     }
-    Ok(found)
+    server.proxy_protocol = found;
+    Ok(())
 }
 
 fn proxy_protocol(cx: &mut Context<'_>, call: &Call<'_>) -> Result<ProxyProtocol, Error> {
@@ -87,7 +98,7 @@ fn policy(token: &Token) -> Result<ProxyPolicy, Error> {
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{file_errors, load};
-    use crate::model::{ProxyPolicy, ProxyProtocol};
+    use crate::model::{PlainHttp, ProxyPolicy, ProxyProtocol};
     use std::time::Duration;
 
     fn wrappers(lines: &str) -> (Option<ProxyProtocol>, Vec<String>) {
@@ -111,10 +122,18 @@ mod tests {
         assert_eq!(found, Some(expected));
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(wrappers("tls").0, None);
+        let plain_http = |lines: &str| {
+            let text = format!("{{\nservers {{\nlistener_wrappers {{\n{lines}\n}}\n}}\n}}\n:80 {{\n}}");
+            load(&text).unwrap().config.servers.remove(0).options.plain_http
+        };
+        assert_eq!(plain_http("http_redirect\ntls"), PlainHttp::Redirected);
+        assert_eq!(plain_http("tls"), PlainHttp::Refused);
     }
 
     #[test]
     fn what_does_little_is_a_warning() {
+        let (_, warnings) = wrappers("tls\nhttp_redirect");
+        assert!(warnings.len() == 1 && warnings[0].contains("behind `http_redirect`"), "{warnings:?}");
         let (found, warnings) = wrappers("tls\nproxy_protocol");
         assert_eq!(found, Some(ProxyProtocol::default()));
         assert!(warnings[0].contains("`tls` has no effect here"), "{warnings:?}");
@@ -125,7 +144,7 @@ mod tests {
     fn mistakes() {
         let found = file_errors(
             "{\nservers {\nlistener_wrappers {\nproxy_protocol {\ntimout 1s\nallow x\nfallback_policy usee\n}\n\
-             proxy_protocol\nhttp_redirect\n}\n}\n}",
+             proxy_protocol\nhttp_redirct\n}\n}\n}",
         );
         assert!(found[0].contains("did you mean `timeout`?"), "{found:?}");
         assert!(found[2].contains("did you mean `use`?"), "{found:?}");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::context::exchange::tests::request;
-use regent_config::{LogAction, LogFile, LogFilter, ValueAction, ValueEdit};
+use regent_config::{LogAction, LogFile, LogFilter, LogKeys, ValueAction, ValueEdit};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -169,6 +169,44 @@ fn names_times_and_levels_are_as_configured() {
     assert_eq!([&value["logger"], &value["region \"1\""]], ["http.log.access.app", "eu"]);
     assert_eq!(value["request"]["headers"]["Cookie"], json!(["sid=1"]));
     assert_eq!(value["resp_headers"]["Set-Cookie"], json!(["secret"]));
+}
+
+#[test]
+fn the_journal_is_told_how_bad_it_is() {
+    let line = |format, status| {
+        let config = LogConfig { format, prefix: LogPrefix::Journald, ..LogConfig::default() };
+        written(&config, LogCredentials::Redacted, status)
+    };
+    assert!(line(LogFormat::Json, StatusCode::OK).starts_with("<6>{\"level\":\"info\",\"ts\":15"));
+    let console = line(LogFormat::Console, StatusCode::BAD_GATEWAY);
+    assert!(console.starts_with("<3>ERROR\thttp.log.access\thandled request\t{"), "{console}");
+}
+
+#[test]
+fn keys_and_durations_are_as_configured() {
+    let keys = LogKeys {
+        level: String::new(),
+        time: "time".into(),
+        message: "message".into(),
+        ..LogKeys::default()
+    };
+    let config = LogConfig {
+        format: LogFormat::Json,
+        keys,
+        duration_format: LogDuration::Milliseconds,
+        ..LogConfig::default()
+    };
+    let line = |config: &LogConfig| -> Value {
+        serde_json::from_str(&written(config, LogCredentials::Redacted, StatusCode::OK)).unwrap()
+    };
+    let value = line(&config);
+    assert_eq!([&value["time"], &value["message"]], [&json!(1_500_000_000.25), &json!("handled request")]);
+    assert_eq!(["level", "ts", "msg"].map(|name| value.get(name)), [None; 3]);
+    assert_eq!(value["duration"], json!(5.0));
+    let text = line(&LogConfig { duration_format: LogDuration::Text, ..config.clone() });
+    assert_eq!(text["duration"], json!("5ms"));
+    let nanoseconds = line(&LogConfig { duration_format: LogDuration::Nanoseconds, ..config });
+    assert_eq!(nanoseconds["duration"], json!(5_000_000));
 }
 
 #[test]

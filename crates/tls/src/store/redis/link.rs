@@ -1,10 +1,8 @@
 //! The one connection to Redis, made when it is needed and made anew when it broke.
 
-use crate::{Error, RedisStorage, RedisTls};
-use redis::{
-    Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
-};
-use redis::{TlsCertificates, io::tcp::TcpSettings};
+use crate::Error;
+use redis::{Connection, RedisResult};
+use regent_redis::{Client, ClientError, RedisServer, is_broken};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,9 +12,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) struct Link {
     client: Client,
-    url: String,
-    /// For connecting, and for each answer.
-    timeout: Duration,
     state: Mutex<State>,
 }
 
@@ -30,34 +25,17 @@ struct State {
 impl Link {
     /// # Errors
     /// Of the options: a file of roots that cannot be read.
-    pub fn new(options: &RedisStorage) -> Result<Self, Error> {
-        let url = options.url();
-        let refused = |error: RedisError| Error::Redis { url: options.url(), reason: error.to_string() };
-        let mut login = RedisConnectionInfo::default().set_db(options.database.into());
-        if let Some(username) = &options.username {
-            login = login.set_username(username);
-        }
-        if let Some(password) = &options.password {
-            login = login.set_password(password);
-        }
-        let info = address(options)
-            .into_connection_info()
-            .map_err(refused)?
-            .set_redis_settings(login)
-            .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let client = match &options.tls {
-            Some(verification) => {
-                let certificates = TlsCertificates { client_tls: None, root_cert: roots(verification)? };
-                Client::build_with_tls(info, certificates).map_err(refused)?
-            }
-            None => Client::open(info).map_err(refused)?,
-        };
-        Ok(Self { client, url, timeout: options.timeout, state: Mutex::default() })
+    pub fn new(server: &RedisServer) -> Result<Self, Error> {
+        let client = Client::new(server).map_err(|error| match error {
+            ClientError::Roots(file, cause) => Error::read(&file, cause),
+            ClientError::Server { url, cause } => Error::Redis { url, reason: cause.to_string() },
+        })?;
+        Ok(Self { client, state: Mutex::default() })
     }
 
     /// Without secrets.
     pub fn url(&self) -> &str {
-        &self.url
+        self.client.url()
     }
 
     /// What may be done twice: a connection that was kept may have ended meanwhile, then it is done on a new one.
@@ -86,20 +64,16 @@ impl Link {
         {
             return Err((redis::ErrorKind::Io, "a moment ago", reason.clone()).into());
         }
-        let connected = self.client.get_connection_with_timeout(self.timeout).and_then(|connection| {
-            connection.set_read_timeout(Some(self.timeout))?;
-            connection.set_write_timeout(Some(self.timeout))?;
-            Ok(connection)
-        });
+        let connected = self.client.connect();
         match &connected {
             Ok(_) => {
                 if state.failed.take().is_some() {
-                    tracing::info!(storage = self.url, "the storage can be reached again");
+                    tracing::info!(storage = self.url(), "the storage can be reached again");
                 }
             }
             Err(error) => {
                 if state.failed.is_none() {
-                    tracing::error!(storage = self.url, %error, "the storage cannot be reached; certificates go on as they are, and none is ordered");
+                    tracing::error!(storage = self.url(), %error, "the storage cannot be reached; certificates go on as they are, and none is ordered");
                 }
                 state.failed = Some((Instant::now(), error.to_string()));
             }
@@ -110,28 +84,6 @@ impl Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Link").field("client", &self.client).finish_non_exhaustive()
     }
-}
-
-fn address(options: &RedisStorage) -> ConnectionAddr {
-    let (host, port) = (options.host.clone(), options.port);
-    match &options.tls {
-        Some(verification) => {
-            let insecure = *verification == RedisTls::Insecure;
-            ConnectionAddr::TcpTls { host, port, insecure, tls_params: None }
-        }
-        None if host.starts_with('/') => ConnectionAddr::Unix(host.into()),
-        None => ConnectionAddr::Tcp(host, port),
-    }
-}
-
-/// `None`: those of the system.
-fn roots(verification: &RedisTls) -> Result<Option<Vec<u8>>, Error> {
-    let RedisTls::Roots(file) = verification else { return Ok(None) };
-    std::fs::read(file).map(Some).map_err(|error| Error::read(file, error))
-}
-
-fn is_broken(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_connection_dropped() || error.is_timeout()
 }

@@ -3,6 +3,7 @@
 use super::super::Store;
 use super::*;
 use crate::Compression;
+use regent_redis::RedisServer;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -23,10 +24,10 @@ impl Server {
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--requirepass", "secret"]);
         command.arg("--unixsocket").arg(&socket).arg("--dir").arg(directory);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        let options = RedisStorage {
+        let options = RedisStorage::on(RedisServer {
             password: Some("secret".to_owned()),
-            ..RedisStorage::at(socket.to_str().unwrap(), 6379)
-        };
+            ..RedisServer::at(socket.to_str().unwrap(), 6379)
+        });
         let server = Self { process, options };
         let end = Instant::now() + Duration::from_secs(20);
         while UnixStream::connect(&socket).is_err() {
@@ -41,7 +42,7 @@ impl Server {
     }
 
     fn ask<T: redis::FromRedisValue>(&self, command: &str, arguments: &[&str]) -> T {
-        let link = Link::new(&self.options).unwrap();
+        let link = Link::new(&self.options.server).unwrap();
         link.run(|connection| cmd(command).arg(arguments).query(connection)).unwrap()
     }
 }
@@ -149,7 +150,7 @@ fn while_redis_is_away_copies_are_read_and_nothing_is_made() {
 fn a_wrong_password_is_said_and_not_printed() {
     let directory = tempfile::tempdir().unwrap();
     let Some(mut server) = Server::start(directory.path()) else { return };
-    server.options.password = Some("hunter2".to_owned());
+    server.options.server.password = Some("hunter2".to_owned());
     let error = server.store(directory.path()).write("a", b"b").unwrap_err().to_string();
     assert!(error.contains("redis+unix:/") && !error.contains("hunter2"), "{error}");
     assert!(!format!("{:?}", server.options).contains("hunter2"));

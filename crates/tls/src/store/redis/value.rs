@@ -132,9 +132,14 @@ fn read_bounded(from: impl Read) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regent_redis::RedisServer;
 
     fn codec(compression: Compression, key: Option<[u8; 32]>) -> Codec {
-        Codec::of(&RedisStorage { compression, encryption_key: key, ..RedisStorage::at("127.0.0.1", 1) })
+        Codec::of(&RedisStorage {
+            compression,
+            encryption_key: key,
+            ..RedisStorage::on(RedisServer::at("127.0.0.1", 1))
+        })
     }
 
     #[test]

@@ -1,0 +1,205 @@
+//! Mercure hubs of several servers that share their updates by Redis: for publishers and subscribers they are one.
+#![forbid(unsafe_code)]
+
+use regent_tests::mercure::{HUB, SECRET, publish, subscribe};
+use regent_tests::{Conn, Redis, Server, Setup, in_parallel, until};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn instance(redis: &Redis, options: &str) -> Server {
+    let site = format!(
+        "mercure {{\n\tpublisher_jwt {SECRET}\n\tsubscriber_jwt {SECRET}\n\tanonymous\n\ttransport redis {{\n\t\t\
+         address {}\n\t\tpassword \"{}\"\n\t\ttimeout 1\n\t\t{options}\n\t}}\n\t}}\n\tphp_server",
+        redis.address(),
+        Redis::PASSWORD,
+    );
+    let script = "<?php echo mercure_publish('a', 'of a script', id: $_GET['id']);";
+    Setup::new().file("index.php", script).site(&site).start()
+}
+
+/// The ids of the next events, until one is `last`.
+fn ids(conn: &mut Conn, last: &str) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    while ids.last().is_none_or(|id| id != last) {
+        ids.extend(next_id(conn));
+    }
+    ids
+}
+
+/// `None`: it was a comment.
+fn next_id(conn: &mut Conn) -> Option<String> {
+    let event = conn.read_until("\n\n");
+    event.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned)
+}
+
+fn all(server: &Server, last: &str) -> Vec<String> {
+    ids(&mut subscribe(server, "topic=a&lastEventID=earliest", "").0, last)
+}
+
+/// A client that stays for a few events, goes, and comes again to the other server with what it had last.
+fn wanderer(servers: [&Server; 2], last: &str) -> Vec<String> {
+    let (mut seen, mut turn): (Vec<String>, usize) = (Vec::new(), 0);
+    while seen.last().is_none_or(|id| id != last) {
+        let since = seen.last().map_or("earliest", String::as_str);
+        let (mut conn, head) = subscribe(servers[turn % 2], &format!("topic=a&lastEventID={since}"), "");
+        assert_eq!(head.header("last-event-id"), Some(since), "each server knows it");
+        for _ in 0..=turn % 5 {
+            seen.extend(next_id(&mut conn));
+            if seen.last().is_some_and(|id| id == last) {
+                break;
+            }
+        }
+        turn += 1;
+    }
+    seen
+}
+
+#[test]
+fn hubs_that_share_a_stream_are_one() {
+    let setup = Setup::new();
+    let redis = Redis::start(setup.directory());
+    let (first, second) = (instance(&redis, ""), instance(&redis, ""));
+    let servers = [&first, &second];
+    let mut live = servers.map(|server| subscribe(server, "topic=a", "").0);
+    let walks = std::thread::scope(|scope| {
+        let walkers: Vec<_> = (0..4).map(|_| scope.spawn(move || wanderer(servers, "last"))).collect();
+        in_parallel(4, |client| {
+            for round in 0..50 {
+                let (server, id) = (servers[(client + round) % 2], format!("{client}-{round}"));
+                publish(server, &[("topic", "a"), ("id", &id)]).expect(200);
+            }
+        });
+        assert_eq!(first.get("/?id=script").expect(200).text(), "script");
+        // What a script publishes follows its answer.
+        until("the script's update is there", || {
+            redis.ask(&["xlen", "mercure"]).trim().eq("201").then_some(())
+        });
+        publish(&second, &[("topic", "a"), ("id", "last")]).expect(200);
+        walkers.into_iter().map(|walker| walker.join().expect("it walks to the end")).collect::<Vec<_>>()
+    });
+    let expected = ids(&mut live[0], "last");
+    let different: HashSet<_> = expected.iter().collect();
+    assert_eq!((expected.len(), different.len()), (202, 202), "each once");
+    assert_eq!(ids(&mut live[1], "last"), expected, "in the same order");
+    for server in servers {
+        assert_eq!(all(server, "last"), expected);
+    }
+    for walk in walks {
+        assert_eq!(walk, expected, "no gap and no double, wherever it was before");
+    }
+    let third = instance(&redis, "");
+    assert_eq!(all(&third, "last"), expected, "also at a server that has just begun");
+    [first, second, third].into_iter().for_each(Server::stop);
+}
+
+/// The connection that a hub has kept may be one to the Redis of before: then it is not known what became of the update.
+fn publish_again(server: &Server, id: &str) {
+    let try_once = || publish(server, &[("topic", "a"), ("id", id)]).status == 200;
+    until("it is published again", || try_once().then_some(()));
+}
+
+/// Who publishes ends, also when the test fails.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_was_answered_outlives_redis() {
+    let setup = Setup::new();
+    let mut redis = Redis::start(setup.directory());
+    let (first, second) = (instance(&redis, ""), instance(&redis, ""));
+    let mut live = subscribe(&second, "topic=a", "").0;
+    let (stop, is_away) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (answered, refused) = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| {
+            let (mut answered, mut refused) = (Vec::new(), 0);
+            for number in 0.. {
+                let id = number.to_string();
+                match publish(&first, &[("topic", "a"), ("id", &id)]).status {
+                    200 => answered.push(id),
+                    503 => refused += usize::from(is_away.load(Ordering::Relaxed)),
+                    other => panic!("{other}"),
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            (answered, refused)
+        });
+        let stopping = Stopping(&stop);
+        until("some are published", || {
+            redis.ask(&["xlen", "mercure"]).trim().parse::<u32>().ok().filter(|count| *count > 50)
+        });
+        is_away.store(true, Ordering::Relaxed);
+        redis.kill();
+        first.wait_for_log("updates of a Mercure hub cannot be published");
+        second.wait_for_log("the updates of a Mercure hub cannot be read");
+        // Who comes gets what the hub knows.
+        let mut comes = subscribe(&second, "topic=a&lastEventID=earliest", "").0;
+        assert_eq!(next_id(&mut comes).as_deref(), Some("0"));
+        is_away.store(false, Ordering::Relaxed);
+        redis.come_back();
+        second.wait_for_log("are read from Redis again");
+        publish_again(&second, "back");
+        drop(stopping);
+        publisher.join().expect("it publishes to the end")
+    });
+    assert!(refused > 0, "there was no answer of 503");
+    publish_again(&first, "last");
+    let seen = ids(&mut live, "last");
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    seen.iter().for_each(|id| *times.entry(id).or_default() += 1);
+    assert!(times.iter().all(|(id, count)| *count == 1 || matches!(*id, "back" | "last")), "{times:?}");
+    assert!(answered.iter().all(|id| times.contains_key(id.as_str())), "an answered update is missing");
+    assert_eq!(all(&first, "last"), seen);
+    first.stop();
+    second.stop();
+}
+
+#[test]
+fn a_hub_that_begins_without_redis_promises_nothing_until_it_is_there() {
+    let setup = Setup::new();
+    let mut redis = Redis::start(setup.directory());
+    redis.kill();
+    let server = instance(&redis, "");
+    let refused = server.get(&format!("{HUB}?topic=a"));
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    redis.come_back();
+    server.wait_for_log("are read from Redis again");
+    publish(&server, &[("topic", "a"), ("id", "1")]).expect(200);
+    assert_eq!(all(&server, "1"), ["1"]);
+    server.stop();
+}
+
+#[test]
+fn the_history_is_bounded_and_a_stream_that_was_lost_begins_anew() {
+    let setup = Setup::new();
+    let mut redis = Redis::start(setup.directory());
+    let server = instance(&redis, "max_length 100\n\t\tstream small");
+    for number in 0..400 {
+        publish(&server, &[("topic", "a"), ("id", &number.to_string())]).expect(200);
+    }
+    let kept: usize = redis.ask(&["xlen", "small"]).trim().parse().expect("a number");
+    assert!((100..=200).contains(&kept), "{kept}");
+    let expected: Vec<_> = (300..400).map(|number| number.to_string()).collect();
+    assert_eq!(all(&server, "399"), expected);
+    // What is not the hub's is left out.
+    redis.ask(&["xadd", "small", "*", "other", "x"]);
+    redis.ask(&["xadd", "small", "*", "update", "no json"]);
+    publish(&server, &[("topic", "a"), ("id", "400")]).expect(200);
+    assert_eq!(all(&server, "400").last().map(String::as_str), Some("400"));
+
+    // Redis comes back empty: subscribers are told to come again, and get what there is.
+    let mut live = subscribe(&server, "topic=a", "").0;
+    redis.kill();
+    redis.lose_all();
+    redis.come_back();
+    assert!(live.read_until("retry: ").starts_with(":\n"), "it is told to come again");
+    publish_again(&server, "new");
+    assert_eq!(all(&server, "new"), ["new"]);
+    server.stop();
+}
