@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::process::{is_alive, signal};
-use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, php, until};
+use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, keep_asking, php, until};
 use rustix::process::Signal;
 
 /// Reads where nothing is.
@@ -258,5 +258,183 @@ fn circuits_can_be_switched_off() {
     let server = fragile_site("off").start();
     kill_engines(&server, "/crash.php", 5);
     server.get("/").expect(200);
+    server.stop();
+}
+
+/// Of which the second kills its engine while it boots, as long as there is a file that says so.
+fn site_with_a_worker_that_kills_at_its_boot(circuit: &str) -> Setup {
+    let bad = format!(
+        "<?php if (file_exists(__DIR__ . '/broken')) {{ {CRASH} }} \
+         while (frankenphp_handle_request(fn () => print 'bad')) {{}}"
+    );
+    const GOOD: &str = "<?php while (frankenphp_handle_request(fn () => print 'good')) {}";
+    Setup::new()
+        .admin("ADMIN")
+        .php_options(&format!(
+            "num_threads 3\n\t\tphp_ini ffi.enable true\n\t\tworker ROOT/bad.php 1\n\t\tworker ROOT/good.php 1\n\t\t\
+             circuit {circuit}"
+        ))
+        .file("bad.php", bad)
+        .file("good.php", GOOD)
+        .file("index.php", "<?php echo 'ok';")
+        .file("exit.php", format!("<?php {EXIT}"))
+}
+
+fn wait_for_boots(server: &Server) {
+    assert_eq!(server.get("/bad.php").expect(200).text(), "bad");
+    assert_eq!(server.get("/good.php").expect(200).text(), "good");
+}
+
+#[test]
+fn a_worker_that_kills_while_it_boots_is_refused_alone() {
+    if is_passed_over() {
+        return;
+    }
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
+    wait_for_boots(&server);
+    server.write("broken", "");
+    // The next engines boot it.
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    assert_eq!(deaths(&server), 4.0);
+    let engine = until("PHP answers", || (server.get("/").status == 200).then(|| server.engine()));
+    for _ in 0..5 {
+        expect_refusal(server.get("/bad.php"));
+        assert_eq!(server.get("/good.php").expect(200).text(), "good");
+        assert_eq!(server.get("/").expect(200).text(), "ok");
+    }
+    assert_eq!((server.engine(), deaths(&server)), (engine, 4.0));
+    let admin = server.admin();
+    assert_eq!(admin.metric("regent_circuit_open", &[("route", "")]), 1.0);
+    let circuit = admin.get("/regent/statistics").expect(200).json()["circuits"][0].clone();
+    assert!(circuit["script"].as_str().is_some_and(|script| script.ends_with("/bad.php")), "{circuit}");
+    assert_eq!((&circuit["route"], &circuit["state"]), (&serde_json::Value::Null, &"open".into()));
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_boots_again_is_served_again_and_trials_cost_nobody_a_request() {
+    if is_passed_over() {
+        return;
+    }
+    let server = site_with_a_worker_that_kills_at_its_boot("{\n\t\t\tpause 300ms\n\t\t}").start();
+    wait_for_boots(&server);
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    until("PHP answers", || (server.get("/good.php").status == 200).then_some(()));
+    let answers = keep_asking(&server, 2, "/good.php", || {
+        // Two trials that fail.
+        for pause in ["\"pause\":\"600ms\"", "\"pause\":\"1.2s\""] {
+            server.wait_for_log(pause);
+        }
+        assert_eq!(server.get("/bad.php").status, 503);
+        std::fs::remove_file(server.root().join("broken")).unwrap();
+        server.wait_for_log("a circuit is closed: the worker has booted");
+    });
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    assert_eq!(server.get("/bad.php").expect(200).text(), "bad");
+    let statistics = server.admin().get("/regent/statistics").expect(200).json();
+    assert_eq!(statistics["circuits"], serde_json::json!([]));
+    server.stop();
+}
+
+#[test]
+fn a_repaired_worker_is_tried_right_after_a_restart() {
+    if is_passed_over() {
+        return;
+    }
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
+    wait_for_boots(&server);
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    until("PHP answers", || (server.get("/good.php").status == 200).then_some(()));
+    // Without the worker that would kill the new generation.
+    server.admin().request("POST", "/regent/workers/restart").send().expect(200);
+    expect_refusal(server.get("/bad.php"));
+    std::fs::remove_file(server.root().join("broken")).unwrap();
+    server.admin().request("POST", "/regent/workers/restart").send().expect(200);
+    let answer = until("it is tried", || Some(server.get("/bad.php")).filter(|answer| answer.status == 200));
+    assert_eq!(answer.text(), "bad");
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_has_its_engine_killed_while_it_boots_is_refused_alone() {
+    if is_passed_over() {
+        return;
+    }
+    // As the kernel does when memory runs out: nobody says who was why.
+    let killer = "<?php if (file_exists(__DIR__ . '/broken')) { posix_kill(posix_getpid(), SIGKILL); sleep(60); } \
+                  while (frankenphp_handle_request(fn () => print 'bad')) {}";
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).file("bad.php", killer).start();
+    wait_for_boots(&server);
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    // It may have booted beside the other, and is tried for itself then.
+    until("the innocent one answers", || (server.get("/good.php").status == 200).then_some(()));
+    assert_eq!(server.get("/").expect(200).text(), "ok");
+    expect_refusal(server.get("/bad.php"));
+    server.stop();
+}
+
+#[test]
+fn threads_that_have_booted_before_serve_though_new_ones_kill() {
+    if is_passed_over() {
+        return;
+    }
+    let bad = format!(
+        "<?php if (file_exists(__DIR__ . '/broken')) {{ {CRASH} }} while (frankenphp_handle_request(fn () => print 'bad')) {{}}"
+    );
+    let server = Setup::new()
+        .admin("ADMIN")
+        .php_options(
+            "num_threads 6\n\t\tengines 2\n\t\tphp_ini ffi.enable true\n\t\tworker ROOT/bad.php 2\n\t\t\
+             worker ROOT/good.php 2\n\t\tcircuit {\n\t\t\tpause 300ms\n\t\t}",
+        )
+        .file("bad.php", bad)
+        .file("good.php", "<?php while (frankenphp_handle_request(fn () => print 'good')) {}")
+        .file("index.php", "<?php echo 'ok';")
+        .file("exit.php", format!("<?php {EXIT}"))
+        .start();
+    until("all threads are there", || {
+        let threads = server.admin().threads();
+        (threads.len() == 6 && threads.iter().all(|thread| thread.activity == "idle")).then_some(())
+    });
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    let answers = keep_asking(&server, 2, "/bad.php", || {
+        server.wait_for_log("\"pause\":\"600ms\"");
+        assert_eq!(server.get("/good.php").expect(200).text(), "good");
+        std::fs::remove_file(server.root().join("broken")).unwrap();
+        server.wait_for_log("a circuit is closed: the worker has booted");
+    });
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.text() == "bad"), "{answers:?}");
+    let in_both = || {
+        let threads = server.admin().threads();
+        threads.iter().filter(|thread| thread.pool.ends_with("bad.php") && thread.activity == "idle").count()
+    };
+    until("it has all its threads again", || (in_both() == 2).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_kills_while_it_boots_gets_no_threads_by_hand() {
+    if is_passed_over() {
+        return;
+    }
+    let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
+    wait_for_boots(&server);
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+    let engine = until("PHP answers", || (server.get("/").status == 200).then(|| server.engine()));
+    let path = format!("/regent/threads?count=1&worker={}", server.root().join("bad.php").display());
+    let answer = server.admin().request("PUT", &path).send();
+    assert!(answer.status >= 400 && answer.text().contains("its circuit is closed"), "{answer:?}");
+    assert_eq!(server.engine(), engine);
     server.stop();
 }

@@ -439,21 +439,3 @@ fn threads_are_recycled_after_max_requests_unnoticed() {
     }
     server.stop();
 }
-
-#[test]
-fn opcache_reset_refuses_no_request() {
-    let server = Setup::new()
-        .file("index.php", "<?php echo 'ok';")
-        .file("reset.php", "<?php var_export(opcache_reset());")
-        .start();
-    let answers = regent_tests::keep_asking(&server, 4, "/", || {
-        for _ in 0..5 {
-            server.get("/reset.php").expect(200);
-        }
-    });
-    assert!(!answers.is_empty());
-    for answer in answers {
-        assert_eq!(answer.expect(200).text(), "ok");
-    }
-    server.stop();
-}

@@ -225,7 +225,9 @@ fn programs_can_be_refused_and_the_rest_goes_on() {
         .file("ok.php", "<?php echo 'ok';")
         .start();
     let text = server.get("/").expect(200).text().to_owned();
-    assert!(!text.contains("started") && text.ends_with("closed"), "{text}");
+    assert!(!text.contains("started"), "{text}");
+    // Where PHP runs in processes it forks, which may be, and the child cannot become the program.
+    assert!(php::is_in_processes() || text.ends_with("closed"), "{text}");
     assert_eq!(server.get("/ok.php").expect(200).text(), "ok");
     server.stop();
 }

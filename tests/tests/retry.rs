@@ -1,10 +1,12 @@
 //! Requests that are run once more when their engine dies: those that may be, once, and never the one that is to blame.
 #![forbid(unsafe_code)]
 
-use regent_tests::process::signal;
+use regent_tests::process::{is_alive, signal};
 use regent_tests::{Conn, Gate, STOP_AT_GATE, Server, Setup, php, until};
 use rustix::process::Signal;
 use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Reads where nothing is.
 const CRASH: &str = "FFI::cdef('size_t strlen(const char *s);')->strlen(FFI::cast('char *', 0));";
@@ -262,5 +264,28 @@ fn the_process_of_a_request_that_is_killed_costs_nothing() {
     drop(gate.next());
     assert_ne!(conn.response().expect(200).text(), killed.to_string());
     assert_eq!((runs(&server, "pid.php"), retries(&server)), (2, 1.0));
+    server.stop();
+}
+
+/// It may hang, and has had all the time that there is.
+#[test]
+#[ignore = "long: waits for half a minute until an engine that drains is killed"]
+fn what_is_cut_off_while_its_engine_drains_is_not_run_again() {
+    let slow = format!(
+        "<?php {COUNT} file_put_contents(__DIR__ . '/started', '1'); set_time_limit(0); while (true) {{ sleep(1); }}"
+    );
+    let server = site("retry").file("slow.php", slow).start();
+    let old = server.engine();
+    let mut conn = server.ask("/slow.php");
+    server.wait_for_file("started");
+    server.admin().request("POST", "/regent/workers/restart").send().expect(200);
+    let begin = Instant::now();
+    while is_alive(old) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it still drains");
+        assert_eq!(server.get("/plain.php").expect(200).text(), "plain");
+        sleep(Duration::from_millis(100));
+    }
+    conn.response().expect(502);
+    assert_eq!((runs(&server, "slow.php"), retries(&server)), (1, 0.0));
     server.stop();
 }

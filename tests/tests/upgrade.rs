@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const PID: &str = "<?php echo getmypid();";
+/// The engine is the first of its process group, also where each thread of PHP is a process.
+const PID: &str = "<?php echo posix_getpgrp();";
 /// Sends a part, and the rest when the file `go` is there.
 const STREAM: &str = "<?php echo 'first '; flush(); file_put_contents(__DIR__ . '/started', '1'); \
                       while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } echo 'last';";

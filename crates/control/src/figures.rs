@@ -145,7 +145,10 @@ fn counts(pool: &PoolView) -> ThreadCounts {
     let mut counts = ThreadCounts::default();
     for thread in &pool.threads {
         let count = match (thread.stage, thread.view.state) {
-            (ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::WrittenOff, _) => &mut counts.leaving,
+            (
+                ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::Replaced | ThreadStage::WrittenOff,
+                _,
+            ) => &mut counts.leaving,
             (ThreadStage::Ordered, ThreadState::Idle) => &mut counts.idle,
             (ThreadStage::Ordered, ThreadState::Busy) if thread.is_stuck => &mut counts.stuck,
             (ThreadStage::Ordered, ThreadState::Busy) => &mut counts.busy,

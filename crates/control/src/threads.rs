@@ -52,10 +52,13 @@ fn activity(listing: &ThreadListing, lines: &HashMap<Token, Running>) -> Activit
         ..lines.get(&listing.view.token).map_or_else(unknown, |running| known(&running.line))
     };
     match (listing.stage, listing.view.state) {
-        (ThreadStage::Retiring | ThreadStage::WrittenOff, ThreadState::Busy) => {
+        (ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff, ThreadState::Busy) => {
             Activity::Leaving(Some(current()))
         }
-        (ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::WrittenOff, _) => Activity::Leaving(None),
+        (
+            ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::Replaced | ThreadStage::WrittenOff,
+            _,
+        ) => Activity::Leaving(None),
         (ThreadStage::Ordered, ThreadState::Idle) => Activity::Idle(listing.since),
         (ThreadStage::Ordered, ThreadState::Busy) if listing.is_stuck => Activity::Stuck(current()),
         (ThreadStage::Ordered, ThreadState::Busy) => Activity::Busy(current()),

@@ -22,9 +22,11 @@
 //! # Bounds
 //! [`MOST`] circuits; beyond that the one that is closed and whose last death is the oldest is forgotten.
 
+mod boots;
 mod circuit;
 mod key;
 
+pub use boots::{BootBlame, BootCircuits, Booting};
 pub use circuit::{CircuitRules, Phase};
 pub use key::CircuitKey;
 

@@ -88,6 +88,7 @@ typedef struct regent_request_limit {
     int64_t next;                   /* when the watch tries again */
     int attempts;                   /* since PHP last came to an opcode */
     int end;                        /* REGENT_END_..., so far */
+    bool is_replaced;               /* the host counts on another thread in its place */
     bool has_last_words;            /* the script was ended; its shutdown functions have time until then */
     int64_t last_words_end;
     _Atomic int64_t slow_at;        /* when the request is slow; REGENT_NO_DEADLINE: it is not, or known to be; negative:
@@ -134,7 +135,8 @@ typedef struct regent_context {
     regent_time_limit time_limit;
     regent_request_limit request_limit;
     zend_execute_data **current_frame; /* the thread's EG(current_execute_data) (trace.c) */
-    pid_t last_terminated; /* a child that the thread waited for when its request's time was over (spawn.c) */
+    pid_t last_terminated; /* a child that the thread waited for when its request's time was over (spawn.c), */
+    int64_t terminated_at; /* and when it was told to end */
     regent_directory directory;
     regent_former of_script, of_request; /* undo.c */
     struct regent_signals *signals;      /* signals.c; NULL: the scripts of this thread have not touched any */
@@ -172,9 +174,12 @@ int regent_host_client_gone(regent_context *context);
 void regent_host_release(regent_context *context);
 void regent_host_log(regent_context *context, int level, regent_str message, regent_str json);
 void regent_host_log_line(int level, const char *message);
-void regent_host_restart_wanted(const char *reason);
+/* asked_by: whose script; NULL: nobody's. */
+void regent_host_restart_wanted(const char *reason, const regent_context *asked_by);
 /* Tells how the running request was ended, whose time was over: end is a REGENT_END_... */
 void regent_host_overdue(const regent_context *context, int end);
+/* Tells that the running request does not end for now, though its time is over. */
+void regent_host_straggles(const regent_context *context);
 void regent_host_traced(const regent_context *context, regent_str trace);
 int regent_host_publish(regent_context *context, const regent_publication *publication, char *id);
 

@@ -94,16 +94,21 @@ void regent_host_overdue(const regent_context *context, int end)
     host.overdue(&overdue);
 }
 
+void regent_host_straggles(const regent_context *context)
+{
+    host.straggles(context->options->number, context->request.started);
+}
+
 void regent_host_traced(const regent_context *context, regent_str trace)
 {
     host.traced(context->options->number, trace);
 }
 
-void regent_host_restart_wanted(const char *reason)
+void regent_host_restart_wanted(const char *reason, const regent_context *asked_by)
 {
     if (!regent_in_forked_child()) {
         regent_str text = {reason, strlen(reason)};
-        host.restart_wanted(text);
+        host.restart_wanted(text, asked_by != NULL ? script_of(asked_by) : (regent_str){0});
     }
 }
 

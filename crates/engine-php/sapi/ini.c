@@ -3,15 +3,25 @@
  */
 #include "engine.h"
 
+static void set_default(HashTable *configuration, const char *name, size_t length, const char *value)
+{
+    zval text;
+    ZVAL_NEW_STR(&text, zend_string_init(value, strlen(value), 1));
+    zend_hash_str_update(configuration, name, length, &text);
+}
+
 /*
  * Off as in php.ini-production, also where PHP has no php.ini: as long as it is on, the query of a request is split into
  * $argv, and what takes that for a command line takes its options from clients (CVE-2024-52301). php.ini may set it.
  */
 void regent_ini_defaults(HashTable *configuration)
 {
-    zval off;
-    ZVAL_NEW_STR(&off, zend_string_init(ZEND_STRL("0"), 1));
-    zend_hash_str_update(configuration, ZEND_STRL("register_argc_argv"), &off);
+    set_default(configuration, ZEND_STRL("register_argc_argv"), "0");
+    /* opcache knows only /tmp, which an engine that is confined may not write to where temporary files have another place. */
+    const char *temporary = getenv("TMPDIR");
+    if (temporary != NULL && temporary[0] == '/') {
+        set_default(configuration, ZEND_STRL("opcache.lockfile_path"), temporary);
+    }
 }
 
 regent_str regent_php_ini_name(size_t index)

@@ -47,7 +47,7 @@ static ZEND_FUNCTION(regent_opcache_reset)
     if (!enabled || !api_is_allowed()) {
         RETURN_FALSE;
     }
-    regent_host_restart_wanted("opcache_reset()");
+    regent_host_restart_wanted("opcache_reset()", regent_current());
     RETURN_TRUE;
 }
 
@@ -62,7 +62,7 @@ void regent_opcache_override_functions(void)
 static void restart_scheduled(int reason)
 {
     static const char *const reasons[] = {"opcache is out of memory", "opcache's hash table is full", "opcache was reset"};
-    regent_host_restart_wanted(reason >= 0 && reason < 3 ? reasons[reason] : "opcache wants a restart");
+    regent_host_restart_wanted(reason >= 0 && reason < 3 ? reasons[reason] : "opcache wants a restart", NULL);
 }
 #endif
 
@@ -104,7 +104,7 @@ void regent_opcache_poll(void)
         return;
     }
     if (restart_is_pending() && !atomic_flag_test_and_set(&told)) {
-        regent_host_restart_wanted("opcache wants a restart");
+        regent_host_restart_wanted("opcache wants a restart", NULL);
     }
 }
 #else

@@ -162,8 +162,9 @@ typedef struct regent_callbacks {
     /* A line for the log. thread may be NULL: start-up, preloading, threads that scripts made. Never blocks long.
      * context: a JSON object from frankenphp_log(), or len 0. */
     void (*log)(void *thread, int level, regent_str message, regent_str context);
-    /* opcache asked for a restart (opcache_reset(), memory full): wants a new engine generation. */
-    void (*restart_wanted)(regent_str reason);
+    /* opcache asked for a restart (opcache_reset(), memory full): wants a new engine generation. script: whose call it was; len
+     * 0: nobody's. */
+    void (*restart_wanted)(regent_str reason, regent_str script);
     /* A request whose time was over has ended; before its release(). Or its thread is written off: from another thread,
      * and once; the request may still end. */
     void (*overdue)(const regent_overdue *request);
@@ -175,6 +176,9 @@ typedef struct regent_callbacks {
     int (*purge)(void *thread, const regent_purge *purge, uint64_t *purged);
     /* A request is slow. From another thread. */
     void (*slow)(const regent_slow *request);
+    /* The request that this thread has taken then does not end for now, though its time is over, and may yet: another thread
+     * is to take its place. From another thread, and before overdue(). */
+    void (*straggles)(uint32_t thread, int64_t started);
     /* What a thread is at, as in regent_slow, asked for by the trace_signal. From another thread. */
     void (*traced)(uint32_t thread, regent_str trace);
 } regent_callbacks;

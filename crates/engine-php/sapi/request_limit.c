@@ -3,7 +3,8 @@
  * the request; the watch (time_limit.c) looks after it. When the time is over PHP ends the script between two opcodes, as
  * at max_execution_time. A thread that has not come so far soon gets the reserved signal, again and again, which breaks a
  * blocking system call off; then the socket that it waits for is shut down, since libraries wait again after a signal.
- * One that does not come back from all that is written off: the host gives its work to another.
+ * One that does not come back from that is replaced: the host counts on another thread instead, and this one ends if it
+ * comes back after all. One that still does not is written off.
  *
  * The deadline is turned into its negative by the watch alone, and ended by the thread alone, both in one exchange: the
  * watch never takes a request for the one before. From then on until the end of the request all is done under the
@@ -16,14 +17,18 @@
 #include <sys/file.h>
 
 #define MILLISECOND INT64_C(1000000)
-/* Between two attempts. */
+/* Between two attempts. The first are to free the thread's place within 100 ms of the limit. */
+#define FIRST_STEP (20 * MILLISECOND)
 #define STEP (100 * MILLISECOND)
+/* So many attempts in vain, and another thread takes the place of this one. It must have had so much of the CPU by then,
+ * unless it sleeps: where all CPUs are busy a thread may need long to come to an opcode. */
+#define REPLACE_AFTER 3
+#define CPU_TO_REPLACE (20 * MILLISECOND)
 /* What shutdown functions and destructors have after the script was ended: PHP has hard_timeout for that. */
 #define LAST_WORDS (1000 * MILLISECOND)
-/* So many attempts in vain, and a thread is written off. It must have had so much of the CPU by then, unless it sleeps: where
- * all CPUs are busy a thread may need long to come to an opcode; but no longer than so many. */
-#define WRITE_OFF_AFTER 5
-#define ENOUGH_CPU (200 * MILLISECOND)
+/* The same to be written off, for which its engine has to end; but after so many it is whatever the CPUs do. */
+#define WRITE_OFF_AFTER 7
+#define CPU_TO_WRITE_OFF (200 * MILLISECOND)
 #define WRITE_OFF_AT_LATEST 100
 /* Between two attempts from then on. */
 #define SLOW_STEP (1000 * MILLISECOND)
@@ -181,11 +186,12 @@ static int64_t end_script(regent_context *context, int64_t now)
     regent_request_limit *limit = &context->request_limit;
     keep_trace(context);
     limit->attempts = 0;
+    limit->is_replaced = false;
     limit->has_last_words = false;
     limit->last_words_end = 0;
     limit->cpu = cpu_time(limit);
     limit->end = REGENT_END_OPCODE;
-    limit->next = now + STEP;
+    limit->next = now + FIRST_STEP;
     zend_atomic_bool_store_ex(limit->vm_interrupt, true);
     return limit->next;
 }
@@ -195,25 +201,47 @@ static void came_to(regent_request_limit *limit, int end)
     limit->end = limit->end < end ? end : limit->end;
 }
 
-static bool does_not_come_back(const regent_context *context)
+static bool has_had_its_chance(const regent_context *context, int64_t cpu)
 {
     const regent_request_limit *limit = &context->request_limit;
-    bool has_had_its_chance =
-        cpu_time(limit) - limit->cpu >= ENOUGH_CPU || regent_waits_in_kernel(context->time_limit.tid);
-    return limit->attempts >= WRITE_OFF_AT_LATEST || (limit->attempts >= WRITE_OFF_AFTER && has_had_its_chance);
+    return cpu_time(limit) - limit->cpu >= cpu || regent_waits_in_kernel(context->time_limit.tid);
+}
+
+static bool does_not_come_back_soon(const regent_context *context)
+{
+    return context->request_limit.attempts >= REPLACE_AFTER && has_had_its_chance(context, CPU_TO_REPLACE);
+}
+
+static bool does_not_come_back(const regent_context *context)
+{
+    int attempts = context->request_limit.attempts;
+    return attempts >= WRITE_OFF_AT_LATEST ||
+           (attempts >= WRITE_OFF_AFTER && has_had_its_chance(context, CPU_TO_WRITE_OFF));
+}
+
+static int64_t step_after(const regent_request_limit *limit)
+{
+    if (limit->end == REGENT_END_WRITTEN_OFF) {
+        return SLOW_STEP;
+    }
+    return limit->attempts < REPLACE_AFTER ? FIRST_STEP : STEP;
 }
 
 static int64_t insist(regent_context *context, int64_t now)
 {
     regent_request_limit *limit = &context->request_limit;
     limit->attempts++;
-    limit->next = now + (limit->end == REGENT_END_WRITTEN_OFF ? SLOW_STEP : STEP);
+    limit->next = now + step_after(limit);
     zend_atomic_bool_store_ex(limit->vm_interrupt, true);
     if (limit->attempts > 1 && regent_waiting_socket_shut_down(context->time_limit.tid)) {
         came_to(limit, REGENT_END_SOCKET);
     } else {
         came_to(limit, REGENT_END_SIGNAL);
         regent_watch_signal(context);
+    }
+    if (!limit->is_replaced && does_not_come_back_soon(context)) {
+        limit->is_replaced = true;
+        regent_host_straggles(context);
     }
     if (limit->end != REGENT_END_WRITTEN_OFF && does_not_come_back(context)) {
         came_to(limit, REGENT_END_WRITTEN_OFF);

@@ -20,6 +20,9 @@
 
 extern char **environ;
 
+/* From SIGTERM to SIGKILL, for a program that has to end, in ns. */
+#define TO_END INT64_C(80000000)
+
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                            char *const[], char *const[]);
 
@@ -140,13 +143,19 @@ static void end_program(pid_t process, int number)
 
 /*
  * PHP asks again when a signal has ended its wait for a program (pclose() here, proc_close()). If that was because the
- * request's time is over, the program is to end, and when it is asked for a second time it must.
+ * request's time is over, the program is to end, and if it still runs some time later it must.
  */
 static pid_t waited(pid_t process, pid_t result)
 {
     regent_context *context = regent_guarded();
     if (result < 0 && errno == EINTR && process > 0 && context != NULL && regent_request_limit_is_over(context)) {
-        end_program(process, context->last_terminated == process ? SIGKILL : SIGTERM);
+        int64_t now = regent_now();
+        if (context->last_terminated != process) {
+            end_program(process, SIGTERM);
+            context->terminated_at = now;
+        } else if (now - context->terminated_at >= TO_END) {
+            end_program(process, SIGKILL);
+        }
         context->last_terminated = process;
         errno = EINTR;
     }

@@ -85,11 +85,12 @@ pub struct Callbacks {
     pub client_gone: extern "C" fn(*mut c_void) -> c_int,
     pub release: extern "C" fn(*mut c_void),
     pub log: extern "C" fn(*mut c_void, c_int, Str, Str),
-    pub restart_wanted: extern "C" fn(Str),
+    pub restart_wanted: extern "C" fn(Str, Str),
     pub overdue: extern "C" fn(*const Overdue),
     pub publish: extern "C" fn(*mut c_void, *const Publication, *mut c_char) -> c_int,
     pub purge: extern "C" fn(*mut c_void, *const Purge, *mut u64) -> c_int,
     pub slow: extern "C" fn(*const Slow),
+    pub straggles: extern "C" fn(u32, i64),
     pub traced: extern "C" fn(u32, Str),
 }
 

@@ -12,7 +12,6 @@ use crate::renewal::Renewal;
 use crate::variables::{Services, fill};
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
-use regent_wire::control::Event;
 use regent_wire::{ClientGone, Completion, EngineThread, HeadKind, Siblings, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,8 +26,9 @@ pub static CALLBACKS: Callbacks = Callbacks {
     client_gone,
     release,
     log,
-    restart_wanted,
+    restart_wanted: late::restart_wanted,
     overdue: late::overdue,
+    straggles: late::straggles,
     publish,
     purge,
     slow: late::slow,
@@ -341,14 +341,6 @@ extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str)
     });
     if let (false, Some(reporter)) = (in_request, REPORTER.get()) {
         reporter.log(level, message);
-    }
-}
-
-extern "C" fn restart_wanted(reason: Str) {
-    // SAFETY: law 5: valid for the time of the call.
-    let reason = String::from_utf8_lossy(unsafe { reason.bytes() }).into_owned();
-    if let Some(reporter) = REPORTER.get() {
-        reporter.send(&Event::RestartWanted { reason });
     }
 }
 

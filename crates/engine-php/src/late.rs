@@ -1,4 +1,5 @@
-//! The callbacks by which PHP's side tells of requests that take long. They come from any thread, and touch no other.
+//! The callbacks by which PHP's side tells of requests that take long, and of opcache. They come from any thread, and touch no
+//! other.
 
 use crate::ffi::{self, Str};
 use crate::host;
@@ -30,6 +31,12 @@ pub extern "C" fn overdue(request: *const ffi::Overdue) {
     });
 }
 
+/// A request does not end for now, though its time is over.
+pub extern "C" fn straggles(thread: u32, started: i64) {
+    let started_ns = u64::try_from(started).unwrap_or(0);
+    tell(|| Event::Straggles { index: thread as u16, started_ns });
+}
+
 /// A request has been running for long, and goes on.
 pub extern "C" fn slow(request: *const ffi::Slow) {
     tell(|| {
@@ -43,6 +50,15 @@ pub extern "C" fn slow(request: *const ffi::Slow) {
             stack: text(request.trace, usize::MAX),
             omitted: request.omitted,
         })
+    });
+}
+
+/// opcache is to be emptied, because this script wants it or, if it has no name, because opcache does.
+pub extern "C" fn restart_wanted(reason: Str, script: Str) {
+    tell(|| {
+        let script = text(script, LONGEST_TEXT);
+        let script = (!script.is_empty()).then_some(script);
+        Event::RestartWanted { reason: text(reason, LONGEST_TEXT), script }
     });
 }
 

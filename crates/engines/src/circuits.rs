@@ -1,10 +1,12 @@
 //! The circuits of an engine, as its I/O threads and its supervisor share them: what kills engines again and again is
 //! refused for a while. Who is refused is [`regent_dispatch::circuits`]' to say.
 
+mod boots;
+
 use crate::plan::PoolPlan;
 use regent_config::Circuit;
 use regent_dispatch::circuits::{
-    CircuitFigures, CircuitKey, CircuitRules, Circuits, Entry, Refusal, Suspect, Ticket,
+    BootCircuits, CircuitFigures, CircuitKey, CircuitRules, Circuits, Entry, Refusal, Suspect, Ticket,
 };
 use regent_dispatch::routes::Route;
 use regent_wire::clock;
@@ -14,11 +16,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The circuits of all pools of an engine. While all are closed a request costs one load.
 pub struct CircuitBreaker {
     /// `None`: nothing is ever refused.
-    circuits: Option<Mutex<Circuits>>,
+    circuits: Option<Mutex<State>>,
     /// Whether one of them is not closed.
     is_open: AtomicBool,
     /// Names of the pools, for the log.
     pools: Vec<String>,
+}
+
+struct State {
+    requests: Circuits,
+    boots: BootCircuits,
 }
 
 /// A request that was let through an open circuit to see what comes of it. Dropped before it has ended well, it makes room
@@ -38,7 +45,9 @@ pub(crate) enum Passage {
 
 impl CircuitBreaker {
     pub(crate) fn new(rules: Option<Circuit>, pools: &[PoolPlan]) -> Arc<Self> {
-        let circuits = rules.map(|rules| Mutex::new(Circuits::new(of_configuration(rules))));
+        let circuits = rules.map(of_configuration).map(|rules| {
+            Mutex::new(State { requests: Circuits::new(rules), boots: BootCircuits::new(rules) })
+        });
         let pools = pools.iter().map(|pool| pool.name.clone()).collect();
         Arc::new(Self { circuits, is_open: AtomicBool::new(false), pools })
     }
@@ -46,7 +55,11 @@ impl CircuitBreaker {
     /// Asks for a request that has come. `code` as in its [`Aim`](crate::Aim).
     pub(crate) fn ask(self: &Arc<Self>, route: &Route, code: &[u8]) -> Passage {
         let Some(mut circuits) = self.open_circuits() else { return Passage::Free };
-        match circuits.ask(route, code, clock::now()) {
+        let now = clock::now();
+        if let Some(refusal) = circuits.boots.refuses(route.pool(), now) {
+            return Passage::Refused(refusal);
+        }
+        match circuits.requests.ask(route, code, now) {
             Entry::Pass => Passage::Free,
             Entry::Refuse(refusal) => Passage::Refused(refusal),
             Entry::Probe(ticket) => {
@@ -60,15 +73,16 @@ impl CircuitBreaker {
 
     /// Whether a request that waits would be refused by now.
     pub(crate) fn refuses(&self, route: &Route, code: &[u8]) -> Option<Refusal> {
-        self.open_circuits()?.refuses(route, code, clock::now())
+        let (circuits, now) = (self.open_circuits()?, clock::now());
+        circuits.boots.refuses(route.pool(), now).or_else(|| circuits.requests.refuses(route, code, now))
     }
 
     /// An engine has died in which these requests ran. Returns whether a circuit has opened: requests that wait may be of it.
     pub(crate) fn died(&self, running: &[Suspect], killer: Option<usize>) -> bool {
         let Some(circuits) = &self.circuits else { return false };
         let mut circuits = lock(circuits);
-        let openings = circuits.died(running, killer, clock::now());
-        self.is_open.store(!circuits.are_closed(), Ordering::Release);
+        let openings = circuits.requests.died(running, killer, clock::now());
+        self.note_openness(&circuits);
         drop(circuits);
         for opening in &openings {
             let (pool, route, script) = self.named(&opening.circuit);
@@ -82,13 +96,20 @@ impl CircuitBreaker {
 
     /// Those that are not closed.
     pub fn figures(&self) -> Vec<CircuitFigures> {
-        self.open_circuits().map_or_else(Vec::new, |circuits| circuits.figures(clock::now()))
+        let Some(circuits) = self.open_circuits() else { return Vec::new() };
+        let now = clock::now();
+        let boots: Vec<CircuitFigures> = circuits.boots.figures(now).collect();
+        let mut figures = circuits.requests.figures(now);
+        // A worker has one script, whose circuit may be open for other reasons too.
+        figures.retain(|figures| boots.iter().all(|boot| boot.circuit != figures.circuit));
+        figures.extend(boots);
+        figures
     }
 
     fn ended_well(&self, ticket: &Ticket) {
         let Some(mut circuits) = self.open_circuits() else { return };
-        let closed = circuits.ended_well(ticket);
-        self.is_open.store(!circuits.are_closed(), Ordering::Release);
+        let closed = circuits.requests.ended_well(ticket);
+        self.note_openness(&circuits);
         drop(circuits);
         for circuit in &closed {
             let (pool, route, script) = self.named(circuit);
@@ -103,7 +124,7 @@ impl CircuitBreaker {
 
     fn give_back(&self, ticket: &Ticket) {
         if let Some(mut circuits) = self.open_circuits() {
-            circuits.give_back(ticket, clock::now());
+            circuits.requests.give_back(ticket, clock::now());
         }
     }
 
@@ -123,15 +144,20 @@ impl CircuitBreaker {
     }
 
     /// `None`: all are closed.
-    fn open_circuits(&self) -> Option<MutexGuard<'_, Circuits>> {
+    fn open_circuits(&self) -> Option<MutexGuard<'_, State>> {
         if self.is_open.load(Ordering::Acquire) { self.circuits.as_ref().map(lock) } else { None }
+    }
+
+    fn note_openness(&self, circuits: &State) {
+        let are_closed = circuits.requests.are_closed() && circuits.boots.are_closed();
+        self.is_open.store(!are_closed, Ordering::Release);
     }
 }
 
 impl Probe {
     /// Whether it would tell nothing any more.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
-        self.breaker.open_circuits()?.refuses_probe(&self.ticket, clock::now())
+        self.breaker.open_circuits()?.requests.refuses_probe(&self.ticket, clock::now())
     }
 
     /// Its script has ended, and the engine lives.
@@ -151,7 +177,7 @@ impl Drop for Probe {
 }
 
 /// A thread that panics while it counts leaves a table that is whole.
-fn lock(circuits: &Mutex<Circuits>) -> MutexGuard<'_, Circuits> {
+fn lock(circuits: &Mutex<State>) -> MutexGuard<'_, State> {
     circuits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -16,10 +16,12 @@ mod process_handle;
 mod profiles;
 mod replacement;
 mod reports;
+mod resets;
 mod shutdown;
 mod slow_log;
 mod stacks;
 mod stuck;
+mod trials;
 
 use crate::engine_client::EngineClients;
 use crate::error::EngineError;
@@ -35,6 +37,7 @@ use regent_wire::EngineMemory;
 use regent_wire::control::{Event, ScriptEnd};
 use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
 use reports::{describe, log_event, report_start};
+use resets::Resets;
 use stacks::Traces;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,7 +94,7 @@ impl Supervisor {
             match event.kind {
                 EventKind::Message(Event::Started { version, opcache }) if event.id == id => {
                     report_start(kind, &version, opcache);
-                    state.note_bare_memory(id, event.process);
+                    state.note_start(id, event.process);
                     if until == StartUntil::Running {
                         break;
                     }
@@ -113,7 +116,7 @@ impl Supervisor {
                     }
                 }
                 EventKind::Spawned(pid) => state.note_pid(id, event.process, pid),
-                EventKind::Offended | EventKind::Unneeded => {}
+                EventKind::Offended | EventKind::Unneeded | EventKind::Undrained => {}
                 EventKind::NotStarted(cause) => {
                     return Err(EngineError::Program { kind, program: state.setup.program, cause });
                 }
@@ -157,7 +160,10 @@ struct State {
     autoscaler: Autoscaler,
     next_id: u64,
     generations: Generations,
+    /// The generation in which a worker is tried that has killed others.
+    trial: Option<u64>,
     restarts: Restarts,
+    resets: Resets,
     traces: Traces,
     profiles: Profiles,
     /// Engines in a row that did not live long.
@@ -177,7 +183,9 @@ impl State {
             events,
             autoscaler,
             next_id: 1,
+            trial: None,
             restarts: Restarts::default(),
+            resets: Resets::default(),
             traces: Traces::default(),
             profiles: Profiles::default(),
             failures: 0,
@@ -237,6 +245,8 @@ impl State {
                 }
             }
         }
+        self.look_at_resets();
+        self.look_at_trials();
     }
 
     /// Scales the pools; returns when to look again, if nobody calls before.
@@ -269,7 +279,7 @@ impl State {
             EventKind::Spawned(pid) => self.note_pid(id, process, pid),
             EventKind::Message(Event::Started { version, opcache }) => {
                 report_start(self.setup.plan.kind, &version, opcache);
-                self.note_bare_memory(id, process);
+                self.note_start(id, process);
             }
             EventKind::Message(Event::Ready) => {
                 if self.note_ready(id, process) && role == Role::Replacement {
@@ -278,6 +288,9 @@ impl State {
             }
             EventKind::Late if role == Role::Replacement => self.take_over().await,
             EventKind::Late => {}
+            EventKind::Undrained => {
+                self.generations.get_mut(id).into_iter().for_each(Generation::cut_off);
+            }
             EventKind::Offended => {
                 let generation = self.generations.get_mut(id);
                 generation.into_iter().for_each(|of| of.processes[usize::from(process)].note_condemned());
@@ -295,13 +308,15 @@ impl State {
     fn on_message(&mut self, id: u64, process: u16, message: Event) {
         let role = self.generations.role(id);
         match message {
-            Event::RestartWanted { reason } if role == Role::Current => self.replace(&reason),
-            Event::RestartWanted { .. } => {}
+            Event::RestartWanted { reason, script } => self.reset_wanted(role, &reason, script.as_deref()),
             Event::ThreadEnded { index, error } => self.thread_ended(id, index, error),
             Event::Died { index, how, signal } => self.process_died(id, index, &how, signal),
             Event::Confined(confined) => self.confined(id, confined),
             Event::WorkerEnded { worker, end } => self.worker_ended(&worker, end),
             Event::Overdue(request) => self.overdue(id, &request),
+            Event::Straggles { index, started_ns } => {
+                self.stand_in(id, index, Duration::from_nanos(started_ns));
+            }
             Event::Slow(request) => self.slow(id, &request),
             Event::Traced { index, stack } => self.traced(id, index, &stack),
             Event::Profiled(part) => self.profiled(id, process, part),
@@ -396,9 +411,10 @@ impl State {
     }
 
     /// PHP runs, or modules are loaded, and threads are only about to be made.
-    fn note_bare_memory(&mut self, id: u64, process: u16) {
+    fn note_start(&mut self, id: u64, process: u16) {
         if let Some(generation) = self.generations.get_mut(id) {
             let process = &mut generation.processes[usize::from(process)];
+            process.has_started = true;
             process.bare_memory = process.pid.and_then(crate::machine::resident);
         }
     }

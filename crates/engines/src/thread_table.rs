@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ThreadTable {
     numbers: Vec<Number>,
-    /// Threads that there may be, but for those that are written off.
+    /// Threads that there may be, but for those in whose place others are.
     most: usize,
     /// Each has every so manieth number.
     processes: usize,
@@ -30,6 +30,8 @@ pub enum ThreadStage {
     Retiring,
     /// It ended by itself, as a worker does whose script fails too often, and is not started again.
     Failed,
+    /// It does not come back from its request for now; another one has taken its place. If it does, it ends.
+    Replaced,
     /// It does not come back from its request; another one has taken its place.
     WrittenOff,
 }
@@ -79,7 +81,7 @@ impl ThreadTable {
     /// Threads that there may be beside those that are there.
     pub fn free(&self) -> usize {
         let free = self.numbers.len() - self.in_use();
-        free.min(self.most.saturating_sub(self.in_use() - self.written_off()))
+        free.min(self.most.saturating_sub(self.in_use() - self.replaced()))
     }
 
     /// Numbers that threads have.
@@ -87,16 +89,17 @@ impl ThreadTable {
         self.numbers.iter().filter(|number| **number != Number::Free).count()
     }
 
-    /// Threads of all pools that do not come back.
-    pub fn written_off(&self) -> usize {
-        self.stages().filter(|stage| *stage == ThreadStage::WrittenOff).count()
+    /// Threads of all pools that do not come back, or not for now.
+    pub fn replaced(&self) -> usize {
+        self.stages().filter(|stage| matches!(stage, ThreadStage::Replaced | ThreadStage::WrittenOff)).count()
     }
 
     /// Whether none is left but some that do not come back.
     pub fn are_all_written_off(&self) -> bool {
-        let has_others =
-            self.stages().any(|stage| matches!(stage, ThreadStage::Ordered | ThreadStage::Retiring));
-        self.written_off() > 0 && !has_others
+        let is_alive =
+            |stage| matches!(stage, ThreadStage::Ordered | ThreadStage::Retiring | ThreadStage::Replaced);
+        let (mut any, mut others) = (self.stages(), self.stages());
+        any.any(|stage| stage == ThreadStage::WrittenOff) && !others.any(is_alive)
     }
 
     fn stages(&self) -> impl Iterator<Item = ThreadStage> {
@@ -154,13 +157,24 @@ impl ThreadTable {
         }
     }
 
+    /// Notes that another takes the place of a thread that does not come back for now. Its pool, if it was there to stay.
+    pub fn stand_in(&mut self, index: u16) -> Option<u16> {
+        match self.numbers.get_mut(usize::from(index))? {
+            Number::Taken { pool, stage: stage @ ThreadStage::Ordered, .. } => {
+                *stage = ThreadStage::Replaced;
+                Some(*pool)
+            }
+            _ => None,
+        }
+    }
+
     /// Notes that a thread does not come back. Its pool, if it was there to stay.
     pub fn write_off(&mut self, index: u16) -> Option<u16> {
         let Number::Taken { pool, stage, .. } = self.numbers.get_mut(usize::from(index))? else {
             return None;
         };
         match std::mem::replace(stage, ThreadStage::WrittenOff) {
-            ThreadStage::Ordered => Some(*pool),
+            ThreadStage::Ordered | ThreadStage::Replaced => Some(*pool),
             ThreadStage::Retiring | ThreadStage::Failed | ThreadStage::WrittenOff => None,
         }
     }
@@ -302,7 +316,20 @@ mod tests {
         table.ended(2, &region);
         assert!(table.are_all_written_off());
         assert_eq!(table.ended(0, &region), None, "it came back after all, and was told to end");
-        assert_eq!((table.in_use(), table.written_off()), (1, 1));
+        assert_eq!((table.in_use(), table.replaced()), (1, 1));
+    }
+
+    #[test]
+    fn a_thread_that_another_stands_in_for_may_come_back_and_ends() {
+        let (mut table, region) = (ThreadTable::new(1, 2, 1), region());
+        order(&mut table, 1, 1);
+        region.retire(0);
+        assert_eq!((table.stand_in(0), table.stand_in(0)), (Some(1), None));
+        assert_eq!((order(&mut table, 1, 2), table.size(1)), (vec![1], 1));
+        assert!(!table.are_all_written_off());
+        assert_eq!((table.ended(0, &region), table.in_use(), region.is_retired(0)), (None, 1, false));
+        assert_eq!((table.stand_in(1), table.write_off(1), table.replaced()), (Some(1), Some(1), 1));
+        assert!(table.are_all_written_off());
     }
 
     #[test]

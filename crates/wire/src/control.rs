@@ -193,8 +193,16 @@ pub enum Event {
     Confined(Confined),
     /// A line for the log that belongs to no request.
     Log { level: u8, message: String },
-    /// The engine wants to be replaced by a new generation, for instance since opcache is to be emptied.
-    RestartWanted { reason: String },
+    /// The engine wants to be replaced by a new generation, since opcache is to be emptied.
+    RestartWanted {
+        reason: String,
+        /// The script that has asked for it; `None`: the cache is full, say.
+        #[serde(default)]
+        script: Option<String>,
+    },
+    /// The request that this thread took at this moment, in nanoseconds of [`crate::clock`], does not end for now, though its
+    /// time is over. It may yet, but another thread is to take its place; [`Event::Overdue`] follows. Sent once for each.
+    Straggles { index: u16, started_ns: u64 },
     /// A request ran for longer than it may: its thread is done with it, or is written off. Sent once for each.
     Overdue(Overdue),
     /// A request has been running for [`Start::slow_after_ms`], and goes on. Sent once for each, unless they are too many.

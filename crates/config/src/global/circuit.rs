@@ -3,7 +3,7 @@
 //!
 //! | option | default | meaning |
 //! |---|---|---|
-//! | `failures N` | 3 | deaths of the engine by a route after which its circuit opens; of a script as a whole, three times as many |
+//! | `failures N` | 3 | deaths of the engine by a route, or by a worker that boots, after which its circuit opens; of a script as a whole, three times as many |
 //! | `within DURATION` | 1m | the time in which there have to be so many |
 //! | `pause DURATION` | 10s | how long it is open at first; twice as long each time that the request that was let through has killed again |
 //! | `max_pause DURATION` | 5m | at most |

@@ -129,6 +129,13 @@ impl Circuit {
         }
     }
 
+    /// What is refused may be tried now.
+    pub fn end_pause(&mut self, now: Duration) {
+        if let State::Open { until, .. } = &mut self.state {
+            *until = now.min(*until);
+        }
+    }
+
     /// The deaths of this route count no more: it has a circuit of its own that is open.
     pub fn forget(&mut self, route: &str) {
         self.deaths.retain(|(_, of)| **of != *route);

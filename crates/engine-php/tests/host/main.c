@@ -250,8 +250,9 @@ static void log_line(void *thread, int level, regent_str message, regent_str con
     pthread_mutex_unlock(&lock);
 }
 
-static void restart_wanted(regent_str reason)
+static void restart_wanted(regent_str reason, regent_str script)
 {
+    (void)script;
     pthread_mutex_lock(&lock);
     print_line("restart ", reason.ptr, reason.len);
     pthread_mutex_unlock(&lock);
@@ -304,6 +305,14 @@ static void slow(const regent_slow *request)
     pthread_mutex_unlock(&lock);
 }
 
+static void straggles(uint32_t thread, int64_t started)
+{
+    (void)thread, (void)started;
+    pthread_mutex_lock(&lock);
+    puts("straggles");
+    pthread_mutex_unlock(&lock);
+}
+
 static void traced(uint32_t thread, regent_str trace)
 {
     (void)thread;
@@ -324,6 +333,7 @@ static const regent_callbacks callbacks = {
     .publish = publish,
     .purge = purge,
     .slow = slow,
+    .straggles = straggles,
     .traced = traced,
 };
 

@@ -9,6 +9,7 @@ use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::thread_table::{ThreadEntry, ThreadStage};
 use readings::{Readings, see_lanes};
+use regent_dispatch::circuits::Phase;
 use regent_dispatch::scaling::{Decision, Limits, Reason, Scaler};
 use regent_metrics::Direction;
 use regent_wire::{ThreadState, ThreadView, clock};
@@ -75,11 +76,16 @@ impl Autoscaler {
         self.pools.iter().any(ScaledPool::is_flexible)
     }
 
-    /// Threads that each pool of the next generation begins with: as many as it has in this one.
+    /// Threads that each pool of the next generation begins with: as many as it has in this one. None, where they would kill the
+    /// engine and no older ones serve in their place.
     pub fn sizes(&self, current: Option<&Generation>) -> Vec<u16> {
         let size = |(index, pool): (usize, &ScaledPool)| {
             let now = current.map_or(0, |generation| generation.threads.size(index as u16));
-            now.clamp(pool.least, pool.plan.most.max(pool.least))
+            let serves = now > 0 && current.is_some_and(Generation::is_alive);
+            match self.shared.circuits.boot_phase(index) {
+                Some(Phase::Open) if !serves => 0,
+                _ => now.clamp(pool.least, pool.plan.most.max(pool.least)),
+            }
         };
         self.pools.iter().enumerate().map(size).collect()
     }
@@ -111,12 +117,13 @@ impl Autoscaler {
         let samples = self.samples(generation, now);
         let runnable: u16 = samples.iter().map(|sample| sample.threads.runnable).sum();
         let (mut changed, mut pressed) = (false, false);
+        let circuits = Arc::clone(&self.shared.circuits);
         for (index, sample) in samples.iter().enumerate() {
             let ready = u32::from(sample.threads.idle + sample.threads.busy);
             let shared = self.shared.get(index);
             shared.set_threads(ready);
             let pool = &mut self.pools[index];
-            if !pool.is_flexible() || sample.does_not_boot() {
+            if !pool.is_flexible() || sample.does_not_boot() || circuits.boot_phase(index).is_some() {
                 continue;
             }
             pool.measure_boot(sample);

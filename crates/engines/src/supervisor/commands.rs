@@ -17,6 +17,10 @@ const TRACE_DEADLINE: Duration = Duration::from_secs(3);
 /// What a profile may take beside its own time: to be sent, and on a machine that is busy.
 const PROFILE_DEADLINE: Duration = Duration::from_secs(15);
 
+/// Why a pool gets no threads now.
+const KILLS_AT_BOOT: &str =
+    "its script kills the engine while it boots: it gets threads when its circuit is closed";
+
 /// A question or an order; the answer comes through the sender.
 pub(super) enum Command {
     View(oneshot::Sender<View>),
@@ -168,6 +172,9 @@ impl State {
     }
 
     fn add(&mut self, pool: usize, count: u16) -> Result<u16, CommandRefused> {
+        if self.setup.pools.circuits.boot_phase(pool).is_some() {
+            return Err(CommandRefused::Unavailable(KILLS_AT_BOOT.to_owned()));
+        }
         self.autoscaler
             .add(&mut self.generations.current, pool, count)
             .map_err(|(threads, most)| CommandRefused::TooMany { threads, most })

@@ -162,6 +162,11 @@ impl Generation {
         self.processes.iter().all(|process| process.is_ready)
     }
 
+    /// Whether PHP runs in all of its processes, or the modules are loaded.
+    pub fn has_started(&self) -> bool {
+        self.processes.iter().all(|process| process.has_started)
+    }
+
     /// Whether it has a process that has not ended.
     pub fn is_alive(&self) -> bool {
         self.processes.iter().any(|process| !process.has_ended())
@@ -177,15 +182,13 @@ impl Generation {
     /// Takes no more requests than it has, and ends; it is killed if that takes too long.
     pub fn drain(&self) {
         self.region().drain();
-        let deadline = if self.threads.written_off() > 0 { PATIENT_DRAIN_DEADLINE } else { DRAIN_DEADLINE };
-        let killers: Vec<_> = self.processes.iter().map(ProcessHandle::killer).collect();
-        tokio::spawn(async move {
-            tokio::time::sleep(deadline).await;
-            for kill in killers {
-                // It has ended otherwise.
-                let _ = kill.send("it had not drained by the deadline".into());
-            }
-        });
+        let deadline = if self.threads.replaced() > 0 { PATIENT_DRAIN_DEADLINE } else { DRAIN_DEADLINE };
+        self.note_after(deadline, EventKind::Undrained);
+    }
+
+    /// It has not drained by its deadline: what it still runs is lost.
+    pub fn cut_off(&mut self) {
+        self.processes.iter_mut().for_each(ProcessHandle::cut_off);
     }
 
     /// Whether it drains, and has no threads left but some that do not come back.
@@ -205,11 +208,15 @@ impl Generation {
 
     /// Notes [`EventKind::Late`] after so long.
     pub fn remind_after(&self, deadline: Duration) {
+        self.note_after(deadline, EventKind::Late);
+    }
+
+    fn note_after(&self, deadline: Duration, kind: EventKind) {
         let (id, events) = (self.id, self.events.clone());
         tokio::spawn(async move {
             tokio::time::sleep(deadline).await;
             // The supervisor has stopped otherwise.
-            let _ = events.send(EngineEvent { id, process: 0, kind: EventKind::Late }).await;
+            let _ = events.send(EngineEvent { id, process: 0, kind }).await;
         });
     }
 }

@@ -59,6 +59,11 @@ impl LastRequests {
         }
     }
 
+    /// Whether no thread was at any.
+    pub fn are_none(&self) -> bool {
+        self.requests.is_empty()
+    }
+
     /// All of them.
     pub fn suspects(&self) -> Vec<Suspect> {
         self.requests.iter().filter_map(|request| self.as_suspect(request)).collect()

@@ -40,22 +40,35 @@ impl State {
         }
     }
 
-    /// Another thread takes the place of one that does not come back, at once; and another generation that of this one, which
-    /// ends with its other requests.
-    fn write_off(&mut self, id: u64, thread: u16) {
+    /// Another thread takes the place of one that does not come back for now from the request that it has taken then: at once,
+    /// since the one that hangs may have to be written off, which is decided later.
+    pub fn stand_in(&mut self, id: u64, thread: u16, started: Duration) {
         let role = self.generations.role(id);
         let Some(generation) = self.generations.get_mut(id) else { return };
         let view = generation.region().thread_view(usize::from(thread));
-        if view.state == ThreadState::Busy {
-            self.setup.clients.write_off(&generation.backend, view.token);
+        // It has come back meanwhile otherwise, and may have another.
+        if view.state != ThreadState::Busy || view.since > started {
+            return;
         }
+        self.setup.clients.write_off(&generation.backend, view.token);
+        let Some(pool) = generation.threads.stand_in(thread) else { return };
         // If it comes back after all it is to end.
+        generation.region().retire(usize::from(thread));
+        if role == Role::Current {
+            self.autoscaler.make_up(generation, usize::from(pool));
+        }
+    }
+
+    /// The thread does not come back: another generation takes the place of this one, which ends with its other requests.
+    fn write_off(&mut self, id: u64, thread: u16) {
+        let started = self.generations.get(id).map(|of| of.region().thread_view(usize::from(thread)).since);
+        self.stand_in(id, thread, started.unwrap_or_default());
+        let role = self.generations.role(id);
+        let Some(generation) = self.generations.get_mut(id) else { return };
         generation.region().retire(usize::from(thread));
         let Some(pool) = generation.threads.write_off(thread) else { return };
         self.note_written_off(usize::from(pool));
-        let Some(generation) = self.generations.get_mut(id) else { return };
         if role == Role::Current {
-            self.autoscaler.make_up(generation, usize::from(pool));
             self.replace(HUNG);
         }
     }

@@ -11,12 +11,20 @@ use super::process_handle::{Burial, EngineEvent, EventKind, ProcessLaunch};
 use super::replacement::{NO_START, STABLE, backoff};
 use super::reports::describe;
 use crate::thread_table::{ThreadEntry, ThreadStage};
+use regent_dispatch::circuits::Booting;
 use regent_wire::control::{Event, ThreadStart};
 use regent_wire::{Repeats, ThreadState};
 use std::collections::HashMap;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+
+/// Of what an engine has died, as far as that is known. `Last`: what the I/O threads will say of its requests.
+struct Death<Last> {
+    blame: Blame,
+    booting: Vec<Booting>,
+    last: Last,
+}
 
 impl State {
     /// A process has ended; `None`: it could not be started, or there was no need for it any more.
@@ -54,9 +62,12 @@ impl State {
         {
             self.setup.pools.registry.engine_died();
             tracing::error!(engine = %self.setup.plan.kind, reason = describe(status), "the engine has died");
-            self.report(id, process, None, status).await;
+            if let Some(death) = self.death(id, process, None, status) {
+                self.report(death).await;
+            }
         }
         self.forget_profile(id);
+        self.trial_has_ended(id);
         match role {
             Role::Current => self.replace_dead(repeats).await,
             Role::Replacement => self.give_up_replacement(NO_START),
@@ -69,25 +80,27 @@ impl State {
     }
 
     /// Names what ran in the log, in one process or in all, and counts who is to blame for its circuit.
-    async fn report(&mut self, id: u64, process: u16, of: Option<u16>, status: ExitStatus) {
-        let Some((blame, last)) = self.last_requests(id, process, of, status) else { return };
+    async fn report(&mut self, death: Death<impl Future<Output = LastRequests>>) {
+        let Death { blame, booting, last } = death;
         let last = last.await;
         last.log();
-        self.count_death(blame, &last);
+        self.count_death(blame, &last, &booting);
     }
 
-    fn last_requests(
+    /// What is known of it, before anything is buried.
+    fn death(
         &self,
         id: u64,
         process: u16,
         of: Option<u16>,
         status: ExitStatus,
-    ) -> Option<(Blame, impl Future<Output = LastRequests> + use<>)> {
+    ) -> Option<Death<impl Future<Output = LastRequests> + use<>>> {
         // A replacement has had no requests.
         let has_served = matches!(self.generations.role(id), Role::Current | Role::Draining);
         let dead = self.generations.get(id).filter(|_| has_served)?;
         let last = LastRequests::of(dead, of, &self.setup.plan.pools, &self.setup.clients);
-        Some((Blame::of(dead, process, status), last))
+        let blame = Blame::of(dead, process, status);
+        Some(Death { blame, booting: self.booting(id, of, blame), last })
     }
 
     /// The others go on, and another takes its place.
@@ -122,19 +135,24 @@ impl State {
             tracing::error!(%engine, process, reason, "a process of the engine has died; the others go on");
             self.setup.pools.registry.engine_died();
         }
+        let death = status.and_then(|status| self.death(id, process, Some(process), status));
         self.generations.get(id).into_iter().for_each(|dead| bury_idle(dead, process));
         let repeats = status.map_or(HashMap::new(), |status| self.repeats_by_thread(id, process, status));
-        if let Some(status) = status {
-            self.report(id, process, Some(process), status).await;
+        if let Some(death) = death {
+            self.report(death).await;
         }
+        self.leave_out_refused(id, process);
         let generation = self.generations.get(id)?;
         let (mut burials, mut ended) = (Vec::new(), Vec::new());
         for (_, entry) in generation.threads_of(process) {
             let repeats = repeats.get(&entry.index).copied().unwrap_or(Repeats::Nobodys);
             generation.region().bury(usize::from(entry.index));
             burials.push(self.setup.clients.bury(&generation.backend, entry.index, repeats));
-            if matches!(entry.stage, ThreadStage::Retiring | ThreadStage::WrittenOff) {
-                ended.push(entry.index);
+            match entry.stage {
+                ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff => {
+                    ended.push(entry.index)
+                }
+                ThreadStage::Ordered | ThreadStage::Failed => {}
             }
         }
         let events = self.events.clone();

@@ -41,13 +41,17 @@ pub(super) enum EventKind {
     Ended(ExitStatus),
     /// It was not started, since its generation drains by now.
     Unneeded,
-    /// The generation has not drained, or not started, in the time that it had.
+    /// The generation has not started in the time that it had.
     Late,
+    /// It has not drained in the time that it had.
+    Undrained,
 }
 
 /// A process of an engine that runs, or is about to start. Dropped, it is killed.
 pub(super) struct ProcessHandle {
     pub pid: Option<u32>,
+    /// PHP runs, or the modules are loaded.
+    pub has_started: bool,
     /// Bytes that the process had before its threads.
     pub bare_memory: Option<u64>,
     pub hang_watch: HangWatch,
@@ -57,8 +61,8 @@ pub(super) struct ProcessHandle {
     pub failures: u32,
     /// All threads that it began with have asked for a request.
     pub is_ready: bool,
-    /// It was found to be unfit, and is being killed.
-    is_condemned: bool,
+    /// Why it is being killed.
+    sentence: Option<Sentence>,
     has_ended: bool,
     number: u16,
     /// Owns the process: aborted, it kills it.
@@ -66,6 +70,15 @@ pub(super) struct ProcessHandle {
     orders: mpsc::UnboundedSender<Order>,
     /// Kills the process for a reason; its end is then noted as any other.
     kill: mpsc::UnboundedSender<Cow<'static, str>>,
+}
+
+/// Why the server kills a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sentence {
+    /// It cannot be trusted with requests any longer.
+    Unfit,
+    /// It had not ended what it had begun when its deadline was over.
+    Undrained,
 }
 
 /// Ends when nobody uses the numbers of a dead process's threads any more.
@@ -105,12 +118,13 @@ impl ProcessHandle {
         };
         Self {
             pid: None,
+            has_started: false,
             bare_memory: None,
             hang_watch: HangWatch::default(),
             since: Instant::now() + wait,
             failures,
             is_ready: false,
-            is_condemned: false,
+            sentence: None,
             has_ended: false,
             number,
             watcher: tokio::spawn(watch.run(buried, wait, killed)),
@@ -135,27 +149,28 @@ impl ProcessHandle {
         let _ = self.kill.send(reason.into());
     }
 
-    /// Kills it later.
-    pub fn killer(&self) -> mpsc::UnboundedSender<Cow<'static, str>> {
-        self.kill.clone()
-    }
-
     /// Kills it because it cannot be trusted with requests any longer.
     pub fn condemn(&mut self, engine: EngineKind, reason: &str) {
-        if !std::mem::replace(&mut self.is_condemned, true) {
+        if self.sentence.replace(Sentence::Unfit) != Some(Sentence::Unfit) {
             tracing::error!(%engine, process = self.number, reason, "the engine is unfit and is replaced");
             self.kill(reason.to_owned());
         }
     }
 
-    /// It was found to be unfit, and is being killed already.
-    pub fn note_condemned(&mut self) {
-        self.is_condemned = true;
+    /// Kills it because it has not drained by its deadline.
+    pub fn cut_off(&mut self) {
+        self.sentence.get_or_insert(Sentence::Undrained);
+        self.kill("it had not drained by the deadline");
     }
 
-    /// Whether it was found to be unfit.
-    pub fn is_condemned(&self) -> bool {
-        self.is_condemned
+    /// It was found to be unfit, and is being killed already.
+    pub fn note_condemned(&mut self) {
+        self.sentence = Some(Sentence::Unfit);
+    }
+
+    /// Why the server is killing it, if it is.
+    pub fn sentence(&self) -> Option<Sentence> {
+        self.sentence
     }
 
     /// It has ended, or was never started.

@@ -73,13 +73,19 @@ impl State {
         self.failures = 0;
         tracing::info!(engine = %self.setup.plan.kind, "the new generation has taken over");
         let threads = self.restarted_threads();
+        if !self.restarts.now.is_empty() {
+            self.setup.pools.circuits.end_boot_pauses();
+        }
         self.answer_restarts(&Ok(threads));
+        self.look_at_trials();
     }
 
     /// `reason`: for who wanted it.
     pub fn give_up_replacement(&mut self, reason: &str) {
         tracing::error!(engine = %self.setup.plan.kind, reason, "the new generation cannot serve; the current one goes on");
-        self.generations.replacement = None;
+        if let Some(failed) = self.generations.replacement.take() {
+            self.trial_failed(failed.id);
+        }
         self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
     }
 
@@ -162,6 +168,7 @@ impl State {
     fn launch(&mut self, backend: Arc<EngineMemory>, wait: Duration, reason: &str) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
+        self.resets.are_done();
         let sizes = self.autoscaler.sizes(Some(&self.generations.current));
         let launch = Launch { id, backend, sizes, reason: reason.to_owned(), wait };
         Generation::launch(&self.setup, launch, self.events.clone())

@@ -27,6 +27,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
         | Event::Confined(_)
         | Event::Died { .. }
         | Event::Overdue(_)
+        | Event::Straggles { .. }
         | Event::Update(_)
         | Event::Purge(_)
         | Event::Slow(_)

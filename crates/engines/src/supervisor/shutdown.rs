@@ -40,6 +40,7 @@ pub(super) async fn drain_all(
                 }
                 generations.retain(is_running);
             }
+            EventKind::Undrained => generation.into_iter().for_each(Generation::cut_off),
             EventKind::Spawned(_) | EventKind::Offended | EventKind::Late => {}
         }
     }

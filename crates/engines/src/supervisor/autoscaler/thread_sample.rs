@@ -34,7 +34,7 @@ impl ThreadSample {
                     let pid = generation.process_of(entry.index).pid.unwrap_or_default();
                     sample.add(&entry, pid, generation.region().thread_view(usize::from(entry.index)));
                 }
-                ThreadStage::Retiring | ThreadStage::WrittenOff => {}
+                ThreadStage::Retiring | ThreadStage::Replaced | ThreadStage::WrittenOff => {}
                 ThreadStage::Failed => sample.has_failed = true,
             }
         }
