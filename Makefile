@@ -2,7 +2,7 @@
 #
 # Everything that cargo builds needs the PHP that tools/php prints: recipes below pass it as PHP_CONFIG. The first run builds it
 # (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php. With PHP=system it is the
-# distribution's, which is installed in a minute.
+# distribution's, which is installed in a minute, and with PHP=fast that of `make php-fast`.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
@@ -11,13 +11,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 php = $(if $(filter command,$(firstword $(origin PHP))),$(PHP),zts)
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/php $(php))" && export PHP_CONFIG REGENT_TEST_PHP=$(php) &&
-# The others are about the thread-safe PHP: its php-cgi, its instructions.
-tests = units fuzz models server $(if $(filter system,$(php)),apps,php-short apps long instructions)
+# The others are about a thread-safe PHP and its php-cgi; the stored instructions are those of one compiled without a profile.
+tests = units fuzz models server $(if $(filter system,$(php)),apps,php-short apps long $(if $(filter fast,$(php)),,instructions))
 
 # The benchmark is a workspace of its own; its programs lie beside the server that they measure.
 instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
 
-.PHONY: help run build php test test-fast test-long test-php fuzz attack chaos bench deb instructions instructions-update check format clean setup
+.PHONY: help run build php php-fast test test-fast test-long test-php fuzz attack chaos bench deb instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -31,6 +31,9 @@ build: setup ## build the release binaries: regent, regent-php and regent-native
 
 php: setup ## build the thread-safe PHP, or say where it is (PHP=system: install the distribution's)
 	@tools/php $(php)
+
+php-fast: setup ## build a PHP for speed, in about forty minutes: with a profile of real applications (PHP=fast then has it)
+	@tools/build-php --fast
 
 test: build ## run all tests: units, models, the server from outside, some of PHP's, applications, gigabytes, instruction counts
 	@$(with_php) tools/test $(tests)

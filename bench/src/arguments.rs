@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
+use crate::apps;
 use crate::front;
 use crate::generator::command::LoadCommand;
 use crate::hello;
@@ -58,6 +59,8 @@ pub enum Command {
     Hello(hello::Options),
     /// TLS handshakes, HTTP/1.1 and HTTP/2 over TLS, compression; measured by openssl and h2load
     Front(front::Options),
+    /// Real applications: WordPress, Symfony, Laravel, DokuWiki; measured by h2load
+    Apps(apps::Options),
     /// The load generator by itself
     Load(LoadCommand),
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apps;
 mod arguments;
 mod bench;
 mod front;
@@ -59,6 +60,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Files(options)) => one(Suite::Files, &options),
         Some(Command::Hello(options)) => hello::run(&options),
         Some(Command::Front(options)) => front::run(&options),
+        Some(Command::Apps(options)) => apps::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
 }

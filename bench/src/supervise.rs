@@ -17,8 +17,9 @@ use crate::procfs;
 
 /// Time that a server has to answer its first connection.
 const START_DEADLINE: Duration = Duration::from_secs(30);
-/// Time that a server has to end after SIGTERM, before it is killed.
-const STOP_DEADLINE: Duration = Duration::from_secs(3);
+/// Time that a server has to end after SIGTERM, before it is killed. A PHP that is being trained (`make php-fast`) has a
+/// thousand small files to write.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to connect while a server starts.
 const RETRY: Duration = Duration::from_millis(10);
 

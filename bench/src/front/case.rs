@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::server::Front;
+pub use crate::load::figures::Figures;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,20 +41,6 @@ pub enum Answer {
     Hello,
     /// So many bytes of PHP, asked for with this `Accept-Encoding`; empty: none.
     Large(u32, &'static str),
-}
-
-/// What a program has measured.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// Requests or handshakes that were right.
-    pub done: u64,
-    pub failed: u64,
-    pub per_second: f64,
-    /// `None` of handshakes.
-    pub p50_ms: Option<f64>,
-    pub p99_ms: Option<f64>,
-    /// Of bodies, as they were sent, for each request.
-    pub body_bytes: Option<f64>,
 }
 
 /// One server, one case, one round.

@@ -14,6 +14,7 @@ use clap::ValueEnum;
 
 use super::Options;
 use crate::interrupt::Interrupt;
+use crate::load::h2load;
 use crate::packages::Program;
 use crate::peers::programs::{find, php_fpm, version_line};
 use crate::peers::{free_port, worker_user};
@@ -66,7 +67,7 @@ impl Front {
 
 /// What the run needs of the machine.
 pub fn programs(fronts: &[Front]) -> Vec<Program> {
-    let mut programs = vec![Program::named("h2load", "nghttp2-client"), Program::named("openssl", "openssl")];
+    let mut programs = vec![Program::named("h2load", h2load::PACKAGE), Program::named("openssl", "openssl")];
     if fronts.contains(&Front::Nginx) {
         programs.push(Program::named("nginx", "nginx"));
     }

@@ -1,5 +1,7 @@
 //! Load generators and what they measure.
 
+pub mod figures;
+pub mod h2load;
 pub mod wrk;
 
 use serde::Serialize;
