@@ -6,6 +6,8 @@ use crate::{Conn, Response, Server};
 pub const SECRET: &str = "!ChangeThisMercureHubJWTSecretKey!";
 /// `{"mercure":{"publish":["*"]}}`.
 pub const PUBLISHER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InB1Ymxpc2giOlsiKiJdfX0.a8cjcSRUAcHdnGNMKifA4BK5epRXxQI0UBp2XpNrBdw";
+/// `{"mercure":{"subscribe":["*"],"payload":{"user":"dunglas"}}}`.
+pub const SUBSCRIBER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InN1YnNjcmliZSI6WyIqIl0sInBheWxvYWQiOnsidXNlciI6ImR1bmdsYXMifX19.L87r-1BduqAun1aSGmfnFDQXkPO3pnNiiUzdqT1_0C8";
 pub const HUB: &str = "/.well-known/mercure";
 
 pub fn publish(server: &Server, fields: &[(&str, &str)]) -> Response {

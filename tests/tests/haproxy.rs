@@ -118,7 +118,7 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
         load.end();
         let joined: Vec<_> = visitors.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         println!("{rate} requests a second by {CLIENTS} clients\n{}", load.figures());
-        for panic in joined.into_iter().chain([outcome]).filter_map(Result::err) {
+        if let Some(panic) = joined.into_iter().chain([outcome]).find_map(Result::err) {
             std::panic::resume_unwind(panic);
         }
     });

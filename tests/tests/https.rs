@@ -334,6 +334,22 @@ fn a_site_that_asks_for_certificates_gets_them_and_is_reached_by_no_other_way() 
 }
 
 #[test]
+fn certificates_can_be_of_a_root_of_ones_own() {
+    let pki = "pki {\n\t\tca local {\n\t\t\troot {\n\t\t\t\tcert DIRECTORY/mine.crt\n\t\t\t\tkey DIRECTORY/mine.key\n\t\t\t}\n\t\t}\n\t}";
+    let setup = setup(pki, "localhost {\n\trespond ok\n}");
+    let mine = setup.directory().join("mine.crt");
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    fs::write(&mine, params.self_signed(&key).expect("a certificate").pem()).expect("ours");
+    fs::write(setup.directory().join("mine.key"), key.serialize_pem()).expect("ours");
+    let server = setup.start();
+    assert!(is_served(&server, &TlsClient::trusting(&mine)));
+    assert!(!root_certificate(&server).exists(), "none was made");
+    server.stop();
+}
+
+#[test]
 fn a_certificate_that_is_replaced_is_served_without_a_restart() {
     let setup = setup("", "localhost {\n\ttls DIRECTORY/site.crt DIRECTORY/site.key\n\trespond ok\n}");
     write_pair(setup.directory());

@@ -1,14 +1,12 @@
 //! The Mercure hub of `mercure`, as publishers and subscribers see it.
 #![forbid(unsafe_code)]
 
-use regent_tests::mercure::{HUB, PUBLISHER, SECRET, publish, publish_as, subscribe};
+use regent_tests::mercure::{HUB, PUBLISHER, SECRET, SUBSCRIBER, publish, publish_as, subscribe};
 use regent_tests::{Conn, Server, Setup, regent_command, until};
 use std::io::ErrorKind;
 
 /// Signed with `SECRET`: `{"mercure":{"publish":["/books/{id}"]}}`.
 const BOOK_PUBLISHER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InB1Ymxpc2giOlsiL2Jvb2tzL3tpZH0iXX19.BPQqHZFbc8q2s7wVczr28aW83MQQU95J1MoBF51PB_o";
-/// The same: `{"mercure":{"subscribe":["*"],"payload":{"user":"dunglas"}}}`.
-const SUBSCRIBER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXJjdXJlIjp7InN1YnNjcmliZSI6WyIqIl0sInBheWxvYWQiOnsidXNlciI6ImR1bmdsYXMifX19.L87r-1BduqAun1aSGmfnFDQXkPO3pnNiiUzdqT1_0C8";
 
 /// Options of the hub behind its keys.
 fn site(options: &str) -> String {

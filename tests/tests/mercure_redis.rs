@@ -1,14 +1,19 @@
 //! Mercure hubs of several servers that share their updates by Redis: for publishers and subscribers they are one.
 #![forbid(unsafe_code)]
 
-use regent_tests::mercure::{HUB, SECRET, publish, subscribe};
+use regent_tests::mercure::{HUB, SECRET, SUBSCRIBER, publish, subscribe};
 use regent_tests::{Conn, Redis, Server, Setup, in_parallel, until};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn instance(redis: &Redis, options: &str) -> Server {
+    hub(redis, "", options)
+}
+
+/// Options of the hub, and of its transport.
+fn hub(redis: &Redis, own: &str, options: &str) -> Server {
     let site = format!(
-        "mercure {{\n\tpublisher_jwt {SECRET}\n\tsubscriber_jwt {SECRET}\n\tanonymous\n\ttransport redis {{\n\t\t\
+        "mercure {{\n\tpublisher_jwt {SECRET}\n\tsubscriber_jwt {SECRET}\n\tanonymous\n\t{own}\n\ttransport redis {{\n\t\t\
          address {}\n\t\tpassword \"{}\"\n\t\ttimeout 1\n\t\t{options}\n\t}}\n\t}}\n\tphp_server",
         redis.address(),
         Redis::PASSWORD,
@@ -173,6 +178,24 @@ fn a_hub_that_begins_without_redis_promises_nothing_until_it_is_there() {
     publish(&server, &[("topic", "a"), ("id", "1")]).expect(200);
     assert_eq!(all(&server, "1"), ["1"]);
     server.stop();
+}
+
+#[test]
+fn who_subscribes_at_one_server_is_told_at_the_other() {
+    let setup = Setup::new();
+    let redis = Redis::start(setup.directory());
+    let (first, second) = (hub(&redis, "subscriptions", ""), hub(&redis, "subscriptions", ""));
+    let topic = "topic=%2F.well-known%2Fmercure%2Fsubscriptions%7B%2Ftopic%7D%7B%2Fsubscriber%7D";
+    let (mut watcher, _) = subscribe(&first, topic, &format!("Authorization: Bearer {SUBSCRIBER}\r\n"));
+    assert!(watcher.read_until("\n\n").contains("\"active\":true"), "its own subscription");
+    let (visitor, _) = subscribe(&second, "topic=a", "");
+    let begun = watcher.read_until("\n\n");
+    assert!(begun.contains("subscriptions/a/") && begun.contains("\"active\":true"), "{begun}");
+    drop(visitor);
+    let ended = watcher.read_until("\n\n");
+    assert!(ended.contains("subscriptions/a/") && ended.contains("\"active\":false"), "{ended}");
+    first.stop();
+    second.stop();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 /// What is written, and what to do.
 const ADVICE: &[(&str, &str)] = &[
+    ("a CA beside `local`", "leave it out; certificates of sites are those of the CA `local`"),
     ("acme_server", "Regent is no CA for other machines; run one beside it"),
     ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
@@ -11,6 +12,9 @@ const ADVICE: &[(&str, &str)] = &[
     ("bind { protocols }", "write `servers ADDRESS { protocols … }` in the global options"),
     ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
     ("browse reveal_symlinks", "leave it out; the page shows links that stay within the root"),
+    ("ca intermediate", "leave it out; intermediates are made, and signed by `root { cert FILE; key FILE }`"),
+    ("ca maintenance_interval", "leave it out; `renew_interval` says how often certificates are looked at"),
+    ("ca renewal_window_ratio", RENEWAL),
     ("cert_lifetime", "leave it out; `cert_issuer internal` has a `lifetime`"),
     ("dns", "write `acme_dns rfc2136 { … }` or `acme_dns exec PROGRAM`"),
     ("ech", "leave it out; names of sites can be read from handshakes then"),
@@ -29,6 +33,7 @@ const ADVICE: &[(&str, &str)] = &[
         "write `upper`; on a terminal, levels of the server's log have colours in any case",
     ),
     ("log core", "leave it out; `output` says where lines go"),
+    ("log_level", "write `log { level … }`, or leave lines out with `log_skip`"),
     ("mercure", "write `mercure` in the site block, or as a directive"),
     (
         "metrics otlp",
@@ -40,10 +45,6 @@ const ADVICE: &[(&str, &str)] = &[
         "output net unixgram/…",
         "write `unix/PATH`, a stream; or write to stderr, and have a collector send it on",
     ),
-    (
-        "pki",
-        "leave it out; the local CA has names of its own, and `tls CERT KEY` takes certificates of another",
-    ),
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("renewal_window_ratio", RENEWAL),
     ("roll_compression zstd", "write `gzip`"),
@@ -53,6 +54,7 @@ const ADVICE: &[(&str, &str)] = &[
         "leave it out; scripts get no field whose name has an underscore",
     ),
     ("servers packet_conn_wrappers", "leave it out; UDP is read as it comes"),
+    ("timeouts", "write `servers { timeouts { … } }` in the global options"),
     (
         "tls get_certificate",
         "write `tls CERT KEY` with files that are kept fresh; they are loaded again when they change",
@@ -67,6 +69,7 @@ const ADVICE: &[(&str, &str)] = &[
         "write `unhealthy_request_count COUNT` in `reverse_proxy`: an upstream with so many requests gets no more",
     ),
     ("transport http network_proxy", FORWARD_PROXY),
+    ("url_pattern", "write `path` or `path_regexp`"),
     ("versions 3", "write `versions 2`; HTTP/3 is for clients"),
 ];
 

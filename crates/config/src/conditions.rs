@@ -52,7 +52,7 @@ const KINDS: &[&str] = &[
     "vars_regexp",
 ];
 
-const UNBUILT: &[&str] = &["tls"];
+const UNBUILT: &[&str] = &["tls", "url_pattern"];
 
 /// The condition that follows in the arguments, or all those of the block.
 ///

@@ -2,10 +2,10 @@
 
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
-    Acme, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode, Compression,
-    DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance, KeyPairFiles,
-    KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage, RedisTls,
-    Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
+    Acme, AuthorityOptions, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode,
+    Compression, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance,
+    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage,
+    RedisTls, Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -89,6 +89,20 @@ pub fn tls_options(global: &config::GlobalTls) -> Options {
                 .on_demand_limit
                 .map(|limit| OrderLimit { orders: limit.orders, interval: limit.interval }),
         },
+        authority: authority(&global.local_ca),
+    }
+}
+
+fn authority(ca: &config::LocalCa) -> AuthorityOptions {
+    let pair = |files: &config::CertificateFiles| KeyPairFiles {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+    };
+    AuthorityOptions {
+        root_name: ca.root_name.clone(),
+        intermediate_name: ca.intermediate_name.clone(),
+        intermediate_lifetime: ca.intermediate_lifetime,
+        root: ca.root.as_ref().map(pair),
     }
 }
 
@@ -172,8 +186,11 @@ pub fn trust_at_start(before: Option<&Config>, config: &Config, tls: Option<&Tls
 fn wants_trust_anew(before: Option<&Config>, config: &Config) -> bool {
     let wants =
         |config: &Config| config.global.tls.install_trust == InstallTrust::AtStart && has_internal(config);
-    let storage = |config: &Config| (config.global.tls.storage.clone(), config.global.tls.redis.clone());
-    let has_done = |before: &Config| wants(before) && storage(before) == storage(config);
+    let root = |config: &Config| {
+        let tls = &config.global.tls;
+        (tls.storage.clone(), tls.redis.clone(), tls.local_ca.root.clone())
+    };
+    let has_done = |before: &Config| wants(before) && root(before) == root(config);
     wants(config) && !before.is_some_and(has_done)
 }
 

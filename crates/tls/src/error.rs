@@ -25,7 +25,7 @@ pub enum Error {
     BadKey { path: PathBuf, reason: String },
     #[error("the private key in {} does not belong to the certificate in {}", key.display(), certificate.display())]
     KeyMismatch { certificate: PathBuf, key: PathBuf },
-    #[error("the root certificate of the local CA, {}, has expired; remove it and its key to have a new one made", path.display())]
+    #[error("the root certificate of the local CA, {}, has expired; put a new one there, or remove it and its key to have one made", path.display())]
     RootExpired { path: PathBuf },
     #[error("the local CA cannot sign a certificate for {subject}: {reason}")]
     Sign { subject: String, reason: String },

@@ -62,8 +62,8 @@ pub use handshakes::{HandshakeError, Handshakes};
 pub use key_type::KeyType;
 pub use local_ca::{AuthorityCertificate, LocalAuthority};
 pub use options::{
-    CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance, KeyPairFiles,
-    OnDemand, Options, Site, Tickets,
+    AuthorityOptions, CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance,
+    KeyPairFiles, OnDemand, Options, Site, Tickets,
 };
 pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};

@@ -22,6 +22,19 @@ pub struct Options {
     /// How often certificates are looked at for renewal. Those with a short lifetime are looked at more often.
     pub renew_interval: Duration,
     pub on_demand: OnDemand,
+    pub authority: AuthorityOptions,
+}
+
+/// What the local CA is like (global option `pki`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuthorityOptions {
+    /// Common names of certificates that are made. `None`: Regent's.
+    pub root_name: Option<String>,
+    pub intermediate_name: Option<String>,
+    /// Of the intermediate. `None`: 7 days. Never longer than the root.
+    pub intermediate_lifetime: Option<Duration>,
+    /// A root of somebody else's, which is not made nor renewed here. `None`: the one in the storage.
+    pub root: Option<KeyPairFiles>,
 }
 
 /// Who bounds the names that get certificates on demand (global option `on_demand_tls`).
@@ -45,6 +58,7 @@ impl Options {
             tickets: Tickets::default(),
             renew_interval: Duration::from_secs(600),
             on_demand: OnDemand::default(),
+            authority: AuthorityOptions::default(),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Tls {
             rules: Rules { permission, limit },
             renew_interval: options.renew_interval,
             acme: Manager::new(store.clone(), Arc::clone(&clock)),
-            local_ca: Arc::new(LocalCa::new(store, Arc::clone(&clock))),
+            local_ca: Arc::new(LocalCa::new(store, options.authority, Arc::clone(&clock))),
             tickets,
             served: Mutex::default(),
             shared: Catalog::new(fallback, Arc::clone(&clock)),

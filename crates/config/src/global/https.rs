@@ -7,6 +7,7 @@
 //! | `auto_https disable_certs` | | no certificates but those of `tls` directives |
 //! | `auto_https ignore_loaded_certs` | | a wildcard certificate from files does not serve the names that other sites have |
 //! | `local_certs` | | certificates of the local CA for all names, public ones too |
+//! | `pki { ca local { … } }` | | what the [local CA](https.md#the-local-ca) is like, see below |
 //! | `skip_install_trust` | | the local CA's root is not put among those that the system trusts |
 //! | `default_sni NAME` | | the name of a handshake that has none |
 //! | `fallback_sni NAME` | | the name whose certificate serves names without one |
@@ -22,8 +23,16 @@
 //! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
 //! | `acme_dns exec …`, `acme_dns rfc2136 { … }` | | the DNS challenge for all names of a public CA, as `dns` of [tls](#tls) |
+//!
+//! | option of `ca local` | default | meaning |
+//! |---|---|---|
+//! | `name NAME` | Regent Local Authority | begins both of the next names |
+//! | `root_cn NAME`, `intermediate_cn NAME` | the name, the year and what it is | common names of certificates that are made; those that are there stay until they are renewed |
+//! | `intermediate_lifetime DURATION` | 168h | |
+//! | `root { cert FILE; key FILE }` | | signs with a root of yours, which is neither made nor renewed here. The key is needed once in a lifetime of the intermediate |
 
 mod on_demand;
+mod pki;
 
 use super::{GlobalOptions, storage};
 use crate::call::Call;
@@ -52,6 +61,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "ocsp_interval",
     "ocsp_stapling",
     "on_demand_tls",
+    "pki",
     "renew_interval",
     "skip_install_trust",
     "storage",
@@ -141,6 +151,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         }
         "ocsp_stapling" => options.global.tls.ocsp_stapling = ocsp_stapling(call.one("ocsp_stapling off")?)?,
         "on_demand_tls" => on_demand::apply(cx, call, &mut options.global.tls)?,
+        "pki" => pki::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
         "storage_check" => match call.one("storage_check off")? {
             off if off.text == "off" => cx.warn(call.name, UNCHECKED),

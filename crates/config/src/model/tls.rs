@@ -1,5 +1,9 @@
 //! TLS: how the certificates of a site come about, and what it agrees on with clients.
 
+mod authority;
+
+pub use authority::LocalCa;
+
 use super::{RedisStorage, as_text};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
@@ -282,6 +286,8 @@ pub struct GlobalTls {
     /// Of orders on demand; `None`: only what a CA's account may ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand_limit: Option<OrderLimit>,
+    #[serde(skip_serializing_if = "LocalCa::is_usual")]
+    pub local_ca: LocalCa,
 }
 
 /// So many orders (`burst`) at most in so much time (`interval`).
@@ -352,6 +358,7 @@ impl Default for GlobalTls {
             renew_interval: Duration::from_secs(600),
             on_demand_ask: None,
             on_demand_limit: None,
+            local_ca: LocalCa::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Chain, Issuer};
 use crate::certificate::{self, Validity};
 use crate::key_type::KeyType;
+use crate::options::{AuthorityOptions, KeyPairFiles};
 use crate::store::{Store, local_authority};
 use crate::{Error, crypto};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose, SerialNumber};
@@ -19,8 +20,8 @@ pub(super) const BACKDATE: Duration = Duration::minutes(1);
 
 /// One certificate that signs others.
 pub(super) struct Authority {
-    /// The name of its files, without extension.
-    name: &'static str,
+    /// Its files.
+    files: KeyPairFiles,
     pub certificate: CertificateDer<'static>,
     /// Its file.
     pub pem: Vec<u8>,
@@ -32,17 +33,29 @@ const INTERMEDIATE: &str = "intermediate";
 
 /// One that is valid now, though it may be due. `None` if something is missing. The root's key may be elsewhere as long as
 /// no intermediate is to be signed.
-pub(super) fn load_chain(store: &Store, now: i64) -> Result<Option<Chain>, Error> {
-    let Some(root) = load_root(store, now)? else { return Ok(None) };
+pub(super) fn load_chain(
+    store: &Store,
+    options: &AuthorityOptions,
+    now: i64,
+) -> Result<Option<Chain>, Error> {
+    let Some(root) = load_root(store, options, now)? else { return Ok(None) };
     let intermediate = load_intermediate(store, &root, now);
     Ok(intermediate.map(|(intermediate, issuer)| Chain { root, intermediate, issuer, is_unstored: false }))
 }
 
-/// `None` if there is none.
-pub(super) fn load_root(store: &Store, now: i64) -> Result<Option<Authority>, Error> {
-    let Some(root) = Authority::load(store, ROOT)? else { return Ok(None) };
+/// `None` if there is none, which only a root of our own may be.
+pub(super) fn load_root(
+    store: &Store,
+    options: &AuthorityOptions,
+    now: i64,
+) -> Result<Option<Authority>, Error> {
+    let root = match &options.root {
+        Some(files) => Some(Authority::read(files)?),
+        None => Authority::load(store, ROOT)?,
+    };
+    let Some(root) = root else { return Ok(None) };
     if now > root.validity.until {
-        return Err(Error::RootExpired { path: store.path(&local_authority("root.crt")) });
+        return Err(Error::RootExpired { path: root.files.certificate });
     }
     Ok(Some(root))
 }
@@ -58,7 +71,7 @@ fn load_intermediate(store: &Store, root: &Authority, now: i64) -> Option<(Autho
     };
     let is_usable =
         intermediate.validity.contains(now) && is_signed_by(&intermediate.certificate, &root.certificate);
-    let issuer = is_usable.then(|| intermediate.issuer(store).ok())??;
+    let issuer = is_usable.then(|| intermediate.issuer().ok())??;
     Some((intermediate, issuer))
 }
 
@@ -76,31 +89,49 @@ impl Authority {
     fn load(store: &Store, name: &'static str) -> Result<Option<Self>, Error> {
         let file = local_authority(&format!("{name}.crt"));
         let Some(pem) = store.read(&file)? else { return Ok(None) };
-        let path = store.path(&file);
-        let certificate = certificate::parse_chain(&path, &pem)?.swap_remove(0);
-        let (validity, _) =
-            certificate::facts(&certificate).map_err(|reason| Error::BadCertificate { path, reason })?;
-        Ok(Some(Self { name, certificate, pem, validity }))
+        Self::parse(stored(store, name), pem).map(Some)
+    }
+
+    /// One that somebody else keeps.
+    fn read(files: &KeyPairFiles) -> Result<Self, Error> {
+        let path = &files.certificate;
+        let pem = std::fs::read(path).map_err(|error| Error::read(path, error))?;
+        let root = Self::parse(files.clone(), pem)?;
+        let parsed = certificate::parse(&root.certificate);
+        match parsed.is_ok_and(|root| root.is_ca()) {
+            true => Ok(root),
+            false => Err(Error::BadCertificate {
+                path: path.clone(),
+                reason: "it is no CA's: it may not sign others".to_owned(),
+            }),
+        }
+    }
+
+    fn parse(files: KeyPairFiles, pem: Vec<u8>) -> Result<Self, Error> {
+        let certificate = certificate::parse_chain(&files.certificate, &pem)?.swap_remove(0);
+        let (validity, _) = certificate::facts(&certificate)
+            .map_err(|reason| Error::BadCertificate { path: files.certificate.clone(), reason })?;
+        Ok(Self { files, certificate, pem, validity })
     }
 
     /// With its key, which must be the certificate's.
-    pub fn issuer(&self, store: &Store) -> Result<Issuer, Error> {
-        let file = local_authority(&format!("{}.key", self.name));
-        let path = store.path(&file);
+    pub fn issuer(&self) -> Result<Issuer, Error> {
+        let path = self.files.key.clone();
         certificate::warn_if_readable_by_others(&path);
         let pem = std::fs::read(&path).map_err(|error| Error::read(&path, error))?;
         let key = read_key(&path, &pem)?;
-        let bad = |reason: String| Error::BadCertificate { path: self.path(store), reason };
+        let bad = |reason: String| Error::BadCertificate { path: self.files.certificate.clone(), reason };
         let parsed = certificate::parse(&self.certificate).map_err(bad)?;
         if parsed.public_key().subject_public_key.as_ref() != rcgen::PublicKeyData::der_bytes(&key) {
-            return Err(Error::KeyMismatch { certificate: self.path(store), key: path });
+            return Err(Error::KeyMismatch { certificate: self.files.certificate.clone(), key: path });
         }
         rcgen::Issuer::from_ca_cert_der(&self.certificate, key).map_err(|error| bad(error.to_string()))
     }
+}
 
-    fn path(&self, store: &Store) -> std::path::PathBuf {
-        store.path(&local_authority(&format!("{}.crt", self.name)))
-    }
+fn stored(store: &Store, name: &str) -> KeyPairFiles {
+    let file = |extension| store.path(&local_authority(&format!("{name}.{extension}")));
+    KeyPairFiles { certificate: file("crt"), key: file("key") }
 }
 
 fn read_key(path: &Path, pem: &[u8]) -> Result<KeyPair, Error> {
@@ -110,10 +141,11 @@ fn read_key(path: &Path, pem: &[u8]) -> Result<KeyPair, Error> {
 }
 
 /// Under the lock. A root that is not stored would be of no use: it could not be trusted.
-pub(super) fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
+pub(super) fn make_root(store: &Store, options: &AuthorityOptions, now: i64) -> Result<Authority, Error> {
     let key = new_key(ROOT, KeyType::P256)?;
-    let year = at(now).year();
-    let params = parameters(&format!("Regent Local Authority - {year} ECC Root"), 1, now, ROOT_LIFETIME);
+    let usual = || format!("Regent Local Authority - {} ECC Root", at(now).year());
+    let name = options.root_name.clone().unwrap_or_else(usual);
+    let params = parameters(&name, 1, now, ROOT_LIFETIME);
     let certificate = params.self_signed(&key).map_err(|error| sign_error(ROOT, &error))?;
     save(store, ROOT, certificate.pem().as_bytes(), &key)?;
     tracing::info!("made the root certificate of the local CA");
@@ -121,11 +153,18 @@ pub(super) fn make_root(store: &Store, now: i64) -> Result<Authority, Error> {
 }
 
 /// It is nowhere but in memory.
-pub(super) fn make_intermediate(store: &Store, root: Authority, now: i64) -> Result<Chain, Error> {
-    let issuer = root.issuer(store)?;
+pub(super) fn make_intermediate(
+    store: &Store,
+    options: &AuthorityOptions,
+    root: Authority,
+    now: i64,
+) -> Result<Chain, Error> {
+    let issuer = root.issuer()?;
     let key = new_key(INTERMEDIATE, KeyType::P256)?;
-    let lifetime = INTERMEDIATE_LIFETIME.min(Duration::seconds(root.validity.until - now));
-    let params = parameters("Regent Local Authority - ECC Intermediate", 0, now, lifetime);
+    let wanted = options.intermediate_lifetime.and_then(|lifetime| Duration::try_from(lifetime).ok());
+    let lifetime = wanted.unwrap_or(INTERMEDIATE_LIFETIME).min(Duration::seconds(root.validity.until - now));
+    let name = options.intermediate_name.as_deref().unwrap_or("Regent Local Authority - ECC Intermediate");
+    let params = parameters(name, 0, now, lifetime);
     let certificate = params.signed_by(&key, &issuer).map_err(|error| sign_error(INTERMEDIATE, &error))?;
     let bad = |reason: String| Error::Sign { subject: INTERMEDIATE.to_owned(), reason };
     let (validity, _) = certificate::facts(certificate.der()).map_err(bad)?;
@@ -133,7 +172,8 @@ pub(super) fn make_intermediate(store: &Store, root: Authority, now: i64) -> Res
     let certificate = CertificateDer::from(certificate);
     let issuer =
         rcgen::Issuer::from_ca_cert_der(&certificate, key).map_err(|error| bad(error.to_string()))?;
-    let intermediate = Authority { name: INTERMEDIATE, certificate, pem, validity };
+    let files = stored(store, INTERMEDIATE);
+    let intermediate = Authority { files, certificate, pem, validity };
     Ok(Chain { root, intermediate, issuer, is_unstored: true })
 }
 

@@ -9,6 +9,7 @@ mod on_demand;
 use crate::Error;
 use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
+use crate::options::AuthorityOptions;
 use crate::store::{Lock, Store, local_authority};
 use authority::Authority;
 pub use described::{AuthorityCertificate, LocalAuthority};
@@ -26,6 +27,7 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct LocalCa {
     store: Store,
+    options: AuthorityOptions,
     clock: Arc<dyn Clock>,
     /// What was loaded or made last. Locked for no longer than it takes to clone an `Arc`.
     known: Mutex<Option<Arc<Chain>>>,
@@ -46,25 +48,31 @@ struct Chain {
 type Issuer = rcgen::Issuer<'static, KeyPair>;
 
 impl LocalCa {
-    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, known: Mutex::default(), is_outlived: Notify::new() }
+    pub fn new(store: Store, options: AuthorityOptions, clock: Arc<dyn Clock>) -> Self {
+        Self { store, options, clock, known: Mutex::default(), is_outlived: Notify::new() }
     }
 
     /// A file with the root certificate, which is made if there is none.
     pub fn root_path(&self) -> Result<PathBuf, Error> {
         self.chain()?;
+        if let Some(root) = &self.options.root {
+            return Ok(root.certificate.clone());
+        }
         let key = local_authority("root.crt");
         Ok(self.store.file(&key)?.unwrap_or_else(|| self.store.path(&key)))
     }
 
     /// A file with the root certificate, if there is one.
     pub fn stored_root_path(&self) -> Result<Option<PathBuf>, Error> {
-        self.store.file(&local_authority("root.crt"))
+        match &self.options.root {
+            Some(root) => Ok(Some(root.certificate.clone()).filter(|path| path.exists())),
+            None => self.store.file(&local_authority("root.crt")),
+        }
     }
 
     /// Its certificates, if it is there. Nothing is made or renewed.
     pub fn stored(&self) -> Option<LocalAuthority> {
-        described::read(&self.store)
+        described::read(&self.store, self.options.root.as_ref())
     }
 
     /// A certificate for one name, of which at least a third of the lifetime is left: the stored one or a new one.
@@ -147,12 +155,12 @@ impl LocalCa {
         let Some(known) = self.known().filter(|known| known.is_unstored && known.is_fresh(now)) else {
             return Ok(None);
         };
-        let root = authority::load_root(&self.store, now)?;
+        let root = authority::load_root(&self.store, &self.options, now)?;
         Ok(root.is_some_and(|root| root.certificate == known.root.certificate).then_some(known))
     }
 
     fn load_or_make_chain(&self, now: i64) -> Result<Arc<Chain>, Error> {
-        let load = || authority::load_chain(&self.store, now);
+        let load = || authority::load_chain(&self.store, &self.options, now);
         if let Some(stored) = load()?.filter(|stored| stored.is_fresh(now)) {
             return Ok(Arc::new(stored));
         }
@@ -170,14 +178,14 @@ impl LocalCa {
     }
 
     fn renew_chain(&self, lock: Result<Lock, Error>, now: i64) -> Result<Arc<Chain>, Error> {
-        let (root, lock) = match authority::load_root(&self.store, now)? {
+        let (root, lock) = match authority::load_root(&self.store, &self.options, now)? {
             Some(root) => (root, lock),
             None => {
                 let lock = lock?;
-                (authority::make_root(&self.store, now)?, Ok(lock))
+                (authority::make_root(&self.store, &self.options, now)?, Ok(lock))
             }
         };
-        let mut new = authority::make_intermediate(&self.store, root, now)?;
+        let mut new = authority::make_intermediate(&self.store, &self.options, root, now)?;
         let Err(error) = lock.and_then(|_lock| authority::save_intermediate(&self.store, &new)) else {
             new.is_unstored = false;
             return Ok(Arc::new(new));

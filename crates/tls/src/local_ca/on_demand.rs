@@ -105,13 +105,14 @@ impl Certificates for OnDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Internal;
+    use crate::options::{AuthorityOptions, Internal};
     use crate::store::Store;
     use crate::tests::ManualClock;
     use std::time::Duration;
 
     fn on_demand(directory: &tempfile::TempDir, clock: &Arc<ManualClock>) -> OnDemand {
-        let local_ca = LocalCa::new(Store::new(directory.path()), Arc::clone(clock) as _);
+        let local_ca =
+            LocalCa::new(Store::new(directory.path()), AuthorityOptions::default(), Arc::clone(clock) as _);
         OnDemand::new(Arc::new(local_ca), Profile::from(&Internal::default())).unwrap()
     }
 

@@ -1,6 +1,6 @@
 use super::support::*;
 use crate::certificate::facts;
-use crate::{Acceptor, Handshakes, Options, Tickets};
+use crate::{Acceptor, AuthorityOptions, Handshakes, KeyPairFiles, Options, Tickets, Tls};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -320,4 +320,59 @@ async fn every_subdomain_of_localhost_is_served_with_a_certificate_that_clients_
     connect(&acceptor, &machine.client(), "B.localhost").await.exchange().await;
     assert!(try_connect(&acceptor, &machine.client(), "a.b.localhost").await.0.is_err());
     assert!(!machine.path("storage/certificates").exists());
+}
+
+/// A root as `mkcert` makes one; its files.
+fn root_of_mine(machine: &Machine, is_ca: IsCa) -> KeyPairFiles {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "mine");
+    params.is_ca = is_ca;
+    params.not_before = OffsetDateTime::now_utc() - Duration::days(1);
+    let key = KeyPair::generate().unwrap();
+    let files = KeyPairFiles { certificate: machine.path("mine.pem"), key: machine.path("mine.key") };
+    fs::write(&files.certificate, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&files.key, key.serialize_pem()).unwrap();
+    files
+}
+
+fn with(machine: &Machine, authority: AuthorityOptions) -> Tls {
+    machine.tls_of(Options { authority, ..machine.options() })
+}
+
+#[tokio::test]
+async fn a_root_of_ones_own_signs_and_is_not_replaced() {
+    let machine = Machine::new();
+    // What is there of an earlier root is replaced.
+    machine.acceptor(&[internal(&["localhost"])]);
+    let files = root_of_mine(&machine, IsCa::Ca(BasicConstraints::Unconstrained));
+    let authority = AuthorityOptions {
+        root: Some(files.clone()),
+        intermediate_name: Some("my intermediate".into()),
+        intermediate_lifetime: Some(std::time::Duration::from_secs(2 * 24 * 3600)),
+        ..AuthorityOptions::default()
+    };
+    let tls = with(&machine, authority.clone());
+    let acceptor = acceptor(&tls, &[internal(&["localhost"])]);
+    let client = machine.client_of(trust(std::slice::from_ref(&files.certificate)));
+    connect(&acceptor, &client, "localhost").await;
+    assert_eq!(tls.local_root().unwrap(), files.certificate);
+    let described = tls.stored_local_authority().unwrap();
+    assert_eq!([&*described.root.name, &*described.intermediate.name], ["mine", "my intermediate"]);
+    let intermediate = fs::read(machine.path(PKI).join("intermediate.crt")).unwrap();
+    machine.clock.advance(40 * HOUR);
+    tls.refresh();
+    connect(&acceptor, &client, "localhost").await;
+    assert_ne!(
+        fs::read(machine.path(PKI).join("intermediate.crt")).unwrap(),
+        intermediate,
+        "it lives for two days"
+    );
+    // Nothing is signed with a root that may not, or that is not there.
+    root_of_mine(&machine, IsCa::NoCa);
+    let error = with(&machine, authority.clone()).local_root().unwrap_err().to_string();
+    assert!(error.contains("mine.pem") && error.contains("no CA's"), "{error}");
+    fs::remove_file(&files.certificate).unwrap();
+    let error = with(&machine, authority).local_root().unwrap_err().to_string();
+    assert!(error.contains("mine.pem"), "{error}");
 }

@@ -62,6 +62,7 @@ impl Machine {
             tickets: Tickets::Stored,
             renew_interval: Duration::from_secs(600),
             on_demand: Default::default(),
+            authority: Default::default(),
         }
     }
 

@@ -31,6 +31,7 @@ fn values() {
         renew_interval: Duration::from_secs(60),
         on_demand_ask: Some("http://localhost:5555/check".into()),
         on_demand_limit: Some(OrderLimit { orders: 5, interval: Duration::from_secs(120) }),
+        local_ca: LocalCa::default(),
     };
     assert_eq!(found, expected);
     assert_eq!(tls("storage file_system {\nroot /data\n}").storage, Path::new("/data"));
