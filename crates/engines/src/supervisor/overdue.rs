@@ -2,8 +2,8 @@
 
 use super::State;
 use super::generations::Role;
-use regent_wire::ThreadState;
 use regent_wire::control::{Overdue, OverdueEnd};
+use regent_wire::{ThreadState, clock};
 use std::time::Duration;
 
 /// Why a generation is replaced.
@@ -54,8 +54,14 @@ impl State {
         let Some(pool) = generation.threads.stand_in(thread) else { return };
         // If it comes back after all it is to end.
         generation.region().retire(usize::from(thread));
-        if role == Role::Current {
-            self.autoscaler.make_up(generation, usize::from(pool));
+        match role {
+            Role::Current => self.autoscaler.make_up(generation, usize::from(pool)),
+            // What waits in the queue of an engine that drains is served there.
+            Role::Draining if generation.region().waiting(usize::from(pool)) > 0 => {
+                let threads = generation.threads.order(pool, 1, clock::now());
+                generation.start_threads(threads);
+            }
+            Role::Draining | Role::Replacement | Role::Gone => {}
         }
     }
 
