@@ -39,6 +39,7 @@ fn opcache_reset_refuses_no_request() {
         for _ in 0..5 {
             server.get("/reset.php").expect(200);
         }
+        server.wait_for_log("the new generation has taken over");
     });
     assert!(!answers.is_empty());
     for answer in answers {
