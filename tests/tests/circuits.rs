@@ -280,6 +280,14 @@ fn site_with_a_worker_that_kills_at_its_boot(circuit: &str) -> Setup {
         .file("exit.php", format!("<?php {EXIT}"))
 }
 
+/// Ends the engine of a worker that has booted, which is the last one that does.
+fn break_the_worker(server: &Server) {
+    wait_for_boots(server);
+    server.write("broken", "");
+    assert_eq!(server.get("/exit.php").status, 502);
+    server.wait_for_log("this worker kills the engine while it boots");
+}
+
 fn wait_for_boots(server: &Server) {
     assert_eq!(server.get("/bad.php").expect(200).text(), "bad");
     assert_eq!(server.get("/good.php").expect(200).text(), "good");
@@ -318,10 +326,7 @@ fn a_worker_that_boots_again_is_served_again_and_trials_cost_nobody_a_request() 
         return;
     }
     let server = site_with_a_worker_that_kills_at_its_boot("{\n\t\t\tpause 300ms\n\t\t}").start();
-    wait_for_boots(&server);
-    server.write("broken", "");
-    assert_eq!(server.get("/exit.php").status, 502);
-    server.wait_for_log("this worker kills the engine while it boots");
+    break_the_worker(&server);
     until("PHP answers", || (server.get("/good.php").status == 200).then_some(()));
     let answers = keep_asking(&server, 2, "/good.php", || {
         // Two trials that fail.
@@ -345,10 +350,7 @@ fn a_repaired_worker_is_tried_right_after_a_restart() {
         return;
     }
     let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
-    wait_for_boots(&server);
-    server.write("broken", "");
-    assert_eq!(server.get("/exit.php").status, 502);
-    server.wait_for_log("this worker kills the engine while it boots");
+    break_the_worker(&server);
     until("PHP answers", || (server.get("/good.php").status == 200).then_some(()));
     // Without the worker that would kill the new generation.
     server.admin().request("POST", "/regent/workers/restart").send().expect(200);
@@ -369,10 +371,7 @@ fn a_worker_that_has_its_engine_killed_while_it_boots_is_refused_alone() {
     let killer = "<?php if (file_exists(__DIR__ . '/broken')) { posix_kill(posix_getpid(), SIGKILL); sleep(60); } \
                   while (frankenphp_handle_request(fn () => print 'bad')) {}";
     let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).file("bad.php", killer).start();
-    wait_for_boots(&server);
-    server.write("broken", "");
-    assert_eq!(server.get("/exit.php").status, 502);
-    server.wait_for_log("this worker kills the engine while it boots");
+    break_the_worker(&server);
     // It may have booted beside the other, and is tried for itself then.
     until("the innocent one answers", || (server.get("/good.php").status == 200).then_some(()));
     assert_eq!(server.get("/").expect(200).text(), "ok");
@@ -427,10 +426,7 @@ fn a_worker_that_kills_while_it_boots_gets_no_threads_by_hand() {
         return;
     }
     let server = site_with_a_worker_that_kills_at_its_boot(PATIENT).start();
-    wait_for_boots(&server);
-    server.write("broken", "");
-    assert_eq!(server.get("/exit.php").status, 502);
-    server.wait_for_log("this worker kills the engine while it boots");
+    break_the_worker(&server);
     let engine = until("PHP answers", || (server.get("/").status == 200).then(|| server.engine()));
     let path = format!("/regent/threads?count=1&worker={}", server.root().join("bad.php").display());
     let answer = server.admin().request("PUT", &path).send();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::application::Application;
 use super::peer::Peer;
-use crate::peers::worker_user;
+use crate::peers::configurations::{fastcgi_parameters, fixed_fpm, nginx};
 
 /// What the configurations of a server are made of.
 #[derive(Debug)]
@@ -60,29 +60,11 @@ http://:{port} {{
         worker.unwrap_or_else(|| self.application.front_controller())
     }
 
-    /// A kept connection is never closed.
     pub fn nginx(&self, socket: &Path) -> String {
-        let user = worker_user().map_or(String::new(), |user| format!("user {user};\n"));
-        let processes = std::thread::available_parallelism().map_or(1, usize::from);
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|kind| format!("    {kind}_temp_path \"{}/{kind}\";\n", self.directory.display()))
-            .concat();
-        format!(
-            "{user}daemon off;
-worker_processes {processes};
-pid \"{directory}/nginx.pid\";
-events {{
-    worker_connections 16384;
-}}
-http {{
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    keepalive_timeout 3600s;
-    keepalive_requests 1000000000;
-    fastcgi_buffers 32 16k;
+        let http = format!(
+            "    fastcgi_buffers 32 16k;
     fastcgi_buffer_size 32k;
-{temporary}    server {{
+    server {{
         listen 127.0.0.1:{port} backlog=4096;
         root \"{root}\";
         index {index};
@@ -91,56 +73,20 @@ http {{
         }}
         location ~ \\.php$ {{
             fastcgi_pass \"unix:{socket}\";
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-            fastcgi_param SCRIPT_NAME $fastcgi_script_name;
-            fastcgi_param QUERY_STRING $query_string;
-            fastcgi_param REQUEST_METHOD $request_method;
-            fastcgi_param CONTENT_TYPE $content_type;
-            fastcgi_param CONTENT_LENGTH $content_length;
-            fastcgi_param REQUEST_URI $request_uri;
-            fastcgi_param DOCUMENT_URI $document_uri;
-            fastcgi_param DOCUMENT_ROOT $document_root;
-            fastcgi_param SERVER_PROTOCOL $server_protocol;
-            fastcgi_param REQUEST_SCHEME $scheme;
-            fastcgi_param GATEWAY_INTERFACE CGI/1.1;
-            fastcgi_param SERVER_SOFTWARE nginx/$nginx_version;
-            fastcgi_param REMOTE_ADDR $remote_addr;
-            fastcgi_param REMOTE_PORT $remote_port;
-            fastcgi_param SERVER_ADDR $server_addr;
-            fastcgi_param SERVER_PORT $server_port;
-            fastcgi_param SERVER_NAME $server_name;
-        }}
+{parameters}        }}
     }}
-}}
 ",
-            directory = self.directory.display(),
             port = self.port,
             root = self.root.display(),
             index = self.application.front_controller(),
             socket = socket.display(),
-        )
+            parameters = fastcgi_parameters(),
+        );
+        nginx(self.directory, &http)
     }
 
     pub fn fpm_pool(&self, socket: &Path) -> String {
-        let user = worker_user().map_or(String::new(), |user| format!("user = {user}\ngroup = {user}\n"));
-        format!(
-            "[global]
-daemonize = no
-error_log = {directory}/php-fpm.log
-log_level = warning
-
-[bench]
-{user}listen = {socket}
-listen.mode = 0666
-listen.backlog = 4096
-pm = static
-pm.max_children = {threads}
-pm.max_requests = 0
-",
-            directory = self.directory.display(),
-            socket = socket.display(),
-            threads = self.threads,
-        )
+        fixed_fpm(self.directory, socket, self.threads)
     }
 }
 

@@ -16,8 +16,9 @@ use super::Options;
 use crate::interrupt::Interrupt;
 use crate::load::h2load;
 use crate::packages::Program;
+use crate::peers::configurations::{self, fastcgi_parameters, fixed_fpm};
+use crate::peers::free_port;
 use crate::peers::programs::{find, php_fpm, version_line};
-use crate::peers::{free_port, worker_user};
 use crate::site::{HELLO_PATH, LARGE_PATH, Site, WORKER_PATH};
 use crate::supervise::{Daemon, run_to_end};
 
@@ -172,7 +173,7 @@ fn start_before_fpm(front: Front, ground: &Ground<'_>) -> Result<Server> {
     let directory = ground.site.server_directory(name)?;
     let (socket, port) = (directory.join("php.sock"), free_port(1)?);
     fs::write(directory.join("php.ini"), fpm.opcache_line())?;
-    let pool = pool_configuration(&directory, &socket, ground.options.threads);
+    let pool = fixed_fpm(&directory, &socket, ground.options.threads);
     fs::write(directory.join("php-fpm.conf"), &pool)?;
     let mut command = Command::new(&fpm.path);
     command.arg("--nodaemonize").arg("--php-ini").arg(directory.join("php.ini"));
@@ -243,30 +244,13 @@ fn caddy_site(ground: &Ground<'_>, port: u16, handler: &str) -> String {
     )
 }
 
-/// Tickets are nginx's own; a kept connection is never closed.
+/// Tickets are nginx's own.
 fn nginx_configuration(ground: &Ground<'_>, directory: &Path, socket: &Path, port: u16) -> String {
-    let user = worker_user().map_or(String::new(), |user| format!("user {user};\n"));
-    let processes = std::thread::available_parallelism().map_or(1, usize::from);
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("    {kind}_temp_path \"{}/{kind}\";\n", directory.display()))
-        .concat();
-    format!(
-        "{user}daemon off;
-worker_processes {processes};
-pid \"{directory}/nginx.pid\";
-events {{
-    worker_connections 16384;
-}}
-http {{
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    keepalive_timeout 3600s;
-    keepalive_requests 1000000000;
-    gzip on;
+    let http = format!(
+        "    gzip on;
     gzip_comp_level {GZIP_LEVEL};
     gzip_types text/plain text/html;
-{temporary}    upstream php {{
+    upstream php {{
         server \"unix:{socket}\";
     }}
     server {{
@@ -278,43 +262,17 @@ http {{
         root \"{root}\";
         location ~ \\.php$ {{
             fastcgi_pass php;
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-            fastcgi_param QUERY_STRING $query_string;
-            fastcgi_param REQUEST_METHOD $request_method;
-            fastcgi_param REQUEST_URI $request_uri;
-            fastcgi_param SERVER_PROTOCOL $server_protocol;
-            fastcgi_param HTTPS $https;
+{parameters}            fastcgi_param HTTPS $https;
         }}
     }}
-}}
 ",
-        directory = directory.display(),
         socket = socket.display(),
         certificate = ground.certificate.display(),
         key = ground.key.display(),
         root = ground.site.document_root().display(),
-    )
-}
-
-fn pool_configuration(directory: &Path, socket: &Path, children: u16) -> String {
-    let user = worker_user().map_or(String::new(), |user| format!("user = {user}\ngroup = {user}\n"));
-    format!(
-        "[global]
-daemonize = no
-error_log = {directory}/php-fpm.log
-log_level = warning
-
-[bench]
-{user}listen = {socket}
-listen.mode = 0666
-listen.backlog = 4096
-pm = static
-pm.max_children = {children}
-pm.max_requests = 0
-",
-        directory = directory.display(),
-        socket = socket.display(),
-    )
+        parameters = fastcgi_parameters(),
+    );
+    configurations::nginx(directory, &http)
 }
 
 fn listens(port: u16) -> bool {

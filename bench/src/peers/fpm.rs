@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::configurations::{fastcgi_parameters, fixed_children, fpm};
 use super::programs::{PhpProgram, find, php_fpm, version_line};
 use super::{
     LISTEN_BACKLOG, MOST_ADDRESSES, Parts, Paths, PhpThreads, Plan, Pool, Tuning, addresses, configure,
@@ -31,18 +32,18 @@ pub enum Upstream {
 
 pub fn start(upstream: Upstream, tuning: Tuning, plan: &Plan) -> Result<Parts> {
     let nginx = find("nginx").context("nginx is not installed")?;
-    let fpm = php_fpm().context("php-fpm is not installed")?;
+    let program = php_fpm().context("php-fpm is not installed")?;
     let directory = plan.site.server_directory(upstream.name())?;
     let socket = directory.join("php.sock");
     let port = free_port(MOST_ADDRESSES)?;
 
-    fs::write(directory.join("php.ini"), fpm.opcache_line())?;
+    fs::write(directory.join("php.ini"), program.opcache_line())?;
     let pool = pool_configuration(&directory, &socket, tuning, plan);
     let (pool_path, pool) = configure(plan.site, &directory, "php-fpm.conf", &pool)?;
     let front = Front::of(upstream, tuning, plan).configuration(plan.site, &directory, &socket, port);
     let (front_path, front) = configure(plan.site, &directory, "nginx.conf", &front)?;
 
-    let mut php = start_php(&fpm, plan, &directory, &pool_path)?;
+    let mut php = start_php(&program, plan, &directory, &pool_path)?;
     php.wait_until_ready(plan.interrupt, || UnixStream::connect(&socket).is_ok())?;
     let mut command = Command::new(&nginx);
     command.arg("-e").arg(directory.join("nginx.log")).arg("-p").arg(&directory).arg("-c").arg(&front_path);
@@ -56,7 +57,7 @@ pub fn start(upstream: Upstream, tuning: Tuning, plan: &Plan) -> Result<Parts> {
         php_threads: Some(PhpThreads::Children),
         banner: Some("nginx".to_owned()),
         sapi: Some("fpm-fcgi".to_owned()),
-        software: vec![version_line(&nginx, "-v"), version_line(&fpm.path, "-v")],
+        software: vec![version_line(&nginx, "-v"), version_line(&program.path, "-v")],
         configuration: vec![front, pool],
     })
 }
@@ -103,7 +104,6 @@ fn start_php(fpm: &PhpProgram, plan: &Plan, directory: &Path, pool: &Path) -> Re
 }
 
 fn pool_configuration(directory: &Path, socket: &Path, tuning: Tuning, plan: &Plan) -> String {
-    let user = worker_user().map_or(String::new(), |user| format!("user = {user}\ngroup = {user}\n"));
     let time_limit = plan
         .time_limit_seconds()
         .map_or(String::new(), |seconds| format!("request_terminate_timeout = {seconds}s\n"));
@@ -111,19 +111,7 @@ fn pool_configuration(directory: &Path, socket: &Path, tuning: Tuning, plan: &Pl
         Tuning::Best => format!("listen.backlog = {LISTEN_BACKLOG}\n{}", process_manager(plan.pool)),
         Tuning::Default => DEFAULT_PROCESS_MANAGER.to_owned(),
     };
-    format!(
-        "[global]
-daemonize = no
-error_log = {directory}/php-fpm.log
-log_level = warning
-
-[bench]
-{user}listen = {socket}
-listen.mode = 0666
-{processes}{time_limit}",
-        directory = directory.display(),
-        socket = socket.display(),
-    )
+    fpm(directory, socket, &format!("{processes}{time_limit}"))
 }
 
 /// Of Debian's pool.d/www.conf.
@@ -137,7 +125,7 @@ pm.max_spare_servers = 3
 /// A pool that scales starts children as long as fewer are idle than at the start, and ends none.
 fn process_manager(pool: Pool) -> String {
     match pool {
-        Pool::Fixed(children) => format!("pm = static\npm.max_children = {children}\npm.max_requests = 0\n"),
+        Pool::Fixed(children) => fixed_children(children),
         Pool::Scaling { start, most } => format!(
             "pm = dynamic
 pm.max_children = {most}
@@ -200,14 +188,10 @@ impl Front {
     }
 
     fn location(&self) -> String {
-        let parameters = FASTCGI_PARAMETERS
-            .iter()
-            .map(|(name, value)| format!("            fastcgi_param {name} {value};\n"))
-            .collect::<String>();
         let time_limit = self
             .time_limit
             .map_or(String::new(), |seconds| format!("            fastcgi_read_timeout {seconds}s;\n"));
-        format!("{}{time_limit}{parameters}", self.keeping.location)
+        format!("{}{time_limit}{}", self.keeping.location, fastcgi_parameters())
     }
 
     fn configuration(&self, site: &Site, directory: &Path, socket: &Path, port: u16) -> String {
@@ -253,29 +237,6 @@ http {{
         )
     }
 }
-
-/// Those of nginx's own fastcgi.conf, which other distributions keep elsewhere.
-const FASTCGI_PARAMETERS: &[(&str, &str)] = &[
-    ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"),
-    ("QUERY_STRING", "$query_string"),
-    ("REQUEST_METHOD", "$request_method"),
-    ("CONTENT_TYPE", "$content_type"),
-    ("CONTENT_LENGTH", "$content_length"),
-    ("SCRIPT_NAME", "$fastcgi_script_name"),
-    ("REQUEST_URI", "$request_uri"),
-    ("DOCUMENT_URI", "$document_uri"),
-    ("DOCUMENT_ROOT", "$document_root"),
-    ("SERVER_PROTOCOL", "$server_protocol"),
-    ("REQUEST_SCHEME", "$scheme"),
-    ("GATEWAY_INTERFACE", "CGI/1.1"),
-    ("SERVER_SOFTWARE", "nginx/$nginx_version"),
-    ("REMOTE_ADDR", "$remote_addr"),
-    ("REMOTE_PORT", "$remote_port"),
-    ("SERVER_ADDR", "$server_addr"),
-    ("SERVER_PORT", "$server_port"),
-    ("SERVER_NAME", "$server_name"),
-    ("REDIRECT_STATUS", "200"),
-];
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 //! port of some loopback addresses; nothing of the machine's own services is read or changed.
 
 mod apache;
+pub mod configurations;
 mod contender;
 mod external;
 mod fpm;
