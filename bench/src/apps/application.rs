@@ -105,8 +105,8 @@ impl Application {
         let database = match self {
             Self::Wordpress => Some(lay_out_wordpress(checkout, site, &directory, interrupt)?),
             Self::Laravel => Some(lay_out_laravel(checkout, site, &directory, interrupt)?),
-            Self::Symfony => lay_out_symfony(checkout, &directory).map(|()| None)?,
-            Self::Dokuwiki => lay_out_dokuwiki(checkout, &directory).map(|()| None)?,
+            Self::Symfony => lay_out_symfony(checkout, site, &directory).map(|()| None)?,
+            Self::Dokuwiki => lay_out_dokuwiki(checkout, site, &directory).map(|()| None)?,
         };
         Ok(Prepared { directory, _database: database })
     }
@@ -158,6 +158,15 @@ impl fmt::Display for Application {
     }
 }
 
+/// A part of an application that is only read: one copy for all servers. The packages themselves may lie where the users that
+/// php-fpm runs as cannot go, as root's home.
+fn library(checkout: &Checkout, site: &Site, application: &str, part: &str) -> Result<PathBuf> {
+    let packages = checkout.packages_of(application)?;
+    let library = site.server_directory(&format!("{application}-library"))?;
+    copy(&packages, &packages.join(part), &library)?;
+    Ok(library)
+}
+
 fn lay_out_wordpress(
     checkout: &Checkout,
     site: &Site,
@@ -175,24 +184,21 @@ fn lay_out_wordpress(
     Ok(database)
 }
 
-fn lay_out_symfony(checkout: &Checkout, directory: &Path) -> Result<()> {
-    let library = checkout.packages_of("symfony")?.join("usr/share/php");
+fn lay_out_symfony(checkout: &Checkout, site: &Site, directory: &Path) -> Result<()> {
+    let library = library(checkout, site, "symfony", "usr/share/php")?;
     let fixture = checkout.fixture("symfony");
     copy(&fixture, &fixture, directory)?;
     let from_environment = "$_SERVER['SYMFONY_LIBRARY'] ?? getenv('SYMFONY_LIBRARY')";
     replace(&directory.join("autoload.php"), from_environment, &format!("'{}'", library.display()))
 }
 
-/// Its libraries are read only, and not copied for each server.
 fn lay_out_laravel(
     checkout: &Checkout,
     site: &Site,
     directory: &Path,
     interrupt: &Interrupt,
 ) -> Result<Database> {
-    let packages = checkout.packages_of("laravel")?;
-    let library = site.server_directory("laravel-library")?;
-    copy(&packages, &packages.join("usr/share/php"), &library)?;
+    let library = library(checkout, site, "laravel", "usr/share/php")?;
     replace_in_php_files(&library, "'/usr/share/php/", &format!("'{}/", library.display()))?;
     let fixture = checkout.fixture("laravel");
     copy(&fixture, &fixture, directory)?;
@@ -224,7 +230,7 @@ fn replace(file: &Path, from: &str, to: &str) -> Result<()> {
 
 /// Puts the package's parts together as the project itself ships them: one directory with `conf` and `data` in it. Debian
 /// spreads them, and names those paths in the sources.
-fn lay_out_dokuwiki(checkout: &Checkout, directory: &Path) -> Result<()> {
+fn lay_out_dokuwiki(checkout: &Checkout, site: &Site, directory: &Path) -> Result<()> {
     let packages = checkout.packages_of("dokuwiki")?;
     let state = packages.join("var/lib/dokuwiki");
     copy(&packages, &packages.join("usr/share/dokuwiki"), directory)?;
@@ -234,7 +240,7 @@ fn lay_out_dokuwiki(checkout: &Checkout, directory: &Path) -> Result<()> {
     if preload.exists() {
         fs::remove_file(preload)?;
     }
-    let elsewhere = format!("'{}/usr/share/", packages.display());
+    let elsewhere = format!("'{}/", library(checkout, site, "dokuwiki", "usr/share")?.display());
     replace_in_php_files(directory, "'/usr/share/", &elsewhere)?;
     replace_in_php_files(&directory.join("conf"), "'/var/lib/dokuwiki/data'", "'./data'")?;
     let settings = "<?php\n$conf['title'] = 'The wiki of the benchmark';\n$conf['useacl'] = 0;\n$conf['savedir'] = './data';\n";
