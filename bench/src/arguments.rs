@@ -53,6 +53,8 @@ pub enum Command {
     Overload(SuiteOptions),
     /// E: a fast route beside a slow one
     Isolation(SuiteOptions),
+    /// A page of a millisecond beside endless loops
+    Neighbours(SuiteOptions),
     /// Static files, large answers, uploads
     Files(SuiteOptions),
     /// Hello world over keep-alive connections, measured by wrk

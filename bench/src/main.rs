@@ -8,6 +8,7 @@
 mod apps;
 mod arguments;
 mod bench;
+mod endless_loops;
 mod front;
 mod generator;
 mod hello;
@@ -57,6 +58,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Burst(options)) => one(Suite::Burst, &options),
         Some(Command::Overload(options)) => one(Suite::Overload, &options),
         Some(Command::Isolation(options)) => one(Suite::Isolation, &options),
+        Some(Command::Neighbours(options)) => one(Suite::Neighbours, &options),
         Some(Command::Files(options)) => one(Suite::Files, &options),
         Some(Command::Hello(options)) => hello::run(&options),
         Some(Command::Front(options)) => front::run(&options),

@@ -4,6 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::Path;
+use std::time::Duration;
 
 /// Memory of a process in bytes, from `/proc/PID/smaps_rollup` (proc(5)).
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +74,19 @@ pub fn memory(pid: u32) -> Option<Memory> {
 /// The threads of `pid`; none when it has gone.
 pub fn thread_count(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+/// What `pid` and all processes below it have had of the CPU, of those that are alive: a hundredth of a second exactly.
+pub fn cpu_time(pid: u32) -> Duration {
+    children(pid).into_iter().fold(own_cpu_time(pid), |sum, child| sum + cpu_time(child))
+}
+
+/// proc_pid_stat(5): `utime` and `stime`, of which Linux tells programs in hundredths of a second.
+fn own_cpu_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind_name = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks = behind_name.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 /// The TCP ports that `pid` itself listens on, by number, from `/proc/net/tcp` and `tcp6`.

@@ -1,10 +1,18 @@
 //! WordPress with MariaDB, as its users meet it: installed in the browser, then written, read, searched and commented on.
+//!
+//! The picture in docs/profiling.md, and what a profile costs (on a quiet machine):
+//! ```sh
+//! REGENT_PICTURE=$PWD/docs/wordpress-profile.svg tools/test apps -- --exact a_profile_shows_what_wordpress_does
+//! tools/test apps -- --exact --ignored --nocapture what_a_profile_costs
+//! ```
 #![forbid(unsafe_code)]
 
 use regent_tests::apps::{copy_application, packages_of};
 use regent_tests::browser::Browser;
-use regent_tests::{MariaDb, Server, Setup, in_parallel};
+use regent_tests::process::cpu_time;
+use regent_tests::{MariaDb, Server, Setup, in_parallel, keep_asking};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 struct Site {
     server: Server,
@@ -13,7 +21,7 @@ struct Site {
 
 fn start() -> Site {
     // Deprecations are of the application's age, not of the server.
-    let setup = Setup::new().php_options("num_threads 4\n\t\tphp_ini error_reporting 8191");
+    let setup = Setup::new().admin("ADMIN").php_options("num_threads 4\n\t\tphp_ini error_reporting 8191");
     let packages = packages_of("wordpress");
     copy_application(&packages, &packages.join("usr/share/wordpress"), &setup.root());
     let database = MariaDb::start(setup.directory(), "wordpress");
@@ -118,5 +126,73 @@ fn pages_are_whole_while_many_read_and_write() {
     });
     let posts = server.get("/index.php?rest_route=/wp/v2/posts&per_page=50").expect(200).json();
     assert_eq!(posts.as_array().map(Vec::len), Some(11), "ten posts, and the one of the installation");
+    site.server.stop();
+}
+
+#[test]
+fn a_profile_shows_what_wordpress_does() {
+    let site = start();
+    let picture = std::env::var_os("REGENT_PICTURE");
+    let seconds = if picture.is_some() { 30 } else { 3 };
+    let mut svg = String::new();
+    keep_asking(&site.server, 2, "/", || svg = profile(&site.server, "svg", seconds));
+    for name in ["{main} www/index.php", "wp_head", "apply_filters", "WP_Hook::apply_filters"] {
+        assert!(svg.contains(&format!(">{name}<")), "{name}: {svg}");
+    }
+    if let Some(file) = picture {
+        std::fs::write(file, svg).expect("the picture can be written");
+    }
+    site.server.stop();
+}
+
+fn profile(server: &Server, format: &str, seconds: u64) -> String {
+    server
+        .admin()
+        .get(&format!("/regent/profile?format={format}&seconds={seconds}&hertz=100"))
+        .expect(200)
+        .text()
+}
+
+/// Turns of a few seconds with a profile and without one.
+#[test]
+#[ignore = "a figure"]
+fn what_a_profile_costs() {
+    const SECONDS: u64 = 5;
+    const ROUNDS: usize = 12;
+    let site = start();
+    let server = &site.server;
+    // The caches are warm, and the clients are the same in both.
+    let turn = |is_profiled: bool| {
+        let (before, begun) = (cpu_time(server.pid()), Instant::now());
+        let answers = keep_asking(server, 4, "/", || match is_profiled {
+            true => drop(profile(server, "folded", SECONDS)),
+            false => std::thread::sleep(Duration::from_secs(SECONDS)),
+        });
+        let requests = answers.len() as f64;
+        let cpu = cpu_time(server.pid()) - before;
+        (requests / begun.elapsed().as_secs_f64(), cpu.as_secs_f64() * 1000.0 / requests)
+    };
+    turn(true);
+    let mut ratios = Vec::new();
+    println!(
+        "| round | requests/s without | with | CPU ms a request without | with |\n|--:|--:|--:|--:|--:|"
+    );
+    for round in 1..=ROUNDS {
+        let is_first = round % 2 == 0;
+        let (one, other) = (turn(is_first), turn(!is_first));
+        let (with, without) = if is_first { (one, other) } else { (other, one) };
+        println!("| {round} | {:.1} | {:.1} | {:.2} | {:.2} |", without.0, with.0, without.1, with.1);
+        ratios.push((with.0 / without.0, with.1 / without.1));
+    }
+    let median = |of: fn(&(f64, f64)) -> f64| {
+        let mut all: Vec<f64> = ratios.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        (all[ROUNDS / 2 - 1] + all[ROUNDS / 2]) / 2.0
+    };
+    println!(
+        "with a profile: {:.3} of the requests/s, {:.3} of the CPU time",
+        median(|r| r.0),
+        median(|r| r.1)
+    );
     site.server.stop();
 }

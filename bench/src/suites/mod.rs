@@ -5,6 +5,7 @@ pub mod burst;
 pub mod files;
 pub mod fixed;
 pub mod isolation;
+pub mod neighbours;
 pub mod overload;
 pub mod scaling;
 pub mod sweep;
@@ -29,13 +30,22 @@ pub enum Suite {
     Burst,
     Overload,
     Isolation,
+    Neighbours,
     Files,
 }
 
 impl Suite {
     /// In the order of the tour.
-    pub const ALL: [Self; 7] =
-        [Self::Sweep, Self::Fixed, Self::Files, Self::Overload, Self::Isolation, Self::Scaling, Self::Burst];
+    pub const ALL: [Self; 8] = [
+        Self::Sweep,
+        Self::Fixed,
+        Self::Files,
+        Self::Overload,
+        Self::Isolation,
+        Self::Neighbours,
+        Self::Scaling,
+        Self::Burst,
+    ];
 
     /// Of the command and of the directory of the results.
     pub fn name(self) -> &'static str {
@@ -46,6 +56,7 @@ impl Suite {
             Self::Burst => "burst",
             Self::Overload => "overload",
             Self::Isolation => "isolation",
+            Self::Neighbours => "neighbours",
             Self::Files => "files",
         }
     }
@@ -58,6 +69,7 @@ impl Suite {
             Self::Burst => "Growth of a pool, and back",
             Self::Overload => "Overload and recovery",
             Self::Isolation => "Isolation of a fast route from a slow one",
+            Self::Neighbours => "Beside programs that want the CPU",
             Self::Files => "Static files, large answers, uploads",
         }
     }
@@ -67,7 +79,9 @@ impl Suite {
         let names: &[&str] = match self {
             Self::Sweep => &["native", "classic", "worker", "fpm", "apache", "fpm:default", "apache:default"],
             Self::Fixed => &["respond", "native", "classic", "worker", "fpm"],
-            Self::Overload | Self::Isolation | Self::Scaling | Self::Burst => &["classic", "worker", "fpm"],
+            Self::Overload | Self::Isolation | Self::Neighbours | Self::Scaling | Self::Burst => {
+                &["classic", "worker", "fpm"]
+            }
             Self::Files => &["classic", "fpm", "apache"],
         };
         names
@@ -80,7 +94,7 @@ impl Suite {
     pub fn scripts(self) -> &'static [Script] {
         match self {
             Self::Sweep | Self::Fixed => &[Script::Hello],
-            Self::Scaling | Self::Burst | Self::Overload => &[Script::Sleep],
+            Self::Scaling | Self::Burst | Self::Overload | Self::Neighbours => &[Script::Sleep],
             Self::Isolation => &[Script::Sleep, Script::Slow],
             Self::Files => &[Script::Static(StaticFile::Small), Script::Large, Script::Upload],
         }
@@ -94,6 +108,7 @@ impl Suite {
             Self::Burst => burst::run(bench, selection),
             Self::Overload => overload::run(bench, selection),
             Self::Isolation => isolation::run(bench, selection),
+            Self::Neighbours => neighbours::run(bench, selection),
             Self::Files => files::run(bench, selection),
         }
     }
