@@ -19,9 +19,11 @@ mod peers;
 mod probe;
 mod procfs;
 mod progress;
+mod proxy;
 mod record;
 mod report;
 mod run;
+mod samples;
 mod site;
 mod statistics;
 mod suites;
@@ -60,6 +62,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Files(options)) => one(Suite::Files, &options),
         Some(Command::Hello(options)) => hello::run(&options),
         Some(Command::Front(options)) => front::run(&options),
+        Some(Command::Proxy(options)) => proxy::run(&options),
         Some(Command::Apps(options)) => apps::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
