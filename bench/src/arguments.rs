@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::apps;
+use crate::fleet;
 use crate::front;
 use crate::generator::command::LoadCommand;
 use crate::hello;
@@ -65,6 +66,8 @@ pub enum Command {
     Proxy(proxy::Options),
     /// Real applications: WordPress, Symfony, Laravel, DokuWiki; measured by h2load
     Apps(apps::Options),
+    /// A fleet of servers, simulated, beside four that are measured; what does not scale, and where it ends
+    Fleet(fleet::Options),
     /// The load generator by itself
     Load(LoadCommand),
 }

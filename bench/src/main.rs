@@ -8,6 +8,7 @@
 mod apps;
 mod arguments;
 mod bench;
+mod fleet;
 mod front;
 mod generator;
 mod hello;
@@ -63,6 +64,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Hello(options)) => hello::run(&options),
         Some(Command::Front(options)) => front::run(&options),
         Some(Command::Proxy(options)) => proxy::run(&options),
+        Some(Command::Fleet(options)) => fleet::run(&options),
         Some(Command::Apps(options)) => apps::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
