@@ -64,8 +64,7 @@ pub fn measure(options: &Options, site: &Site, interrupt: &Interrupt) -> Result<
         servers.push(start_regent(&regent, site, port, interrupt)?);
         ports.push(port);
     }
-    let idle = idle(&haproxy, site, &ports, options.measure, interrupt)?;
-    let service = Duration::from_millis(SLEEP_MS.into());
+    let (service, idle) = alone(&haproxy, site, &ports, options.measure, interrupt)?;
     let way = idle.saturating_sub(service);
     let mut points = Vec::new();
     for load in LOADS {
@@ -93,20 +92,27 @@ pub fn measure(options: &Options, site: &Site, interrupt: &Interrupt) -> Result<
     Ok(Balancing { points, service, way, software })
 }
 
-/// What a request takes when nobody waits: half of them no longer than that.
-fn idle(
+/// What a request takes of a thread, as all of them have it who are always busy; and what it takes altogether when nobody
+/// waits: half of them no longer than that.
+fn alone(
     haproxy: &Path,
     site: &Site,
     ports: &[u16],
     duration: Duration,
     interrupt: &Interrupt,
-) -> Result<Duration> {
+) -> Result<(Duration, Duration)> {
     let port = free_port(1)?;
     let _proxy = start_haproxy(haproxy, site, Policy::LeastConn, port, ports, interrupt)?;
-    let outcome = run_in_processes(&plan(port, IDLE_RATE, duration), 1, interrupt)?;
-    ensure!(outcome.failed() == 0, "requests to an idle fleet failed: {:?}", outcome.failures());
-    let median = outcome.latencies().quantile_ms(0.5).context("no request was answered")?;
-    Ok(Duration::from_secs_f64(median / 1e3))
+    let idle = run_in_processes(&plan(port, IDLE_RATE, duration), 1, interrupt)?;
+    let users = (NODES * THREADS * 3) as u32;
+    let busy = Plan { pace: Pace::Closed { users }, ..plan(port, IDLE_RATE, duration) };
+    let busy = run_in_processes(&busy, 1, interrupt)?;
+    for outcome in [&idle, &busy] {
+        ensure!(outcome.failed() == 0, "requests failed: {:?}", outcome.failures());
+    }
+    let median = idle.latencies().quantile_ms(0.5).context("no request was answered")?;
+    let service = (NODES * THREADS) as f64 / busy.throughput();
+    Ok((Duration::from_secs_f64(service), Duration::from_secs_f64(median / 1e3)))
 }
 
 /// For long enough that its own chance does not show.

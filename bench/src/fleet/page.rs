@@ -107,10 +107,10 @@ fn stateless(options: &Options) -> Section {
 fn validation(balancing: &Balancing) -> Section {
     let mut section = section("Measured: four servers behind HAProxy, beside the simulation of the same");
     section.paragraphs.push(format!(
-        "Four servers of four threads, whose script sleeps for {} ms, so that cores are not what is waited for; requests \
-         come evenly spaced. With a request at a time, the rest takes {} ms, which the simulation takes from there; all \
-         else it has to find by itself.",
-        balancing.service.as_millis(),
+        "Four servers of four threads, whose script sleeps for 20 ms, so that cores are not what is waited for; requests \
+         come evenly spaced. Measured before: a request has its thread for {} ms (the throughput when all are busy), and \
+         takes {} ms more when nobody waits. The simulation has both from there, and finds the rest by itself.",
+        format::significant(balancing.service.as_secs_f64() * 1e3),
         format::significant(balancing.way.as_secs_f64() * 1e3),
     ));
     let columns = vec![

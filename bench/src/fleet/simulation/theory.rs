@@ -13,7 +13,7 @@ fn waits(nodes: usize, threads: usize, service: Service, policy: Policy, load: f
     let fleet = Fleet { nodes, threads, service, balancing, way: Duration::ZERO, longest_wait: None };
     let rate = fleet.capacity() * load;
     // As many requests, however many nodes.
-    let duration = Duration::from_secs_f64(1_500_000.0 / rate);
+    let duration = Duration::from_secs_f64(600_000.0 / rate);
     let load = Load::steady(rate, duration, duration / 10, 42);
     run(&fleet, &load, &[], None, Duration::from_secs(3600)).total.wait
 }
