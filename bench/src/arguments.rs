@@ -16,6 +16,7 @@ use crate::proxy;
 use crate::record::Earlier;
 use crate::statistics::{ROUNDS_TO_PUBLISH, distinct};
 use crate::suites::Length;
+use crate::traces;
 
 /// Measures Regent beside other PHP servers and compiled code, on this machine and in one run. Without a command: a tour of all suites
 /// in under 15 minutes.
@@ -66,6 +67,8 @@ pub enum Command {
     Proxy(proxy::Options),
     /// Real applications: WordPress, Symfony, Laravel, DokuWiki; measured by h2load
     Apps(apps::Options),
+    /// What traces take of a request: off, 1 % and all sampled; measured by h2load
+    Traces(traces::Options),
     /// A fleet of servers, simulated, beside four that are measured; what does not scale, and where it ends
     Fleet(fleet::Options),
     /// The load generator by itself

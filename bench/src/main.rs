@@ -29,6 +29,7 @@ mod site;
 mod statistics;
 mod suites;
 mod supervise;
+mod traces;
 mod usage;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Front(options)) => front::run(&options),
         Some(Command::Proxy(options)) => proxy::run(&options),
         Some(Command::Fleet(options)) => fleet::run(&options),
+        Some(Command::Traces(options)) => traces::run(&options),
         Some(Command::Apps(options)) => apps::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
