@@ -20,7 +20,7 @@ use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
 use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::{LaneChoice, RetryMethods};
-use regent_exchange::{Connection, ResponseBody};
+use regent_exchange::{Connection, ResponseBody, WebSocketStream};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +39,8 @@ pub struct Exchange {
     /// As the client sent it.
     pub original_uri: Uri,
     pub version: Version,
+    /// It opens a stream for WebSocket ([`WebSocketStream`]): a response that succeeds and does not take the stream misleads.
+    pub is_websocket_stream: bool,
     pub headers: HeaderMap,
     pub connection: Connection,
     /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
@@ -99,7 +101,7 @@ pub struct Exchange {
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
     pub fn new(head: request::Parts, connection: Connection) -> Self {
-        let request::Parts { method, uri, version, mut headers, .. } = head;
+        let request::Parts { method, uri, version, mut headers, extensions, .. } = head;
         let host = host::of_request(&uri, &mut headers);
         let path = url_path::normalize(uri.path());
         let flaw = if host.is_none() { Some(BadRequest::Host) } else { path.as_ref().err().copied() };
@@ -109,6 +111,7 @@ impl Exchange {
             original_uri: uri.clone(),
             uri,
             version,
+            is_websocket_stream: extensions.get::<WebSocketStream>().is_some(),
             headers,
             connection,
             host: host.unwrap_or_default(),
@@ -162,6 +165,9 @@ impl Exchange {
             head.headers = headers;
             let mut verified_before = std::mem::take(&mut self.verified);
             let observed = std::mem::take(&mut self.observed);
+            if self.is_websocket_stream {
+                head.extensions.insert(WebSocketStream);
+            }
             *self = Self::new(head, self.connection.clone());
             self.observed = observed;
             self.verified.append(&mut verified_before);
