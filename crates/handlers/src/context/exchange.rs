@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 mod observing;
 mod rewriting;
+mod verifying;
 
 /// The head of a request, with what handlers have changed of it so far.
 #[derive(Clone)]
@@ -149,42 +150,6 @@ impl Exchange {
             uuid: OnceLock::new(),
             observed: Observed::default(),
         }
-    }
-
-    /// Goes back to what the client sent, with one thing known more.
-    pub fn start_over(&mut self, verified: Verified) {
-        let first = self.first_headers.take();
-        let headers = first.map_or_else(|| self.headers.clone(), |headers| *headers);
-        let fresh = request::Request::builder()
-            .method(self.original_method.clone())
-            .uri(self.original_uri.clone())
-            .version(self.version)
-            .body(())
-            .map(|request| request.into_parts().0);
-        if let Ok(mut head) = fresh {
-            head.headers = headers;
-            let mut verified_before = std::mem::take(&mut self.verified);
-            let observed = std::mem::take(&mut self.observed);
-            if self.is_websocket_stream {
-                head.extensions.insert(WebSocketStream);
-            }
-            *self = Self::new(head, self.connection.clone());
-            self.observed = observed;
-            self.verified.append(&mut verified_before);
-        }
-        self.verified.push(verified);
-    }
-
-    pub(crate) fn verified(&self) -> &[Verified] {
-        &self.verified
-    }
-
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    pub(crate) fn set_user(&mut self, user: &str) {
-        self.user = Some(user.to_owned());
     }
 
     /// Takes a response through the filters of the routes, whoever made it, and adds `Server` if there is none. An error
