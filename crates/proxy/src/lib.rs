@@ -40,6 +40,7 @@ mod tries;
 mod trouble;
 mod tunnel;
 mod upload;
+mod websocket;
 
 pub use proxy::{HealthChecks, IncomingRequest, Proxy};
 pub use transports::{OpenError, Transports, UpstreamStatus};

@@ -5,6 +5,7 @@ use crate::fields;
 use crate::forwarded;
 use crate::transports::Transport;
 use crate::upload::Upload;
+use crate::websocket::Key;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use regent_config::UpstreamAddress;
@@ -16,8 +17,15 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) struct Asked {
     pub method: Method,
     pub uri: Uri,
-    /// The protocol that the connection is to change to.
-    pub upgrade: Option<HeaderValue>,
+    /// What the connection is to change to.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// A change of the protocol that a client wants.
+pub(crate) struct Upgrade {
+    pub protocol: HeaderValue,
+    /// Where the client has none.
+    pub key: Option<Key>,
 }
 
 /// Where a request goes, and how.
@@ -29,15 +37,16 @@ pub(crate) struct Way<'a> {
     pub traceparent: Option<&'a HeaderValue>,
 }
 
-/// The protocol that the client wants to change to, if that can be passed on.
+/// What the client wants to change to, if that can be passed on.
 ///
 /// `h2c` cannot: what comes after it are requests that no route has seen. Nor is it of use (RFC 9113 §3.1).
-pub(crate) fn wanted_upgrade(exchange: &Exchange, transport: &Transport) -> Option<HeaderValue> {
-    let wanted = fields::upgrade(&exchange.headers)?;
+pub(crate) fn wanted_upgrade(exchange: &Exchange, transport: &Transport) -> Option<Upgrade> {
+    let protocol = fields::upgrade(&exchange.headers)?;
     let names_h2c = fields::has_token(&exchange.headers, &header::UPGRADE, "h2c");
     let is_one = exchange.headers.get_all(header::UPGRADE).iter().nth(1).is_none();
-    let is_possible = exchange.version == http::Version::HTTP_11 && transport.can_upgrade();
-    (is_possible && is_one && !names_h2c).then_some(wanted)
+    let is_asked = exchange.version == http::Version::HTTP_11 || exchange.is_websocket_stream;
+    let is_possible = is_asked && is_one && !names_h2c && transport.can_upgrade();
+    is_possible.then(|| Upgrade { protocol, key: exchange.is_websocket_stream.then(Key::new) })
 }
 
 impl Way<'_> {
@@ -84,9 +93,10 @@ impl Way<'_> {
             head.insert(header::TE, HeaderValue::from_static("trailers"));
         }
         head.extend(trailers.map(|names| (header::TRAILER, names)));
-        if let Some(protocol) = &self.asked.upgrade {
+        if let Some(upgrade) = &self.asked.upgrade {
             head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            head.insert(header::UPGRADE, protocol.clone());
+            head.insert(header::UPGRADE, upgrade.protocol.clone());
+            head.extend(upgrade.key.as_ref().map(Key::field));
         }
         head
     }

@@ -2,6 +2,7 @@
 
 use crate::fields;
 use crate::pool::Lease;
+use crate::request::Upgrade;
 use crate::state::InFlight;
 use crate::trouble::Trouble;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -33,17 +34,21 @@ pub(crate) fn switch(
     mut response: Response<Incoming>,
     lease: Lease,
     in_flight: InFlight,
-    wanted: Option<&HeaderValue>,
+    wanted: Option<&Upgrade>,
     limits: Limits,
     client: &dyn Informational,
 ) -> Result<Response<ResponseBody>, Trouble> {
     let chosen = fields::upgrade(response.headers());
-    let is_wanted = |chosen: &HeaderValue| {
-        wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(chosen.as_bytes()))
+    let is_same = |chosen: &HeaderValue, wanted: &Upgrade| {
+        wanted.protocol.as_bytes().eq_ignore_ascii_case(chosen.as_bytes())
     };
-    let Some(protocol) = chosen.filter(is_wanted) else {
-        return Err(Trouble::Switched { upstream: lease.upstream().to_owned() });
-    };
+    let (Some(protocol), Some(wanted)) = (chosen, wanted) else { return Err(switched(&lease)) };
+    if !is_same(&protocol, wanted) {
+        return Err(switched(&lease));
+    }
+    if wanted.key.as_ref().is_some_and(|key| !key.is_answered_by(response.headers())) {
+        return Err(Trouble::Handshake { upstream: lease.upstream().to_owned() });
+    }
     let upgrade = hyper::upgrade::on(&mut response);
     lease.let_go();
     client.hand_over(Box::new(move |client| Box::pin(join(client, upgrade, limits, in_flight))));
@@ -55,6 +60,10 @@ pub(crate) fn switch(
     *switched.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *switched.headers_mut() = head;
     Ok(switched)
+}
+
+fn switched(lease: &Lease) -> Trouble {
+    Trouble::Switched { upstream: lease.upstream().to_owned() }
 }
 
 /// Ends when both sides have; one that has only finished sending still gets what the other sends.

@@ -152,9 +152,15 @@ pub(crate) fn is_not_built(name: &str) -> bool {
     find(name).is_some_and(|directive| matches!(directive.parse, Parse::NotBuilt))
 }
 
-/// In the order in which they are carried out.
-pub fn names() -> impl Iterator<Item = &'static str> {
+/// In the order in which they are carried out, those included that do nothing here.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|directive| directive.name)
+}
+
+/// Those that do something.
+pub(crate) fn working() -> impl Iterator<Item = &'static str> {
+    let works = |directive: &&Directive| matches!(directive.parse, Parse::Handler(_) | Parse::Routes(_));
+    TABLE.iter().filter(works).map(|directive| directive.name)
 }
 
 /// A directive that may have a matcher and becomes one handler.
