@@ -65,6 +65,7 @@ mod tests {
         ("server_timing", "server_timing"),
         ("skip_log", "skip_log"),
         ("templates", "templates"),
+        ("timeouts", "timeouts {\nread_timeout 1s\n}"),
         ("tls", "tls internal"),
         ("tracing", "tracing"),
         ("try_files", "try_files a"),

@@ -2,13 +2,14 @@
 
 use crate::connect::Version;
 use crate::fields;
+use crate::forward;
 use crate::forwarded;
 use crate::transports::Transport;
 use crate::upload::Upload;
 use crate::websocket::Key;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
-use regent_config::UpstreamAddress;
+use regent_config::{ForwardProxy, UpstreamAddress};
 use regent_handlers::{Exchange, ProxyRules};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -64,7 +65,7 @@ impl Way<'_> {
         *request.headers_mut() = head;
         let target = target(&self.asked.uri, &self.asked.method);
         match version {
-            Version::Http1 => *request.uri_mut() = target.into(),
+            Version::Http1 => *request.uri_mut() = in_form_for(self.relay(), self.address, target),
             Version::Http2 => {
                 *request.version_mut() = http::Version::HTTP_2;
                 *request.uri_mut() = self.absolute(target, request.headers_mut());
@@ -93,12 +94,18 @@ impl Way<'_> {
             head.insert(header::TE, HeaderValue::from_static("trailers"));
         }
         head.extend(trailers.map(|names| (header::TRAILER, names)));
+        head.extend(self.relay().and_then(forward::authorization));
         if let Some(upgrade) = &self.asked.upgrade {
             head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
             head.insert(header::UPGRADE, upgrade.protocol.clone());
             head.extend(upgrade.key.as_ref().map(Key::field));
         }
         head
+    }
+
+    /// The proxy that hands the request itself on.
+    fn relay(&self) -> Option<&ForwardProxy> {
+        relay(self.transport, self.address)
     }
 
     /// As HTTP/2 has it: scheme and authority are no fields (RFC 9113 §8.3.1).
@@ -112,11 +119,33 @@ impl Way<'_> {
     }
 }
 
+/// A proxy that hands requests to this upstream on: without TLS.
+pub(crate) fn relay<'a>(transport: &'a Transport, address: &UpstreamAddress) -> Option<&'a ForwardProxy> {
+    let config = &transport.config.transport;
+    config.proxy_to(address).filter(|_| config.tls_to(address).is_none())
+}
+
+/// For a proxy in absolute form, with the address of the upstream (RFC 9112 §3.2.2).
+pub(crate) fn in_form_for(
+    relay: Option<&ForwardProxy>,
+    address: &UpstreamAddress,
+    target: PathAndQuery,
+) -> Uri {
+    if relay.is_none() {
+        return target.into();
+    }
+    // What is asked of all of a server has an absolute form without a path (RFC 9112 §3.2.4).
+    let path = if target == "*" { "" } else { target.as_str() };
+    format!("http://{address}{path}").parse().unwrap_or_else(|_| target.into())
+}
+
 /// That of the client, but for an upstream with TLS: a server with certificates knows itself by its own name (Caddy since
-/// 2.11).
+/// 2.11). A proxy replaces it by that of the target (RFC 9112 §3.2.2).
 fn set_host(head: &mut HeaderMap, exchange: &Exchange, transport: &Transport, address: &UpstreamAddress) {
-    let host = match (transport.config.transport.tls_to(address), address) {
-        (Some(_), UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
+    let has_own_name =
+        transport.config.transport.tls_to(address).is_some() || relay(transport, address).is_some();
+    let host = match (has_own_name, address) {
+        (true, UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
         _ => HeaderValue::from_bytes(exchange.host_port()).ok(),
     };
     const HOST: HeaderName = header::HOST;

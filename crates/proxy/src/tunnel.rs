@@ -50,8 +50,13 @@ pub(crate) fn switch(
         return Err(Trouble::Handshake { upstream: lease.upstream().to_owned() });
     }
     let upgrade = hyper::upgrade::on(&mut response);
-    lease.let_go();
-    client.hand_over(Box::new(move |client| Box::pin(join(client, upgrade, limits, in_flight))));
+    let ends_with_it = (in_flight, lease.let_go());
+    client.hand_over(Box::new(move |client| {
+        Box::pin(async move {
+            join(client, upgrade, limits).await;
+            drop(ends_with_it);
+        })
+    }));
     let mut head = std::mem::take(response.headers_mut());
     fields::remove_hop_by_hop(&mut head);
     head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -67,7 +72,7 @@ fn switched(lease: &Lease) -> Trouble {
 }
 
 /// Ends when both sides have; one that has only finished sending still gets what the other sends.
-async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits, _in_flight: InFlight) {
+async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits) {
     let buffer = limits.buffer;
     let joined = async {
         let mut upstream = TokioIo::new(upstream.await.map_err(std::io::Error::other)?);

@@ -42,6 +42,7 @@ mod root;
 mod route;
 mod server_timing;
 mod templates;
+mod timeouts;
 pub(crate) mod tls;
 mod tracing;
 mod try_files;
@@ -101,7 +102,7 @@ const TABLE: &[Directive] = &[
     header::DIRECTIVE,
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,
-    not_built("timeouts"),
+    timeouts::DIRECTIVE,
     deadline::DIRECTIVE,
     retry::DIRECTIVE,
     lane::DIRECTIVE,
