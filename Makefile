@@ -62,7 +62,10 @@ chaos: build ## let everything go wrong under a steady load for ten minutes, and
 	@$(with_php) REGENT_CHAOS_SECONDS='$(or $(CHAOS),600)' cargo test --package regent-tests --test chaos -- --nocapture
 
 deb: build ## make the Debian packages (their PHP is built once, in ten minutes) and test them
-	@$(with_php) packages="$$(tools/package '$(TARGET)/release')" && $(with_php) REGENT_DEB= tools/test package && printf '%s\n' "$$packages"
+	@$(with_php) tools/package '$(TARGET)/release' >'$(TARGET)/packages'
+	@PHP_CONFIG="$$(tools/php system)" cargo build --release --package regent-engine-php --target-dir '$(TARGET)/system'
+	@tools/package --engine '$(TARGET)/system/release' '$(TARGET)' >>'$(TARGET)/packages'
+	@$(with_php) REGENT_DEB= tools/test package && cat '$(TARGET)/packages'
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@cargo build --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' && '$(TARGET)/release/regent-bench' $(BENCH)
