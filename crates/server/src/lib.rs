@@ -31,7 +31,7 @@ use control::ServerControl;
 use futures_util::future::join_all;
 use io_thread::IoStart;
 use io_threads::IoThreads;
-use lasting::Lasting;
+use lasting::{Lasting, close_disks};
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
@@ -336,10 +336,14 @@ impl Running {
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
         let successor = self.server.succeeded.borrow().clone();
+        // Kept until what waits for their disks is written.
+        let caches = self.server.lasting.caches.all();
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(if successor.is_some() { Stage::Leaving } else { Stage::Draining });
         let mut admin = self.admin;
         if let Some(successor) = successor {
+            // The other server waits for them.
+            tokio::spawn(close_disks(caches.clone(), HISTORY_WAIT));
             let receiving = self.receiving;
             // The other server receives then.
             tokio::spawn(async move {
@@ -363,6 +367,7 @@ impl Running {
         join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
         // It has the same deadline.
         let _ = tasks.await;
+        close_disks(caches, HISTORY_WAIT).await;
         let written = join_all(hubs.iter().map(|hub| hub.written()));
         if tokio::time::timeout(HISTORY_WAIT, written).await.is_err() {
             tracing::warn!("the history of a Mercure hub was not written to its end: the disk is too slow");

@@ -1,7 +1,7 @@
 //! What is served at a listening address.
 
 use crate::StartError;
-use crate::lasting::Lasting;
+use crate::lasting::{self, Lasting};
 use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
 use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, plain_http, settings};
@@ -45,7 +45,7 @@ impl Listener {
         lasting: &Lasting,
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
-        let store = lasting.caches.open(config.global.cache);
+        let store = lasting.caches.open(&config.global.cache);
         let tracer = lasting.traces.open(config.global.traces.as_ref())?;
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
@@ -83,6 +83,11 @@ impl Listener {
                 terms: Arc::new(Terms::of(server)),
             })
         };
-        config.servers.iter().zip(tables).zip(addresses).map(listener).collect()
+        let listeners = config.servers.iter().zip(tables).zip(addresses).map(listener).collect();
+        // Where no route has a cache, there is no use for its disk.
+        if Arc::strong_count(&store) > 1 {
+            lasting::with_disk(&store, &config.global.cache).map_err(StartError::Thread)?;
+        }
+        listeners
     }
 }

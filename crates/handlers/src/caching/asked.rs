@@ -5,7 +5,7 @@ use crate::context::client::Scheme;
 use crate::context::exchange::Exchange;
 use crate::context::target::{Delivery, Target};
 use http::{HeaderName, Method, header};
-use regent_cache::{Forwarded, Key, Selection, glob};
+use regent_cache::{Forwarded, Key, Located, Selection, glob};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -90,6 +90,12 @@ impl Asked {
                 Concern::Cached(Self { rules: Arc::clone(rules), key, base: base(exchange, rules, target) })
             }
         }
+    }
+
+    /// What is on the disk for it.
+    pub(crate) fn on_disk(&self, exchange: &Exchange) -> Option<Located> {
+        let (headers, cookies) = (&exchange.headers, &self.rules.cookies);
+        self.rules.store.find_on_disk(&self.key, &self.base, headers, cookies)
     }
 
     /// What it waits and fetches with, where nothing is known of the response.
