@@ -38,7 +38,7 @@ impl Taken {
         Self { room: Arc::clone(room), bytes: 0 }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 

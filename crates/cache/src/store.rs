@@ -10,6 +10,7 @@ use crate::room::Room;
 use crate::rope::Gathering;
 use crate::selection::CookieRule;
 use crate::stored::{Stored, StoredBody};
+use bytes::Bytes;
 use http::HeaderMap;
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
@@ -192,10 +193,17 @@ impl Store {
         self.disk.get().is_some_and(|disk| disk.shared().may_take(0))
     }
 
-    /// Moves what has been gathered of a body to the disk, behind what is there already. `None`: there is no place for it.
-    pub async fn spill(&self, spilling: Option<Spilling>, gathering: &mut Gathering) -> Option<Spilling> {
+    /// Moves what has been gathered of a body to the disk, behind what is there already, and a piece behind that, which may be
+    /// larger than memory takes. `None`: there is no place for it.
+    pub async fn spill(
+        &self,
+        spilling: Option<Spilling>,
+        gathering: &mut Gathering,
+        piece: Bytes,
+    ) -> Option<Spilling> {
         let disk = self.disk.get().filter(|disk| spilling.is_some() || disk.shared().may_take(0))?;
-        let (pieces, taken) = gathering.take();
+        let (mut pieces, taken) = gathering.take();
+        pieces.push(piece);
         let spilled = disk::spill(Arc::clone(disk.shared()), spilling, pieces).await;
         drop(taken);
         spilled

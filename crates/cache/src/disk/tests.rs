@@ -156,7 +156,7 @@ async fn a_body_larger_than_memory_takes_goes_to_the_disk_as_it_comes() {
     let mut gathering = Gathering::new(&store);
     for number in 0..10 {
         gathering.push(&[number; 60_000]).unwrap();
-        spilling = store.spill(spilling, &mut gathering).await;
+        spilling = store.spill(spilling, &mut gathering, Bytes::new()).await;
     }
     assert_eq!(store.figures().bodies, 0);
     let body = StoredBody::File(spilling.unwrap().finish());
@@ -184,7 +184,7 @@ async fn a_body_that_is_too_large_or_given_up_leaves_nothing() {
     for _ in 0..20 {
         let mut gathering = Gathering::new(&store);
         gathering.push(&[1; 60_000]).unwrap();
-        spilling = store.spill(spilling, &mut gathering).await;
+        spilling = store.spill(spilling, &mut gathering, Bytes::new()).await;
         if spilling.is_none() {
             break;
         }

@@ -7,6 +7,7 @@ use crate::context::cache_rules::CacheRules;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::target::Target;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use regent_cache::{
     CacheStatus, Detail, Forwarded, Full, Gathering, Ground, Landed, Landing, Question, Selection, Spilling,
@@ -260,10 +261,11 @@ impl Storing {
         self.gathering.push(piece)
     }
 
-    /// Moves what has come to the disk, so that there is room for more. `false`: there is no place for it.
-    pub(super) async fn spill(&mut self) -> bool {
+    /// Moves what has come to the disk, and this piece behind it, so that there is room for more. `false`: there is no place for
+    /// it.
+    pub(super) async fn spill(&mut self, piece: Bytes) -> bool {
         let spilling = self.spilling.take();
-        self.spilling = self.fetch.asked.rules.store.spill(spilling, &mut self.gathering).await;
+        self.spilling = self.fetch.asked.rules.store.spill(spilling, &mut self.gathering, piece).await;
         self.spilling.is_some()
     }
 

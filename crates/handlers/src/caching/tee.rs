@@ -14,8 +14,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of a large body that its client is behind at most.
-const AHEAD: u64 = 1 << 20;
+/// Bytes of a body on its way to the disk that its client is behind at most, whether memory has room for them or not.
+const AHEAD: usize = 256 * 1024;
 
 /// Reads a body to its end, whether its client stays or not, as long as it is to be stored.
 pub struct Copying {
@@ -24,7 +24,7 @@ pub struct Copying {
     storing: Option<Storing>,
     pieces: VecDeque<Bytes>,
     taken: Taken,
-    /// A piece that memory has no room for, though the client has it.
+    /// Memory has no room for more; the piece that was not stored, though the client has it.
     unstored: Option<Bytes>,
 }
 
@@ -95,8 +95,8 @@ impl Copying {
                     let is_stored = storing.push(&data).is_ok();
                     let has_room = self.taken.grow(data.len()).is_ok();
                     self.pieces.push_back(data.clone());
-                    if !is_stored && has_room && storing.may_spill() {
-                        self.unstored = Some(data);
+                    if (!is_stored || !has_room) && storing.may_spill() {
+                        self.unstored = Some(if is_stored { Bytes::new() } else { data });
                         return None;
                     }
                     if !is_stored || !has_room {
@@ -117,7 +117,7 @@ impl Rest {
     pub async fn read(self) {
         let Self { mut body, mut storing, unstored, shared } = self;
         if let Some(data) = unstored
-            && !store(&mut storing, &data).await
+            && !storing.spill(data).await
         {
             storing.give_up();
             return shared.borrow_mut().hand_over(body);
@@ -129,7 +129,8 @@ impl Rest {
             match poll_fn(|context| next_piece(&mut body, context)).await {
                 Piece::Data(data) => {
                     let has_room = shared.borrow_mut().add(data.clone());
-                    if !has_room || !store(&mut storing, &data).await {
+                    let has_room = has_room || storing.is_spilled() || storing.spill(Bytes::new()).await;
+                    if !has_room || !store(&mut storing, data).await {
                         storing.give_up();
                         return shared.borrow_mut().hand_over(body);
                     }
@@ -138,7 +139,7 @@ impl Rest {
                 Piece::End(end) => break end,
             }
         };
-        if end.is_ok() && (!storing.is_spilled() || storing.spill().await) {
+        if end.is_ok() && (!storing.is_spilled() || storing.spill(Bytes::new()).await) {
             // If it is not stored, the client has it all the same.
             drop(storing.finish());
         }
@@ -160,7 +161,7 @@ impl Shared {
 
     /// Whether the client has read most of it: what is too large for memory goes no faster than its client.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.has_left || self.taken.bytes() < AHEAD {
+        if self.has_left || self.pieces.iter().map(Bytes::len).sum::<usize>() < AHEAD {
             return Poll::Ready(());
         }
         self.writer = Some(context.waker().clone());
@@ -185,8 +186,8 @@ impl Shared {
 }
 
 /// In memory, or on the disk if it is too large.
-async fn store(storing: &mut Storing, data: &[u8]) -> bool {
-    storing.push(data).is_ok() || storing.spill().await && storing.push(data).is_ok()
+async fn store(storing: &mut Storing, data: Bytes) -> bool {
+    storing.push(&data).is_ok() || storing.spill(data).await
 }
 
 /// What came of a body.
