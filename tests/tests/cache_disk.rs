@@ -82,10 +82,14 @@ fn what_is_stored_outlives_the_server_however_that_ends() {
     wait_for(&server, "files", 1);
     let from_disk = server.get("/a").expect(200);
     assert_eq!((from_disk.text(), runs(&server)), ("run 1".into(), 1), "{from_disk:?}");
-    assert!(status(&from_disk).starts_with("Regent; hit; ttl=") && status(&from_disk).ends_with("; detail=disk"));
+    assert!(
+        status(&from_disk).starts_with("Regent; hit; ttl=") && status(&from_disk).ends_with("; detail=disk")
+    );
     assert!(from_disk.header("age").is_some() && from_disk.header("surrogate-key").is_none());
     let from_memory = server.get("/a");
-    assert!(status(&from_memory).starts_with("Regent; hit; ttl=") && !status(&from_memory).contains("detail"));
+    assert!(
+        status(&from_memory).starts_with("Regent; hit; ttl=") && !status(&from_memory).contains("detail")
+    );
 
     server.get("/b").expect(200);
     wait_for(&server, "writes", 1);
@@ -161,7 +165,8 @@ fn what_memory_lets_go_and_what_is_too_large_for_it_is_served_from_the_disk() {
     let whole = server.get(&target).expect(200);
     assert!(status(&whole).contains("hit") && whole.body == first.body && whole.body.len() == SIZE);
     assert_eq!(whole.header("content-length"), Some("5000000"));
-    for (range, part) in [("bytes=0-9", 0..10), ("bytes=4000003-4999999", 4_000_003..SIZE), ("bytes=-5", SIZE - 5..SIZE)]
+    for (range, part) in
+        [("bytes=0-9", 0..10), ("bytes=4000003-4999999", 4_000_003..SIZE), ("bytes=-5", SIZE - 5..SIZE)]
     {
         let response = server.request("GET", &target).header("Range", range).send().expect(206);
         assert!(response.body == first.body[part], "{range}");
@@ -175,7 +180,8 @@ fn what_memory_lets_go_and_what_is_too_large_for_it_is_served_from_the_disk() {
     let larger = server.get("/?size=17000000").expect(200);
     assert!(larger.body.len() == 17_000_000);
     until("nothing is left of it", || {
-        let begun = fs::read_dir(server.directory().join("pages")).unwrap().map(|entry| entry.unwrap().path());
+        let begun =
+            fs::read_dir(server.directory().join("pages")).unwrap().map(|entry| entry.unwrap().path());
         begun.into_iter().all(|path| path.extension().is_none_or(|ending| ending != "begun")).then_some(())
     });
     server.stop();
@@ -315,7 +321,8 @@ fn a_full_disk_is_a_smaller_cache() {
     }
     server.wait_for_log("the disk of the cache cannot be written: it goes on in memory");
     assert!(server.admin().metric("regent_cache_disk_errors_total", &[]) > 0.0);
-    let taken: u64 = fs::read_dir(mount.join("pages")).unwrap().map(|file| file.unwrap().metadata().unwrap().size()).sum();
+    let taken: u64 =
+        fs::read_dir(mount.join("pages")).unwrap().map(|file| file.unwrap().metadata().unwrap().size()).sum();
     assert!(taken <= 1 << 20);
     let large = server.get("/?size=3000000").expect(200);
     assert_eq!(large.body.len(), 3_000_000, "who asked has all of it");

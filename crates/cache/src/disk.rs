@@ -112,8 +112,7 @@ impl Disk {
         memory_object: u64,
         past: Arc<Mutex<Past>>,
     ) -> io::Result<Self> {
-        let bounds =
-            Bounds { bytes: options.bytes, files: options.files, memory: memory / PART_OF_INDEX };
+        let bounds = Bounds { bytes: options.bytes, files: options.files, memory: memory / PART_OF_INDEX };
         let shared = Arc::new(Shared {
             options,
             memory_object,

@@ -171,7 +171,9 @@ impl Store {
             resource.variants.iter().any(|variant| variant.selection == stored.selection)
         };
         // What came meanwhile is newer.
-        if matches!(stored.body, StoredBody::Memory(_)) && !self.urls.peek(&key).is_some_and(|it| is_there(&it)) {
+        if matches!(stored.body, StoredBody::Memory(_))
+            && !self.urls.peek(&key).is_some_and(|it| is_there(&it))
+        {
             self.insert(&key, &stored, &past);
         }
         drop(past);

@@ -51,13 +51,21 @@ fn memory(cache: &CacheGauges) -> [MetricFamily; 10] {
 fn disk(disk: &CacheDiskGauges) -> [MetricFamily; 9] {
     let one = |value: u64| [(vec![], value as f64)];
     [
-        gauge("regent_cache_disk_working", "Whether responses can be written now.", one(disk.is_working.into())),
+        gauge(
+            "regent_cache_disk_working",
+            "Whether responses can be written now.",
+            one(disk.is_working.into()),
+        ),
         counter(
             "regent_cache_disk_hits_total",
             "Requests that were answered with what was read from the disk.",
             one(disk.hits),
         ),
-        counter("regent_cache_disk_writes_total", "Responses that were written to the disk.", one(disk.writes)),
+        counter(
+            "regent_cache_disk_writes_total",
+            "Responses that were written to the disk.",
+            one(disk.writes),
+        ),
         counter(
             "regent_cache_disk_dropped_total",
             "Responses that were not written: the disk was too slow, or failed.",

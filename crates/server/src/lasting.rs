@@ -54,7 +54,6 @@ impl Caches {
             store
         })
     }
-
 }
 
 /// Writes what waits for the disks of caches, and lets another process have them. For so long at most.

@@ -160,8 +160,13 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("cache");
         let directory = Directory::open(&path).unwrap().unwrap();
-        for name in ["a", "1.response", "000000000000000G.response", "0000000000000001.response.x", "-000000000000001.begun"]
-        {
+        for name in [
+            "a",
+            "1.response",
+            "000000000000000G.response",
+            "0000000000000001.response.x",
+            "-000000000000001.begun",
+        ] {
             fs::write(path.join(name), "x").unwrap();
         }
         drop(directory.create(7).unwrap());

@@ -87,7 +87,11 @@ impl Known {
         Self {
             url: key.url().to_owned(),
             status: stored.status.as_u16(),
-            headers: stored.headers.iter().map(|(name, value)| (text(name), value.as_bytes().to_vec())).collect(),
+            headers: stored
+                .headers
+                .iter()
+                .map(|(name, value)| (text(name), value.as_bytes().to_vec()))
+                .collect(),
             base: base.to_vec(),
             varied: varied.iter().map(|(name, value)| (text(name), value.to_vec())).collect(),
             terms: stored.terms.clone(),
@@ -125,8 +129,7 @@ pub(super) fn length(body: u64, known: &Encoded) -> u64 {
 
 /// Completes a file whose body has been written.
 pub(super) fn finish(file: &File, body: u64, body_sum: u32, Encoded(known): &Encoded) -> io::Result<()> {
-    let heading =
-        Heading { body, body_sum, known: known.len() as u32, known_sum: crc32fast::hash(known) };
+    let heading = Heading { body, body_sum, known: known.len() as u32, known_sum: crc32fast::hash(known) };
     file.write_all_at(known, BODY + body)?;
     file.write_all_at(&heading.bytes(), 0)
 }

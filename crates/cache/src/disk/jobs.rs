@@ -120,7 +120,8 @@ impl Jobs {
     /// Waits until the directory has been given back. `false`: it took too long.
     pub(super) fn wait_for_end(&self, time: Duration) -> bool {
         let waiting = self.waiting();
-        let ended = self.changed.wait_timeout_while(waiting, time, |waiting| waiting.stage < Stage::GivenBack);
+        let ended =
+            self.changed.wait_timeout_while(waiting, time, |waiting| waiting.stage < Stage::GivenBack);
         ended.is_ok_and(|(_, timeout)| !timeout.timed_out())
     }
 

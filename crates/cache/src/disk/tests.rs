@@ -67,7 +67,8 @@ fn key(path: &str) -> Key {
 
 fn response(body: StoredBody, tag: &str) -> Stored {
     let mut headers = HeaderMap::new();
-    for (name, value) in [("cache-control", "max-age=600"), ("etag", "\"a\""), ("xkey", tag), ("x-two", "1")] {
+    for (name, value) in [("cache-control", "max-age=600"), ("etag", "\"a\""), ("xkey", tag), ("x-two", "1")]
+    {
         headers.append(HeaderName::from_static(name), HeaderValue::try_from(value).unwrap());
     }
     headers.append("x-two", HeaderValue::from_bytes(b"\xff").unwrap());
@@ -204,11 +205,28 @@ async fn a_torn_file_is_a_miss_and_is_removed() {
     let whole = fs::read(&fixture.files()[0]).unwrap();
     let path = fixture.files()[0].clone();
     for (what, torn) in [
-        ("the body", { let mut torn = whole.clone(); torn[3000] ^= 1; torn }),
+        ("the body", {
+            let mut torn = whole.clone();
+            torn[3000] ^= 1;
+            torn
+        }),
         ("the end", whole[..whole.len() - 1].to_vec()),
-        ("the heading", { let mut torn = whole.clone(); torn[9] ^= 1; torn }),
-        ("what is known", { let mut torn = whole.clone(); let last = torn.len() - 9; torn[last] ^= 1; torn }),
-        ("all but the heading", { let mut torn = whole.clone(); torn[32..].fill(0); torn }),
+        ("the heading", {
+            let mut torn = whole.clone();
+            torn[9] ^= 1;
+            torn
+        }),
+        ("what is known", {
+            let mut torn = whole.clone();
+            let last = torn.len() - 9;
+            torn[last] ^= 1;
+            torn
+        }),
+        ("all but the heading", {
+            let mut torn = whole.clone();
+            torn[32..].fill(0);
+            torn
+        }),
         ("all of it", Vec::new()),
     ] {
         fs::write(&path, torn).unwrap();

@@ -121,7 +121,8 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(file_errors(&text("memory 4MiB"))[0].contains("no less than `largest_object`"));
         assert_eq!(file_errors(&text("memory 1KiB\nlargest_object 1")).len(), 1);
-        let found = file_errors(&text("disk /x\ndisk /x 1\ndisk /x 1GiB {\nfiles 0\nlargest_object 1GiB\nfile 1\n}"));
+        let found =
+            file_errors(&text("disk /x\ndisk /x 1\ndisk /x 1GiB {\nfiles 0\nlargest_object 1GiB\nfile 1\n}"));
         assert_eq!(found.len(), 5, "{found:#?}");
         assert!(found[4].contains("did you mean `files`?"), "{found:?}");
     }

@@ -1,9 +1,9 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    AdminRequest, CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts, HttpRequest,
-    LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves,
-    Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
+    AdminRequest, CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts,
+    HttpRequest, LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId,
+    Serves, Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
