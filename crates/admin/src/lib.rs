@@ -35,8 +35,8 @@ pub use cache::{CacheDiskFigures, CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use circuit::{Circuit, CircuitState};
 pub use control::{
-    Adapted, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
-    Upgraded,
+    Adapted, Before, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted,
+    Source, Upgraded,
 };
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};

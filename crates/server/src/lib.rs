@@ -44,7 +44,7 @@ use regent_metrics::{Registry, ReloadOutcome};
 use regent_net::BusyPoll;
 use regent_service::{Hubs, scrapes};
 use regent_spool::Spools;
-use state::{Fixed, Server, State, Upkeep};
+use state::{Fixed, Server, State};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -228,7 +228,8 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         spools: parts.spools,
         proxies: parts.proxies,
         hubs: parts.hubs,
-        upkeep: Upkeep::of(parts.tls.as_ref()),
+        unused: parts.unused,
+        upkeep: parts.tls.as_ref().map(regent_tls::Upkeep::of),
         watching: None,
         tasks,
         tls: parts.tls,

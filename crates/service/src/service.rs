@@ -6,6 +6,7 @@ use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
+use crate::in_use::InUse;
 use crate::scrapes::Scrapes;
 use crate::turns::Turns;
 use cached::has_body;
@@ -53,6 +54,8 @@ pub struct Service {
     pub hubs: HubGateway,
     pub proxy: Rc<Proxy>,
     pub scrapes: Scrapes,
+    /// Each request holds the service.
+    pub in_use: InUse,
     /// Fetches for the cache that are under way.
     pub fetches: Cell<usize>,
     /// `None`: requests are not counted under Caddy's names.
