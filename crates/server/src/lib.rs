@@ -31,14 +31,14 @@ use control::ServerControl;
 use futures_util::future::join_all;
 use io_thread::IoStart;
 use io_threads::IoThreads;
-use lasting::{Lasting, close_disks};
+use lasting::Lasting;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
 use regent_config::{Config, Listen};
 use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
-use regent_handlers::BuildError;
+use regent_handlers::{BuildError, Caches};
 use regent_hot_reload::Begun;
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_net::BusyPoll;
@@ -344,7 +344,8 @@ impl Running {
         let mut admin = self.admin;
         if let Some(successor) = successor {
             // The other server waits for them.
-            tokio::spawn(close_disks(caches.clone(), HISTORY_WAIT));
+            let caches = caches.clone();
+            tokio::task::spawn_blocking(move || Caches::close_disks(&caches, HISTORY_WAIT));
             let receiving = self.receiving;
             // The other server receives then.
             tokio::spawn(async move {
@@ -368,7 +369,7 @@ impl Running {
         join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
         // It has the same deadline.
         let _ = tasks.await;
-        close_disks(caches, HISTORY_WAIT).await;
+        let _ = tokio::task::spawn_blocking(move || Caches::close_disks(&caches, HISTORY_WAIT)).await;
         let written = join_all(hubs.iter().map(|hub| hub.written()));
         if tokio::time::timeout(HISTORY_WAIT, written).await.is_err() {
             tracing::warn!("the history of a Mercure hub was not written to its end: the disk is too slow");

@@ -1,12 +1,12 @@
 //! What is served at a listening address.
 
 use crate::StartError;
-use crate::lasting::{self, Lasting};
+use crate::lasting::Lasting;
 use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
 use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, plain_http, settings};
 use regent_exchange::BodyLimits;
-use regent_handlers::Sites;
+use regent_handlers::{Caches, Sites};
 use regent_metrics::{HttpLabels, Registry};
 use regent_service::{body_limits, counted};
 use regent_tls::{PlainHttp, SiteTable, Tls};
@@ -84,10 +84,7 @@ impl Listener {
             })
         };
         let listeners = config.servers.iter().zip(tables).zip(addresses).map(listener).collect();
-        // Where no route has a cache, there is no use for its disk.
-        if Arc::strong_count(&store) > 1 {
-            lasting::with_disk(&store, &config.global.cache).map_err(StartError::Thread)?;
-        }
+        Caches::begin_disk(&store, &config.global.cache).map_err(StartError::Thread)?;
         listeners
     }
 }
