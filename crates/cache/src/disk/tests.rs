@@ -309,7 +309,7 @@ async fn a_directory_that_is_removed_is_made_anew() {
     put(&store, "/2", "a", b"x");
     until(|| store.figures().disk.working == 1 && fixture.path().exists());
     put(&store, "/3", "a", b"x");
-    until(|| fixture.files().len() == 1);
+    until(|| !fixture.files().is_empty());
     assert!(is_in_memory(&store, "/2"));
 }
 

@@ -52,7 +52,7 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, memory: &mut CacheMemory) -> R
 }
 
 fn disk(cx: &mut Context<'_>, call: &Call<'_>) -> Result<CacheDisk, Error> {
-    let [directory, size] = call.exactly::<2>("disk DIRECTORY SIZE")?;
+    let [directory, size] = call.args else { return Err(call.wrong_arguments(2, "disk DIRECTORY SIZE")) };
     let directory = cx.environment.absolute(Path::new(&cx.fixed_text(directory)?));
     let bytes = values::size(size)?;
     if bytes < LEAST {

@@ -61,6 +61,8 @@ pub struct Cache {
     pub pass_paths: Vec<String>,
     /// The same of the names in the query.
     pub pass_queries: Vec<String>,
+    /// Such names are as if they were not there, and whoever makes the response does not see them.
+    pub ignore_queries: Vec<String>,
     /// Longest wait for the response that another request has asked for. Default: 10 s.
     pub wait: Duration,
     /// Clients whose `PURGE` is carried out; empty: the method is none of the cache's.
@@ -130,6 +132,7 @@ impl Default for Cache {
             vary_cookies: VaryCookies::default(),
             pass_paths: Vec::new(),
             pass_queries: Vec::new(),
+            ignore_queries: Vec::new(),
             wait: Duration::from_secs(10),
             purge_from: Vec::new(),
             script_purge: ScriptPurge::default(),

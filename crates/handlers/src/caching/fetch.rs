@@ -1,7 +1,7 @@
 //! A request that fetches a response for the cache, and what becomes of the response.
 
 use super::answer;
-use super::asked::Asked;
+use super::asked::{self, Asked};
 use super::tee::Copying;
 use crate::context::cache_rules::CacheRules;
 use crate::context::exchange::Exchange;
@@ -98,6 +98,10 @@ impl Fetch {
         why: Forwarded,
     ) -> Self {
         let mut own = exchange.of_cache();
+        // What is stored is for those without them too.
+        for uri in [&mut own.uri, &mut own.original_uri] {
+            *uri = asked::without_ignored(uri, &asked.rules).into_owned();
+        }
         let (stale, landing) = match manner {
             Manner::ForOne => (None, None),
             Manner::ForAll { stale, landing } => {
