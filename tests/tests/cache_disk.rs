@@ -149,8 +149,9 @@ fn what_memory_lets_go_and_what_is_too_large_for_it_is_served_from_the_disk() {
     let server = started("memory 1MiB\nlargest_object 100KiB\ndisk DIRECTORY/pages 64MiB");
     for number in 0..40 {
         server.get(&format!("/?size=60000&number={number}")).expect(200);
+        // An eighth of the memory may wait for the disk: two of them.
+        wait_for(&server, "files", number + 1);
     }
-    wait_for(&server, "files", 40);
     for number in 0..40 {
         let response = server.get(&format!("/?size=60000&number={number}")).expect(200);
         assert!(status(&response).starts_with("Regent; hit") && response.body.len() == 60_000, "{number}");
