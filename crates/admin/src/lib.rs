@@ -31,7 +31,7 @@ mod upstream;
 
 pub use address::{Address, AddressError};
 pub use authority::CertificateAuthority;
-pub use cache::{CacheFigures, CachePurge, Purged};
+pub use cache::{CacheDiskFigures, CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use circuit::{Circuit, CircuitState};
 pub use control::{
