@@ -9,6 +9,7 @@ use regent_tests::chaos::faults::FAULTS;
 use regent_tests::chaos::injector::{Injection, Injector, Wishes};
 use regent_tests::chaos::load::Load;
 use regent_tests::chaos::oracle::{Judgement, judge};
+use regent_tests::chaos::profiles::Profiles;
 use regent_tests::chaos::question::Versions;
 use regent_tests::chaos::report::Run;
 use regent_tests::chaos::site::Site;
@@ -55,6 +56,7 @@ struct Found {
     injections: Vec<Injection>,
     log: LogReader,
     usages: Vec<Usage>,
+    profiles: Profiles,
     phases: Vec<(Duration, &'static str)>,
     at_rest: (Usage, Usage),
 }
@@ -117,7 +119,9 @@ fn run(plan: &Plan, server: &mut Server, versions: &Versions, clock: Clock) -> F
         phases.push((clock.now(), name));
         records.extend(load.during(rate, meanwhile).0);
     };
-    let (usages, at_rest, injections) = std::thread::scope(|scope| {
+    let admin = server.admin();
+    let (usages, profiles, at_rest, injections) = std::thread::scope(|scope| {
+        let profiles = scope.spawn(|| Profiles::take(&admin, &clock, &is_over));
         let usages = scope.spawn(|| usage::follow(&pid, &clock, &is_over));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let quiet = plan.length.mul_f64(0.1).min(Duration::from_secs(20));
@@ -136,10 +140,11 @@ fn run(plan: &Plan, server: &mut Server, versions: &Versions, clock: Clock) -> F
         }));
         is_over.store(true, Ordering::Relaxed);
         let usages = usages.join().expect("it only looks");
+        let profiles = profiles.join().expect("it only asks");
         let (at_rest, injections) = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (usages, at_rest, injections)
+        (usages, profiles, at_rest, injections)
     });
-    Found { capacity, rate, records, injections, log, usages, phases, at_rest }
+    Found { capacity, rate, records, injections, log, usages, profiles, phases, at_rest }
 }
 
 /// What scripts have started ends by itself a moment later.
@@ -176,6 +181,10 @@ fn complaints(found: &Found, judgement: &Judgement, is_long: bool) -> Vec<String
     if missing.len() > may_be_missing {
         complaints.push(format!("faults that were never injected: {missing:?}"));
     }
+    complaints.extend(found.profiles.wrong.iter().map(|answer| format!("no profile: {answer}")));
+    if found.profiles.taken == 0 || found.profiles.samples == 0 {
+        complaints.push(format!("no profile shows anything: {:?}", found.profiles));
+    }
     complaints.extend(growth(&found.at_rest.0, &found.at_rest.1));
     complaints
 }
@@ -206,6 +215,6 @@ fn report(found: &Found, judgement: &Judgement, seed: u64, complaints: &[String]
         at_rest: found.at_rest,
         complaints,
     };
-    println!("{}\n{:?}", run.markdown(), found.phases);
+    println!("{}\n{:?}\n{:?}", run.markdown(), found.phases, found.profiles);
     run.write(&chaos::report::directory()).expect("the target directory can be written to")
 }

@@ -1,7 +1,9 @@
 //! `regent profile`: which functions of PHP the threads are in, seen for a while and without stopping them.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, in_parallel, regent_command};
+use regent_tests::process::signal;
+use regent_tests::{Gate, STOP_AT_GATE, Server, Setup, in_parallel, php, regent_command, until};
+use rustix::process::Signal;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -116,15 +118,56 @@ fn the_command_writes_a_flame_graph_and_there_is_one_profile_at_a_time() {
 
 #[test]
 fn an_engine_that_dies_or_runs_nothing_is_told_of() {
-    let server = Setup::new().admin("ADMIN").file("crash.php", "<?php posix_kill(getmypid(), 9);").start();
+    let server = Setup::new().admin("ADMIN").start();
     assert_eq!(profile(&server, "seconds=1")["stacks"], serde_json::json!([]));
     let answer = thread::scope(|scope| {
         let asked = scope.spawn(|| server.admin().get("/regent/profile?seconds=60"));
-        server.get("/crash.php").expect(502);
+        wait_until_looked_at(&server);
+        assert!(signal(server.engine(), Signal::KILL));
         asked.join().unwrap()
     });
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("the engine has ended meanwhile"), "{}", answer.text());
     assert_eq!(profile(&server, "seconds=1")["stacks"], serde_json::json!([]));
     server.stop();
+}
+
+/// PHP in processes: the samples are where no script runs.
+#[test]
+fn a_process_that_dies_takes_no_sample_along() {
+    if !php::is_in_processes() {
+        println!("SKIPPED: this PHP has threads; REGENT_TEST_PHP=system says that it has not");
+        return;
+    }
+    let dies = format!("<?php function dies() {{ {STOP_AT_GATE} posix_kill(getmypid(), SIGKILL); }} dies();");
+    let setup = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 3")
+        .file("dies.php", dies)
+        .file("page.php", MIXED);
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let mut dying = server.ask("/dies.php");
+    let visitor = gate.next();
+    let profile = thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            during(&server, &["/page.php", "/page.php"], || profile(&server, "seconds=2&hertz=200"))
+        });
+        wait_until_looked_at(&server);
+        drop(visitor);
+        dying.response().expect(502);
+        asked.join().unwrap()
+    });
+    assert!(of(&profile, "dies", "/dies.php").0 > 0);
+    assert!(of(&profile, "Shop::waits", "/page.php").0 > 20);
+    server.stop();
+}
+
+fn wait_until_looked_at(server: &Server) {
+    let threads = format!("/proc/{}/task", server.engine());
+    until("the engine takes a profile", || {
+        let names = std::fs::read_dir(&threads).unwrap().flatten();
+        let mut names = names.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+        names.any(|name| name.trim() == "profiler").then_some(())
+    });
 }

@@ -83,7 +83,7 @@ pub(crate) enum Failure {
     ConfigPath(String),
     #[error("`{name}={value}` is no whole number from {least} to {most}")]
     Number { name: &'static str, value: String, least: u32, most: u32 },
-    #[error("`format={0}` is none; there are `html`, `folded`, `folded-cpu`, `speedscope` and `json`")]
+    #[error("`format={0}` is none; there are `html`, `svg`, `folded`, `folded-cpu`, `speedscope` and `json`")]
     Format(String),
     #[error(
         "name what is to be purged by one of `url=https://HOST/PATH`, `prefix=https://HOST/…`, `tag=TAG` (as often as there \

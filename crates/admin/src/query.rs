@@ -169,6 +169,7 @@ fn number(name: &'static str, text: &str, most: u32) -> Result<u32, Failure> {
 fn parse_format(text: &str) -> Result<Format, Failure> {
     Ok(match text {
         "html" => Format::Html,
+        "svg" => Format::Svg,
         "folded" => Format::Folded(Measure::Wall),
         "folded-cpu" => Format::Folded(Measure::Cpu),
         "speedscope" => Format::Speedscope,
@@ -287,7 +288,7 @@ mod tests {
             ("seconds=301", "1 to 300"),
             ("hertz=-1", "1 to 1000"),
             ("hertz=%2B5", "1 to 1000"),
-            ("format=svg", "`speedscope`"),
+            ("format=png", "`speedscope`"),
             ("format=html&format=html", "twice"),
             ("pool=x", "not known"),
         ] {

@@ -10,12 +10,14 @@ mod faults;
 mod flood;
 mod heap;
 pub mod processes;
+mod profiling;
 mod reporter;
 mod rights;
 mod sched_batch;
 mod thread_pool;
 
 pub use confine::NotConfined;
+pub use profiling::{Profiling, RunningThread};
 pub use reporter::Reporter;
 pub use sched_batch::{EngineLoad, SchedPolicy};
 pub use thread_pool::{Afterwards, Job, Readiness, ThreadPool};

@@ -274,13 +274,14 @@ int64_t regent_request_limit_look(regent_context *context, int64_t now);
 
 /* What another thread is at, a line for each of its PHP functions; returns the bytes, 0 if that cannot be seen. */
 size_t regent_trace(const regent_context *context, char *text, size_t size);
-/* Copies memory that may not be there any more: false. */
+/* Copies memory that may not be there any more: false. And that of another process. */
 bool regent_peek(void *to, const void *from, size_t size);
+bool regent_peek_into(pid_t process, void *to, const void *from, size_t size);
 
 /* ---- sample.c ------------------------------------------------------------------------------------------------ */
 
-/* What another thread is at. The watch's lock is held. */
-void regent_sample_take(const regent_context *context, bool with_functions, regent_sample *sample);
+/* What another thread is at; if it is another process, the context is a copy. The watch's lock is held. */
+void regent_sample_take(const regent_context *context, pid_t process, bool with_functions, regent_sample *sample);
 
 /* ---- waiting_socket.c ---------------------------------------------------------------------------------------- */
 

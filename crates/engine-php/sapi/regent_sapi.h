@@ -215,11 +215,12 @@ int regent_php_opcache_enabled(void);
 /* The settings that PHP and its extensions have, one by one, on the thread that has started PHP; ptr NULL: no more. */
 regent_str regent_php_ini_name(size_t index);
 
-/* A function of PHP by the addresses of its texts: two calls of it have the same. */
+/* A function of PHP by the addresses of its texts: two calls of it in a process have the same. */
 typedef struct regent_function {
     const void *name;  /* NULL: the code of a file, outside of functions */
     const void *scope; /* its class; NULL: none */
     const void *file;  /* NULL: it is no function of a script */
+    int64_t process;   /* where these addresses mean something */
 } regent_function;
 
 /* Functions that a sample holds at most; of more, the outermost are missing. */
@@ -234,9 +235,12 @@ typedef struct regent_sample {
     char uri[256];      /* of its request, may be cut; uri_length 0: it has none */
 } regent_sample;
 
-/* Samples a thread by the host's number of it, from another thread; returns 0 if there is none of that number. Not from
- * several threads of the host with the same sample. */
-int regent_php_sample(uint32_t thread, int with_functions, regent_sample *sample);
+/*
+ * Samples a thread by the host's number of it, from another thread; or, where PHP has no threads, the process that is this
+ * one, from one that was forked of the same program. Returns 0 if there is none of that number, -1 if the kernel does not let
+ * us look. Not from several threads of the host with the same sample.
+ */
+int regent_php_sample(uint32_t thread, int process, int with_functions, regent_sample *sample);
 /* The name ("Class::function") and the file of a function that was sampled a moment ago. They return the bytes, 0 if there
  * is none, or it is gone. */
 size_t regent_php_function_name(const regent_function *function, char *text, size_t size);

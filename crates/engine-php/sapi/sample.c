@@ -2,6 +2,8 @@
  * What a PHP thread is at, for the profiler: as trace.c, but so cheap that it can be asked hundreds of times a second. The
  * frames of a thread lie side by side in PHP's stack, so a few pages hold most of them, and one call of the kernel reads the
  * heads of all their functions. Names are read only of functions that the profiler has not seen lately.
+ *
+ * A thread may be a process of its own, which the kernel reads as well: it runs on meanwhile, and need not do anything for it.
  */
 #include "engine.h"
 
@@ -30,6 +32,7 @@ typedef union head {
 
 /* For one sample at a time: the caller holds the watch's lock. */
 static struct {
+    pid_t process;
     uintptr_t from, to; /* the pages of the thread's stack that were read */
     char pages[N_PAGES * PAGE];
     const zend_function *functions[REGENT_MOST_FUNCTIONS];
@@ -37,6 +40,11 @@ static struct {
     const void *files[REGENT_MOST_FUNCTIONS];
     struct iovec here[REGENT_MOST_FUNCTIONS], there[REGENT_MOST_FUNCTIONS];
 } scratch;
+
+static bool peek(void *to, const void *from, size_t size)
+{
+    return regent_peek_into(scratch.process, to, from, size);
+}
 
 /* From the innermost page downwards: the kernel stops at one that is not there. */
 static void read_pages(const zend_execute_data *innermost)
@@ -47,7 +55,7 @@ static void read_pages(const zend_execute_data *innermost)
         here[i] = (struct iovec){scratch.pages + (N_PAGES - 1 - i) * PAGE, PAGE};
         there[i] = (struct iovec){(void *)(scratch.to - (i + 1) * PAGE), PAGE};
     }
-    ssize_t count = process_vm_readv(getpid(), here, N_PAGES, there, N_PAGES, 0);
+    ssize_t count = process_vm_readv(scratch.process, here, N_PAGES, there, N_PAGES, 0);
     scratch.from = scratch.to - (count > 0 ? (uintptr_t)count / PAGE * PAGE : 0);
 }
 
@@ -55,7 +63,7 @@ static bool read_frame(const zend_execute_data *at, zend_execute_data *frame)
 {
     uintptr_t address = (uintptr_t)at, bottom = scratch.to - N_PAGES * PAGE;
     if (address < scratch.from || address > scratch.to - sizeof(*frame)) {
-        return regent_peek(frame, at, sizeof(*frame)); /* of a generator or a fiber, or far below */
+        return peek(frame, at, sizeof(*frame)); /* of a generator or a fiber, or far below */
     }
     memcpy(frame, scratch.pages + (address - bottom), sizeof(*frame));
     return true;
@@ -86,7 +94,7 @@ static size_t read_parts(size_t count, size_t offset, void *parts, size_t size)
         scratch.here[i] = (struct iovec){(char *)parts + i * size, size};
         scratch.there[i] = (struct iovec){(char *)scratch.functions[i] + offset, size};
     }
-    ssize_t got = count > 0 ? process_vm_readv(getpid(), scratch.here, count, scratch.there, count, 0) : 0;
+    ssize_t got = count > 0 ? process_vm_readv(scratch.process, scratch.here, count, scratch.there, count, 0) : 0;
     return got > 0 ? (size_t)got / size : 0;
 }
 
@@ -98,9 +106,10 @@ static size_t describe(size_t count, regent_function *functions)
     for (size_t i = 0; i < count; i++) {
         zend_function function;
         memcpy(&function, &scratch.heads[i], sizeof(head));
-        functions[i] = (regent_function){.name = function.common.function_name, .scope = function.common.scope};
+        functions[i] = (regent_function){
+            .name = function.common.function_name, .scope = function.common.scope, .process = scratch.process};
         /* One of C has no such field, and may end where its page does. */
-        bool is_there = i < files || regent_peek(&scratch.files[i], (const char *)scratch.functions[i] + field, sizeof(void *));
+        bool is_there = i < files || peek(&scratch.files[i], (const char *)scratch.functions[i] + field, sizeof(void *));
         functions[i].file = ZEND_USER_CODE(function.type) && is_there ? scratch.files[i] : NULL;
     }
     return count;
@@ -110,11 +119,11 @@ static void sample_functions(const regent_context *context, regent_sample *sampl
 {
     zend_execute_data *before = NULL, *after = NULL;
     for (int look = 0; look < MOST_LOOKS; look++) {
-        if (!regent_peek(&before, context->current_frame, sizeof(before)) || before == NULL) {
+        if (!peek(&before, context->current_frame, sizeof(before)) || before == NULL) {
             return;
         }
         sample->n_functions = describe(read_functions(before), sample->functions);
-        if (regent_peek(&after, context->current_frame, sizeof(after)) && before == after) {
+        if (peek(&after, context->current_frame, sizeof(after)) && before == after) {
             return;
         }
     }
@@ -125,15 +134,16 @@ static void sample_uri(const regent_context *context, regent_sample *sample)
 {
     regent_str uri = context->request.uri;
     size_t length = uri.len < sizeof(sample->uri) ? uri.len : sizeof(sample->uri);
-    sample->uri_length = context->phase != REGENT_OUTSIDE && regent_peek(sample->uri, uri.ptr, length) ? length : 0;
+    sample->uri_length = context->phase != REGENT_OUTSIDE && peek(sample->uri, uri.ptr, length) ? length : 0;
 }
 
-void regent_sample_take(const regent_context *context, bool with_functions, regent_sample *sample)
+void regent_sample_take(const regent_context *context, pid_t process, bool with_functions, regent_sample *sample)
 {
     struct timespec cpu = {0, 0};
     clock_gettime(context->request_limit.cpu_clock, &cpu);
     sample->cpu = cpu.tv_sec * SECOND + cpu.tv_nsec;
     sample->n_functions = sample->uri_length = 0;
+    scratch.process = process;
     if (with_functions) {
         sample_functions(context, sample);
         sample_uri(context, sample);
@@ -142,33 +152,35 @@ void regent_sample_take(const regent_context *context, bool with_functions, rege
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------- */
 
-static size_t put_string(char *text, size_t room, const zend_string *string)
+static size_t put_string(char *text, size_t room, pid_t process, const zend_string *string)
 {
     size_t length = 0;
-    if (string == NULL || !regent_peek(&length, (const char *)string + offsetof(zend_string, len), sizeof(length))) {
+    if (string == NULL ||
+        !regent_peek_into(process, &length, (const char *)string + offsetof(zend_string, len), sizeof(length))) {
         return 0;
     }
     length = length < room ? length : room;
-    return regent_peek(text, (const char *)string + offsetof(zend_string, val), length) ? length : 0;
+    return regent_peek_into(process, text, (const char *)string + offsetof(zend_string, val), length) ? length : 0;
 }
 
 size_t regent_php_function_name(const regent_function *function, char *text, size_t size)
 {
     const zend_string *class = NULL;
+    pid_t process = (pid_t)function->process;
     size_t used = 0;
     if (function->scope != NULL &&
-        regent_peek(&class, (const char *)function->scope + offsetof(zend_class_entry, name), sizeof(class))) {
-        used = put_string(text, size < MOST_NAME ? size : MOST_NAME, class);
+        regent_peek_into(process, &class, (const char *)function->scope + offsetof(zend_class_entry, name), sizeof(class))) {
+        used = put_string(text, size < MOST_NAME ? size : MOST_NAME, process, class);
         if (used > 0 && size - used > 2) {
             memcpy(text + used, "::", 2);
             used += 2;
         }
     }
     size_t room = size - used < MOST_NAME ? size - used : MOST_NAME;
-    return used + put_string(text + used, room, function->name);
+    return used + put_string(text + used, room, process, function->name);
 }
 
 size_t regent_php_function_file(const regent_function *function, char *text, size_t size)
 {
-    return put_string(text, size < MOST_FILE ? size : MOST_FILE, function->file);
+    return put_string(text, size < MOST_FILE ? size : MOST_FILE, (pid_t)function->process, function->file);
 }

@@ -6,6 +6,7 @@
  */
 #include "engine.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -152,19 +153,49 @@ size_t regent_php_trace(uint32_t thread, char *text, size_t size)
     return length;
 }
 
-int regent_php_sample(uint32_t thread, int with_functions, regent_sample *sample)
+#if REGENT_PHP_HAS_THREADS
+int regent_php_sample(uint32_t thread, int process, int with_functions, regent_sample *sample)
 {
     int found = 0;
+    (void)process;
     pthread_mutex_lock(&watch.lock); /* as above */
     for (regent_time_limit *limit = watch.limits; limit != NULL && !found; limit = limit->next) {
         if (limit->context->options->number == thread) {
-            regent_sample_take(limit->context, with_functions != 0, sample);
+            regent_sample_take(limit->context, getpid(), with_functions != 0, sample);
             found = 1;
         }
     }
     pthread_mutex_unlock(&watch.lock);
     return found;
 }
+#else
+/* Its watch is where ours is, since both were forked from the same process, and knows its one thread. */
+static bool copy_context(pid_t process, regent_context *context)
+{
+    const regent_time_limit *limit = NULL;
+    const regent_context *at = NULL;
+    return regent_peek_into(process, &limit, &watch.limits, sizeof(limit)) && limit != NULL &&
+           regent_peek_into(process, &at, &limit->context, sizeof(at)) &&
+           regent_peek_into(process, context, at, sizeof(*context));
+}
+
+int regent_php_sample(uint32_t thread, int process, int with_functions, regent_sample *sample)
+{
+    static regent_context context; /* the lock's */
+    int found = 0;
+    (void)thread;
+    pthread_mutex_lock(&watch.lock);
+    errno = 0;
+    if (!copy_context(process, &context)) {
+        found = errno == EPERM || errno == ENOSYS ? -1 : 0;
+    } else if (clock_getcpuclockid(process, &context.request_limit.cpu_clock) == 0) {
+        regent_sample_take(&context, process, with_functions != 0, sample);
+        found = 1;
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return found;
+}
+#endif
 
 /* ---- A thread's limit ------------------------------------------------------------------------------------------ */
 

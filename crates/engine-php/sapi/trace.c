@@ -22,10 +22,15 @@ typedef struct output {
     size_t size, used;
 } output;
 
-bool regent_peek(void *to, const void *from, size_t size)
+bool regent_peek_into(pid_t process, void *to, const void *from, size_t size)
 {
     struct iovec here = {to, size}, there = {(void *)from, size};
-    return from != NULL && process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+    return from != NULL && process_vm_readv(process, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+bool regent_peek(void *to, const void *from, size_t size)
+{
+    return regent_peek_into(getpid(), to, from, size);
 }
 
 #define COPY_FIELD(to, structure, type, field) regent_peek((to), (const char *)(structure) + offsetof(type, field), sizeof(*(to)))

@@ -145,6 +145,7 @@ pub struct Function {
     pub name: usize,
     pub scope: usize,
     pub file: usize,
+    pub process: i64,
 }
 
 /// `REGENT_MOST_FUNCTIONS`
@@ -196,7 +197,12 @@ unsafe extern "C" {
     pub fn regent_php_version() -> *const c_char;
     pub fn regent_php_opcache_enabled() -> c_int;
     pub fn regent_php_ini_name(index: usize) -> Str;
-    pub fn regent_php_sample(thread: u32, with_functions: c_int, sample: *mut Sample) -> c_int;
+    pub fn regent_php_sample(
+        thread: u32,
+        process: c_int,
+        with_functions: c_int,
+        sample: *mut Sample,
+    ) -> c_int;
     pub fn regent_php_function_name(function: *const Function, text: *mut c_char, size: usize) -> usize;
     pub fn regent_php_function_file(function: *const Function, text: *mut c_char, size: usize) -> usize;
     pub fn regent_php_trace(thread: u32, text: *mut c_char, size: usize) -> usize;
@@ -207,7 +213,7 @@ impl Sample {
     pub const EMPTY: Self = Self {
         cpu: 0,
         n_functions: 0,
-        functions: [Function { name: 0, scope: 0, file: 0 }; MOST_FUNCTIONS],
+        functions: [Function { name: 0, scope: 0, file: 0, process: 0 }; MOST_FUNCTIONS],
         uri_length: 0,
         uri: [0; MOST_URI],
     };

@@ -19,6 +19,8 @@ mod variables;
 mod warmup;
 
 use anyhow::{Context, Result};
+#[cfg(not(php_threads))]
+use profiler::Profiler;
 use regent_engine_host::Reporter;
 #[cfg(not(php_threads))]
 use regent_engine_host::{
@@ -120,7 +122,10 @@ fn run() -> Result<()> {
 #[cfg(not(php_threads))]
 fn run() -> Result<()> {
     match processes::split(Attached::take_over(own_files)?)? {
-        Side::Manager(manager) => Ok(manager.run(php::trace_signal())?),
+        Side::Manager(manager) => {
+            let profiler = Profiler::default();
+            Ok(manager.run(php::trace_signal(), move |profiling| profiler.begin(profiling))?)
+        }
         Side::Zygote(zygote) => {
             start_php(&zygote.start, &zygote.reporter)?;
             let scripts = Scripts::new(zygote.start.pools.clone(), &zygote.reporter);

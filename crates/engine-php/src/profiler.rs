@@ -1,5 +1,6 @@
 //! The profiler: looks at all busy threads again and again, and counts the stacks that it sees. The threads notice nothing
-//! of it but the processor time that it takes.
+//! of it but the processor time that it takes. Where they are processes, it is in the one that runs no PHP, and the kernel
+//! reads their memory for it: one that dies takes no sample along.
 
 mod names;
 mod report;
@@ -7,10 +8,10 @@ mod tally;
 
 use crate::ffi::{self, Sample};
 use names::Names;
-use regent_engine_host::Reporter;
-use regent_wire::control::{ProfileEnd, ProfileOrder};
-use regent_wire::{Engine, ThreadState};
-use std::collections::HashMap;
+use regent_engine_host::{Profiling, RunningThread};
+use regent_wire::ThreadState;
+use regent_wire::control::{Event, ProfileEnd};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -19,9 +20,6 @@ use tally::Tally;
 
 /// Looks a second, at most.
 const MOST_HERTZ: u32 = 1000;
-
-/// The pools of the threads that run, by the threads' numbers.
-pub type PoolsOfThreads = Arc<Mutex<HashMap<u16, u16>>>;
 
 /// Takes a profile at a time.
 #[derive(Default)]
@@ -32,27 +30,18 @@ pub struct Profiler {
 
 impl Profiler {
     /// Begins a profile, and gives up the one before.
-    pub fn begin(
-        &self,
-        order: ProfileOrder,
-        engine: &Arc<Engine>,
-        threads: &PoolsOfThreads,
-        reporter: &Arc<Reporter>,
-    ) {
+    pub fn begin(&self, profiling: Profiling) {
         let given_up = Arc::new(AtomicBool::new(false));
         let before = std::mem::replace(
             &mut *self.given_up.lock().unwrap_or_else(PoisonError::into_inner),
             Arc::clone(&given_up),
         );
         before.store(true, Ordering::Relaxed);
-        let (engine, threads) = (Arc::clone(engine), Arc::clone(threads));
-        let reporter = Arc::clone(reporter);
         let take = move || {
-            let number = order.number;
-            let mut profile = Profile::new(order, engine, threads);
+            let mut profile = Profile::new(profiling);
             let end = profile.take(&given_up);
             if !given_up.load(Ordering::Relaxed) {
-                report::send(number, profile.names, profile.tally, end, &reporter);
+                profile.report(end);
             }
         };
         // Without a thread for it whoever ordered the profile is told so by the silence.
@@ -62,37 +51,43 @@ impl Profiler {
 
 /// A profile that is being taken.
 struct Profile {
-    order: ProfileOrder,
-    engine: Arc<Engine>,
-    threads: PoolsOfThreads,
+    of: Profiling,
     sample: Box<Sample>,
     names: Names,
     tally: Tally,
-    /// What the threads had spent on a CPU at the last look.
-    cpu: HashMap<u16, i64>,
+    /// What the threads had spent on a CPU at the last look, by their numbers and processes.
+    cpu: HashMap<(u16, i32), i64>,
+    /// Some thread could be looked at.
+    has_seen: bool,
 }
 
+/// The kernel does not let the engine look at its threads.
+struct NotPermitted;
+
+/// The profile that was ordered cannot be taken.
+const NOT_PERMITTED: &str = "the kernel does not let the engine read the memory of its own PHP processes \
+    (process_vm_readv): see the setting kernel.yama.ptrace_scope, which may be 0 or 1, and the seccomp profile of the container";
+
 impl Profile {
-    fn new(order: ProfileOrder, engine: Arc<Engine>, threads: PoolsOfThreads) -> Self {
+    fn new(of: Profiling) -> Self {
         Self {
-            order,
-            engine,
-            threads,
+            of,
             sample: Box::new(Sample::EMPTY),
             names: Names::default(),
             tally: Tally::default(),
             cpu: HashMap::new(),
+            has_seen: false,
         }
     }
 
-    fn take(&mut self, given_up: &AtomicBool) -> ProfileEnd {
-        let step = Duration::from_secs(1) / self.order.hertz.clamp(1, MOST_HERTZ);
+    fn take(&mut self, given_up: &AtomicBool) -> Result<ProfileEnd, NotPermitted> {
+        let step = Duration::from_secs(1) / self.of.order.hertz.clamp(1, MOST_HERTZ);
         let begun = Instant::now();
-        let end = begun + Duration::from_millis(self.order.duration_ms);
+        let end = begun + Duration::from_millis(self.of.order.duration_ms);
         let mut looks = 0;
         let mut next = begun;
         while !given_up.load(Ordering::Relaxed) {
-            self.look();
+            self.look()?;
             looks += 1;
             // Looks that are late are left out: two at once would show the same.
             next = (next + uneven(step, looks)).max(Instant::now());
@@ -101,36 +96,63 @@ impl Profile {
             }
             thread::sleep(next.saturating_duration_since(Instant::now()));
         }
-        ProfileEnd { duration_ms: begun.elapsed().as_millis() as u64, looks, lost: self.tally.lost() }
+        Ok(ProfileEnd { duration_ms: begun.elapsed().as_millis() as u64, looks, lost: self.tally.lost() })
     }
 
-    fn look(&mut self) {
-        self.names.begin_look();
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.cpu.retain(|thread, _| threads.contains_key(thread));
-        for (thread, pool) in threads {
-            if self.order.pool.is_none_or(|wanted| wanted == pool) {
-                self.look_at(thread);
+    fn report(self, end: Result<ProfileEnd, NotPermitted>) {
+        let (number, reporter) = (self.of.order.number, self.of.reporter);
+        match end {
+            Ok(end) => report::send(number, self.names, self.tally, end, &reporter),
+            Err(NotPermitted) => {
+                reporter.send(&Event::ProfileRefused { number, reason: NOT_PERMITTED.to_owned() });
             }
         }
     }
 
-    fn look_at(&mut self, thread: u16) {
-        let is_busy = self.engine.region().thread_view(thread.into()).state == ThreadState::Busy;
-        // SAFETY: law 5: a struct of ours, for the time of the call; what the thread does meanwhile is its own.
-        let found = unsafe { ffi::regent_php_sample(thread.into(), is_busy.into(), &raw mut *self.sample) };
-        if found == 0 {
-            return;
+    fn look(&mut self) -> Result<(), NotPermitted> {
+        self.names.begin_look();
+        let threads = (self.of.threads)();
+        let known: HashSet<_> = threads.iter().map(known_as).collect();
+        self.cpu.retain(|thread, _| known.contains(thread));
+        for thread in threads {
+            if self.of.order.pool.is_none_or(|wanted| wanted == thread.pool) {
+                self.look_at(thread)?;
+            }
         }
-        let spent = self.sample.cpu - self.cpu.insert(thread, self.sample.cpu).unwrap_or(self.sample.cpu);
+        Ok(())
+    }
+
+    fn look_at(&mut self, thread: RunningThread) -> Result<(), NotPermitted> {
+        let index = thread.index.into();
+        let is_busy = self.of.engine.region().thread_view(index).state == ThreadState::Busy;
+        let (number, process, sample) = (thread.index.into(), thread.process, &raw mut *self.sample);
+        // SAFETY: law 5: a struct of ours, for the time of the call; what the thread does meanwhile is its own.
+        match unsafe { ffi::regent_php_sample(number, process, is_busy.into(), sample) } {
+            0 => return Ok(()),
+            // A script may have closed its own process, but not all of them.
+            ..0 if self.has_seen => return Ok(()),
+            ..0 => return Err(NotPermitted),
+            1.. => self.has_seen = true,
+        }
+        self.count(thread);
+        Ok(())
+    }
+
+    fn count(&mut self, thread: RunningThread) {
+        let now = self.sample.cpu;
+        let spent = now - self.cpu.insert(known_as(&thread), now).unwrap_or(now);
         let path = path_of(self.sample.uri());
-        if self.sample.functions().is_empty() || !path.starts_with(&*self.order.path) {
+        if self.sample.functions().is_empty() || !path.starts_with(&*self.of.order.path) {
             return;
         }
         let path = self.names.path(&path);
         let functions = self.sample.functions().iter().rev().map(|function| self.names.function(function));
         self.tally.count(path, functions.collect(), Duration::from_nanos(spent.try_into().unwrap_or(0)));
     }
+}
+
+fn known_as(thread: &RunningThread) -> (u16, i32) {
+    (thread.index, thread.process)
 }
 
 /// Between three quarters and five quarters of a step: what happens at regular times is seen as often as it is there.

@@ -3,15 +3,16 @@
 use crate::ffi::{self, ThreadEnd, Var};
 use crate::host::PhpThread;
 use crate::php;
-use crate::profiler::{PoolsOfThreads, Profiler};
+use crate::profiler::Profiler;
 use crate::renewal::{Renewal, RenewalPool};
 use crate::warmup::Warmup;
-use regent_engine_host::{Afterwards, EngineLoad, Job, Readiness, Reporter};
+use regent_engine_host::{Afterwards, EngineLoad, Job, Profiling, Readiness, Reporter, RunningThread};
 use regent_wire::control::{Event, PoolStart, ProfileOrder, ScriptEnd, WorkerStart};
 use regent_wire::{Engine, EngineThread, ThreadState};
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,8 @@ pub struct Scripts {
     renewals: Vec<Arc<RenewalPool>>,
     reporter: Arc<Reporter>,
     load: Arc<EngineLoad>,
-    threads: PoolsOfThreads,
+    /// The pools of the threads that have run, by the threads' numbers.
+    threads: Arc<Mutex<HashMap<u16, u16>>>,
     profiler: Profiler,
 }
 
@@ -43,7 +45,7 @@ impl Scripts {
             renewals,
             reporter: Arc::clone(reporter),
             load: EngineLoad::new(),
-            threads: PoolsOfThreads::default(),
+            threads: Arc::default(),
             profiler: Profiler::default(),
         }
     }
@@ -84,7 +86,19 @@ impl Job for Scripts {
     }
 
     fn profile(&self, order: ProfileOrder, engine: &Arc<Engine>) {
-        self.profiler.begin(order, engine, &self.threads, &self.reporter);
+        let (threads, process) = (Arc::clone(&self.threads), std::process::id() as i32);
+        let running = move || {
+            let threads = threads.lock().unwrap_or_else(PoisonError::into_inner);
+            let running =
+                threads.iter().map(|(index, pool)| RunningThread { index: *index, pool: *pool, process });
+            running.collect()
+        };
+        self.profiler.begin(Profiling {
+            order,
+            engine: Arc::clone(engine),
+            reporter: Arc::clone(&self.reporter),
+            threads: Box::new(running),
+        });
     }
 }
 

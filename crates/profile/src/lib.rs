@@ -3,6 +3,7 @@
 
 mod flame_graph;
 mod folded;
+mod picture;
 mod speedscope;
 
 use serde::Serialize;
@@ -59,6 +60,8 @@ pub enum Measure {
 pub enum Format {
     /// A flame graph, as a page that needs nothing else.
     Html,
+    /// The same as a picture (SVG), in which nothing can be clicked.
+    Svg,
     /// A line for each stack, as tools that draw flame graphs read it.
     Folded(Measure),
     /// The file format of speedscope.
@@ -72,6 +75,7 @@ impl Profile {
     pub fn write(&self, format: Format, title: &str) -> String {
         match format {
             Format::Html => flame_graph::page(self, title),
+            Format::Svg => picture::svg(self, title),
             Format::Folded(measure) => folded::lines(self, measure),
             Format::Speedscope => speedscope::file(self, title),
             Format::Json => serde_json::to_string(self).expect("invariant: a profile has text keys only"),

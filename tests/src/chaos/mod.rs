@@ -7,6 +7,7 @@
 //! - [`faults`]: what goes wrong, as a table; [`injector`] and [`operator`] do it.
 //! - [`events`]: what the server's log says of its engines.
 //! - [`oracle`]: which requests may have failed, and why.
+//! - [`profiles`]: what is seen of the PHP code meanwhile.
 //! - [`usage`]: memory and descriptors, and what is left running.
 //! - [`timeline`], [`chart`] and [`report`]: what is shown of it.
 
@@ -18,6 +19,7 @@ pub mod injector;
 pub mod load;
 pub mod operator;
 pub mod oracle;
+pub mod profiles;
 pub mod question;
 pub mod report;
 pub mod site;

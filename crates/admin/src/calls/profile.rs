@@ -30,6 +30,7 @@ pub(crate) async fn take(control: &Arc<dyn Control>, query: Option<&str>) -> Res
     let written = written.expect("invariant: writing a profile does not panic");
     Ok(match format {
         Format::Html => page_of_its_own(written),
+        Format::Svg => text("image/svg+xml", written),
         Format::Folded(_) => text("text/plain; charset=utf-8", written),
         Format::Speedscope | Format::Json => text("application/json", written),
     })

@@ -44,6 +44,7 @@ fn target(options: &Profile) -> String {
 fn name(format: ProfileFormat) -> &'static str {
     match format {
         ProfileFormat::Html => "html",
+        ProfileFormat::Svg => "svg",
         ProfileFormat::Folded => "folded",
         ProfileFormat::FoldedCpu => "folded-cpu",
         ProfileFormat::Speedscope => "speedscope",
@@ -54,6 +55,7 @@ fn name(format: ProfileFormat) -> &'static str {
 fn default_output(format: ProfileFormat) -> PathBuf {
     PathBuf::from(match format {
         ProfileFormat::Html => "regent-profile.html",
+        ProfileFormat::Svg => "regent-profile.svg",
         ProfileFormat::Folded | ProfileFormat::FoldedCpu => "regent-profile.folded",
         ProfileFormat::Speedscope => "regent-profile.speedscope.json",
         ProfileFormat::Json => "regent-profile.json",
@@ -62,7 +64,7 @@ fn default_output(format: ProfileFormat) -> PathBuf {
 
 fn written(format: ProfileFormat, output: &Path) -> String {
     let what_next = match format {
-        ProfileFormat::Html => "open it in a browser",
+        ProfileFormat::Html | ProfileFormat::Svg => "open it in a browser",
         ProfileFormat::Speedscope => "open it in speedscope",
         ProfileFormat::Folded | ProfileFormat::FoldedCpu | ProfileFormat::Json => "",
     };

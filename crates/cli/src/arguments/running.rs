@@ -80,6 +80,8 @@ pub struct Profile {
 pub enum ProfileFormat {
     /// A flame graph for the browser
     Html,
+    /// The same as a picture
+    Svg,
     /// A line for each stack, with its samples
     Folded,
     /// The same with microseconds of CPU time

@@ -1,10 +1,10 @@
 //! The process that speaks with the server.
 
 use super::message::{FromProcess, ToZygote};
-use crate::{Attached, Host, HostError, Reporter};
+use crate::{Attached, Host, HostError, Profiling, Reporter, RunningThread};
 use nix::unistd::Pid;
 use regent_wire::Engine;
-use regent_wire::control::{self, Event, MAX_EVENT, Order, OverdueEnd, ThreadStart};
+use regent_wire::control::{self, Event, MAX_EVENT, Order, OverdueEnd, ProfileOrder, ThreadStart};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -51,6 +51,8 @@ struct State {
 
 struct Process {
     thread: ThreadStart,
+    /// `None`: it has not been made yet.
+    pid: Option<i32>,
     /// Its thread has ended in an orderly way; whether another process is to take its place.
     done: Option<bool>,
 }
@@ -83,33 +85,49 @@ impl Manager {
     }
 
     /// Carries out what the server orders until the engine was told to drain and all processes have ended. `trace`: the
-    /// signal that asks a process what it is at.
-    pub fn run(self, trace: i32) -> Result<(), ZygoteEnded> {
+    /// signal that asks a process what it is at; `profile`: begins a profile of them.
+    pub fn run(self, trace: i32, profile: impl Fn(Profiling) + Send + 'static) -> Result<(), ZygoteEnded> {
         let Self { processes, orders, first } = self;
         first.into_iter().for_each(|thread| processes.start(thread, false));
         let follower = Arc::clone(&processes);
-        let follow = move || orders.into_iter().for_each(|order| follower.carry_out(order, trace));
+        let follow = move || orders.into_iter().for_each(|order| follower.carry_out(order, trace, &profile));
         thread::Builder::new().name("orders".into()).spawn(follow).expect("a thread can be made at start");
         processes.listen()
     }
 }
 
 impl ProcessPool {
-    fn carry_out(&self, order: Order, trace: i32) {
+    fn carry_out(self: &Arc<Self>, order: Order, trace: i32, profile: &impl Fn(Profiling)) {
         match order {
             Order::Start { threads } => threads.into_iter().for_each(|thread| self.start(thread, false)),
             Order::Trace { index } => self.zygote.order(&ToZygote::Signal { index, number: trace }),
-            Order::Profile(order) => self.reporter.send(&Event::ProfileRefused {
-                number: order.number,
-                reason: "profiles are taken of PHP in threads, and this one runs in processes".to_owned(),
-            }),
+            Order::Profile(order) => profile(self.profiling(order)),
             // Answered where it came in.
             Order::Beat { .. } => {}
         }
     }
 
+    fn profiling(self: &Arc<Self>, order: ProfileOrder) -> Profiling {
+        let processes = Arc::clone(self);
+        Profiling {
+            order,
+            engine: Arc::clone(&self.engine),
+            reporter: Arc::clone(&self.reporter),
+            threads: Box::new(move || processes.running()),
+        }
+    }
+
+    fn running(&self) -> Vec<RunningThread> {
+        let state = self.state();
+        let running = state.processes.values().filter_map(|process| {
+            let ThreadStart { index, pool } = process.thread;
+            Some(RunningThread { index, pool, process: process.pid? })
+        });
+        running.collect()
+    }
+
     fn start(&self, thread: ThreadStart, renews: bool) {
-        self.state().processes.insert(thread.index, Process { thread, done: None });
+        self.state().processes.insert(thread.index, Process { thread, pid: None, done: None });
         self.zygote.order(&ToZygote::Fork { thread, renews });
     }
 
@@ -138,6 +156,11 @@ impl ProcessPool {
         let Ok(Ok(message)) = std::str::from_utf8(&buffer[..length]).map(control::decode) else { return };
         match message {
             FromProcess::Event(event) => self.pass_on(*event),
+            FromProcess::Forked { index, pid } => {
+                if let Some(process) = self.state().processes.get_mut(&index) {
+                    process.pid = Some(pid);
+                }
+            }
             FromProcess::Ready { index } => self.note_ready(index),
             FromProcess::NotForked { index, error } => {
                 self.state().processes.remove(&index);

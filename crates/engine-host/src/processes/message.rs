@@ -19,6 +19,8 @@ pub(super) enum ToZygote {
 pub(crate) enum FromProcess {
     /// For the server.
     Event(Box<Event>),
+    /// A process was made for a thread.
+    Forked { index: u16, pid: i32 },
     /// A thread has asked for its first request.
     Ready { index: u16 },
     /// No process could be made.

@@ -60,7 +60,11 @@ impl Zygote {
             for order in take_lines(&mut unread) {
                 match order {
                     ToZygote::Fork { thread, renews } => match fork_alone() {
-                        Ok(Some(pid)) => drop(processes.0.insert(pid, thread.index)),
+                        Ok(Some(pid)) => {
+                            processes.0.insert(pid, thread.index);
+                            let (index, pid) = (thread.index, pid.as_raw());
+                            self.reporter.tell(&FromProcess::Forked { index, pid });
+                        }
                         Ok(None) => {
                             // The next one that is forked must not keep it open.
                             drop((self.orders, ended));
