@@ -82,6 +82,11 @@ pub(crate) fn busy() -> Failure {
         .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
+/// There is a response, but no WebSocket.
+fn no_websocket() -> Failure {
+    Failure::new(StatusCode::NOT_IMPLEMENTED).with_reason("no WebSocket is served here")
+}
+
 /// A script runs to its end then.
 pub(crate) async fn read_to_end(mut body: ResponseBody) {
     while let Some(Ok(_)) = body.frame().await {}
@@ -282,6 +287,9 @@ impl Service {
         body: &mut RequestBody,
         Arrival { ends, client, head_time, received }: Arrival<'_>,
     ) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+        if exchange.is_websocket_stream && !matches!(target, Target::Proxy(_)) {
+            return (Err(no_websocket()), None);
+        }
         let limits = exchange.body.over(self.limits);
         let arrived = |exchange| IncomingRequest { exchange, ends, client, head_time, limits };
         match target {
@@ -349,6 +357,9 @@ impl Service {
 
     fn finish(&self, mut response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
         let Ending { exchange, started, received, counted } = ending;
+        if exchange.is_websocket_stream && response.status().is_success() {
+            response = no_websocket().plain_page();
+        }
         let outcome = match counted.is_some() && Sites::is_of_error(&exchange, &response) {
             true => Outcome::Failed,
             false => Outcome::Answered,

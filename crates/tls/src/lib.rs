@@ -70,7 +70,9 @@ pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};
 pub use redis_storage::{Compression, RedisStorage};
-pub use regent_redis::{RedisServer, RedisTls};
+pub use regent_redis::{
+    Address as RedisAddress, Place as RedisPlace, RedisServer, RedisTls, Sentinels as RedisSentinels,
+};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;
