@@ -1,14 +1,16 @@
 # Regent: set up, build, run and test. `make` alone lists what there is.
 #
-# Everything that cargo builds needs the PHP that tools/php prints: recipes below pass it as PHP_CONFIG. The first run builds it
-# (about seven minutes on two cores) and keeps it outside the checkout; see tools/build-php. With PHP=system it is the
-# distribution's, which is installed in a minute, and with PHP=fast that of `make php-fast`.
+# Everything that cargo builds needs the PHP that tools/php prints: recipes below pass it as PHP_CONFIG. With PHP=zts it is a
+# thread-safe one, which is built once (about seven minutes on two cores) and kept outside the checkout; see tools/build-php. With
+# PHP=system it is the distribution's, which is installed in a minute, and with PHP=fast that of `make php-fast`. `make run` takes
+# the distribution's unless it is told otherwise, so that the first page comes soon, and all else the thread-safe one.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 # Given to make itself: the environment may have a PHP that means something else.
-php = $(if $(filter command,$(firstword $(origin PHP))),$(PHP),zts)
+php = $(if $(filter command,$(firstword $(origin PHP))),$(PHP),$(default_php))
+default_php = zts
 # Each recipe's shell starts with the path of php-config, so that cargo always sees the same one.
 with_php = PHP_CONFIG="$$(tools/php $(php))" && export PHP_CONFIG REGENT_TEST_PHP=$(php) &&
 # The others are about a thread-safe PHP and its php-cgi; the stored instructions are those of one compiled without a profile.
@@ -23,8 +25,11 @@ help: ## list the targets
 	@echo "Usage: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## build everything and serve the demo with its dashboard (PORT=… and ADMIN_PORT=… choose where, PHP=system the distribution's PHP)
-	@PORT='$(PORT)' ADMIN_PORT='$(ADMIN_PORT)' exec tools/demo '$(TARGET)/release/regent'
+# A build of its own: the server and PHP's engine alone, by a profile that is compiled without optimisation across crates.
+run: default_php = system
+run: setup ## build what the demo needs, and serve it with its dashboard (PORT=… and ADMIN_PORT=… choose where, PHP=zts a thread-safe PHP)
+	@$(with_php) cargo build --profile quick --package regent-cli --package regent-engine-php
+	@PORT='$(PORT)' ADMIN_PORT='$(ADMIN_PORT)' exec tools/demo '$(TARGET)/quick/regent'
 
 build: setup ## build the release binaries: regent, regent-php and regent-native
 	@$(with_php) cargo build --release
@@ -57,7 +62,10 @@ chaos: build ## let everything go wrong under a steady load for ten minutes, and
 	@$(with_php) REGENT_CHAOS_SECONDS='$(or $(CHAOS),600)' cargo test --package regent-tests --test chaos -- --nocapture
 
 deb: build ## make the Debian packages (their PHP is built once, in ten minutes) and test them
-	@$(with_php) packages="$$(tools/package '$(TARGET)/release')" && $(with_php) REGENT_DEB= tools/test package && printf '%s\n' "$$packages"
+	@$(with_php) tools/package '$(TARGET)/release' >'$(TARGET)/packages'
+	@PHP_CONFIG="$$(tools/php system)" cargo build --release --package regent-engine-php --target-dir '$(TARGET)/system'
+	@tools/package --engine '$(TARGET)/system/release' '$(TARGET)' >>'$(TARGET)/packages'
+	@$(with_php) REGENT_DEB= tools/test package && cat '$(TARGET)/packages'
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
 	@cargo build --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' && '$(TARGET)/release/regent-bench' $(BENCH)

@@ -13,6 +13,7 @@ php_suites() {
     debian-8.6) echo experimental sid ;;
     ubuntu-8.3) echo noble-security noble ;;
     ubuntu-8.4) echo questing plucky ;;
+    ubuntu-8.5) echo resolute-security resolute ;;
   esac
 }
 

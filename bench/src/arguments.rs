@@ -1,18 +1,22 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::apps;
+use crate::fleet;
 use crate::front;
 use crate::generator::command::LoadCommand;
 use crate::hello;
 use crate::peers::{Contender, External};
+use crate::proxy;
 use crate::record::Earlier;
 use crate::statistics::{ROUNDS_TO_PUBLISH, distinct};
 use crate::suites::Length;
+use crate::traces;
 
 /// Measures Regent beside other PHP servers and compiled code, on this machine and in one run. Without a command: a tour of all suites
 /// in under 15 minutes.
@@ -59,10 +63,16 @@ pub enum Command {
     Files(SuiteOptions),
     /// Hello world over keep-alive connections, measured by wrk
     Hello(hello::Options),
-    /// TLS handshakes, HTTP/1.1 and HTTP/2 over TLS, compression; measured by openssl and h2load
+    /// TLS handshakes, HTTP/1.1, HTTP/2 and HTTP/3 over TLS, compression; measured by openssl, h2load and oha
     Front(front::Options),
+    /// Requests handed to another server, beside nginx and Caddy; measured by h2load
+    Proxy(proxy::Options),
     /// Real applications: WordPress, Symfony, Laravel, DokuWiki; measured by h2load
     Apps(apps::Options),
+    /// What traces take of a request: off, 1 % and all sampled; measured by h2load
+    Traces(traces::Options),
+    /// A fleet of servers, simulated, beside four that are measured; what does not scale, and where it ends
+    Fleet(fleet::Options),
     /// The load generator by itself
     Load(LoadCommand),
 }
@@ -165,6 +175,14 @@ pub fn regent_binary(given: Option<&std::path::Path>) -> Result<PathBuf> {
         );
     }
     Ok(std::path::absolute(path)?)
+}
+
+/// Whole seconds of a measurement.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.strip_suffix('s').unwrap_or(text).parse() {
+        Ok(seconds @ 1..=300) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected whole seconds from 1s to 300s".to_owned()),
+    }
 }
 
 #[cfg(test)]

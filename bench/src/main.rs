@@ -9,6 +9,7 @@ mod apps;
 mod arguments;
 mod bench;
 mod endless_loops;
+mod fleet;
 mod front;
 mod generator;
 mod hello;
@@ -20,13 +21,16 @@ mod peers;
 mod probe;
 mod procfs;
 mod progress;
+mod proxy;
 mod record;
 mod report;
 mod run;
+mod samples;
 mod site;
 mod statistics;
 mod suites;
 mod supervise;
+mod traces;
 mod usage;
 
 use std::process::ExitCode;
@@ -62,6 +66,9 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Files(options)) => one(Suite::Files, &options),
         Some(Command::Hello(options)) => hello::run(&options),
         Some(Command::Front(options)) => front::run(&options),
+        Some(Command::Proxy(options)) => proxy::run(&options),
+        Some(Command::Fleet(options)) => fleet::run(&options),
+        Some(Command::Traces(options)) => traces::run(&options),
         Some(Command::Apps(options)) => apps::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }

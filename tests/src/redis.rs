@@ -13,6 +13,7 @@ pub struct Redis {
     process: Child,
     directory: PathBuf,
     address: SocketAddr,
+    arguments: Vec<String>,
 }
 
 impl Redis {
@@ -21,8 +22,15 @@ impl Redis {
 
     /// Its data goes to the directory.
     pub fn start(directory: &Path) -> Self {
+        Self::start_with(directory, &[])
+    }
+
+    /// With arguments of its own.
+    pub fn start_with(directory: &Path, arguments: &[&str]) -> Self {
         let address = free_address();
-        Self { process: process(directory, address), directory: directory.to_owned(), address }
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let process = process(directory, address, &arguments);
+        Self { process, directory: directory.to_owned(), address, arguments }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -31,14 +39,7 @@ impl Redis {
 
     /// What `redis-cli` prints.
     pub fn ask(&self, arguments: &[&str]) -> String {
-        let packages = packages_of("redis");
-        let output = Command::new(packages.join("usr/bin/redis-cli"))
-            .args(["-p", &self.address.port().to_string(), "--no-auth-warning", "-a", Self::PASSWORD])
-            .args(arguments)
-            .env("LD_LIBRARY_PATH", libraries_of(&packages))
-            .output()
-            .expect("redis-cli can be started");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        ask(self.address, Self::PASSWORD, arguments)
     }
 
     /// Is gone from one moment to the next.
@@ -49,7 +50,7 @@ impl Redis {
 
     /// After [`Self::kill`]: at the same address, with what it had.
     pub fn come_back(&mut self) {
-        self.process = process(&self.directory, self.address);
+        self.process = process(&self.directory, self.address, &self.arguments);
     }
 
     /// After [`Self::kill`]: it has nothing when it comes back.
@@ -58,18 +59,46 @@ impl Redis {
     }
 }
 
-fn process(directory: &Path, address: SocketAddr) -> Child {
+/// What `redis-cli` prints.
+pub(crate) fn ask(address: SocketAddr, password: &str, arguments: &[&str]) -> String {
     let packages = packages_of("redis");
-    let process = Command::new(packages.join("usr/bin/redis-server"))
+    let output = Command::new(packages.join("usr/bin/redis-cli"))
+        .args(["-p", &address.port().to_string(), "--no-auth-warning", "-a", password])
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", libraries_of(&packages))
+        .output()
+        .expect("redis-cli can be started");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A Sentinel, which writes into its configuration.
+pub(crate) fn sentinel(configuration: &Path, address: SocketAddr) -> Child {
+    let mut command = server();
+    let directory = configuration.parent().expect("a file is in a directory");
+    command.arg(configuration).arg("--sentinel").arg("--dir").arg(directory);
+    listening(command, address)
+}
+
+fn process(directory: &Path, address: SocketAddr, arguments: &[String]) -> Child {
+    let mut command = server();
+    command
         .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
         .args(["--requirepass", Redis::PASSWORD, "--port", &address.port().to_string()])
         .arg("--dir")
         .arg(directory)
-        .env("LD_LIBRARY_PATH", libraries_of(&packages))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server can be started");
+        .args(arguments);
+    listening(command, address)
+}
+
+fn server() -> Command {
+    let packages = packages_of("redis");
+    let mut command = Command::new(packages.join("usr/bin/redis-server"));
+    command.env("LD_LIBRARY_PATH", libraries_of(&packages)).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn listening(mut command: Command, address: SocketAddr) -> Child {
+    let process = command.spawn().expect("redis-server can be started");
     until("Redis listens", || TcpStream::connect(address).ok());
     process
 }

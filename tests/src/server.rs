@@ -235,6 +235,17 @@ impl Server {
     pub fn restart(mut self, command: impl FnOnce(&Path) -> Command) -> Self {
         self.signal(Signal::TERM);
         assert!(self.wait().success(), "the server ended well");
+        self.start_again(command)
+    }
+
+    /// The same after a crash, which leaves it no time for anything.
+    pub fn restart_after_crash(mut self, command: impl FnOnce(&Path) -> Command) -> Self {
+        self.signal(Signal::KILL);
+        self.wait();
+        self.start_again(command)
+    }
+
+    fn start_again(mut self, command: impl FnOnce(&Path) -> Command) -> Self {
         self.process = ServerProcess::start(command(self.directory.path()));
         assert!(self.process.wait_until_ready(self.ports.site) == Readiness::Ready, "its ports are free");
         self

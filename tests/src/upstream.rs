@@ -1,6 +1,9 @@
 //! Servers behind the server: whatever a test wants them to say, to the byte.
 
 use crate::DEADLINE;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -132,6 +135,12 @@ impl Received {
     pub fn line(&self) -> &str {
         self.head.lines().next().unwrap_or_default()
     }
+}
+
+/// What a server of WebSocket answers to a key (RFC 6455 §4.2.2).
+pub fn websocket_answer(key: &str) -> String {
+    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
 }
 
 /// Reads a request. `None`: the connection has ended.

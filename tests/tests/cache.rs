@@ -607,6 +607,28 @@ fn presets_store_what_says_nothing_and_pass_who_is_logged_in() {
 }
 
 #[test]
+fn names_in_the_query_that_are_ignored_make_no_page_of_their_own_and_reach_no_other_client() {
+    let site = Site::start("cache {\npreset wordpress\nignore_query ref\n}");
+    let first = site.get("/?utm_source=evil&a=1&utm.medium=x&fbclid=y");
+    assert_forwarded(&first, "uri-miss");
+    assert_eq!(site.last("QUERY_STRING").as_deref(), Some("a=1"));
+    assert_eq!(site.last("REQUEST_URI").as_deref(), Some("/?a=1"));
+    for target in ["/?a=1", "/?a=1&gclid=1", "/?%75tm_source=z&a=1", "/?ref[]=1&a=1&ref", "/?a=1&UTM_ID=1"] {
+        assert_hit(&site.get(target));
+    }
+    for target in ["/?a=2&gclid=1", "/?a=1&utm=1", "/?a=1&reference=1"] {
+        assert_forwarded(&site.get(target), "uri-miss");
+    }
+    site.get("/?fbclid=1");
+    assert_eq!(site.last("REQUEST_URI").as_deref(), Some("/"));
+    assert_hit(&site.get("/"));
+    site.method("POST", "/?utm_source=x", &[]).expect(200);
+    assert_eq!(site.last("QUERY_STRING").as_deref(), Some("utm_source=x"), "what passes is as it was");
+    assert_forwarded(&site.get("/"), "uri-miss");
+    site.stop();
+}
+
+#[test]
 fn a_password_is_asked_for_before_anything_is_given() {
     let hash = "$2a$04$v7L4lyzV1.vKf4WEM/b5wu8CXjlbaxYsZQvI1T7KxVyEZAQ1Vwmey";
     let site = Site::start(&format!("cache\nbasic_auth /secret/* {{\nbob {hash}\n}}"));

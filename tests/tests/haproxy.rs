@@ -1,11 +1,15 @@
 //! HAProxy in front of four servers, as docs/load-balancers.md has it, with sessions in Redis, as docs/sessions.md has them:
-//! what becomes of requests when servers are restarted, upgraded, frozen, removed and killed.
+//! what becomes of requests when servers are restarted, upgraded, frozen, removed and killed. And with TLS passed on, and
+//! certificates in Redis, as docs/https.md has them.
 #![forbid(unsafe_code)]
 
 use regent_tests::haproxy::HaProxy;
 use regent_tests::steady::Steady;
-use regent_tests::{Redis, Server, Setup, apps, free_address, process, regent_command, until};
+use regent_tests::{
+    Pebble, Redis, Server, Setup, TlsClient, apps, free_address, process, regent_command, until,
+};
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,6 +41,63 @@ const COUNT: &str = "<?php
 struct Place {
     web: u16,
     check: u16,
+}
+
+/// The same where TLS is passed on.
+struct TlsPlace {
+    tls: u16,
+    plain: u16,
+    check: u16,
+}
+
+impl TlsPlace {
+    fn haproxy(&self, tls: SocketAddr, plain: SocketAddr) -> String {
+        let first = block("load-balancers.md", "haproxy", 0);
+        let (defaults, _) = first.split_once("frontend web").expect("the page begins with the defaults");
+        let text = block("load-balancers.md", "haproxy", 1);
+        let servers = |port: u16| {
+            let line = |(number, name)| format!("\tserver {name} {}:{port}\n", Place::host(number));
+            NAMES.iter().enumerate().map(line).collect::<String>()
+        };
+        let of_page = |port: u16| format!("\tserver one 10.0.0.11:{port}\n\tserver two 10.0.0.12:{port}\n");
+        let text = replace(&text, &of_page(443), &servers(self.tls));
+        let text = replace(&text, &of_page(80), &servers(self.plain));
+        let text = replace(&text, "check port 8081", &format!("check port {}", self.check));
+        let text = replace(&text, "bind :443", &format!("bind {tls}"));
+        defaults.to_owned() + &replace(&text, "bind :80", &format!("bind {plain}"))
+    }
+
+    /// TLS and the PROXY protocol as one page has them, the storage as another, and the checks of the first.
+    fn caddyfile(&self, number: usize, redis: &Redis, pebble: &Pebble) -> String {
+        let (host, Self { tls, plain, check }) = (Place::host(number), self);
+        let storage = block("https.md", "caddyfile", storage_of_page());
+        let storage = between(&storage, "    storage redis {\n", "    }\n");
+        let storage = replace(storage, "redis.internal:6379", &redis.address().to_string());
+        let storage = replace(&storage, "{$REDIS_PASSWORD}", Redis::PASSWORD);
+        let storage = replace(&storage, "{$REDIS_ENCRYPTION_KEY}", "0123456789abcdef0123456789abcdef");
+        let global = format!(
+            "{{\n\tadmin ADMIN\n\thttp_port {plain}\n\thttps_port {tls}\n\tdefault_bind {host}\n\
+             \tacme_ca {}\n\tacme_ca_root {}\n\tregent {{\n\t\tnum_threads 2\n\t}}\n\tstorage redis {{\n{storage}\t}}\n",
+            pebble.url(),
+            pebble.certificate().display(),
+        );
+        let text = block("load-balancers.md", "caddyfile", 1).replacen("{\n", &global, 1);
+        let text = replace(&text, "servers :443", &format!("servers {host}:{tls}"));
+        let text = replace(&text, "10.0.0.0/8", "127.0.0.0/8");
+        let text = replace(&text, "shop.example.com", "shop.test");
+        let text = replace(&text, "root * public", "root * ROOT");
+        let checks = block("load-balancers.md", "caddyfile", 0);
+        let (_, checks) = checks.split_once("http://:8081").expect("the page has a site for checks");
+        let checks = replace(checks, "/run/regent", "DIRECTORY");
+        let checks = replace(&checks, "127.0.0.1:2019", "ADMIN");
+        format!("{text}http://:{check}{checks}http://:PORT {{\n\tbind 127.0.0.1\n\trespond ready\n}}\n")
+    }
+}
+
+/// The block of docs/https.md that has a storage in Redis.
+fn storage_of_page() -> usize {
+    let has_it = |index: &usize| block("https.md", "caddyfile", *index).contains("storage redis");
+    (0..20).find(has_it).expect("the page has it")
 }
 
 impl Place {
@@ -131,6 +192,62 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
     println!("lost with the one that was killed: {killed:?}");
     drop(haproxy);
     servers.into_iter().flatten().for_each(Server::stop);
+}
+
+#[test]
+fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
+    let Some(program) = HaProxy::program() else { return };
+    let setup = Setup::new();
+    let (tls, plain) = (free_address(), free_address());
+    // The CA knows HAProxy alone.
+    let Some(pebble) = Pebble::start(setup.directory(), plain.port(), tls.port()) else { return };
+    let redis = Redis::start(setup.directory());
+    let [one, two, three] = [free_address(), free_address(), free_address()].map(|address| address.port());
+    let place = TlsPlace { tls: one, plain: two, check: three };
+    // Before there is anything to be ordered for, so that the CA finds everybody.
+    let haproxy = HaProxy::start(&program, setup.directory(), &place.haproxy(tls, plain), tls);
+    let start = |(number, name): (usize, &&str)| {
+        let caddyfile = place.caddyfile(number, &redis, &pebble);
+        let data = "DIRECTORY/data";
+        let setup = Setup::new().caddyfile(&caddyfile).env("XDG_DATA_HOME", data);
+        setup.file("index.php", format!("<?php echo '{name} ', $_SERVER['REMOTE_ADDR'];")).start()
+    };
+    let mut servers: Vec<Server> = NAMES.iter().enumerate().map(start).collect();
+    NAMES.iter().for_each(|name| haproxy.wait_for(name, "UP"));
+    let client = pebble.client();
+    answer_all(&client, tls, &NAMES);
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+
+    let killed = servers.remove(0);
+    let (pid, engine) = (killed.pid(), killed.engine());
+    killed.signal(Signal::KILL);
+    until("the server and its engine are gone", || {
+        (!process::runs(pid, "regent") && !process::runs(engine, "regent-php")).then_some(())
+    });
+    haproxy.wait_for("one", "DOWN");
+    answer_all(&client, tls, &NAMES[1..]);
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    drop(haproxy);
+    servers.into_iter().for_each(Server::stop);
+}
+
+/// Each of them answers, with the certificate, and knows the client's address.
+fn answer_all(client: &TlsClient, address: SocketAddr, names: &[&str]) {
+    let expected: BTreeSet<String> = names.iter().map(|name| format!("{name} 127.0.0.1")).collect();
+    let mut seen = BTreeSet::new();
+    until(&format!("{names:?} answer"), || {
+        // There may be no certificate yet.
+        seen.extend(ask(client, address).ok());
+        (seen == expected).then_some(())
+    });
+}
+
+/// On a connection of its own.
+fn ask(client: &TlsClient, address: SocketAddr) -> std::io::Result<String> {
+    let mut conn = client.try_connect(address, "shop.test")?;
+    conn.try_send("GET / HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n")?;
+    let answer = conn.try_response("GET")?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    Ok(answer.expect(200).text().to_owned())
 }
 
 fn go_through(load: &Steady, haproxy: &HaProxy, servers: &mut [Option<Server>]) {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::mercure::{HUB, SECRET, SUBSCRIBER, publish, subscribe};
-use regent_tests::{Conn, Redis, Server, Setup, in_parallel, until};
+use regent_tests::{Conn, Redis, RedisSentinels, Server, Setup, in_parallel, until};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,10 +12,21 @@ fn instance(redis: &Redis, options: &str) -> Server {
 
 /// Options of the hub, and of its transport.
 fn hub(redis: &Redis, own: &str, options: &str) -> Server {
+    hub_at(&format!("address {}", redis.address()), own, options)
+}
+
+/// One whose Redis is where these say.
+fn hub_told_by(redis: &RedisSentinels) -> Server {
+    let addresses: String = redis.addresses().iter().map(|address| format!(" {address}")).collect();
+    let (name, password) = (RedisSentinels::NAME, RedisSentinels::PASSWORD);
+    let place = format!("addresses{addresses}\n\t\tmaster_name {name}\n\t\tsentinel_password \"{password}\"");
+    hub_at(&place, "", "")
+}
+
+fn hub_at(place: &str, own: &str, options: &str) -> Server {
     let site = format!(
         "mercure {{\n\tpublisher_jwt {SECRET}\n\tsubscriber_jwt {SECRET}\n\tanonymous\n\t{own}\n\ttransport redis {{\n\t\t\
-         address {}\n\t\tpassword \"{}\"\n\t\ttimeout 1\n\t\t{options}\n\t}}\n\t}}\n\tphp_server",
-        redis.address(),
+         {place}\n\t\tpassword \"{}\"\n\t\ttimeout 1\n\t\t{options}\n\t}}\n\t}}\n\tphp_server",
         Redis::PASSWORD,
     );
     let script = "<?php echo mercure_publish('a', 'of a script', id: $_GET['id']);";
@@ -163,6 +174,32 @@ fn what_was_answered_outlives_redis() {
     assert_eq!(all(&first, "last"), seen);
     first.stop();
     second.stop();
+}
+
+#[test]
+fn subscribers_go_on_when_sentinels_have_chosen_another_primary() {
+    let setup = Setup::new();
+    let mut redis = RedisSentinels::start(setup.directory());
+    let (first, second) = (hub_told_by(&redis), hub_told_by(&redis));
+    let mut live = subscribe(&second, "topic=a", "").0;
+    let before: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+    for id in &before {
+        publish(&first, &[("topic", "a"), ("id", id)]).expect(200);
+    }
+    redis.wait_until_replicated();
+    redis.kill_primary();
+    first.wait_for_log("the updates of a Mercure hub cannot be read");
+    publish_again(&first, "after");
+    publish_again(&second, "last");
+    let expected = [before, vec!["after".to_owned(), "last".to_owned()]].concat();
+    assert_eq!(ids(&mut live, "last"), expected, "no gap and no double");
+    for server in [&first, &second] {
+        assert_eq!(all(server, "last"), expected, "also for who comes now");
+    }
+    assert_eq!(redis.ask(&["xlen", "mercure"]).trim(), "52");
+    let third = hub_told_by(&redis);
+    assert_eq!(all(&third, "last"), expected, "also at a server that has just begun");
+    [first, second, third].into_iter().for_each(Server::stop);
 }
 
 #[test]

@@ -39,5 +39,9 @@ fn everything_goes_to_another_server() {
 fn modules_are_listed() {
     let output = regent_command(Path::new("/")).arg("list-modules").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().any(|line| line == "http.handlers.file_server"), "{text}");
+    for (name, is_there) in
+        [("handlers.file_server", true), ("matchers.path_regexp", true), ("handlers.acme_server", false)]
+    {
+        assert_eq!(text.lines().any(|line| line == format!("http.{name}")), is_there, "{text}");
+    }
 }

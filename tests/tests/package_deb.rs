@@ -1,29 +1,49 @@
-//! The Debian package as it is installed: extracted into a fresh directory, it serves from there with its own PHP, and
+//! The Debian packages as they are installed: extracted into a fresh directory, the server serves from there with either PHP, and
 //! nothing of the machine that built it.
 //!
-//! `REGENT_DEB` names the package. `tools/test package` runs this, and `make deb` makes the package.
+//! `REGENT_DEB` names the server's package, beside which those of the engines lie. `tools/test package` runs this, and `make deb`
+//! makes the packages.
 #![forbid(unsafe_code)]
 
 use regent_tests::Setup;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The extracted tree.
+/// The server's package and that of an engine.
 struct Package {
+    /// The extracted tree.
     root: TempDir,
+    /// The name of the engine's package.
+    engine: String,
 }
 
 impl Package {
-    fn extract() -> Self {
-        let deb =
-            std::env::var_os("REGENT_DEB").expect("REGENT_DEB names the package: see `tools/test package`");
+    /// With the PHP that is packaged too.
+    fn of_threads() -> Self {
+        let engine = engines().into_iter().find(|(name, _)| name.ends_with("-zts"));
+        Self::extract(engine.expect("its package is made with the server's"))
+    }
+
+    /// With the distribution's PHP, if it has an embed library.
+    fn of_processes() -> Option<Self> {
+        let engine = engines().into_iter().find(|(name, _)| !name.ends_with("-zts"));
+        if engine.is_none() {
+            println!("SKIPPED: there is no package of an engine for the distribution's PHP");
+        }
+        engine.map(Self::extract)
+    }
+
+    fn extract((engine, file): (String, PathBuf)) -> Self {
         let root = TempDir::with_prefix("regent-package-").expect("a temporary directory can be made");
-        let status =
-            Command::new("dpkg-deb").arg("-x").arg(deb).arg(root.path()).status().expect("dpkg-deb is there");
-        assert!(status.success());
-        Self { root }
+        for deb in [&server_deb(), &file] {
+            dpkg_deb("-x", deb, root.path());
+        }
+        // As Debian's alternatives lead to it.
+        symlink(&engine, root.path().join("usr/lib/regent/regent-php")).unwrap();
+        Self { root, engine }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -50,9 +70,49 @@ impl Package {
     /// `regent` of the package, with an environment that has nothing but this.
     fn command(&self) -> Command {
         let mut command = Command::new(self.program());
-        command.env_clear().env("HOME", self.root.path()).env("PHPRC", self.path("etc/regent/php"));
+        command.env_clear().env("HOME", self.root.path());
+        if self.engine.ends_with("-zts") {
+            command.env("PHPRC", self.path("etc/regent/php"));
+        }
         command
     }
+
+    /// The dynamic section's entry of where a program looks for libraries.
+    fn search_path(&self, program: &str) -> Vec<String> {
+        let mut readelf = Command::new("readelf");
+        readelf.arg("-d").arg(self.path("usr/lib/regent").join(program));
+        let text = said(readelf);
+        text.lines()
+            .filter(|line| line.contains("RUNPATH") || line.contains("RPATH"))
+            .map(Into::into)
+            .collect()
+    }
+}
+
+fn server_deb() -> PathBuf {
+    std::env::var_os("REGENT_DEB").expect("REGENT_DEB names the package: see `tools/test package`").into()
+}
+
+/// The packages of engines of the same version, by name.
+fn engines() -> Vec<(String, PathBuf)> {
+    let server = server_deb();
+    let file = server.file_name().unwrap().to_str().unwrap();
+    let version = file.strip_prefix("regent_").expect("regent_VERSION_ARCHITECTURE.deb");
+    let directory = fs::read_dir(server.parent().unwrap()).unwrap();
+    let mut found: Vec<_> = directory
+        .map(|entry| entry.unwrap().path())
+        .filter_map(|path| {
+            let (name, other) = path.file_name()?.to_str()?.split_once('_')?;
+            (name.starts_with("regent-php") && other == version).then(|| (name.to_owned(), path.clone()))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn dpkg_deb(option: &str, deb: &Path, to: &Path) {
+    let status = Command::new("dpkg-deb").arg(option).arg(deb).arg(to).status().expect("dpkg-deb is there");
+    assert!(status.success());
 }
 
 fn said(mut command: Command) -> String {
@@ -63,8 +123,8 @@ fn said(mut command: Command) -> String {
 }
 
 #[test]
-fn the_package_serves_php_from_wherever_it_is_extracted() {
-    let package = Package::extract();
+fn the_packages_serve_php_from_wherever_they_are_extracted() {
+    let package = Package::of_threads();
     let script = "<?php echo PHP_SAPI, ' ', extension_loaded('Zend OPcache') ? 'cached ' : '', \
         ini_get('session.use_strict_mode'), ' ', extension_loaded('intl') ? 'intl' : '';";
     let server = Setup::new()
@@ -92,24 +152,21 @@ fn the_package_serves_php_from_wherever_it_is_extracted() {
 }
 
 #[test]
-fn no_program_of_the_package_looks_for_libraries_where_it_was_built() {
-    let package = Package::extract();
-    for program in ["regent", "regent-php", "regent-native", "php/bin/php", "php/lib/libphp.so"] {
-        let mut readelf = Command::new("readelf");
-        readelf.arg("-d").arg(package.path("usr/lib/regent").join(program));
-        let text = said(readelf);
-        let paths: Vec<_> =
-            text.lines().filter(|line| line.contains("RUNPATH") || line.contains("RPATH")).collect();
-        match program {
-            "regent-php" => assert!(paths.len() == 1 && paths[0].ends_with("[$ORIGIN/php/lib]"), "{paths:?}"),
-            _ => assert!(paths.is_empty(), "{program}: {paths:?}"),
-        }
+fn no_program_of_the_packages_looks_for_libraries_where_it_was_built() {
+    let package = Package::of_threads();
+    for program in ["regent", "regent-native", "php/bin/php", "php/lib/libphp.so"] {
+        assert_eq!(package.search_path(program), Vec::<String>::new(), "{program}");
+    }
+    let paths = package.search_path(&package.engine);
+    assert!(paths.len() == 1 && paths[0].ends_with("[$ORIGIN/php/lib]"), "{paths:?}");
+    if let Some(package) = Package::of_processes() {
+        assert_eq!(package.search_path(&package.engine), Vec::<String>::new());
     }
 }
 
 #[test]
 fn the_command_line_program_is_the_packages_php() {
-    let package = Package::extract();
+    let package = Package::of_threads();
     let mut command = package.command();
     let extensions = package.extensions().display().to_string();
     command.args(["php-cli", "-d"]).arg(format!("extension_dir={extensions}"));
@@ -124,8 +181,66 @@ fn the_command_line_program_is_the_packages_php() {
 }
 
 #[test]
+fn the_distributions_php_serves_in_processes_with_its_extensions_and_its_program() {
+    let Some(package) = Package::of_processes() else { return };
+    let script = "<?php echo PHP_SAPI, ' ', PHP_ZTS, ' ', extension_loaded('mbstring') ? 'mbstring' : '', ' ', \
+        PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION;";
+    let server = Setup::new()
+        .file("index.php", script)
+        .php_options("num_threads 2")
+        // Not the settings of the test's PHP, which may be another.
+        .env("PHP_INI_SCAN_DIR", &scanned(&package))
+        .launcher(&package.launcher().each_ref().map(String::as_str))
+        .start();
+    let version = package.engine.strip_prefix("regent-php").unwrap();
+    assert_eq!(server.get("/").expect(200).text(), format!("frankenphp 0 mbstring {version}"));
+    server.stop();
+    // Beside the other engine too, whose PHP lies in php/.
+    fs::create_dir_all(package.path("usr/lib/regent/php/bin")).unwrap();
+    fs::write(package.path("usr/lib/regent/php/bin/php"), "#!/bin/sh\necho 'not this one'\n").unwrap();
+    let mut command = package.command();
+    command.args(["php-cli", "-r", "echo PHP_BINARY, ' ', php_ini_loaded_file();"]);
+    assert_eq!(said(command), format!("/usr/bin/php{version} /etc/php/{version}/embed/php.ini"));
+}
+
+#[test]
+fn of_two_engines_the_newest_is_taken_and_the_other_when_it_has_gone() {
+    let [threads, processes] = &engines()[..] else {
+        println!("SKIPPED: there is one engine alone");
+        return;
+    };
+    let root = TempDir::with_prefix("regent-engines-").unwrap();
+    for directory in ["var/lib/dpkg/alternatives", "etc/alternatives"] {
+        fs::create_dir_all(root.path().join(directory)).unwrap();
+    }
+    let chosen = || fs::read_link(root.path().join("etc/alternatives/regent-php")).unwrap();
+    let script = |(name, deb): &(String, PathBuf), script: &str, argument: &str| {
+        let control = root.path().join(format!("{name}.control"));
+        dpkg_deb("-e", deb, &control);
+        dpkg_deb("-x", deb, root.path());
+        let mut command = Command::new(control.join(script));
+        command.arg(argument).env("DPKG_ROOT", root.path());
+        said(command);
+    };
+    let (older, newer) =
+        if threads.0.ends_with("-zts") { (processes, threads) } else { (threads, processes) };
+    script(newer, "postinst", "configure");
+    script(older, "postinst", "configure");
+    assert_eq!(chosen(), Path::new("/usr/lib/regent").join(&newer.0));
+    script(newer, "prerm", "upgrade");
+    assert_eq!(chosen(), Path::new("/usr/lib/regent").join(&newer.0));
+    script(newer, "prerm", "remove");
+    assert_eq!(chosen(), Path::new("/usr/lib/regent").join(&older.0));
+}
+
+/// The distribution's directory of extensions, which the harness hides from other PHPs.
+fn scanned(package: &Package) -> String {
+    format!("/etc/php/{}/embed/conf.d", package.engine.strip_prefix("regent-php").unwrap())
+}
+
+#[test]
 fn the_packaged_caddyfile_is_valid_and_its_page_is_served() {
-    let package = Package::extract();
+    let package = Package::of_threads();
     let mut validate = package.command();
     validate.args(["validate", "--config"]).arg(package.path("etc/regent/Caddyfile"));
     assert_eq!(said(validate).trim(), "Valid configuration");
@@ -148,7 +263,7 @@ fn the_packaged_caddyfile_is_valid_and_its_page_is_served() {
 
 #[test]
 fn there_are_a_manual_completions_and_a_unit_that_knows_the_program() {
-    let package = Package::extract();
+    let package = Package::of_threads();
     for name in [
         "usr/share/man/man1/regent.1.gz",
         "usr/share/man/man1/regent-run.1.gz",
@@ -157,7 +272,8 @@ fn there_are_a_manual_completions_and_a_unit_that_knows_the_program() {
         "usr/share/fish/vendor_completions.d/regent.fish",
         "usr/share/doc/regent/copyright",
         "usr/share/doc/regent/libraries.txt.gz",
-        "usr/share/doc/regent/php-licences.txt.gz",
+        &format!("usr/share/doc/{}/copyright", package.engine),
+        &format!("usr/share/doc/{}/php-licences.txt.gz", package.engine),
     ] {
         assert!(fs::metadata(package.path(name)).is_ok_and(|file| file.len() > 0), "{name}");
     }

@@ -1,21 +1,27 @@
 //! Several instances with one storage in Redis: one order for all, and a start while Redis is away.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, Redis, Server, Setup, TlsClient, TlsConn, free_address, regent_command, until};
+use regent_tests::{
+    Pebble, Redis, RedisSentinels, Server, Setup, TlsClient, TlsConn, free_address, regent_command, until,
+};
 use std::net::SocketAddr;
 
 /// A server of `shop.test` on a port of its own, whose certificates are kept in Redis, with copies in its directory.
 fn instance(pebble: &Pebble, redis: &Redis, http: u16, https: u16, name: &str) -> Server {
+    instance_of(pebble, &format!("address {}", redis.address()), "shop.test", [http, https], name)
+}
+
+/// The same of any name, with whatever says where Redis is.
+fn instance_of(pebble: &Pebble, place: &str, site: &str, [http, https]: [u16; 2], name: &str) -> Server {
     let caddyfile = format!(
         "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
          \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n\
-         \tstorage redis {{\n\t\taddress {}\n\t\tpassword \"{}\"\n\t\tkey_prefix fleet\n\
+         \tstorage redis {{\n\t\t{place}\n\t\tpassword \"{}\"\n\t\tkey_prefix fleet\n\
          \t\tencryption_key 0123456789abcdef0123456789abcdef\n\t\tcompression zlib\n\t}}\n}}\n\
-         shop.test {{\n\trespond {name}\n}}\n\
+         {site} {{\n\trespond {name}\n}}\n\
          http://:PORT {{\n\trespond ready\n}}\n",
         pebble.url(),
         pebble.certificate().display(),
-        redis.address(),
         Redis::PASSWORD,
     );
     Setup::new().caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start()
@@ -23,9 +29,13 @@ fn instance(pebble: &Pebble, redis: &Redis, http: u16, https: u16, name: &str) -
 
 /// The site's certificate is there, and this instance answers with it.
 fn answers(client: &TlsClient, address: SocketAddr, name: &str) {
-    let mut conn: TlsConn =
-        until("shop.test has a certificate", || client.try_connect(address, "shop.test").ok());
-    conn.send("GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n");
+    answers_for("shop.test", client, address, name);
+}
+
+fn answers_for(site: &str, client: &TlsClient, address: SocketAddr, name: &str) {
+    let has_certificate = format!("{site} has a certificate");
+    let mut conn: TlsConn = until(&has_certificate, || client.try_connect(address, site).ok());
+    conn.send(format!("GET / HTTP/1.1\r\nHost: {site}\r\n\r\n"));
     assert_eq!(conn.response().expect(200).text(), name);
 }
 
@@ -58,4 +68,37 @@ fn instances_share_one_order_and_start_while_redis_is_away() {
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     second.stop();
     first.stop();
+}
+
+#[test]
+fn certificates_are_kept_by_the_primary_that_sentinels_have_chosen() {
+    let setup = Setup::new();
+    let (http, one, two) = (free_address().port(), free_address(), free_address());
+    let Some(pebble) = Pebble::start(setup.directory(), http, one.port()) else { return };
+    let mut redis = RedisSentinels::start(setup.directory());
+    let sentinels: String = redis.addresses().iter().map(|address| format!("\t\t\t{address}\n")).collect();
+    let place = format!(
+        "address {{\n{sentinels}\t\t}}\n\t\tmaster_name {}\n\t\tsentinel_password \"{}\"",
+        RedisSentinels::NAME,
+        RedisSentinels::PASSWORD,
+    );
+    let client = pebble.client();
+    let first = instance_of(&pebble, &place, "shop.test", [http, one.port()], "first");
+    answers(&client, one, "first");
+    redis.wait_until_replicated();
+    redis.kill_primary();
+
+    // One that begins now has nothing but what the new primary has.
+    let second = instance_of(&pebble, &place, "shop.test", [free_address().port(), two.port()], "second");
+    answers(&client, two, "second");
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    // What is ordered now takes a lock there, and is stored. The CA reaches this one.
+    first.stop();
+    let third = instance_of(&pebble, &place, "other.test", [http, one.port()], "third");
+    answers_for("other.test", &client, one, "third");
+    assert_eq!(pebble.orders(), 2, "{}", pebble.log());
+    let stored = redis.ask(&["--raw", "keys", "fleet/certificates/*.key"]);
+    assert!(stored.contains("/other.test.key") && stored.contains("/shop.test.key"), "{stored}");
+    second.stop();
+    third.stop();
 }

@@ -43,3 +43,18 @@ fn a_body_that_takes_longer_than_its_route_allows_gets_408() {
     assert_eq!(conn.response().expect(200).text(), "POST 5 hello");
     server.stop();
 }
+
+#[test]
+fn a_body_that_is_silent_for_longer_than_its_route_allows_gets_408() {
+    let server = Setup::new()
+        .file("index.php", ECHO)
+        .site("timeouts /brief/* {\n\t\tread_timeout 300ms\n\t}\n\trewrite /index.php\n\tphp_server")
+        .start();
+    let mut conn = server.connect();
+    conn.send("POST /brief/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel");
+    conn.response().expect(408);
+    let mut conn = server.connect();
+    conn.send("POST /brief/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(conn.response().expect(200).text(), "POST 5 hello");
+    server.stop();
+}

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::server::Front;
-pub use crate::load::figures::Figures;
-use crate::usage::Usage;
+use crate::samples;
+
+pub type Sample = samples::Sample<Front, Case>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Case {
@@ -34,6 +35,7 @@ pub struct Load {
 pub enum Protocol {
     Http1,
     Http2,
+    Http3,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +43,6 @@ pub enum Answer {
     Hello,
     /// So many bytes of PHP, asked for with this `Accept-Encoding`; empty: none.
     Large(u32, &'static str),
-}
-
-/// One server, one case, one round.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    pub front: Front,
-    pub case: Case,
-    pub round: u32,
-    pub figures: Figures,
-    pub usage: Usage,
 }
 
 impl fmt::Display for Case {
@@ -68,6 +60,7 @@ impl fmt::Display for Load {
         let protocol = match self.protocol {
             Protocol::Http1 => "HTTP/1.1",
             Protocol::Http2 => "HTTP/2",
+            Protocol::Http3 => "HTTP/3",
         };
         match self.answer {
             Answer::Hello => write!(f, "hello world, {protocol}")?,
@@ -75,15 +68,5 @@ impl fmt::Display for Load {
             Answer::Large(bytes, coding) => write!(f, "{} kB of PHP, {protocol}, {coding}", bytes / 1000)?,
         }
         write!(f, ", {} × {}", self.connections, self.streams)
-    }
-}
-
-impl fmt::Display for Sample {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "round {}, {}, {}: {:.0}/s", self.round, self.case, self.front, self.figures.per_second)?;
-        match self.figures.failed {
-            0 => Ok(()),
-            failed => write!(f, ", {failed} failed"),
-        }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::case::{Figures, Handshake};
+use super::case::Handshake;
 use crate::interrupt::Interrupt;
+use crate::load::figures::Figures;
 
 /// As many clients at once.
 const CLIENTS: usize = 4;

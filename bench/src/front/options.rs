@@ -8,7 +8,7 @@ use clap::Parser;
 
 use super::case::{Answer, Case, Handshake, Load, Protocol};
 use super::server::Front;
-use crate::arguments::regent_binary;
+use crate::arguments::{parse_seconds, regent_binary};
 use crate::statistics::distinct;
 
 /// Bytes of the answers that are compressed.
@@ -18,7 +18,7 @@ const LARGE_CONNECTIONS: u32 = 20;
 /// Requests at once on a connection of HTTP/2 with many.
 const STREAMS: u32 = 10;
 
-/// Measures TLS, HTTP/2 and compression: handshakes by openssl, requests by h2load.
+/// Measures TLS, HTTP/2, HTTP/3 and compression: handshakes by openssl, requests by h2load and oha.
 #[derive(Debug, Parser)]
 pub struct Options {
     /// Numbers of connections
@@ -50,6 +50,10 @@ pub struct Options {
     #[arg(long)]
     pub caddy: Option<PathBuf>,
 
+    /// An oha with HTTP/3 (`cargo install oha --features http3`); without it HTTP/3 is left out
+    #[arg(long)]
+    oha: Option<PathBuf>,
+
     /// Directory of the results
     #[arg(long, default_value = "regent-bench-results/front")]
     pub out: PathBuf,
@@ -77,30 +81,38 @@ impl Options {
         Ok(caddy.expect("invariant: it was looked at"))
     }
 
-    pub fn cases(&self) -> Vec<Case> {
+    /// The load generator of HTTP/3, if there is one.
+    pub fn oha(&self) -> Result<Option<&PathBuf>> {
+        let given = self.oha.as_ref();
+        let is_there = given.is_none_or(|oha| oha.is_file());
+        ensure!(
+            is_there,
+            "there is no oha: name its binary with --oha, or leave that out and HTTP/3 with it"
+        );
+        Ok(given)
+    }
+
+    pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = vec![Case::Handshakes(Handshake::Full), Case::Handshakes(Handshake::Resumed)];
         let load = |protocol, connections, streams, answer| {
             Case::Requests(Load { protocol, connections, streams, answer })
         };
+        let oha = self.oha()?;
         for connections in distinct(self.connections.iter().copied()) {
             cases.push(load(Protocol::Http1, connections, 1, Answer::Hello));
             cases.push(load(Protocol::Http2, connections, 1, Answer::Hello));
             if connections >= STREAMS {
                 cases.push(load(Protocol::Http2, connections / STREAMS, STREAMS, Answer::Hello));
             }
+            if oha.is_some() {
+                cases.push(load(Protocol::Http3, connections, 1, Answer::Hello));
+            }
         }
         for coding in ["", "gzip"] {
             let answer = Answer::Large(LARGE, coding);
             cases.push(load(Protocol::Http2, LARGE_CONNECTIONS, 1, answer));
         }
-        cases
-    }
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match text.strip_suffix('s').unwrap_or(text).parse() {
-        Ok(seconds @ 1..=300) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected whole seconds from 1s to 300s".to_owned()),
+        Ok(cases)
     }
 }
 
@@ -112,7 +124,7 @@ mod tests {
     fn defaults_are_those_of_the_published_page() {
         let options = Options::parse_from(["front"]);
         assert_eq!(options.servers(), [Front::Worker, Front::Classic, Front::Nginx]);
-        assert_eq!(options.cases().len(), 2 + 3 + 3 + 2 + 2);
+        assert_eq!(options.cases().expect("valid").len(), 2 + 3 + 3 + 2 + 2);
         assert!(options.caddy_binary().is_err());
     }
 
@@ -120,5 +132,14 @@ mod tests {
     fn a_caddy_that_is_given_is_measured() {
         let options = Options::parse_from(["front", "--caddy", "/bin/true", "--servers", "nginx,caddy"]);
         assert_eq!(options.servers(), [Front::Nginx, Front::Caddy]);
+    }
+
+    #[test]
+    fn http_3_is_measured_where_there_is_an_oha() {
+        let options = Options::parse_from(["front", "--oha", "/bin/true"]);
+        let is_h3 = |case: &Case| matches!(case, Case::Requests(load) if load.protocol == Protocol::Http3);
+        assert_eq!(options.cases().expect("valid").iter().filter(|case| is_h3(case)).count(), 3);
+        let missing = Options::parse_from(["front", "--oha", "/nonexistent/oha"]).cases();
+        assert!(missing.expect_err("it is missing").to_string().contains("--oha"));
     }
 }

@@ -1,52 +1,31 @@
 //! The page of the results.
 
-use super::case::{Case, Sample};
-use super::server::{Front, Server};
+use super::case::{Case, Protocol, Sample};
+use super::server::Front;
 use super::{Machine, Options};
 use crate::report::format;
 use crate::report::page::{Page, Section};
-use crate::statistics::{ROUNDS_TO_PUBLISH, Spread};
+use crate::samples::{self, CAPTION, Running, failed, of, ratio, rows};
 use crate::suites::tables::{cell, median, number, section, table, text};
 
 /// What the others are compared with.
 const REFERENCE: Front = Front::Nginx;
+const ABOUT: &str = "What does the front cost before PHP has anything to do, and what does it add to PHP's answers? Closed \
+                     loops over TLS by h2load, of HTTP/3 by oha, handshakes by openssl s_time.";
 
-pub fn page(options: &Options, machine: &Machine, servers: &[Server], samples: &[Sample]) -> Page {
+const HTTP3: &str = "HTTP/3 is asked for by another program than HTTP/1.1 and 2: compare the servers in a row of it, not \
+                     the protocols. Debian's nginx does not have it.";
+
+pub fn page(options: &Options, machine: &Machine, servers: &[Running<Front>], samples: &[Sample]) -> Page {
     Page {
         name: "front".to_owned(),
-        title: "TLS, HTTP/2 and compression".to_owned(),
-        introduction: introduction(options, machine),
-        sections: vec![handshakes(servers, samples), requests(servers, samples), described(servers)],
+        title: "TLS, HTTP/2, HTTP/3 and compression".to_owned(),
+        introduction: samples::introduction(ABOUT, machine, options.rounds, options.duration),
+        sections: vec![handshakes(servers, samples), requests(servers, samples), samples::described(servers)],
     }
 }
 
-fn introduction(options: &Options, machine: &Machine) -> Vec<String> {
-    let rounds = options.rounds;
-    let mut lines = vec![
-        "What does the front cost before PHP has anything to do, and what does it add to PHP's answers? Closed loops by \
-         h2load over TLS, handshakes by openssl s_time."
-            .to_owned(),
-        format!(
-            "Measured on {}, {} cores, {} of memory, {}, {}; server and load generator on the same machine; {rounds} \
-             interleaved {} of {} s each.",
-            machine.cpu,
-            machine.cores,
-            format::bytes(machine.memory_bytes),
-            machine.system,
-            machine.kernel,
-            if rounds == 1 { "round" } else { "rounds" },
-            options.duration.as_secs(),
-        ),
-    ];
-    if rounds < ROUNDS_TO_PUBLISH {
-        lines.push(format!(
-            "Fewer than {ROUNDS_TO_PUBLISH} rounds: a look, from which nothing may be claimed."
-        ));
-    }
-    lines
-}
-
-fn handshakes(servers: &[Server], samples: &[Sample]) -> Section {
+fn handshakes(servers: &[Running<Front>], samples: &[Sample]) -> Section {
     let mut section = section("Handshakes");
     let columns = vec![
         text("handshake"),
@@ -63,7 +42,7 @@ fn handshakes(servers: &[Server], samples: &[Sample]) -> Section {
         |own| {
             vec![
                 cell(of(own, |sample| Some(sample.figures.per_second)), format::count),
-                ratio(own, samples),
+                ratio(own, samples, REFERENCE),
                 median(of(own, |sample| sample.usage.cpu_us_per_request), format::significant),
                 failed(own),
             ]
@@ -80,97 +59,24 @@ fn handshakes(servers: &[Server], samples: &[Sample]) -> Section {
     section
 }
 
-fn requests(servers: &[Server], samples: &[Sample]) -> Section {
+fn requests(servers: &[Running<Front>], samples: &[Sample]) -> Section {
     let mut section = section("Requests");
-    let columns = vec![
-        text("load, connections × requests at once"),
-        text("server"),
-        number("req/s"),
-        number("× nginx"),
-        number("p50 ms"),
-        number("p99 ms"),
-        number("CPU µs/req"),
-        number("body bytes"),
-        number("memory"),
-        number("failed"),
-    ];
-    let rows = rows(
-        servers,
-        samples,
-        |case| matches!(case, Case::Requests(_)),
-        |own| {
-            vec![
-                cell(of(own, |sample| Some(sample.figures.per_second)), format::count),
-                ratio(own, samples),
-                cell(of(own, |sample| sample.figures.p50_ms), format::significant),
-                cell(of(own, |sample| sample.figures.p99_ms), format::significant),
-                median(of(own, |sample| sample.usage.cpu_us_per_request), format::significant),
-                median(of(own, |sample| sample.figures.body_bytes), format::count),
-                format::bytes(own.iter().map(|sample| sample.usage.memory_bytes).max().unwrap_or(0)),
-                failed(own),
-            ]
-        },
-    );
+    let named = vec![text("load, connections × requests at once"), text("server")];
+    let columns = named.into_iter().chain(samples::request_columns("nginx")).collect();
+    let is_request = |case: &Case| matches!(case, Case::Requests(_));
+    let rows = rows(servers, samples, is_request, |own| samples::request_cells(own, samples, REFERENCE));
     section.tables.push(table(CAPTION, columns, rows));
     section.notes.push(
         "What is compressed is 100 kB that gzip makes very small, so these rows are about the work, not about the ratio; \
          the level is the same on all servers."
             .to_owned(),
     );
-    section
-}
-
-const CAPTION: &str = "Medians over the rounds, in parentheses the smallest and the largest";
-
-fn rows(
-    servers: &[Server],
-    samples: &[Sample],
-    is_meant: impl Fn(&Case) -> bool,
-    cells: impl Fn(&[&Sample]) -> Vec<String>,
-) -> Vec<Vec<String>> {
-    let mut cases: Vec<&Case> = Vec::new();
-    for sample in samples.iter().filter(|sample| is_meant(&sample.case)) {
-        if !cases.contains(&&sample.case) {
-            cases.push(&sample.case);
-        }
-    }
-    let row = |case: &Case, server: &Server| {
-        let own = select(samples, case, server.front);
-        [vec![case.to_string(), server.front.to_string()], cells(&own)].concat()
-    };
-    cases.iter().flat_map(|case| servers.iter().map(|server| row(case, server))).collect()
-}
-
-fn select<'s>(samples: &'s [Sample], case: &Case, front: Front) -> Vec<&'s Sample> {
-    samples.iter().filter(|sample| sample.case == *case && sample.front == front).collect()
-}
-
-fn of(own: &[&Sample], value: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
-    Spread::of(own.iter().filter_map(|sample| value(sample)))
-}
-
-/// Of the same rounds; empty of the reference itself.
-fn ratio(own: &[&Sample], samples: &[Sample]) -> String {
-    let Some(first) = own.first().filter(|first| first.front != REFERENCE) else { return String::new() };
-    let reference = select(samples, &first.case, REFERENCE);
-    let values = |of: &[&Sample]| of.iter().map(|sample| sample.figures.per_second).collect::<Vec<_>>();
-    let compared = crate::statistics::Comparison::of(&values(own), &values(&reference));
-    compared.as_ref().map_or_else(String::new, format::comparison)
-}
-
-fn failed(own: &[&Sample]) -> String {
-    own.iter().map(|sample| sample.figures.failed).sum::<u64>().to_string()
-}
-
-fn described(servers: &[Server]) -> Section {
-    let mut section = section("Servers");
-    let rows =
-        servers.iter().map(|server| vec![server.front.to_string(), server.software.join(", ")]).collect();
-    section.tables.push(table("", vec![text("server"), text("programs")], rows));
-    for server in servers {
-        let files = server.configuration.iter();
-        let named = files.map(|(name, text)| (format!("{}: {name}", server.front), text.clone()));
-        section.attachments.extend(named);
+    if samples.iter().any(|sample| is_http3(&sample.case)) {
+        section.notes.push(HTTP3.to_owned());
     }
     section
+}
+
+fn is_http3(case: &Case) -> bool {
+    matches!(case, Case::Requests(load) if load.protocol == Protocol::Http3)
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,17 +12,21 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use super::Options;
+use super::case::{Case, Load, Protocol};
 use crate::interrupt::Interrupt;
 use crate::load::h2load;
 use crate::packages::Program;
 use crate::peers::configurations::{self, fastcgi_parameters, fixed_fpm};
 use crate::peers::free_port;
 use crate::peers::programs::{find, php_fpm, version_line};
+use crate::samples::{Running, listens};
 use crate::site::{HELLO_PATH, LARGE_PATH, Site, WORKER_PATH};
 use crate::supervise::{Daemon, run_to_end};
 
 /// Of gzip, on all servers. (Regent's default; nginx's is 1, Caddy's 5.)
 const GZIP_LEVEL: u8 = 5;
+/// After which Regent and Caddy end a silent connection: oha waits for that.
+pub const IDLE: Duration = Duration::from_secs(3);
 /// To make a certificate.
 const OPENSSL_TIME: Duration = Duration::from_secs(20);
 
@@ -53,6 +56,12 @@ impl fmt::Display for Front {
 impl Front {
     fn is_regent(self) -> bool {
         matches!(self, Self::Worker | Self::Classic)
+    }
+
+    /// Whether it speaks the protocol: Debian's nginx has no HTTP/3.
+    pub fn has(self, case: &Case) -> bool {
+        let is_http3 = matches!(case, Case::Requests(Load { protocol: Protocol::Http3, .. }));
+        self != Self::Nginx || !is_http3
     }
 
     /// The path of a script, with a query.
@@ -87,16 +96,6 @@ pub struct Ground<'a> {
     key: PathBuf,
 }
 
-/// Ends with this value.
-pub struct Server {
-    pub front: Front,
-    pub port: u16,
-    pub software: Vec<String>,
-    /// Without what differs from run to run.
-    pub configuration: Vec<(String, String)>,
-    daemons: Vec<Daemon>,
-}
-
 impl<'a> Ground<'a> {
     /// Makes a certificate for `localhost` with a key of P-256.
     pub fn prepare(site: &'a Site, options: &'a Options, interrupt: &'a Interrupt) -> Result<Self> {
@@ -113,17 +112,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-impl Server {
-    pub fn leaders(&self) -> Vec<i32> {
-        self.daemons.iter().map(Daemon::leader).collect()
-    }
-
-    pub fn check_alive(&mut self) -> Result<()> {
-        self.daemons.iter_mut().try_for_each(Daemon::check_alive)
-    }
-}
-
-pub fn start(front: Front, ground: &Ground<'_>) -> Result<Server> {
+pub fn start(front: Front, ground: &Ground<'_>) -> Result<Running<Front>> {
     let server = match front {
         Front::Worker | Front::Classic => start_regent(front, ground)?,
         Front::Nginx | Front::Caddy => start_before_fpm(front, ground)?,
@@ -132,7 +121,7 @@ pub fn start(front: Front, ground: &Ground<'_>) -> Result<Server> {
     Ok(server)
 }
 
-fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Server> {
+fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Running<Front>> {
     let (program, port) = (ground.options.regent_binary()?, free_port(1)?);
     let name = if front == Front::Worker { "regent-worker" } else { "regent-classic" };
     let directory = ground.site.server_directory(name)?;
@@ -146,9 +135,8 @@ fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Server> {
         _ => format!("num_threads {threads}"),
     };
     let text = format!(
-        "{{\n\tadmin off\n\tauto_https off\n\tskip_install_trust\n\tdefault_sni localhost\n\tstorage file_system \"{}\"\n\
-         \tregent {{\n\t\t{pool}\n\t}}\n}}\n\n{}",
-        directory.join("storage").display(),
+        "{{\n{}\tregent {{\n\t\t{pool}\n\t}}\n}}\n\n{}",
+        caddy_options(&directory),
         caddy_site(ground, port, "php_server"),
     );
     let config = directory.join("Caddyfile");
@@ -158,8 +146,8 @@ fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Server> {
     command.env("PHP_INI_SCAN_DIR", ground.site.php_settings(&directory, None)?);
     let mut regent = Daemon::start("regent", command, &directory.join("output.log"))?;
     regent.wait_until_ready(ground.interrupt, || listens(port))?;
-    Ok(Server {
-        front,
+    Ok(Running {
+        server: front,
         port,
         software: vec![version_line(&program, "version")],
         configuration: vec![("Caddyfile".to_owned(), ground.site.anonymize(&text))],
@@ -167,7 +155,7 @@ fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Server> {
     })
 }
 
-fn start_before_fpm(front: Front, ground: &Ground<'_>) -> Result<Server> {
+fn start_before_fpm(front: Front, ground: &Ground<'_>) -> Result<Running<Front>> {
     let fpm = php_fpm().context("php-fpm is not installed")?;
     let name = if front == Front::Nginx { "nginx" } else { "caddy" };
     let directory = ground.site.server_directory(name)?;
@@ -189,8 +177,8 @@ fn start_before_fpm(front: Front, ground: &Ground<'_>) -> Result<Server> {
     server.wait_until_ready(ground.interrupt, || listens(port))?;
     let version = if front == Front::Nginx { "-v" } else { "version" };
     let kept = |text: &str| ground.site.anonymize(text);
-    Ok(Server {
-        front,
+    Ok(Running {
+        server: front,
         port,
         software: vec![version_line(&program, version), version_line(&fpm.path, "-v")],
         configuration: vec![(name.to_owned(), kept(&text)), ("php-fpm.conf".to_owned(), kept(&pool))],
@@ -221,11 +209,7 @@ fn caddy(
 ) -> Result<(PathBuf, String, Command)> {
     let program = fs::canonicalize(ground.options.caddy_binary()?)?;
     let handler = format!("php_fastcgi unix/{}", socket.display());
-    let text = format!(
-        "{{\n\tadmin off\n\tauto_https off\n\tskip_install_trust\n\tdefault_sni localhost\n\tstorage file_system \"{}\"\n}}\n\n{}",
-        directory.join("storage").display(),
-        caddy_site(ground, port, &handler),
-    );
+    let text = format!("{{\n{}}}\n\n{}", caddy_options(directory), caddy_site(ground, port, &handler));
     let config = directory.join("Caddyfile");
     fs::write(&config, &text)?;
     let mut command = Command::new(&program);
@@ -233,7 +217,15 @@ fn caddy(
     Ok((program, text, command))
 }
 
-/// Without HTTP/3, which nobody here asks for.
+fn caddy_options(directory: &Path) -> String {
+    format!(
+        "\tadmin off\n\tauto_https off\n\tskip_install_trust\n\tdefault_sni localhost\n\tstorage file_system \"{}\"\n\
+         \tservers {{\n\t\ttimeouts {{\n\t\t\tidle {}s\n\t\t}}\n\t}}\n",
+        directory.join("storage").display(),
+        IDLE.as_secs(),
+    )
+}
+
 fn caddy_site(ground: &Ground<'_>, port: u16, handler: &str) -> String {
     format!(
         "https://localhost:{port} {{\n\tbind 127.0.0.1\n\ttls \"{}\" \"{}\"\n\troot * \"{}\"\n\tencode {{\n\t\tgzip {GZIP_LEVEL}\n\t}}\n\
@@ -275,12 +267,8 @@ fn nginx_configuration(ground: &Ground<'_>, directory: &Path, socket: &Path, por
     configurations::nginx(directory, &http)
 }
 
-fn listens(port: u16) -> bool {
-    TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok()
-}
-
 /// That it speaks what is measured, and answers right, compressed and not.
-fn check(server: &Server, ground: &Ground<'_>) -> Result<()> {
+fn check(server: &Running<Front>, ground: &Ground<'_>) -> Result<()> {
     let ask = |arguments: &[&str], target: &str| -> Result<String> {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--insecure", "--max-time", "10"]).args(arguments);
@@ -290,13 +278,13 @@ fn check(server: &Server, ground: &Ground<'_>) -> Result<()> {
         ensure!(status.success(), "curl failed ({status}) at {target}");
         Ok(output)
     };
-    let hello = server.front.target(HELLO_PATH, "");
+    let hello = server.server.target(HELLO_PATH, "");
     for (option, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
         let answer = ask(&[option, "--write-out", " %{http_code} %{http_version}"], &hello)?;
         let expected = format!(" 200 {version}");
         ensure!(answer.ends_with(&expected), "{hello} is answered with {answer:?} instead of …{expected:?}");
     }
-    let large = server.front.target(LARGE_PATH, "?bytes=20000");
+    let large = server.server.target(LARGE_PATH, "?bytes=20000");
     let size = ["--output", "/dev/null", "--write-out", "%{size_download}"];
     ensure!(ask(&size, &large)? == "20000", "{large} has not the size that was asked for");
     let coded: u64 = ask(&[&size[..], &["--header", "accept-encoding: gzip"]].concat(), &large)?.parse()?;

@@ -2,6 +2,7 @@
 
 pub mod figures;
 pub mod h2load;
+pub mod oha;
 pub mod wrk;
 
 use serde::Serialize;

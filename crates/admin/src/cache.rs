@@ -24,6 +24,26 @@ pub struct CacheFigures {
     pub bytes: u64,
     /// The bound of them.
     pub limit: u64,
+    pub disk: CacheDiskFigures,
+}
+
+/// The same of the disk behind the memory. Without one all of it is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheDiskFigures {
+    /// Requests that were answered with what was read from it.
+    pub hits: u64,
+    pub writes: u64,
+    /// Responses that were not written, as it was too slow, or failed.
+    pub dropped: u64,
+    pub evictions: u64,
+    pub errors: u64,
+    pub files: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// The bound of them.
+    pub limit: u64,
+    /// Whether responses can be written now.
+    pub working: bool,
 }
 
 /// What is to be forgotten.

@@ -141,6 +141,8 @@ pub struct Reload {
     pub force: Force,
     /// What the current configuration has to be; `None`: whatever it is.
     pub replaces: Option<Arc<serde_json::Value>>,
+    /// How long to wait for the requests that began before; `None`: not at all.
+    pub wait: Option<Duration>,
 }
 
 /// What a Caddyfile means.
@@ -176,6 +178,19 @@ pub struct Reloaded {
     pub changed: bool,
     /// What has changed in it and stays as it was until the process is started anew, for people.
     pub warnings: Vec<String>,
+    /// What has become of the requests that began before; `None`: nobody has waited for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+}
+
+/// The requests that had begun before a configuration was changed, when somebody has waited for their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Before {
+    /// Nothing uses what the configuration before was about.
+    Ended,
+    /// Some still run.
+    Running,
 }
 
 /// Who serves now.

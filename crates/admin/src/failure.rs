@@ -92,8 +92,8 @@ pub(crate) enum Failure {
     Purge,
     #[error("`force={0}` is neither `true` nor `false`")]
     Force(String),
-    #[error("`timeout={0}` is no number of seconds; give one from 1 to 65535")]
-    Timeout(String),
+    #[error("`{parameter}={text}` is no number of seconds; give one from 1 to 65535")]
+    Seconds { parameter: &'static str, text: String },
     #[error("`If-Match: {0}` is none of the tags that `GET /config/` answers with")]
     Tag(String),
     #[error(
@@ -132,7 +132,7 @@ impl Failure {
             | Self::Purge
             | Self::Number { .. }
             | Self::Format(_)
-            | Self::Timeout(_)
+            | Self::Seconds { .. }
             | Self::Tag(_)
             | Self::Application
             | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,

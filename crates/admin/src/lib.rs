@@ -31,12 +31,12 @@ mod upstream;
 
 pub use address::{Address, AddressError};
 pub use authority::CertificateAuthority;
-pub use cache::{CacheFigures, CachePurge, Purged};
+pub use cache::{CacheDiskFigures, CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use circuit::{Circuit, CircuitState};
 pub use control::{
-    Adapted, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, Source,
-    Upgraded,
+    Adapted, Before, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted,
+    Source, Upgraded,
 };
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};

@@ -64,38 +64,41 @@ pub(crate) fn upgrade(query: Option<&str>) -> Result<Option<Duration>, Failure> 
     let mut timeout = None;
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match &*name {
-            "timeout" => set(&mut timeout, "timeout", parse_timeout(&value)?)?,
+            "timeout" => set(&mut timeout, "timeout", parse_seconds("timeout", &value)?)?,
             _ => return Err(unknown(&name, "there is `timeout`")),
         }
     }
     Ok(timeout)
 }
 
-fn parse_timeout(text: &str) -> Result<Duration, Failure> {
+fn parse_seconds(parameter: &'static str, text: &str) -> Result<Duration, Failure> {
     let seconds: Option<NonZeroU16> = text.parse().ok().filter(|_| !text.starts_with('+'));
-    let seconds = seconds.ok_or_else(|| Failure::Timeout(text.to_owned()))?;
+    let seconds = seconds.ok_or_else(|| Failure::Seconds { parameter, text: text.to_owned() })?;
     Ok(Duration::from_secs(seconds.get().into()))
 }
 
-/// `config=FILE&force=true`
+/// `config=FILE&force=true&wait=30`
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReloadQuery {
     /// `None`: the file that the server was started with.
     pub config: Option<PathBuf>,
     pub force: Force,
+    /// For the end of the requests that began before; `None`: not at all.
+    pub wait: Option<Duration>,
 }
 
 impl ReloadQuery {
     pub fn parse(query: Option<&str>) -> Result<Self, Failure> {
-        let (mut config, mut force) = (None, None);
+        let (mut config, mut force, mut wait) = (None, None, None);
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*name {
                 "config" => set(&mut config, "config", parse_path(&value)?)?,
                 "force" => set(&mut force, "force", parse_force(&value)?)?,
-                _ => return Err(unknown(&name, "there are `config` and `force`")),
+                "wait" => set(&mut wait, "wait", parse_seconds("wait", &value)?)?,
+                _ => return Err(unknown(&name, "there are `config`, `force` and `wait`")),
             }
         }
-        Ok(Self { config, force: force.unwrap_or(Force::No) })
+        Ok(Self { config, force: force.unwrap_or(Force::No), wait })
     }
 }
 
@@ -311,14 +314,24 @@ mod tests {
     #[test]
     fn a_reload_is_of_an_absolute_file_and_forced_only_by_saying_so() {
         let parse = |query| ReloadQuery::parse(Some(query)).map_err(|failure| failure.to_string());
-        assert_eq!(ReloadQuery::parse(None).unwrap(), ReloadQuery { config: None, force: Force::No });
-        let full = parse("config=%2Fetc%2FCaddyfile&force=true").unwrap();
-        assert_eq!(full, ReloadQuery { config: Some("/etc/Caddyfile".into()), force: Force::Yes });
+        assert_eq!(
+            ReloadQuery::parse(None).unwrap(),
+            ReloadQuery { config: None, force: Force::No, wait: None }
+        );
+        let full = parse("config=%2Fetc%2FCaddyfile&force=true&wait=30").unwrap();
+        let expected = ReloadQuery {
+            config: Some("/etc/Caddyfile".into()),
+            force: Force::Yes,
+            wait: Some(Duration::from_secs(30)),
+        };
+        assert_eq!(full, expected);
         for (query, hint) in [
             ("config=Caddyfile", "no absolute path"),
             ("config=", "no absolute path"),
             ("force=1", "neither"),
             ("force=true&force=true", "twice"),
+            ("wait=0", "wait"),
+            ("wait=30s", "wait"),
             ("file=/a", "not known"),
         ] {
             let error = parse(query).unwrap_err();

@@ -57,17 +57,18 @@ fn a_configuration_is_loaded_from_a_body_or_a_file() {
     assert_eq!(loaded, json!({ "changed": true, "warnings": [] }));
     assert_eq!(load(&[caddyfile, ("Cache-Control", "must-revalidate")], ":81").status, 200);
     assert_eq!(site.call("POST", "/regent/reload").status, 200);
-    assert_eq!(site.call("POST", "/regent/reload?config=/etc/Caddyfile&force=true").status, 200);
+    let waited = site.call("POST", "/regent/reload?config=/etc/Caddyfile&force=true&wait=30").json();
+    assert_eq!(waited, json!({ "changed": true, "warnings": [], "before": "ended" }));
     let text = |text: &str| Source::Text(text.into());
     let expected = [
-        (text(":80"), Force::No),
-        (text(":81"), Force::Yes),
-        (Source::Own, Force::No),
-        (Source::File("/etc/Caddyfile".into()), Force::Yes),
+        (text(":80"), Force::No, None),
+        (text(":81"), Force::Yes, None),
+        (Source::Own, Force::No, None),
+        (Source::File("/etc/Caddyfile".into()), Force::Yes, Some(Duration::from_secs(30))),
     ];
     assert_eq!(
         site.fake.state().reloads,
-        expected.map(|(source, force)| Reload { source, force, replaces: None })
+        expected.map(|(source, force, wait)| Reload { source, force, replaces: None, wait })
     );
     for (answer, status, hint) in [
         (load(&[caddyfile], "broken"), 400, "Caddyfile:1:1: broken"),

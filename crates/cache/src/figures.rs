@@ -1,5 +1,6 @@
 //! What is counted of a cache.
 
+use crate::disk::DiskFigures;
 use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,6 +49,8 @@ pub struct Figures {
     pub bodies: u64,
     /// The bound of `bytes`.
     pub limit: u64,
+    /// All of it 0: there is none.
+    pub disk: DiskFigures,
 }
 
 impl Add for Figures {
@@ -68,6 +71,7 @@ impl Add for Figures {
             bytes: self.bytes + other.bytes,
             bodies: self.bodies + other.bodies,
             limit: self.limit + other.limit,
+            disk: self.disk + other.disk,
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Landed {
     Unstored,
     /// There is no response, and there would be none for anybody else now.
     Failed(StatusCode),
+    /// What was on the disk, whether it is over or not; `None`: it was not there after all.
+    Loaded(Option<Arc<Stored>>),
 }
 
 /// Another's fetch.

@@ -20,6 +20,11 @@ impl Key {
         Some(Self(format!("{scheme}://{}{target}", host.to_ascii_lowercase()).into()))
     }
 
+    /// As [`Self::url`] has given it. `None`: it is none.
+    pub(crate) fn of_url(url: &str) -> Option<Self> {
+        url.contains("://").then(|| Self(url.into()))
+    }
+
     pub fn url(&self) -> &str {
         &self.0
     }

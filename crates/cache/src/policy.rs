@@ -4,11 +4,14 @@ use crate::date;
 use crate::directives::{Directives, Flags};
 use crate::room::Full;
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
 /// A cache that guesses at a lifetime guesses this part of the age that the content has (RFC 9111 §4.2.2), and never more.
 const HEURISTIC_PART: u32 = 10;
 const HEURISTIC_MOST: Duration = Duration::from_secs(86_400);
+/// No time of a response is longer.
+const LONGEST: Duration = Duration::from_secs(1 << 40);
 
 /// How responses are judged, but for what they say themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +83,7 @@ impl From<Full> for Ground {
 }
 
 /// How long a stored response can be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// When it came.
     since: SystemTime,
@@ -240,6 +243,17 @@ impl Terms {
     /// Until then it can be of use.
     pub fn is_over(&self, now: SystemTime) -> bool {
         self.age(now) >= self.lifetime + self.stale_while_revalidate.max(self.stale_if_error)
+    }
+
+    /// When the response came.
+    pub(crate) fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// Whether one can reckon with them, wherever they come from.
+    pub(crate) fn is_sound(&self) -> bool {
+        let times = [self.initial_age, self.lifetime, self.stale_while_revalidate, self.stale_if_error];
+        times.into_iter().all(|time| time <= LONGEST)
     }
 }
 

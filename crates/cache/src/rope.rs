@@ -64,19 +64,33 @@ impl Rope {
 
 impl Gathering {
     pub fn new(store: &Store) -> Self {
-        let room = Arc::clone(store.room());
-        let taken = Taken::nothing(&room);
+        Self::in_room(store.room())
+    }
+
+    pub(crate) fn in_room(room: &Arc<Room>) -> Self {
+        let (room, taken) = (Arc::clone(room), Taken::nothing(room));
         Self { room, taken, blocks: Vec::new(), last: Vec::new(), len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What has come, for a file, and the room that it takes until it is there. Nothing is left.
+    pub fn take(&mut self) -> (Vec<Bytes>, Taken) {
+        self.seal();
+        self.len = 0;
+        let taken = std::mem::replace(&mut self.taken, Taken::nothing(&self.room));
+        (std::mem::take(&mut self.blocks), taken)
     }
 
     /// Room for copies of the pieces on their way to a client.
     pub fn copies(&self) -> Taken {
         Taken::nothing(&self.room)
-    }
-
-    /// Whether a body of this length has a chance.
-    pub fn may_take(&self, length: u64) -> bool {
-        length <= self.room.object
     }
 
     /// Copies: a piece may be a part of a buffer that is much larger.

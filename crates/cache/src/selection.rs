@@ -8,8 +8,11 @@ pub struct Selection {
     /// Who makes the response, and what else of the request can change it whatever `Vary` says.
     base: Box<[u8]>,
     /// What its `Vary` names, as the request has it.
-    varied: Box<[(HeaderName, Box<[u8]>)]>,
+    varied: Box<[Varied]>,
 }
+
+/// A field, and what a request has of it.
+pub(crate) type Varied = (HeaderName, Box<[u8]>);
 
 /// What cookies of a request mean to the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,8 +62,17 @@ impl Selection {
 
     /// What a request would be selected by if the response to it varied as this one.
     pub fn of_another(&self, base: &[u8], request: &HeaderMap, cookies: &CookieRule) -> Self {
-        let value = |(name, _): &(HeaderName, _)| (name.clone(), normalized(request, name, cookies).into());
+        let value = |(name, _): &Varied| (name.clone(), normalized(request, name, cookies).into());
         Self { base: base.into(), varied: self.varied.iter().map(value).collect() }
+    }
+
+    /// As [`Self::parts`] has given them.
+    pub(crate) fn of_parts(base: Box<[u8]>, varied: Box<[Varied]>) -> Self {
+        Self { base, varied }
+    }
+
+    pub(crate) fn parts(&self) -> (&[u8], &[Varied]) {
+        (&self.base, &self.varied)
     }
 
     pub(crate) fn weight(&self) -> usize {

@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheStatus {
     /// Answered with what is stored, for so many seconds more; negative: it is stale.
-    Hit { ttl: i64, waiting: Waiting },
+    Hit { ttl: i64, waiting: Waiting, tier: Tier },
     Forwarded {
         why: Forwarded,
         /// What came back, if that is not what was sent.
@@ -16,6 +16,14 @@ pub enum CacheStatus {
         outcome: Result<(), Detail>,
         waiting: Waiting,
     },
+}
+
+/// Where a stored response was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tier {
+    #[default]
+    Memory,
+    Disk,
 }
 
 /// Whether a request has waited for the fetch of another.
@@ -52,7 +60,12 @@ impl CacheStatus {
     pub const FIELD: HeaderName = HeaderName::from_static("cache-status");
 
     pub fn hit(ttl: i64) -> Self {
-        Self::Hit { ttl, waiting: Waiting::Not }
+        Self::Hit { ttl, waiting: Waiting::Not, tier: Tier::Memory }
+    }
+
+    /// The same of a response that was there.
+    pub fn hit_in(tier: Tier, ttl: i64) -> Self {
+        Self::Hit { ttl, waiting: Waiting::Not, tier }
     }
 
     pub fn passed(why: Forwarded, reason: &'static str) -> Self {
@@ -79,8 +92,11 @@ impl Display for CacheStatus {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("Regent")?;
         let waiting = match self {
-            Self::Hit { ttl, waiting } => {
+            Self::Hit { ttl, waiting, tier } => {
                 write!(f, "; hit; ttl={ttl}")?;
+                if *tier == Tier::Disk {
+                    f.write_str("; detail=disk")?;
+                }
                 waiting
             }
             Self::Forwarded { why, status, outcome, waiting } => {
@@ -152,6 +168,7 @@ mod tests {
             CacheStatus::Forwarded { why: Forwarded::Stale, status, outcome, waiting }.to_string()
         };
         assert_eq!(CacheStatus::hit(-3).to_string(), "Regent; hit; ttl=-3");
+        assert_eq!(CacheStatus::hit_in(Tier::Disk, 3).to_string(), "Regent; hit; ttl=3; detail=disk");
         assert_eq!(
             forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), Waiting::Collapsed),
             "Regent; fwd=stale; fwd-status=304; stored; collapsed"

@@ -1,19 +1,24 @@
-//! Stored responses, within a bound of bytes.
+//! Stored responses, within a bound of bytes: in memory, and behind it on a disk if there is one.
 
+use crate::disk::{self, Disk, DiskLimits, Located, Spilling};
 use crate::figures::{Counts, Figures};
 use crate::flights::Flights;
 use crate::key::Key;
 use crate::policy::Ground;
 use crate::purge::{Past, Purge};
 use crate::room::Room;
+use crate::rope::Gathering;
 use crate::selection::CookieRule;
-use crate::stored::Stored;
+use crate::stored::{Stored, StoredBody};
+use bytes::Bytes;
 use http::HeaderMap;
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
-use std::cell::Cell;
-use std::hash::RandomState;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Responses of one URL that differ by what its `Vary` names; the oldest goes when there is one more.
@@ -36,7 +41,10 @@ pub struct Limits {
 pub struct Store {
     limits: Limits,
     urls: Cache<Key, Arc<Resource>, Weights, RandomState, Evictions>,
-    past: Mutex<Past>,
+    past: Arc<Mutex<Past>>,
+    /// Begun once, if at all.
+    disk: OnceLock<Disk>,
+    hasher: RandomState,
     pub counts: Arc<Counts>,
     pub flights: Arc<Flights>,
     room: Arc<Room>,
@@ -87,7 +95,9 @@ impl Store {
         Self {
             limits,
             urls: Cache::with_options(options, Weights, RandomState::new(), evictions),
-            past: Mutex::default(),
+            past: Arc::default(),
+            disk: OnceLock::new(),
+            hasher: RandomState::new(),
             counts,
             flights: Arc::default(),
             room: Arc::new(Room::new(limits.object, limits.room())),
@@ -96,6 +106,21 @@ impl Store {
 
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Puts a disk behind the memory, once. What is on it is found little by little. An error: there can be no thread.
+    pub fn with_disk(&self, limits: &DiskLimits) -> io::Result<()> {
+        if self.disk.get().is_none() {
+            let Limits { memory, object } = self.limits;
+            let disk = Disk::start(limits.clone(), memory, object, Arc::clone(&self.past))?;
+            // Another has been faster; this one's thread ends.
+            drop(self.disk.set(disk));
+        }
+        Ok(())
+    }
+
+    pub fn disk(&self) -> Option<&DiskLimits> {
+        self.disk.get().map(Disk::limits)
     }
 
     /// For bodies.
@@ -122,6 +147,70 @@ impl Store {
         }
     }
 
+    /// What is on the disk for a request that nothing in memory is for; it is to be [loaded](Self::load).
+    pub fn find_on_disk(
+        &self,
+        key: &Key,
+        base: &[u8],
+        request: &HeaderMap,
+        cookies: &CookieRule,
+    ) -> Option<Located> {
+        let disk = self.disk.get()?;
+        disk.find(key, base, request, cookies, self.purges())
+    }
+
+    /// Reads it, for those that come later too. `None`: it is not there any more, or it takes too long.
+    pub async fn load(&self, located: Located) -> Option<Arc<Stored>> {
+        let (key, purges) = (located.key().clone(), located.purges);
+        let stored = Arc::new(disk::load(located, Arc::clone(&self.room)).await?);
+        let past = self.past();
+        if past.concerns(purges, &key, &stored.tags) {
+            return None;
+        }
+        let is_there = |resource: &Arc<Resource>| {
+            resource.variants.iter().any(|variant| variant.selection == stored.selection)
+        };
+        // What came meanwhile is newer.
+        if matches!(stored.body, StoredBody::Memory(_))
+            && !self.urls.peek(&key).is_some_and(|it| is_there(&it))
+        {
+            self.insert(&key, &stored, &past);
+        }
+        drop(past);
+        Some(stored)
+    }
+
+    /// Notes that a request was answered with what had been loaded for it.
+    pub fn note_loaded(&self) {
+        self.disk.get().into_iter().for_each(|disk| disk.counts().hits.add_one());
+    }
+
+    /// Whether a body of this length can be stored, in memory or on the disk.
+    pub fn may_take(&self, length: u64) -> bool {
+        length <= self.limits.object || self.disk.get().is_some_and(|disk| disk.shared().may_take(length))
+    }
+
+    /// Whether a disk takes bodies that are too large for memory.
+    pub fn may_spill(&self) -> bool {
+        self.disk.get().is_some_and(|disk| disk.shared().may_take(0))
+    }
+
+    /// Moves what has been gathered of a body to the disk, behind what is there already, and a piece behind that, which may be
+    /// larger than memory takes. `None`: there is no place for it.
+    pub async fn spill(
+        &self,
+        spilling: Option<Spilling>,
+        gathering: &mut Gathering,
+        piece: Bytes,
+    ) -> Option<Spilling> {
+        let disk = self.disk.get().filter(|disk| spilling.is_some() || disk.shared().may_take(0))?;
+        let (mut pieces, taken) = gathering.take();
+        pieces.push(piece);
+        let spilled = disk::spill(Arc::clone(disk.shared()), spilling, pieces).await;
+        drop(taken);
+        spilled
+    }
+
     /// How many purges there were: what is asked for now can be stored if none of those that follow concerns it.
     pub fn purges(&self) -> u64 {
         self.past().count()
@@ -134,9 +223,25 @@ impl Store {
             return Err(Ground::Purged);
         }
         let stored = Arc::new(stored);
+        self.insert(key, &stored, &past);
+        if let Some(disk) = self.disk.get() {
+            disk.forget(key, &stored.selection);
+            disk.keep(key, &stored, purges);
+        }
+        drop(past);
+        self.counts.stores.add_one();
+        Ok(stored)
+    }
+
+    /// Puts a response into memory, if its body is there, instead of one that is selected as it is. What makes room for it stays
+    /// on the disk.
+    fn insert(&self, key: &Key, stored: &Arc<Stored>, past: &Past) {
         let before = self.urls.peek(key);
         let others = before.iter().flat_map(|resource| &resource.variants);
-        let mut variants = vec![Arc::clone(&stored)];
+        let mut variants: Vec<_> = match stored.body {
+            StoredBody::Memory(_) => vec![Arc::clone(stored)],
+            StoredBody::File(_) => Vec::new(),
+        };
         variants.extend(others.filter(|other| other.selection != stored.selection).cloned());
         variants.truncate(MOST_VARIANTS);
         // All of them together must fit into a part of the store.
@@ -146,10 +251,16 @@ impl Store {
             weight += variant.weight() as u64;
             weight <= most
         });
-        self.urls.insert(key.clone(), Arc::new(Resource { variants, unstorable_until: None }));
-        drop(past);
-        self.counts.stores.add_one();
-        Ok(stored)
+        if variants.is_empty() {
+            self.urls.remove(key);
+            return;
+        }
+        let resource = Arc::new(Resource { variants, unstorable_until: None });
+        let evicted = self.urls.insert_with_lifecycle(key.clone(), resource);
+        let Some(disk) = self.disk.get() else { return };
+        for (key, resource) in &evicted {
+            resource.variants.iter().for_each(|stored| disk.keep(key, stored, past.count()));
+        }
     }
 
     /// Notes that a response of this URL could not be stored, for reasons of its own. What is stored stays.
@@ -160,27 +271,59 @@ impl Store {
         self.urls.insert(key.clone(), Arc::new(resource));
     }
 
-    /// Forgets all responses of the URLs that have one which is concerned, also those that were asked for before now and come later. Returns how many there were. But for one
-    /// URL it looks at all that is stored: not for an I/O thread.
+    /// Forgets all responses of the URLs that have one which is concerned, also those that were asked for before now and come
+    /// later. Returns how many there were. But for one URL it looks at all that is stored: not for an I/O thread.
     pub fn purge(&self, purge: &Purge) -> u64 {
         self.past().add(purge.clone());
-        let purged = Cell::new(0);
-        let count = |resource: &Resource| purged.set(purged.get() + resource.variants.len() as u64);
+        // What is in memory and on the disk is one response.
+        let purged = RefCell::new(HashSet::new());
+        let hash = |stored: &Stored| match self.disk.get() {
+            Some(disk) => disk.hash(&stored.selection),
+            None => self.hasher.hash_one(&stored.selection),
+        };
+        let note = |key: &Key, resource: &Resource| {
+            let hashes = resource.variants.iter().map(|stored| (key.clone(), hash(stored)));
+            purged.borrow_mut().extend(hashes);
+        };
         if let Some(key) = purge.only_url() {
             let removed = purge.concerns(key, &[]).then(|| self.urls.remove(key)).flatten();
-            removed.iter().for_each(|(_, resource)| count(resource));
+            removed.iter().for_each(|(key, resource)| note(key, resource));
         } else {
             self.urls.retain(|key, resource| {
                 let is_concerned = resource.variants.iter().any(|stored| purge.concerns(key, &stored.tags));
                 if is_concerned {
-                    count(resource);
+                    note(key, resource);
                 }
                 !is_concerned
             });
         }
-        let purged = purged.get();
+        let mut purged = purged.into_inner();
+        if let Some(disk) = self.disk.get() {
+            let concerned = disk.concerned(purge);
+            // All of a URL goes together, wherever it is.
+            let removed = concerned.iter().filter_map(|key| self.urls.remove(key)).collect::<Vec<_>>();
+            for (key, resource) in &removed {
+                purged.extend(resource.variants.iter().map(|stored| (key.clone(), hash(stored))));
+            }
+            let keys: HashSet<Key> = purged.iter().map(|(key, _)| key.clone()).chain(concerned).collect();
+            for key in keys {
+                let hashes = disk.remove_url(&key);
+                purged.extend(hashes.into_iter().map(|hash| (key.clone(), hash)));
+            }
+        }
+        let purged = purged.len() as u64;
         self.counts.purged.add(purged);
         purged
+    }
+
+    /// Waits until what was purged has gone from the disk too, or the disk is too slow. Blocks.
+    pub fn settle(&self) {
+        self.disk.get().into_iter().for_each(Disk::settle);
+    }
+
+    /// Writes what waits for the disk, and lets another process have it. Blocks, for so long at most; `false`: it took longer.
+    pub fn close_disk(&self, patience: Duration) -> bool {
+        self.disk.get().is_none_or(|disk| disk.close(patience))
     }
 
     pub fn figures(&self) -> Figures {
@@ -199,6 +342,7 @@ impl Store {
             bytes: self.urls.weight(),
             bodies: self.room.taken(),
             limit: self.limits.memory,
+            disk: self.disk.get().map(Disk::figures).unwrap_or_default(),
         }
     }
 
@@ -217,17 +361,20 @@ impl Weighter<Key, Arc<Resource>> for Weights {
     }
 }
 
-/// Counts what goes to make room.
+/// Counts what goes to make room, and gives it to whoever needed that.
 #[derive(Clone)]
 struct Evictions(Arc<Counts>);
 
 impl Lifecycle<Key, Arc<Resource>> for Evictions {
-    type RequestState = ();
+    type RequestState = Vec<(Key, Arc<Resource>)>;
 
-    fn begin_request(&self) {}
+    fn begin_request(&self) -> Self::RequestState {
+        Vec::new()
+    }
 
-    fn on_evict(&self, (): &mut (), _: Key, resource: Arc<Resource>) {
+    fn on_evict(&self, evicted: &mut Self::RequestState, key: Key, resource: Arc<Resource>) {
         self.0.evictions.add(resource.variants.len() as u64);
+        evicted.push((key, resource));
     }
 }
 

@@ -1,5 +1,6 @@
 //! A stored response.
 
+use crate::disk::FileBody;
 use crate::policy::Terms;
 use crate::rope::Rope;
 use crate::selection::{CookieRule, Selection};
@@ -25,10 +26,38 @@ const UNKEPT: [HeaderName; 9] = [
 pub struct Stored {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub body: Rope,
+    pub body: StoredBody,
     pub terms: Terms,
     pub(crate) selection: Selection,
     pub(crate) tags: Box<[Box<str>]>,
+}
+
+/// The body of a stored response.
+#[derive(Debug, Clone)]
+pub enum StoredBody {
+    Memory(Rope),
+    File(FileBody),
+}
+
+impl StoredBody {
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(rope) => rope.len() as u64,
+            Self::File(file) => file.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Memory(rope) => rope.len(),
+            Self::File(_) => 0,
+        }
+    }
 }
 
 impl Stored {
@@ -36,7 +65,7 @@ impl Stored {
     pub fn new(
         status: StatusCode,
         headers: &HeaderMap,
-        body: Rope,
+        body: StoredBody,
         terms: Terms,
         selection: Selection,
         now: SystemTime,
@@ -46,6 +75,18 @@ impl Stored {
         // Its age is counted from it by whoever gets it (RFC 9110 §6.6.1).
         headers.entry(header::DATE).or_insert_with(|| written(now));
         headers.remove(header::CONTENT_LENGTH);
+        Some(Self { status, headers, body, terms, selection, tags })
+    }
+
+    /// One that was stored before, as it was. `None`: it was none.
+    pub(crate) fn again(
+        status: StatusCode,
+        headers: HeaderMap,
+        body: StoredBody,
+        terms: Terms,
+        selection: Selection,
+    ) -> Option<Self> {
+        let tags = tags::of(&headers)?;
         Some(Self { status, headers, body, terms, selection, tags })
     }
 
@@ -109,7 +150,7 @@ impl Stored {
         let fields = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 64);
         let tags = self.tags.iter().map(|tag| tag.len() + 16);
         // The structures, and what allocators add to them.
-        512 + fields.sum::<usize>() + tags.sum::<usize>() + self.selection.weight() + self.body.len()
+        512 + fields.sum::<usize>() + tags.sum::<usize>() + self.selection.weight() + self.body.weight()
     }
 }
 

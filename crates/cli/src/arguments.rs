@@ -292,6 +292,9 @@ pub struct Reload {
     /// Load it even if it is the current one: workers, links to directories and certificates anew
     #[arg(short, long)]
     pub force: bool,
+    /// Return when the requests that began before have ended too, after so many seconds with an error
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "30")]
+    pub wait: Option<NonZeroU16>,
 }
 
 const RELOAD_EXAMPLES: &str = "\
@@ -299,6 +302,7 @@ Examples:
   regent reload                                            the Caddyfile that the server was started with
   regent reload --config /etc/regent/Caddyfile             another one
   regent reload --force                                    after a deployment that has moved a link
+  regent reload --force --wait && rm -r releases/41        nothing runs in the release before any more
   regent reload --address unix//run/regent.sock            of another server";
 
 #[derive(Debug, Args)]

@@ -101,7 +101,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Php(Php { question: PhpQuestion::Extensions(options) }) => extensions::print(&options)?,
         Command::Environ => print!("{}", build_info::environment()),
         Command::ListModules => {
-            regent_config::directive_names().for_each(|name| println!("http.handlers.{name}"));
+            regent_config::modules().iter().for_each(|name| println!("{name}"));
         }
         Command::BuildInfo => print!("{}", build_info::build_info()),
         Command::Completion(options) => {

@@ -340,11 +340,14 @@ fn close_memory() {
     }
 }
 
-/// Beside this program, unless the environment names another.
+/// Beside this program, unless the environment names another. Where a link is there, as of Debian's alternatives, what it leads to
+/// now: a server keeps its PHP when the link is changed.
 pub fn program(engine: EngineKind) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(engine.variable()) {
         return Ok(named.into());
     }
     let own = std::env::current_exe().context("finding this program's own path")?;
-    Ok(own.with_file_name(engine.program()))
+    let beside = own.with_file_name(engine.program());
+    // What is missing is said where it is needed.
+    Ok(std::fs::canonicalize(&beside).unwrap_or(beside))
 }

@@ -39,6 +39,9 @@ const ADVICE: &[(&str, &str)] = &[
         "metrics otlp",
         "leave it out; a collector of OpenTelemetry can scrape `/metrics`, and `tracing` sends traces",
     ),
+    ("network_proxy url https://…", FORWARD_PROXY),
+    ("network_proxy url socks5://…", FORWARD_PROXY),
+    ("network_proxy url socks5h://…", FORWARD_PROXY),
     ("output file backup_time_format", "leave it out; names of old files have the time to the millisecond"),
     ("output file dir_mode", "leave it out, and make the directory as it is to be"),
     (
@@ -54,7 +57,6 @@ const ADVICE: &[(&str, &str)] = &[
         "leave it out; scripts get no field whose name has an underscore",
     ),
     ("servers packet_conn_wrappers", "leave it out; UDP is read as it comes"),
-    ("timeouts", "write `servers { timeouts { … } }` in the global options"),
     (
         "tls get_certificate",
         "write `tls CERT KEY` with files that are kept fresh; they are loaded again when they change",
@@ -63,12 +65,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("tls renewal_window_ratio", RENEWAL),
     ("tls reuse_private_keys", "leave it out; a new certificate has a new key"),
     ("tls_resolvers", "leave it out; the system's resolver is asked"),
-    ("transport http forward_proxy_url", FORWARD_PROXY),
-    (
-        "transport http max_conns_per_host",
-        "write `unhealthy_request_count COUNT` in `reverse_proxy`: an upstream with so many requests gets no more",
-    ),
-    ("transport http network_proxy", FORWARD_PROXY),
     ("url_pattern", "write `path` or `path_regexp`"),
     ("versions 3", "write `versions 2`; HTTP/3 is for clients"),
 ];
@@ -76,7 +72,8 @@ const ADVICE: &[(&str, &str)] = &[
 const DESCRIPTORS: &str = "write the address that the socket is bound to: what systemd passes is found by it";
 const FILES: &str = "leave it out, and mount what is to be served";
 const FORMAT: &str = "write `format json`, `console`, `journald`, `filter` or `append`";
-const FORWARD_PROXY: &str = "name the upstream itself, or a relay beside Regent that goes through the proxy";
+const FORWARD_PROXY: &str =
+    "write the `http://` URL of a proxy, or name a relay beside Regent that goes through this one";
 const HASHES: &str = "make bcrypt hashes with `regent hash-password`";
 const RENEWAL: &str =
     "leave it out; certificates are renewed when the CA says so, or a third of their time is left";
@@ -84,6 +81,23 @@ const RENEWAL: &str =
 /// What to do instead; `None`: nothing comes near it.
 pub(crate) fn instead_of(what: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(known, _)| *known == what).map(|(_, advice)| *advice)
+}
+
+/// What Caddy as it is published cannot do either: it knows the words, and others have written what they ask for.
+const OF_OTHERS: &[&str] = &[
+    "events",
+    "file_server fs",
+    "filesystem",
+    "format formatted",
+    "format transform",
+    "fs",
+    "log core",
+    "servers packet_conn_wrappers",
+];
+
+/// Whether it needs a module in Caddy.
+pub(crate) fn needs_module(what: &str) -> bool {
+    OF_OTHERS.contains(&what)
 }
 
 #[cfg(test)]
@@ -97,6 +111,12 @@ mod tests {
             (errors("acme_server"), "run one beside it"),
             (errors("log {\noutput net unixgram//x\n}"), "have a collector send it on"),
             (file_errors("{\nevents\n}\n:80 {\n}"), "metrics and the log tell"),
+            (
+                file_errors("{\nevents {\non started exec a\n}\n}\n:80 {\n}"),
+                "needs a third party's module in Caddy too",
+            ),
+            (errors("fs a"), "needs a third party's module in Caddy too"),
+            (errors("log {\ncore a\n}"), "needs a third party's module in Caddy too"),
         ] {
             assert!(found.iter().any(|message| message.contains(advice)), "{found:?}");
         }
@@ -106,5 +126,6 @@ mod tests {
     fn nothing_is_there_twice() {
         assert!(ADVICE.is_sorted_by_key(|(what, _)| *what), "in order, each once");
         assert!(ADVICE.windows(2).all(|pair| pair[0].0 != pair[1].0));
+        assert!(OF_OTHERS.iter().all(|what| instead_of(what).is_some()), "each with what to do");
     }
 }

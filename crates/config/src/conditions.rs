@@ -34,7 +34,8 @@ use crate::problems::{error, not_built, unknown, unknown_option};
 use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
 
-const KINDS: &[&str] = &[
+/// What is built.
+pub(crate) const KINDS: &[&str] = &[
     "client_ip",
     "expression",
     "file",

@@ -17,6 +17,7 @@ mod expression;
 mod global;
 mod hot_reload;
 mod ip_ranges;
+mod listing;
 mod load;
 mod mapped;
 mod matchers;
@@ -42,9 +43,9 @@ pub use command_line::{
     SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument, proxy_config, respond_config,
     site_config,
 };
-pub use directives::names as directive_names;
 pub use environment::Environment;
 pub use hot_reload::hub_of;
+pub use listing::modules;
 pub use load::{Loaded, load, parse, to_json};
 pub use model::*;
 pub use networks::Networks;

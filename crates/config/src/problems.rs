@@ -33,7 +33,11 @@ pub(crate) fn not_built(token: &Token) -> Error {
 /// The same for something that is written as more than the one word.
 pub(crate) fn not_built_as(token: &Token, what: &str) -> Error {
     let advice = advice::instead_of(what).map_or(String::new(), |advice| format!("; {advice}"));
-    error(token, format!("`{what}` is not built yet in Regent{advice}"))
+    let state = match advice::needs_module(what) {
+        true => "needs a third party's module in Caddy too, and Regent has none",
+        false => "is not built yet in Regent",
+    };
+    error(token, format!("`{what}` {state}{advice}"))
 }
 
 /// A word that is none of `known`; `kind` says what it should have been.

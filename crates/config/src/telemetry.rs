@@ -258,7 +258,7 @@ fn pairs(list: &str) -> (Vec<(String, String)>, bool) {
     (pairs, bad)
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

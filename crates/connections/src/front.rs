@@ -370,7 +370,7 @@ impl<S: Service> Speaker<'_, S> {
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
-        let served = h2::serve(stream, conduct.settings, conduct.leave, answer);
+        let served = h2::serve(stream, conduct.settings, conduct.leave, conduct.drain, answer);
         if let Err(failure) = served.await {
             tracing::debug!(error = %failure, blame = ?failure.blame(), "an HTTP/2 connection ended with an error");
         }

@@ -4,8 +4,9 @@ use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, AuthorityOptions, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode,
     Compression, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance,
-    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisServer, RedisStorage,
-    RedisTls, Site, SiteTable, Tickets, Tls, TrustStores, TsigAlgorithm, TsigKey,
+    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisAddress, RedisPlace,
+    RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls, TrustStores,
+    TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -122,8 +123,15 @@ fn redis(storage: &config::RedisStorage) -> RedisStorage {
 
 fn redis_server(server: &config::RedisServer) -> RedisServer {
     RedisServer {
-        host: server.host.clone(),
-        port: server.port,
+        place: match &server.place {
+            config::RedisPlace::Servers(addresses) => RedisPlace::OneOf(redis_addresses(addresses)),
+            config::RedisPlace::Sentinels(sentinels) => RedisPlace::ToldBy(RedisSentinels {
+                addresses: redis_addresses(&sentinels.addresses),
+                primary: sentinels.master_name.clone(),
+                username: sentinels.username.clone(),
+                password: sentinels.password.as_ref().map(|password| password.0.clone()),
+            }),
+        },
         username: server.username.clone(),
         password: server.password.as_ref().map(|password| password.0.clone()),
         database: server.database,
@@ -134,6 +142,10 @@ fn redis_server(server: &config::RedisServer) -> RedisServer {
             config::RedisTls::Insecure => RedisTls::Insecure,
         }),
     }
+}
+
+fn redis_addresses(addresses: &[config::RedisAddress]) -> Vec<RedisAddress> {
+    addresses.iter().map(|address| RedisAddress { host: address.host.clone(), port: address.port }).collect()
 }
 
 fn site_table(tls: &Tls, server: &Server) -> Result<Arc<SiteTable>, Vec<SiteError>> {

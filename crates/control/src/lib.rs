@@ -8,6 +8,7 @@ pub mod cache;
 mod certificates;
 mod figures;
 pub mod purging;
+pub mod reloads;
 mod seen;
 mod subject;
 pub mod tasks;

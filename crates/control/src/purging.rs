@@ -62,7 +62,10 @@ fn purge_for_script(scope: &Arc<Scope>, stores: &[Arc<Store>], asked: Purging) -
 }
 
 fn carry_out(stores: &[Arc<Store>], purges: &[Purge]) -> u64 {
-    stores.iter().map(|store| purges.iter().map(|purge| store.purge(purge)).sum::<u64>()).sum()
+    let purged = stores.iter().map(|store| purges.iter().map(|purge| store.purge(purge)).sum::<u64>()).sum();
+    // Who is told that they are gone finds them nowhere, after a crash of the server neither.
+    stores.iter().for_each(|store| store.settle());
+    purged
 }
 
 /// `url`: without its scheme.

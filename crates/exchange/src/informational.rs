@@ -16,8 +16,9 @@ pub trait Informational {
     /// HTTP/1.1. In HTTP/2 frames say where a request ends.
     fn close_connection(&self);
 
-    /// Hands the connection over once the final response has been sent, which has to be a 101: for HTTP/1.1 only. In
-    /// HTTP/2 there is no 101 (RFC 9113 §8.6), and nothing happens.
+    /// Hands the connection over once the final response has been sent, which has to be a 101: for HTTP/1.1. In HTTP/2 and
+    /// HTTP/3 there is no 101 (RFC 9113 §8.6): it is the stream that is handed over, if the request is a
+    /// [`crate::WebSocketStream`], and otherwise nothing happens.
     fn hand_over(&self, tunnel: Tunnel);
 
     /// Sends no response: ends the connection, or in HTTP/2 the stream. It is for the service to call before it gives a response,

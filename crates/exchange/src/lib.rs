@@ -14,4 +14,4 @@ pub use informational::Informational;
 pub use pace::{BodyLimits, BodyTimeouts, Pace};
 pub use request_body::{BodyError, RequestBody};
 pub use response_body::{ResponseBody, Segment, read_at_once};
-pub use tunnel::{Duplex, Tunnel};
+pub use tunnel::{Duplex, Tunnel, WebSocketStream};

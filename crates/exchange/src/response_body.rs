@@ -59,16 +59,19 @@ impl ResponseBody {
         Self::segments(file, [Segment::File { offset, len }].into())
     }
 
+    /// The same of one that others read too.
+    pub fn shared_file(file: Arc<OwnedFd>, offset: u64, len: u64) -> Self {
+        Self::of_file(file, [Segment::File { offset, len }].into())
+    }
+
     /// Several parts of one file, with bytes around them.
     pub fn segments(file: OwnedFd, segments: VecDeque<Segment>) -> Self {
+        Self::of_file(Arc::new(file), segments)
+    }
+
+    fn of_file(file: Arc<OwnedFd>, segments: VecDeque<Segment>) -> Self {
         let left = segments.iter().map(Segment::len).sum();
-        Self(Kind::File(Box::new(FileBody {
-            file: Arc::new(file),
-            segments,
-            left,
-            pending: None,
-            nowait: true,
-        })))
+        Self(Kind::File(Box::new(FileBody { file, segments, left, pending: None, nowait: true })))
     }
 
     /// What is made while it is sent. An error of the stream means that the response is not whole: the client must not

@@ -5,6 +5,7 @@
 //! that; [`Exchange::finish`] takes whatever response came of it through the site's filters.
 #![forbid(unsafe_code)]
 
+mod caches;
 pub mod caching;
 mod context;
 mod directives;
@@ -19,6 +20,7 @@ mod paths;
 mod routing;
 mod templates;
 
+pub use caches::Caches;
 pub use context::body_rules::BodyRules;
 pub use context::client::{Forwarded, Scheme};
 pub use context::exchange::Exchange;

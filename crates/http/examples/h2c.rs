@@ -41,7 +41,7 @@ async fn connection(stream: TcpStream) -> Result<(), Box<dyn std::error::Error>>
     stream.set_nodelay(true)?;
     let drain = Drain::default();
     match sniff(stream, &SETTINGS, &drain).await? {
-        Sniffed::Http2(stream) => Ok(serve(stream, &SETTINGS, &drain, respond).await?),
+        Sniffed::Http2(stream) => Ok(serve(stream, &SETTINGS, &drain, &drain, respond).await?),
         Sniffed::Http1(_) => Err("the client speaks HTTP/1.1".into()),
         Sniffed::Nothing => Ok(()),
     }

@@ -14,6 +14,7 @@ mod sender;
 mod sniff;
 mod socket;
 mod stream;
+mod tunnel;
 
 pub use connection::serve;
 pub use failure::{Blame, Failure, Flood, Stalled};

@@ -18,6 +18,7 @@ mod message;
 mod qpack;
 mod response;
 mod stream;
+mod tunnel;
 mod varint;
 
 pub use connection::serve;

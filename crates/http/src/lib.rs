@@ -13,5 +13,6 @@ mod owed;
 mod request_head;
 mod response_head;
 mod timeouts;
+mod websocket;
 
 pub use h1::{Interim, Settings, serve};

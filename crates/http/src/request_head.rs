@@ -1,7 +1,8 @@
 //! What HTTP/2 and HTTP/3 forbid in a request and what reads it lets through, and the request as a service gets it: as HTTP/1.1
 //! has it, with its target in origin form, a `Host` field, and one `Cookie` field.
 
-use http::header::{COOKIE, HOST};
+use crate::websocket;
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -19,18 +20,18 @@ pub(crate) enum Refusal {
 
 const BAD_REQUEST: Refusal = Refusal::Status(StatusCode::BAD_REQUEST);
 
-/// Makes the request one that a service may have.
-pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
-    let uri = std::mem::take(&mut head.uri).into_parts();
-    admit_with(head, uri)
-}
-
-/// The same, of a request that has this for its URI.
-pub(crate) fn admit_with(head: &mut Parts, uri: uri::Parts) -> Result<(), Refusal> {
+/// Makes the request one that a service may have. `uri` and `protocol`: of its pseudo-header fields.
+pub(crate) fn admit(head: &mut Parts, uri: uri::Parts, protocol: Option<&[u8]>) -> Result<(), Refusal> {
     check_values(&head.headers)?;
-    // `:scheme` and `:path` are missing. No upgrade to another protocol is announced (RFC 8441).
     if head.method == Method::CONNECT {
-        return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
+        // RFC 9220 §3: what is not spoken. Without a protocol it is for a proxy, and there is no `:path`.
+        if !protocol.is_some_and(websocket::is_spoken) {
+            return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
+        }
+        if head.headers.contains_key(CONTENT_LENGTH) {
+            return Err(BAD_REQUEST);
+        }
+        websocket::stand_in(head);
     }
     join_cookies(&mut head.headers);
     if head.headers.len() > MOST_FIELDS {
@@ -113,7 +114,8 @@ mod tests {
             request = request.header(*name, *value);
         }
         let mut head = request.body(()).unwrap().into_parts().0;
-        admit(&mut head)?;
+        let uri = std::mem::take(&mut head.uri).into_parts();
+        admit(&mut head, uri, None)?;
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let fields = [HOST, COOKIE].iter().flat_map(|name| head.headers.get_all(name)).map(text).collect();
         Ok((head.uri.to_string(), fields))
@@ -160,7 +162,8 @@ mod tests {
             head = head.header(name, value);
         }
         let mut head = head.body(()).unwrap().into_parts().0;
-        admit(&mut head).unwrap();
+        let uri = std::mem::take(&mut head.uri).into_parts();
+        admit(&mut head, uri, None).unwrap();
         let joined: Vec<_> = head.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
         assert_eq!(joined, ["a=b; c=d; e=f; g=\u{e9}".as_bytes()]);
     }
@@ -180,5 +183,26 @@ mod tests {
             assert_eq!(admitted("https://a/", &[("x", value)]), Err(Refusal::Malformed), "{value:?}");
         }
         assert!(admitted("https://a/", &[("x", "a b"), ("y", "")]).is_ok());
+    }
+
+    /// What becomes of a `CONNECT` for this protocol.
+    fn connected(protocol: Option<&str>, fields: &[(&str, &str)]) -> Result<Method, Refusal> {
+        let mut request = Request::builder().method("CONNECT").uri("https://a/b");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let mut head = request.body(()).unwrap().into_parts().0;
+        let uri = std::mem::take(&mut head.uri).into_parts();
+        admit(&mut head, uri, protocol.map(str::as_bytes)).map(|()| head.method)
+    }
+
+    #[test]
+    fn of_connect_there_is_only_websocket() {
+        assert_eq!(connected(Some("WebSocket"), &[]), Ok(Method::GET));
+        for protocol in [None, Some("connect-udp"), Some(""), Some("websocket2")] {
+            let refused = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
+            assert_eq!(connected(protocol, &[]), Err(refused), "{protocol:?}");
+        }
+        assert_eq!(connected(Some("websocket"), &[("content-length", "3")]), Err(BAD_REQUEST));
     }
 }

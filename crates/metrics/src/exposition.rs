@@ -5,12 +5,11 @@
 //! all agents that are compatible with it read both.
 
 use crate::Reason;
+use crate::cache;
 use crate::circuits;
 use crate::families::{Labels, Series, counter, family, gauge, label, labels, seconds};
 use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
-use crate::gauges::{
-    CacheGauges, CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, UpstreamGauge,
-};
+use crate::gauges::{CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, UpstreamGauge};
 use crate::http;
 use crate::names::Serves;
 use crate::reading::{PoolReading, Reading, RouteReading};
@@ -39,7 +38,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(registry.connections.families());
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
-    families.extend(gauges.cache.iter().flat_map(cache));
+    families.extend(gauges.cache.iter().flat_map(cache::families));
     families.extend(gauges.memory.iter().flat_map(memory));
     families.extend(gauges.traces.iter().flat_map(traces::families));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
@@ -372,45 +371,6 @@ fn memory(memory: &MemoryGauges) -> [MetricFamily; 2] {
             one(memory.used),
         ),
         gauge("regent_memory_limit_bytes", "The bound of that.", one(memory.limit)),
-    ]
-}
-
-fn cache(cache: &CacheGauges) -> [MetricFamily; 10] {
-    let results =
-        [("hit", cache.hits), ("stale", cache.stale), ("miss", cache.misses), ("pass", cache.passes)];
-    let results = results.map(|(result, count)| (labels(&[("result", result)]), count as f64));
-    let one = |value: u64| [(vec![], value as f64)];
-    [
-        counter(
-            "regent_cache_requests_total",
-            "Requests that a cache directive was for, by result.",
-            results,
-        ),
-        counter(
-            "regent_cache_collapsed_total",
-            "Requests that waited for the fetch of another, and had it.",
-            one(cache.collapsed),
-        ),
-        counter(
-            "regent_cache_revalidations_total",
-            "Stored responses that were found to be good still.",
-            one(cache.revalidations),
-        ),
-        counter("regent_cache_stores_total", "Responses that were stored.", one(cache.stores)),
-        counter(
-            "regent_cache_evictions_total",
-            "Stored responses that made room for others.",
-            one(cache.evictions),
-        ),
-        counter("regent_cache_purged_total", "Stored responses that were purged.", one(cache.purged)),
-        gauge("regent_cache_urls", "URLs that the cache knows something of.", one(cache.urls)),
-        gauge("regent_cache_bytes", "What the cache has stored.", one(cache.bytes)),
-        gauge("regent_cache_limit_bytes", "The bound of what the cache stores.", one(cache.limit)),
-        gauge(
-            "regent_cache_body_bytes",
-            "Bodies of the cache, those on their way in and out with them.",
-            one(cache.body_bytes),
-        ),
     ]
 }
 

@@ -56,6 +56,22 @@ pub struct CacheGauges {
     pub limit: u64,
     /// Bytes of bodies, those on their way in and out with them.
     pub body_bytes: u64,
+    /// `None`: there is none.
+    pub disk: Option<CacheDiskGauges>,
+}
+
+/// The disk of the cache, the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheDiskGauges {
+    pub hits: u64,
+    pub writes: u64,
+    pub dropped: u64,
+    pub evictions: u64,
+    pub errors: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub limit: u64,
+    pub is_working: bool,
 }
 
 /// A server that requests are handed to.

@@ -7,6 +7,7 @@
 
 mod administration;
 mod bounds;
+mod cache;
 mod circuits;
 mod connections;
 mod counter;
@@ -33,8 +34,8 @@ pub use connections::{
 };
 pub use exposition::{CONTENT_TYPE, render};
 pub use gauges::{
-    CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, Threads,
-    TraceGauges, UpstreamGauge,
+    CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges,
+    PoolGauges, Threads, TraceGauges, UpstreamGauge,
 };
 pub use histogram::Histogram;
 pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};

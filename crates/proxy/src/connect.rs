@@ -1,6 +1,7 @@
 //! Connections to upstreams: sockets, and TLS on them.
 
 use crate::caller::Caller;
+use crate::forward;
 use crate::resolve::Resolver;
 use crate::timed::{Stream, Timed};
 use crate::transports::{Purpose, Transport};
@@ -36,7 +37,12 @@ pub(crate) async fn connect(
 ) -> io::Result<Connected> {
     let config = &transport.config.transport;
     let dialing = async {
-        let mut socket = dial(address, config, resolver).await?;
+        let proxy = config.proxy_to(address);
+        let mut socket = dial(proxy.map_or(address, |proxy| &proxy.address), config, resolver).await?;
+        // What goes through it without TLS, it hands on request by request.
+        if let (Some(proxy), Some(_)) = (proxy, config.tls_to(address)) {
+            socket = forward::open(socket, address, proxy).await?;
+        }
         if let Some(version) = config.proxy_protocol {
             socket.write_all(&caller.header(version)?).await?;
         }

@@ -1,6 +1,7 @@
 //! A connection that requests can be sent over.
 
 use crate::connect::{Connected, Version};
+use crate::limit::Place;
 use crate::transports::Transport;
 use crate::upload::Upload;
 use http::{Request, Response};
@@ -24,25 +25,31 @@ pub(crate) enum Sender {
 }
 
 /// A connection's task. Dropped, it closes the connection.
-pub(crate) struct Task(Option<AbortHandle>);
+pub(crate) struct Task {
+    handle: Option<AbortHandle>,
+    place: Option<Place>,
+}
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.take().into_iter().for_each(|task| task.abort());
+        self.handle.take().into_iter().for_each(|task| task.abort());
     }
 }
 
 impl Task {
-    /// The connection is somebody else's now, and ends with that.
-    pub fn let_go(mut self) {
-        self.0 = None;
+    /// The connection is somebody else's now, and ends with that. Its place is to be kept until then.
+    pub fn let_go(mut self) -> Option<Place> {
+        self.handle = None;
+        self.place.take()
     }
 }
 
-/// `None` in place of a task: the connection ends with the last of its senders and streams.
+/// `place`: where the number of connections has a limit. `None` in place of a task: the connection ends with the last of its senders
+/// and streams.
 pub(crate) async fn begin(
     connected: Connected,
     transport: &Transport,
+    place: Option<Place>,
 ) -> Result<(Sender, Option<Task>), hyper::Error> {
     let config = &transport.config.transport;
     let head_size = usize::try_from(config.max_response_header).unwrap_or(usize::MAX);
@@ -51,7 +58,7 @@ pub(crate) async fn begin(
         Version::Http1 => {
             let (sender, connection) = http1::Builder::new().max_buf_size(head_size).handshake(io).await?;
             let task = spawn_local(note_end(connection.with_upgrades()));
-            Ok((Sender::Http1(sender), Some(Task(Some(task.abort_handle())))))
+            Ok((Sender::Http1(sender), Some(Task { handle: Some(task.abort_handle()), place })))
         }
         Version::Http2 => {
             let interval = Some(config.keepalive_interval).filter(|interval| !interval.is_zero());

@@ -4,6 +4,8 @@ mod question;
 
 use crate::caller::Caller;
 use crate::connect::{Version, connect};
+use crate::forward;
+use crate::request::{in_form_for, relay};
 use crate::resolve::Resolver;
 use crate::transports::{Purpose, Transport};
 use bytes::Bytes;
@@ -198,7 +200,11 @@ impl Check {
             }
         }
         *request.uri_mut() = match version {
-            Version::Http1 => question.target.parse()?,
+            Version::Http1 => {
+                let relay = relay(&self.transport, &self.address);
+                fields.extend(relay.and_then(forward::authorization));
+                in_form_for(relay, &self.address, question.target.parse()?)
+            }
             Version::Http2 => {
                 let is_secure = self.transport.config.transport.tls_to(&self.address).is_some();
                 let scheme = if is_secure { "https" } else { "http" };

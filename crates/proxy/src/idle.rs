@@ -61,6 +61,10 @@ impl<T> Waiting<T> {
         self.0.borrow().is_empty()
     }
 
+    pub fn close_oldest(&self) {
+        self.0.borrow_mut().pop_front();
+    }
+
     /// Closes those that have waited longest, if there are more than `most` then.
     pub fn put(&self, idle: T, most: usize) {
         let mut all = self.0.borrow_mut();

@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::connect::{Version, connect};
 use crate::connection::{Sender, Task, begin};
 use crate::idle::{Idle, Shelf, Waiting};
+use crate::limit::{Limit, Place};
 use crate::resolve::Resolver;
 use crate::transports::{Purpose, Transport};
 use crate::trouble::Trouble;
@@ -41,6 +42,17 @@ pub(crate) struct Pool {
     speaks_h2: Cell<bool>,
     /// A task ends connections that nobody uses.
     is_reaped: Cell<bool>,
+    /// `None`: there may be any number of connections.
+    limit: Option<Queue>,
+}
+
+/// Requests of this I/O thread that wait for a place, or for a connection that comes back.
+struct Queue {
+    limit: Arc<Limit>,
+    waiting: Cell<usize>,
+    returned: tokio::sync::Notify,
+    /// Whether the last connection that came back while others waited too was given to them.
+    gave_up: Cell<bool>,
 }
 
 /// Of upstreams that come and go.
@@ -72,7 +84,9 @@ impl Pool {
         shelf: &Rc<Shelf>,
     ) -> Rc<Self> {
         let config = &transport.config.transport;
+        let limit = config.max_conns_per_host.map(|most| Queue::new(transport.limits.of(&address, most)));
         Rc::new(Self {
+            limit,
             name: address.to_string(),
             address,
             // A connection that has been announced as one client's is no other's.
@@ -102,12 +116,31 @@ impl Pool {
         }
         let is_shared = purpose == Purpose::Requests && self.speaks_h2.get() && self.keepalive.is_some();
         if !is_shared {
-            return self.open(purpose, caller).await;
+            return self.open_in_turn(purpose, freshness, caller).await;
         }
         let _sharing = self.sharing.lock().await;
         match self.take(purpose).filter(|_| freshness == Freshness::Any) {
             Some(lease) => Ok(lease),
-            None => self.open(purpose, caller).await,
+            None => self.open(purpose, caller, None).await,
+        }
+    }
+
+    /// Waits for a place, or for a connection that has become free.
+    async fn open_in_turn(
+        self: &Rc<Self>,
+        purpose: Purpose,
+        freshness: Freshness,
+        caller: Caller,
+    ) -> Result<Lease, Trouble> {
+        let Some(queue) = &self.limit else { return self.open(purpose, caller, None).await };
+        loop {
+            match queue.wait(freshness).await {
+                Some(place) => return self.open(purpose, caller, Some(place)).await,
+                None => match self.take(purpose) {
+                    Some(lease) => return Ok(lease),
+                    None => continue,
+                },
+            }
         }
     }
 
@@ -128,13 +161,18 @@ impl Pool {
         Some(self.leased(Sender::Http1(sender), Some(task), true))
     }
 
-    async fn open(self: &Rc<Self>, purpose: Purpose, caller: Caller) -> Result<Lease, Trouble> {
+    async fn open(
+        self: &Rc<Self>,
+        purpose: Purpose,
+        caller: Caller,
+        place: Option<Place>,
+    ) -> Result<Lease, Trouble> {
         let dial = |cause: io::Error| Trouble::Dial { upstream: self.name.clone(), cause };
         let connecting = connect(&self.address, &self.transport, purpose, &self.resolver, caller);
         let connected = connecting.await.map_err(dial)?;
         let speaks_h2 = connected.version == Version::Http2;
         let (sender, task) =
-            begin(connected, &self.transport).await.map_err(|error| dial(io::Error::other(error)))?;
+            begin(connected, &self.transport, place).await.map_err(|error| dial(io::Error::other(error)))?;
         if purpose == Purpose::Requests {
             self.speaks_h2.set(speaks_h2);
         }
@@ -152,11 +190,16 @@ impl Pool {
 
     fn put(self: &Rc<Self>, sender: http1::SendRequest<Upload>, task: Task) {
         let Some(keepalive) = self.keepalive else { return };
+        if self.limit.as_ref().is_some_and(Queue::gives_up) {
+            return;
+        }
         let most = self.transport.config.transport.keepalive_idle_conns_per_host;
         self.idle.put(Idle { sender, task, since: Instant::now() }, usize::from(most));
         self.shelf.tidy();
+        self.limit.iter().for_each(|queue| queue.returned.notify_one());
         if !self.is_reaped.replace(true) {
-            spawn_local(reap(Rc::downgrade(self), keepalive));
+            let limit = self.limit.as_ref().map(|queue| Arc::clone(&queue.limit));
+            spawn_local(reap(Rc::downgrade(self), keepalive, limit));
         }
     }
 
@@ -182,11 +225,61 @@ impl Pools {
     }
 }
 
+impl Queue {
+    fn new(limit: Arc<Limit>) -> Self {
+        Self { limit, waiting: Cell::new(0), returned: tokio::sync::Notify::new(), gave_up: Cell::new(false) }
+    }
+
+    /// `None`: a connection has come back. Who wants a new one has no use for that.
+    async fn wait(&self, freshness: Freshness) -> Option<Place> {
+        struct Waiter<'a>(&'a Cell<usize>);
+        impl Drop for Waiter<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() - 1);
+            }
+        }
+        if freshness == Freshness::New {
+            return Some(self.limit.place().await);
+        }
+        self.waiting.set(self.waiting.get() + 1);
+        let _waiter = Waiter(&self.waiting);
+        tokio::select! {
+            biased;
+            place = self.limit.place() => Some(place),
+            () = self.returned.notified() => None,
+        }
+    }
+
+    /// Whether a connection that comes back is closed, for those who have none: other threads, whose requests wait too, get every other
+    /// one.
+    fn gives_up(&self) -> bool {
+        let (all, own) = (self.limit.waiting(), self.waiting.get());
+        let gives_up = all > own && (own == 0 || !self.gave_up.get());
+        if all > own {
+            self.gave_up.set(gives_up);
+        }
+        gives_up
+    }
+}
+
 /// Ends with the pool, or when it has nothing.
-async fn reap(pool: Weak<Pool>, keepalive: Duration) {
+async fn reap(pool: Weak<Pool>, keepalive: Duration, limit: Option<Arc<Limit>>) {
     let mut left = keepalive;
     loop {
-        tokio::time::sleep(left).await;
+        let wanted = async {
+            match &limit {
+                Some(limit) => limit.wanted().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(left) => {}
+            () = wanted => {
+                pool.upgrade().into_iter().for_each(|pool| pool.idle.close_oldest());
+                // Whoever has waited for it has a turn before it is asked again.
+                tokio::task::yield_now().await;
+            }
+        }
         match pool.upgrade().and_then(|pool| pool.close_expired(keepalive)) {
             Some(next) => left = next,
             None => return,
@@ -217,8 +310,8 @@ impl Lease {
         });
     }
 
-    /// The connection leaves HTTP.
-    pub fn let_go(self) {
-        self.task.into_iter().for_each(Task::let_go);
+    /// The connection leaves HTTP. Its place is to be kept as long as it is there.
+    pub fn let_go(self) -> Option<Place> {
+        self.task.and_then(Task::let_go)
     }
 }

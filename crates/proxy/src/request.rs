@@ -2,12 +2,14 @@
 
 use crate::connect::Version;
 use crate::fields;
+use crate::forward;
 use crate::forwarded;
 use crate::transports::Transport;
 use crate::upload::Upload;
+use crate::websocket::Key;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
-use regent_config::UpstreamAddress;
+use regent_config::{ForwardProxy, UpstreamAddress};
 use regent_handlers::{Exchange, ProxyRules};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -16,8 +18,15 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) struct Asked {
     pub method: Method,
     pub uri: Uri,
-    /// The protocol that the connection is to change to.
-    pub upgrade: Option<HeaderValue>,
+    /// What the connection is to change to.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// A change of the protocol that a client wants.
+pub(crate) struct Upgrade {
+    pub protocol: HeaderValue,
+    /// Where the client has none.
+    pub key: Option<Key>,
 }
 
 /// Where a request goes, and how.
@@ -29,15 +38,16 @@ pub(crate) struct Way<'a> {
     pub traceparent: Option<&'a HeaderValue>,
 }
 
-/// The protocol that the client wants to change to, if that can be passed on.
+/// What the client wants to change to, if that can be passed on.
 ///
 /// `h2c` cannot: what comes after it are requests that no route has seen. Nor is it of use (RFC 9113 §3.1).
-pub(crate) fn wanted_upgrade(exchange: &Exchange, transport: &Transport) -> Option<HeaderValue> {
-    let wanted = fields::upgrade(&exchange.headers)?;
+pub(crate) fn wanted_upgrade(exchange: &Exchange, transport: &Transport) -> Option<Upgrade> {
+    let protocol = fields::upgrade(&exchange.headers)?;
     let names_h2c = fields::has_token(&exchange.headers, &header::UPGRADE, "h2c");
     let is_one = exchange.headers.get_all(header::UPGRADE).iter().nth(1).is_none();
-    let is_possible = exchange.version == http::Version::HTTP_11 && transport.can_upgrade();
-    (is_possible && is_one && !names_h2c).then_some(wanted)
+    let is_asked = exchange.version == http::Version::HTTP_11 || exchange.is_websocket_stream;
+    let is_possible = is_asked && is_one && !names_h2c && transport.can_upgrade();
+    is_possible.then(|| Upgrade { protocol, key: exchange.is_websocket_stream.then(Key::new) })
 }
 
 impl Way<'_> {
@@ -55,7 +65,7 @@ impl Way<'_> {
         *request.headers_mut() = head;
         let target = target(&self.asked.uri, &self.asked.method);
         match version {
-            Version::Http1 => *request.uri_mut() = target.into(),
+            Version::Http1 => *request.uri_mut() = in_form_for(self.relay(), self.address, target),
             Version::Http2 => {
                 *request.version_mut() = http::Version::HTTP_2;
                 *request.uri_mut() = self.absolute(target, request.headers_mut());
@@ -84,11 +94,18 @@ impl Way<'_> {
             head.insert(header::TE, HeaderValue::from_static("trailers"));
         }
         head.extend(trailers.map(|names| (header::TRAILER, names)));
-        if let Some(protocol) = &self.asked.upgrade {
+        head.extend(self.relay().and_then(forward::authorization));
+        if let Some(upgrade) = &self.asked.upgrade {
             head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            head.insert(header::UPGRADE, protocol.clone());
+            head.insert(header::UPGRADE, upgrade.protocol.clone());
+            head.extend(upgrade.key.as_ref().map(Key::field));
         }
         head
+    }
+
+    /// The proxy that hands the request itself on.
+    fn relay(&self) -> Option<&ForwardProxy> {
+        relay(self.transport, self.address)
     }
 
     /// As HTTP/2 has it: scheme and authority are no fields (RFC 9113 §8.3.1).
@@ -102,11 +119,33 @@ impl Way<'_> {
     }
 }
 
+/// A proxy that hands requests to this upstream on: without TLS.
+pub(crate) fn relay<'a>(transport: &'a Transport, address: &UpstreamAddress) -> Option<&'a ForwardProxy> {
+    let config = &transport.config.transport;
+    config.proxy_to(address).filter(|_| config.tls_to(address).is_none())
+}
+
+/// For a proxy in absolute form, with the address of the upstream (RFC 9112 §3.2.2).
+pub(crate) fn in_form_for(
+    relay: Option<&ForwardProxy>,
+    address: &UpstreamAddress,
+    target: PathAndQuery,
+) -> Uri {
+    if relay.is_none() {
+        return target.into();
+    }
+    // What is asked of all of a server has an absolute form without a path (RFC 9112 §3.2.4).
+    let path = if target == "*" { "" } else { target.as_str() };
+    format!("http://{address}{path}").parse().unwrap_or_else(|_| target.into())
+}
+
 /// That of the client, but for an upstream with TLS: a server with certificates knows itself by its own name (Caddy since
-/// 2.11).
+/// 2.11). A proxy replaces it by that of the target (RFC 9112 §3.2.2).
 fn set_host(head: &mut HeaderMap, exchange: &Exchange, transport: &Transport, address: &UpstreamAddress) {
-    let host = match (transport.config.transport.tls_to(address), address) {
-        (Some(_), UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
+    let has_own_name =
+        transport.config.transport.tls_to(address).is_some() || relay(transport, address).is_some();
+    let host = match (has_own_name, address) {
+        (true, UpstreamAddress::Tcp { .. }) => HeaderValue::try_from(address.to_string()).ok(),
         _ => HeaderValue::from_bytes(exchange.host_port()).ok(),
     };
     const HOST: HeaderName = header::HOST;

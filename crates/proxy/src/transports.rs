@@ -1,5 +1,6 @@
 //! What all I/O threads share of the proxies of a configuration.
 
+use crate::limit::Limits;
 use crate::registry::Registry;
 use crate::state::UpstreamState;
 use regent_config::{
@@ -46,6 +47,8 @@ pub(crate) struct Transport {
     pub registry: Arc<Registry>,
     /// Lives as long as the directive stays as it is.
     pub life: Arc<watch::Sender<()>>,
+    /// Of connections, where there are some.
+    pub limits: Arc<Limits>,
     /// Whose turn it is.
     pub turn: AtomicUsize,
     /// `None`: without TLS.
@@ -86,6 +89,7 @@ impl Transports {
                 },
                 life: kept.map_or_else(|| Arc::new(watch::Sender::new(())), |kept| Arc::clone(&kept.life)),
                 registry: kept.map(|kept| Arc::clone(&kept.registry)).unwrap_or_default(),
+                limits: kept.map(|kept| Arc::clone(&kept.limits)).unwrap_or_default(),
                 turn: AtomicUsize::new(0),
                 tls,
             }))

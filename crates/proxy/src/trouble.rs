@@ -36,6 +36,9 @@ pub(crate) enum Trouble {
     /// RFC 9110 §7.8: what was not asked for.
     #[error("{upstream} has switched to a protocol that nobody asked it for")]
     Switched { upstream: String },
+    /// RFC 6455 §4.1.
+    #[error("{upstream} has agreed to WebSocket without an answer to the key of the handshake")]
+    Handshake { upstream: String },
 }
 
 impl Trouble {
@@ -61,6 +64,7 @@ impl Trouble {
             Self::Unavailable => "unavailable",
             Self::Rewrite(_) => "rewrite",
             Self::Switched { .. } => "switched",
+            Self::Handshake { .. } => "handshake",
         }
     }
 
@@ -74,7 +78,7 @@ impl Trouble {
             Self::Upload(status) | Self::Rewrite(status) | Self::Script(status) => *status,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Address(_) | Self::Switched { .. } => StatusCode::BAD_GATEWAY,
+            Self::Address(_) | Self::Switched { .. } | Self::Handshake { .. } => StatusCode::BAD_GATEWAY,
             Self::Dial { cause, .. } if is_timeout(cause) => StatusCode::GATEWAY_TIMEOUT,
             Self::Dial { .. } => StatusCode::BAD_GATEWAY,
             Self::Broken { cause, .. } if io_cause(cause).is_some_and(is_timeout) => {

@@ -2,6 +2,7 @@
 
 use crate::fields;
 use crate::pool::Lease;
+use crate::request::Upgrade;
 use crate::state::InFlight;
 use crate::trouble::Trouble;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -33,20 +34,29 @@ pub(crate) fn switch(
     mut response: Response<Incoming>,
     lease: Lease,
     in_flight: InFlight,
-    wanted: Option<&HeaderValue>,
+    wanted: Option<&Upgrade>,
     limits: Limits,
     client: &dyn Informational,
 ) -> Result<Response<ResponseBody>, Trouble> {
     let chosen = fields::upgrade(response.headers());
-    let is_wanted = |chosen: &HeaderValue| {
-        wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(chosen.as_bytes()))
+    let is_same = |chosen: &HeaderValue, wanted: &Upgrade| {
+        wanted.protocol.as_bytes().eq_ignore_ascii_case(chosen.as_bytes())
     };
-    let Some(protocol) = chosen.filter(is_wanted) else {
-        return Err(Trouble::Switched { upstream: lease.upstream().to_owned() });
-    };
+    let (Some(protocol), Some(wanted)) = (chosen, wanted) else { return Err(switched(&lease)) };
+    if !is_same(&protocol, wanted) {
+        return Err(switched(&lease));
+    }
+    if wanted.key.as_ref().is_some_and(|key| !key.is_answered_by(response.headers())) {
+        return Err(Trouble::Handshake { upstream: lease.upstream().to_owned() });
+    }
     let upgrade = hyper::upgrade::on(&mut response);
-    lease.let_go();
-    client.hand_over(Box::new(move |client| Box::pin(join(client, upgrade, limits, in_flight))));
+    let ends_with_it = (in_flight, lease.let_go());
+    client.hand_over(Box::new(move |client| {
+        Box::pin(async move {
+            join(client, upgrade, limits).await;
+            drop(ends_with_it);
+        })
+    }));
     let mut head = std::mem::take(response.headers_mut());
     fields::remove_hop_by_hop(&mut head);
     head.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -57,8 +67,12 @@ pub(crate) fn switch(
     Ok(switched)
 }
 
+fn switched(lease: &Lease) -> Trouble {
+    Trouble::Switched { upstream: lease.upstream().to_owned() }
+}
+
 /// Ends when both sides have; one that has only finished sending still gets what the other sends.
-async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits, _in_flight: InFlight) {
+async fn join(mut client: Box<dyn Duplex>, upstream: OnUpgrade, limits: Limits) {
     let buffer = limits.buffer;
     let joined = async {
         let mut upstream = TokioIo::new(upstream.await.map_err(std::io::Error::other)?);

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod dialer;
 mod server;
 
 pub use client::{Client, ClientError, is_broken};
-pub use server::{RedisServer, RedisTls};
+pub use server::{Address, Place, RedisServer, RedisTls, Sentinels};

@@ -16,7 +16,7 @@ use regent_metrics::{HttpMeter, Recorder};
 use regent_proxy::{HealthChecks, Proxy, Transports};
 use regent_service::counted::HttpFigures;
 use regent_service::scrapes::Scrapes;
-use regent_service::{HubGateway, OpenHubs, Service, Turns, probe};
+use regent_service::{HubGateway, InUse, OpenHubs, Service, Turns, probe};
 use regent_spool::Spools;
 use regent_tls::{Acceptor, Handshakes};
 use std::cell::Cell;
@@ -31,6 +31,7 @@ pub(crate) struct AppStart {
     /// By their ids.
     pub hubs: Arc<OpenHubs>,
     pub proxies: Arc<Transports>,
+    pub in_use: InUse,
     pub health_checks: HealthChecks,
     pub php: EngineSource,
     /// `None`: there are no native services.
@@ -117,6 +118,7 @@ impl App {
                 hubs: HubGateway { hubs: Arc::clone(&start.hubs) },
                 proxy: Rc::clone(&proxy),
                 scrapes: parts.scrapes.clone(),
+                in_use: start.in_use.clone(),
                 fetches: Cell::new(0),
                 figures: listener.http.map(|labels| HttpFigures { meter: Rc::clone(&parts.meter), labels }),
             };

@@ -9,7 +9,7 @@ use regent_admin::{
     Adapted, Change, Control, ProfileWish, Readiness, Refusal, Reload, Restarted, Statistics, ThreadStack,
     Threads, Upgraded,
 };
-use regent_control::{cache, purging, tasks};
+use regent_control::{cache, purging, reloads, tasks};
 use regent_engines::EngineKind;
 use regent_gateway::Inlined;
 use regent_metrics::AdminRequest;
@@ -168,7 +168,7 @@ impl Control for ServerControl {
 
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<regent_admin::Reloaded, Refusal>> {
         async move {
-            let Reload { source, force, replaces } = reload;
+            let Reload { source, force, replaces, wait } = reload;
             let place = match source {
                 regent_admin::Source::Own => Place::Own,
                 regent_admin::Source::File(path) => Place::File(path),
@@ -179,8 +179,9 @@ impl Control for ServerControl {
                 regent_admin::Force::Yes => Force::Yes,
             };
             let reloaded = self.server.reload_from(place, force, replaces);
-            let Reloaded { is_changed, warnings } = reloaded.await.map_err(not_reloaded)?;
-            Ok(regent_admin::Reloaded { changed: is_changed, warnings })
+            let Reloaded { is_changed, warnings, before } = reloaded.await.map_err(not_reloaded)?;
+            let before = reloads::before(before.ended(), wait).await;
+            Ok(regent_admin::Reloaded { changed: is_changed, warnings, before })
         }
         .boxed()
     }

@@ -1,12 +1,10 @@
 //! What goes on from one configuration to the next, beside engines and hubs.
 
 use crate::traces::Traces;
-use regent_cache::{Limits, Scopes, Store};
-use regent_config::CacheMemory;
 use regent_control::purging;
 use regent_engines::PurgeSink;
-use regent_handlers::{LogOutputs, ShutdownNotice};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use regent_handlers::{Caches, LogOutputs, ShutdownNotice};
+use std::sync::Arc;
 
 #[derive(Default)]
 pub(crate) struct Lasting {
@@ -25,47 +23,5 @@ impl Lasting {
             let lasting = lasting.upgrade()?;
             Some((lasting.caches.scopes.find(scope)?, lasting.caches.all()))
         })
-    }
-}
-
-/// The stores of configurations that are in use. One of another size is another store, and begins empty.
-#[derive(Default)]
-pub(crate) struct Caches {
-    stores: Mutex<Vec<Weak<Store>>>,
-    /// What scripts may purge.
-    pub scopes: Scopes,
-}
-
-impl Caches {
-    pub fn all(&self) -> Vec<Arc<Store>> {
-        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.iter().filter_map(Weak::upgrade).collect()
-    }
-
-    pub fn open(&self, memory: CacheMemory) -> Arc<Store> {
-        let limits = Limits { memory: memory.memory, object: memory.largest_object };
-        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.retain(|store| store.strong_count() > 0);
-        let known = stores.iter().filter_map(Weak::upgrade).find(|store| store.limits() == limits);
-        known.unwrap_or_else(|| {
-            let store = Arc::new(Store::new(limits));
-            stores.push(Arc::downgrade(&store));
-            store
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_goes_on_as_long_as_its_size_is_the_same() {
-        let caches = Caches::default();
-        let small = CacheMemory { memory: 1 << 20, largest_object: 1 << 20 };
-        let (one, other) = (caches.open(CacheMemory::default()), caches.open(small));
-        assert!(Arc::ptr_eq(&one, &caches.open(CacheMemory::default())) && !Arc::ptr_eq(&one, &other));
-        drop(one);
-        assert!(Arc::ptr_eq(&other, &caches.open(small)));
     }
 }

@@ -38,13 +38,13 @@ use regent_config::{Config, Listen};
 use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
-use regent_handlers::BuildError;
+use regent_handlers::{BuildError, Caches};
 use regent_hot_reload::Begun;
 use regent_metrics::{Registry, ReloadOutcome};
 use regent_net::BusyPoll;
 use regent_service::{Hubs, scrapes};
 use regent_spool::Spools;
-use state::{Fixed, Server, State, Upkeep};
+use state::{Fixed, Server, State};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -228,7 +228,8 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         spools: parts.spools,
         proxies: parts.proxies,
         hubs: parts.hubs,
-        upkeep: Upkeep::of(parts.tls.as_ref()),
+        unused: parts.unused,
+        upkeep: parts.tls.as_ref().map(regent_tls::Upkeep::of),
         watching: None,
         tasks,
         tls: parts.tls,
@@ -336,10 +337,15 @@ impl Running {
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
         let successor = self.server.succeeded.borrow().clone();
+        // Kept until what waits for their disks is written.
+        let caches = self.server.lasting.caches.all();
         // Without I/O threads there is nothing to drain.
         let _ = self.stage.send(if successor.is_some() { Stage::Leaving } else { Stage::Draining });
         let mut admin = self.admin;
         if let Some(successor) = successor {
+            // The other server waits for them.
+            let caches = caches.clone();
+            tokio::task::spawn_blocking(move || Caches::close_disks(&caches, HISTORY_WAIT));
             let receiving = self.receiving;
             // The other server receives then.
             tokio::spawn(async move {
@@ -363,6 +369,7 @@ impl Running {
         join_all(engines.map(|engine| engine.supervisor.stop(deadline))).await;
         // It has the same deadline.
         let _ = tasks.await;
+        let _ = tokio::task::spawn_blocking(move || Caches::close_disks(&caches, HISTORY_WAIT)).await;
         let written = join_all(hubs.iter().map(|hub| hub.written()));
         if tokio::time::timeout(HISTORY_WAIT, written).await.is_err() {
             tracing::warn!("the history of a Mercure hub was not written to its end: the disk is too slow");

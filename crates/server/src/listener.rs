@@ -6,7 +6,7 @@ use http::HeaderValue;
 use regent_config::{Config, Server, SniHost};
 use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_svc, plain_http, settings};
 use regent_exchange::BodyLimits;
-use regent_handlers::Sites;
+use regent_handlers::{Caches, Sites};
 use regent_metrics::{HttpLabels, Registry};
 use regent_service::{body_limits, counted};
 use regent_tls::{PlainHttp, SiteTable, Tls};
@@ -45,7 +45,7 @@ impl Listener {
         lasting: &Lasting,
         registry: &Registry,
     ) -> Result<Vec<Self>, StartError> {
-        let store = lasting.caches.open(config.global.cache);
+        let store = lasting.caches.open(&config.global.cache);
         let tracer = lasting.traces.open(config.global.traces.as_ref())?;
         let Https { tls, tables } = https;
         let mut labels = counted::labels(config, registry).into_iter();
@@ -83,6 +83,8 @@ impl Listener {
                 terms: Arc::new(Terms::of(server)),
             })
         };
-        config.servers.iter().zip(tables).zip(addresses).map(listener).collect()
+        let listeners = config.servers.iter().zip(tables).zip(addresses).map(listener).collect();
+        Caches::begin_disk(&store, &config.global.cache).map_err(StartError::Thread)?;
+        listeners
     }
 }

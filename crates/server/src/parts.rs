@@ -13,7 +13,7 @@ use regent_engines::{
 use regent_gateway::Inlined;
 use regent_metrics::Registry;
 use regent_proxy::{HealthChecks, Transports};
-use regent_service::{Hubs, OpenHubs};
+use regent_service::{Hubs, InUse, OpenHubs, Unused};
 use regent_spool::Spools;
 use regent_tls::Tls;
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub(crate) struct Parts {
     /// By their ids.
     pub hubs: Arc<OpenHubs>,
     pub proxies: Arc<Transports>,
+    in_use: InUse,
+    pub unused: Unused,
 }
 
 /// An engine that runs, and what it was planned as.
@@ -70,7 +72,8 @@ impl Parts {
             let listeners = Listener::all(&config, https, &addresses, &lasting, &registry)?;
             let hubs = Arc::new(hubs.open(&config.global.hubs)?);
             let proxies = Transports::open(&config, proxies.as_deref())?;
-            Ok(Self { listeners, tls, spools, hubs, proxies })
+            let (in_use, unused) = Unused::new();
+            Ok(Self { listeners, tls, spools, hubs, proxies, in_use, unused })
         });
         making.await.expect("invariant: making the parts of a configuration does not panic")
     }
@@ -88,6 +91,7 @@ impl Parts {
             spools: Arc::clone(&self.spools),
             hubs: Arc::clone(&self.hubs),
             proxies: Arc::clone(&self.proxies),
+            in_use: self.in_use.clone(),
             health_checks: if thread == 0 { HealthChecks::Here } else { HealthChecks::Elsewhere },
             php: php.next(),
             native: native.as_mut().map(|native| NativeStart {

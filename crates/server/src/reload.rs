@@ -6,7 +6,7 @@
 
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
-use crate::state::{Current, Server, State, Upkeep};
+use crate::state::{Current, Server, State};
 use crate::{ConfigSource, Place, StartError};
 use regent_config::{Config, HotReload};
 use regent_connections::{AddressChange, trust_at_start};
@@ -15,6 +15,8 @@ use regent_gateway::Inlined;
 use regent_hot_reload::{Begun, React, Wanted};
 use regent_mercure::Publication;
 use regent_metrics::ReloadOutcome;
+use regent_service::Unused;
+use regent_tls::Upkeep;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -33,12 +35,14 @@ pub enum Force {
 }
 
 /// What a new configuration has brought.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Reloaded {
     /// Whether it was another one than the current one.
     pub is_changed: bool,
     /// Options that have changed and stay as they were until the process is started anew.
     pub warnings: Vec<String>,
+    /// Ends with the last request that began before.
+    pub before: Unused,
 }
 
 /// Why a configuration was not taken. Nothing has changed.
@@ -117,6 +121,7 @@ impl Server {
         let reloaded = Reloaded {
             is_changed: force == Force::Yes || config != state.config,
             warnings: self.fixed.warnings(&config),
+            before: state.unused.clone(),
         };
         let mut stopping = self.stopping.subscribe();
         let next = tokio::select! {
@@ -291,11 +296,12 @@ impl Server {
         state.spools = parts.spools;
         state.proxies = parts.proxies;
         state.hubs = parts.hubs;
+        state.unused = parts.unused.after(&state.unused);
         if let (Some(next), Some(before)) = (&parts.tls, &state.tls) {
             // What a public CA has refused is not asked for again at once.
             next.continue_from(before);
         }
-        state.upkeep = Upkeep::of(parts.tls.as_ref());
+        state.upkeep = parts.tls.as_ref().map(Upkeep::of);
         trust_at_start(Some(&state.config), &config, parts.tls.as_ref());
         state.tls = parts.tls;
         state.config = config;

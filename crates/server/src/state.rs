@@ -14,13 +14,13 @@ use regent_hot_reload::Watching;
 use regent_metrics::Registry;
 use regent_net::Handover;
 use regent_proxy::Transports;
-use regent_service::{Hubs, OpenHubs, counted};
+use regent_service::{Hubs, OpenHubs, Unused, counted};
 use regent_spool::Spools;
-use regent_tls::Tls;
+use regent_tls::{Tls, Upkeep};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 use tokio::sync::{Mutex, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 /// What a running server keeps whatever its configuration, and what the current one has made.
 pub(crate) struct Server {
@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub spools: Arc<Spools>,
     pub proxies: Arc<Transports>,
     pub hubs: Arc<OpenHubs>,
+    /// Of this configuration, and of those before while requests that began under them run.
+    pub unused: Unused,
     /// `None`: no address has TLS.
     pub tls: Option<Tls>,
     /// Renews certificates.
@@ -78,22 +80,6 @@ pub(crate) struct State {
     pub retiring: JoinSet<()>,
     /// Whether the server before still has HTTP/3.
     pub awaits_datagrams: bool,
-}
-
-/// A task that ends when this is dropped.
-pub(crate) struct Upkeep(JoinHandle<()>);
-
-impl Upkeep {
-    pub fn of(tls: Option<&Tls>) -> Option<Self> {
-        let tls = tls?.clone();
-        Some(Self(tokio::spawn(async move { tls.maintain().await })))
-    }
-}
-
-impl Drop for Upkeep {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl State {

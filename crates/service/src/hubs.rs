@@ -3,7 +3,7 @@
 use regent_config::{self as config, HubHistory, JwtKey, MercureHub};
 use regent_engines::{Published, UpdateSink};
 use regent_mercure::{Anonymous, HistoryOptions, Hub, HubError, HubOptions, Key, Publication, Subscriptions};
-use regent_redis::{RedisServer, RedisTls};
+use regent_redis::{Address, Place, RedisServer, RedisTls, Sentinels};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All hubs that run. One that the next configuration has too goes on with its subscribers and its history.
@@ -144,8 +144,15 @@ fn options(hub: &MercureHub) -> HubOptions {
 
 fn redis(server: &config::RedisServer) -> RedisServer {
     RedisServer {
-        host: server.host.clone(),
-        port: server.port,
+        place: match &server.place {
+            config::RedisPlace::Servers(addresses) => Place::OneOf(redis_addresses(addresses)),
+            config::RedisPlace::Sentinels(sentinels) => Place::ToldBy(Sentinels {
+                addresses: redis_addresses(&sentinels.addresses),
+                primary: sentinels.master_name.clone(),
+                username: sentinels.username.clone(),
+                password: sentinels.password.as_ref().map(|password| password.0.clone()),
+            }),
+        },
         username: server.username.clone(),
         password: server.password.as_ref().map(|password| password.0.clone()),
         database: server.database,
@@ -156,6 +163,10 @@ fn redis(server: &config::RedisServer) -> RedisServer {
             config::RedisTls::Insecure => RedisTls::Insecure,
         }),
     }
+}
+
+fn redis_addresses(addresses: &[config::RedisAddress]) -> Vec<Address> {
+    addresses.iter().map(|address| Address { host: address.host.clone(), port: address.port }).collect()
 }
 
 fn key(key: &JwtKey) -> Key {

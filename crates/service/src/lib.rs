@@ -10,6 +10,7 @@ pub mod counted;
 mod head_check;
 mod hub_gateway;
 mod hubs;
+mod in_use;
 mod limits;
 mod probe;
 mod rendering;
@@ -19,6 +20,7 @@ mod turns;
 
 pub use hub_gateway::HubGateway;
 pub use hubs::{Hubs, OpenHubs};
+pub use in_use::{InUse, Unused};
 pub use limits::body_limits;
 pub use probe::probe;
 pub use service::{Accepted, ResponseFuture, Service};

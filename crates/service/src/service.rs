@@ -6,6 +6,7 @@ use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
+use crate::in_use::InUse;
 use crate::scrapes::Scrapes;
 use crate::turns::Turns;
 use cached::has_body;
@@ -53,6 +54,8 @@ pub struct Service {
     pub hubs: HubGateway,
     pub proxy: Rc<Proxy>,
     pub scrapes: Scrapes,
+    /// Each request holds the service.
+    pub in_use: InUse,
     /// Fetches for the cache that are under way.
     pub fetches: Cell<usize>,
     /// `None`: requests are not counted under Caddy's names.
@@ -77,6 +80,11 @@ impl Accepted {
 pub(crate) fn busy() -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE)
         .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// There is a response, but no WebSocket.
+fn no_websocket() -> Failure {
+    Failure::new(StatusCode::NOT_IMPLEMENTED).with_reason("no WebSocket is served here")
 }
 
 /// A script runs to its end then.
@@ -279,6 +287,9 @@ impl Service {
         body: &mut RequestBody,
         Arrival { ends, client, head_time, received }: Arrival<'_>,
     ) -> (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>) {
+        if exchange.is_websocket_stream && !matches!(target, Target::Proxy(_)) {
+            return (Err(no_websocket()), None);
+        }
         let limits = exchange.body.over(self.limits);
         let arrived = |exchange| IncomingRequest { exchange, ends, client, head_time, limits };
         match target {
@@ -346,6 +357,9 @@ impl Service {
 
     fn finish(&self, mut response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
         let Ending { exchange, started, received, counted } = ending;
+        if exchange.is_websocket_stream && response.status().is_success() {
+            response = no_websocket().plain_page();
+        }
         let outcome = match counted.is_some() && Sites::is_of_error(&exchange, &response) {
             true => Outcome::Failed,
             false => Outcome::Answered,

@@ -2,7 +2,7 @@
 //! rustls: no type of it is in the public interface.
 //!
 //! [`Tls::open`] takes a storage directory in the layout of Caddy. [`Tls::site_table`] makes what one listening address
-//! needs of its [`Site`]s; each I/O thread makes an [`Acceptor`] of it. [`Tls::maintain`] renews and reloads what is
+//! needs of its [`Site`]s; each I/O thread makes an [`Acceptor`] of it. [`Upkeep`] renews and reloads what is
 //! served. A new configuration opens a `Tls` of its own on the same directory and replaces the acceptors: connections
 //! keep what they were accepted with.
 #![forbid(unsafe_code)]
@@ -42,6 +42,7 @@ mod stream;
 mod tickets;
 mod tls;
 mod trust;
+mod upkeep;
 
 #[cfg(test)]
 mod tests;
@@ -69,9 +70,12 @@ pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};
 pub use quic::{QuicServer, quic_facts};
 pub use redis_storage::{Compression, RedisStorage};
-pub use regent_redis::{RedisServer, RedisTls};
+pub use regent_redis::{
+    Address as RedisAddress, Place as RedisPlace, RedisServer, RedisTls, Sentinels as RedisSentinels,
+};
 pub use sites::SiteTable;
 pub use state::{CertificateOrigin, CertificateState};
 pub use stream::Stream;
 pub use tls::Tls;
 pub use trust::{TrustOutcome, TrustReport, TrustStores};
+pub use upkeep::Upkeep;

@@ -71,9 +71,15 @@ impl<'a> Operator<'a> {
     fn deploy(&mut self) -> Result<(), String> {
         let version = self.versions.release.begin();
         site::release(self.server.directory(), version);
-        self.post("/regent/reload?force=true", 200)?;
+        let answer = self.ask("/regent/reload?force=true&wait=30")?;
+        if answer.status != 200 {
+            return Err(describe(&answer));
+        }
         self.versions.release.settle();
-        site::delete_release(self.server.directory(), version - 1);
+        // Requests that hang may still be in the release before.
+        if answer.json()["before"] == "ended" {
+            site::delete_release(self.server.directory(), version - 1);
+        }
         Ok(())
     }
 

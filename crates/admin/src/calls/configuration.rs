@@ -74,7 +74,7 @@ pub(crate) async fn delete(
 ) -> Result<Answer, Failure> {
     query::none(request.uri().query())?;
     let replaces = expected(control, request.headers())?;
-    let nothing = Reload { source: Source::Text(String::new()), force: Force::No, replaces };
+    let nothing = Reload { source: Source::Text(String::new()), force: Force::No, replaces, wait: None };
     load::carry_out(control, nothing).await
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn load_over(
 ) -> Result<Answer, Failure> {
     let force = force(request.headers());
     let text = caddyfile(request).await?;
-    carry_out(control, Reload { source: Source::Text(text), force, replaces }).await
+    carry_out(control, Reload { source: Source::Text(text), force, replaces, wait: None }).await
 }
 
 pub(crate) async fn adapt(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
@@ -48,9 +48,9 @@ async fn caddyfile(request: Request<Incoming>) -> Result<String, Failure> {
 }
 
 pub(crate) async fn reload(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
-    let ReloadQuery { config, force } = ReloadQuery::parse(query)?;
-    carry_out(control, Reload { source: config.map_or(Source::Own, Source::File), force, replaces: None })
-        .await
+    let ReloadQuery { config, force, wait } = ReloadQuery::parse(query)?;
+    let source = config.map_or(Source::Own, Source::File);
+    carry_out(control, Reload { source, force, replaces: None, wait }).await
 }
 
 pub(super) async fn carry_out(control: &Arc<dyn Control>, reload: Reload) -> Result<Answer, Failure> {

@@ -24,7 +24,7 @@ function show(figures) {
   if (figures.misses < (moments.at(-1)?.misses ?? 0)) moments = [];
   moments = [...moments, figures].slice(-MOST_MOMENTS);
   byId("cache-summary").textContent = `last ${moments.length} s; the rest since the start`;
-  const { urls, bytes: used, limit, stale, collapsed, passes, evictions, purged } = figures;
+  const { urls, bytes: used, limit, stale, collapsed, passes, evictions, purged, disk } = figures;
   fillTiles("cache-tiles", [
     { name: "Hit rate", value: rate(moments[0], figures), title: "Of the requests that are for the cache" },
     { name: "Hit rate, ever", value: rate({ hits: 0, stale: 0, misses: 0 }, figures) },
@@ -35,7 +35,19 @@ function show(figures) {
     { name: "Passed", value: count(passes), title: "Requests that the cache was not for" },
     { name: "Evicted", value: count(evictions), title: "Responses that made room for others" },
     { name: "Purged", value: count(purged) },
+    ...(disk.limit > 0 ? diskTiles(disk) : []),
   ]);
+}
+
+function diskTiles({ hits, files, bytes: used, limit, errors, dropped, working }) {
+  const state = working ? `${Math.round((100 * used) / limit)} %` : "It cannot be used now: the log says why";
+  return [
+    { name: `Disk of ${bytes(limit)}`, value: working ? bytes(used) : "off", title: state },
+    { name: "Files", value: count(files) },
+    { name: "From the disk", value: count(hits), title: "Requests that were answered with what was read from it" },
+    { name: "Not written", value: count(dropped), title: "Responses for which the disk was too slow, or failed" },
+    { name: "Disk errors", value: count(errors) },
+  ];
 }
 
 function rate(before, now) {

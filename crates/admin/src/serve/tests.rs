@@ -56,7 +56,7 @@ impl Control for Bare {
     }
 
     fn reload(&self, _: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>> {
-        Box::pin(async { Ok(Reloaded { changed: false, warnings: Vec::new() }) })
+        Box::pin(async { Ok(Reloaded { changed: false, warnings: Vec::new(), before: None }) })
     }
 
     fn restart_native(&self) -> BoxFuture<'_, Result<Restarted, Refusal>> {

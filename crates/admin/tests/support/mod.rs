@@ -3,11 +3,11 @@
 
 use futures_util::future::BoxFuture;
 use regent_admin::{
-    Access, Activity, Adapted, AdminRequest, Certificate, CertificateAuthority, CertificateSource, Change,
-    Circuit, CircuitState, Control, Current, Engine, Generation, Inherited, Lane, Origin, Percentiles, Phase,
-    Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted, RouteStatistics,
-    ScaleEvent, Shed, Source, Statistics, Task, TaskEnd, TaskOrder, TaskRun, TaskStarts, TaskState, Thread,
-    ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
+    Access, Activity, Adapted, AdminRequest, Before, Certificate, CertificateAuthority, CertificateSource,
+    Change, Circuit, CircuitState, Control, Current, Engine, Generation, Inherited, Lane, Origin,
+    Percentiles, Phase, Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted,
+    RouteStatistics, ScaleEvent, Shed, Source, Statistics, Task, TaskEnd, TaskOrder, TaskRun, TaskStarts,
+    TaskState, Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
 };
 use regent_profile::{Function, Profile, Stack};
 use serde_json::{Value, json};
@@ -290,8 +290,9 @@ impl Control for Fake {
             if broken {
                 return Err(Refusal::Configuration("Caddyfile:1:1: broken".into()));
             }
+            let before = reload.wait.map(|_| Before::Ended);
             state.reloads.push(reload);
-            Ok(Reloaded { changed: true, warnings: Vec::new() })
+            Ok(Reloaded { changed: true, warnings: Vec::new(), before })
         }))
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::{Policy, Question, Reuse};
-use crate::rope::{Gathering, Rope};
+use crate::rope::Gathering;
 use crate::selection::Selection;
 use http::{HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
@@ -22,10 +22,10 @@ fn key(path: &str) -> Key {
     Key::new("http", "Example.com", path).unwrap()
 }
 
-fn body(store: &Store, bytes: &[u8]) -> Rope {
+fn body(store: &Store, bytes: &[u8]) -> StoredBody {
     let mut gathering = Gathering::new(store);
     gathering.push(bytes).unwrap();
-    gathering.finish()
+    StoredBody::Memory(gathering.finish())
 }
 
 fn response(store: &Store, request: &HeaderMap, own: &[(&'static str, &str)], bytes: &[u8]) -> Stored {
@@ -62,7 +62,8 @@ fn each_request_finds_the_response_that_varies_with_it() {
         let Found::Stored(stored) = find(&store, "/", &[("accept-language", language)]) else {
             panic!("{language}")
         };
-        assert_eq!(stored.body.slice(0, 2).concat(), language.as_bytes());
+        let StoredBody::Memory(rope) = &stored.body else { panic!("{stored:?}") };
+        assert_eq!(rope.slice(0, 2).concat(), language.as_bytes());
     }
     assert!(matches!(find(&store, "/", &[("accept-language", "fr")]), Found::OfOthers(_)));
     assert!(matches!(find(&store, "/x", &[]), Found::Nothing));

@@ -4,9 +4,9 @@ use super::client::{Client, Patience};
 use super::threads::print;
 use super::units::printable;
 use crate::arguments::Reload;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use http::Method;
-use regent_admin::Reloaded;
+use regent_admin::{Before, Reloaded};
 
 const PATH: &str = "/regent/reload";
 
@@ -21,14 +21,23 @@ pub fn reload(options: &Reload) -> Result<()> {
     if options.force {
         query.append_pair("force", "true");
     }
+    if let Some(seconds) = options.wait {
+        query.append_pair("wait", &seconds.to_string());
+    }
     let client = Client::new(options.address.clone())?;
-    let reloaded: Reloaded =
-        client.call(Method::POST, &format!("{PATH}?{}", query.finish()), Patience::Long)?;
+    // The engines that start first may take as long as without a wait.
+    let patience =
+        options.wait.map_or(Patience::Long, |seconds| Patience::Seconds(seconds.get().saturating_add(60)));
+    let reloaded: Reloaded = client.call(Method::POST, &format!("{PATH}?{}", query.finish()), patience)?;
     for warning in &reloaded.warnings {
         eprintln!("warning: {}", printable(warning));
     }
     print(match reloaded.changed {
         true => "the configuration is in use",
         false => "the configuration is the current one: nothing has changed",
-    })
+    })?;
+    match reloaded.before {
+        Some(Before::Running) => bail!("requests that began before it still run: what they use must stay"),
+        Some(Before::Ended) | None => Ok(()),
+    }
 }

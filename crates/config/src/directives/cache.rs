@@ -16,6 +16,7 @@
 //! | `vary_cookie on` \| `off` | on | `off`: `Vary: Cookie` means nothing, as all cookies that matter pass |
 //! | `pass_path PATH…` | | requests for such a path pass; `*` is any text |
 //! | `pass_query NAME…` | | requests with such a name in the query pass |
+//! | `ignore_query NAME…` | | such names in the query are as if they were not there: PHP does not see them either where the response is for all |
 //! | `wait DURATION` | 10s | for a response that another request has asked for; then PHP is asked as well |
 //! | `purge_from ADDRESS…` | nobody | clients whose `PURGE` is carried out; `private_ranges`, addresses and ranges |
 //! | `script_purge site` \| `server` \| `off` | site | what scripts of the site may purge by `regent_cache_purge()`: what is of its hosts, of all, or nothing; the first `cache` of a site counts |
@@ -51,6 +52,7 @@ const OPTIONS: &[&str] = &[
     "default_ttl",
     "heuristic",
     "ignore_cookie",
+    "ignore_query",
     "obey_clients",
     "pass_cookie",
     "pass_path",
@@ -109,6 +111,7 @@ fn apply(option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
         }
         "pass_path" => cache.pass_paths.extend(paths(option.some("pass_path PATH…")?)?),
         "pass_query" => cache.pass_queries.extend(texts(option.some("pass_query NAME…")?)),
+        "ignore_query" => cache.ignore_queries.extend(texts(option.some("ignore_query NAME…")?)),
         "wait" => {
             let token = option.one("wait DURATION")?;
             cache.wait = values::duration(token)?;
@@ -187,13 +190,14 @@ mod tests {
         assert_eq!(cache(""), Cache::default());
         let own = cache(
             "default_ttl 5m\nstale_while_revalidate 30s\nstale_if_error 1d\nheuristic\nobey_clients\ntargeted A B\n\
-             pass_cookie a* b\nignore_cookie _ga*\nvary_cookie off\npass_path /x/*\npass_query s\nwait 0\n\
+             pass_cookie a* b\nignore_cookie _ga*\nvary_cookie off\npass_path /x/*\npass_query s\nignore_query ref\nwait 0\n\
              purge_from 10.0.0.1\nscript_purge server\nstatus off\ntags on",
         );
         assert_eq!(own.default_ttl, Some(Duration::from_secs(300)));
         assert_eq!((own.stale_while_revalidate.as_secs(), own.stale_if_error.as_secs()), (30, 86_400));
         assert!(own.heuristic && own.obey_clients && !own.fields.status && own.fields.tags);
         assert_eq!((own.targeted, own.ignore_cookies), (vec!["A".into(), "B".into()], vec!["_ga*".into()]));
+        assert_eq!(own.ignore_queries, ["ref"]);
         assert!(own.pass_cookies.ends_with(&["a*".into(), "b".into()]), "{:?}", own.pass_cookies);
         assert_eq!((own.vary_cookies, own.wait), (VaryCookies::Ignored, Duration::ZERO));
         assert_eq!((own.purge_from.len(), own.script_purge), (1, ScriptPurge::Server));

@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn mistakes() {
         let found = errors("file_server {\nfs x\nstatus 9\nprecompressed lz4\nidex x\n}");
-        assert!(found[0].starts_with("`file_server fs` is not built yet in Regent; "), "{found:?}");
+        assert!(
+            found[0].starts_with("`file_server fs` needs a third party's module in Caddy too"),
+            "{found:?}"
+        );
         assert!(found[3].contains("did you mean `index`?"), "{found:?}");
         assert_eq!(found.len(), 4);
     }

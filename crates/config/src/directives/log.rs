@@ -359,7 +359,10 @@ mod tests {
                     format json {\ntime_format x\nline_ending m\n}\n}\nhandle {\nlog\n}\nlog a b";
         let found = errors(text);
         assert!(found[0].starts_with("`output net unixgram/…` is not built yet in Regent; "), "{found:?}");
-        assert!(found[1].starts_with("`format formatted` is not built yet in Regent; "), "{found:?}");
+        assert!(
+            found[1].starts_with("`format formatted` needs a third party's module in Caddy too"),
+            "{found:?}"
+        );
         assert_eq!(found.len(), 9, "{found:?}");
         let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");
         assert_eq!(global.len(), 2, "{global:?}");

@@ -42,6 +42,7 @@ mod root;
 mod route;
 mod server_timing;
 mod templates;
+mod timeouts;
 pub(crate) mod tls;
 mod tracing;
 mod try_files;
@@ -101,7 +102,7 @@ const TABLE: &[Directive] = &[
     header::DIRECTIVE,
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,
-    not_built("timeouts"),
+    timeouts::DIRECTIVE,
     deadline::DIRECTIVE,
     retry::DIRECTIVE,
     lane::DIRECTIVE,
@@ -152,9 +153,15 @@ pub(crate) fn is_not_built(name: &str) -> bool {
     find(name).is_some_and(|directive| matches!(directive.parse, Parse::NotBuilt))
 }
 
-/// In the order in which they are carried out.
-pub fn names() -> impl Iterator<Item = &'static str> {
+/// In the order in which they are carried out, those included that do nothing here.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|directive| directive.name)
+}
+
+/// Those that do something.
+pub(crate) fn working() -> impl Iterator<Item = &'static str> {
+    let works = |directive: &&Directive| matches!(directive.parse, Parse::Handler(_) | Parse::Routes(_));
+    TABLE.iter().filter(works).map(|directive| directive.name)
 }
 
 /// A directive that may have a matcher and becomes one handler.

@@ -72,6 +72,7 @@ mod tests {
             max_size: Some(10_000_000),
             read_timeout: Some(Duration::from_secs(5)),
             set: Some(Template::parse("{path}")),
+            ..RequestBody::default()
         };
         assert_eq!(handler(block), Handler::RequestBody(body));
     }

@@ -78,6 +78,8 @@
 //! | `keepalive_interval DURATION` | between probes of connections (default 30s) |
 //! | `keepalive_idle_conns_per_host COUNT` | connections that each I/O thread keeps of an upstream (default 32) |
 //! | `keepalive_idle_conns COUNT` | the same of all upstreams together; those that have waited longest are closed first (default: no limit beside that of each) |
+//! | `max_conns_per_host COUNT` | connections by HTTP/1.1 to an upstream, of all I/O threads; a request beyond waits for one as long as its client does (default: no limit) |
+//! | `network_proxy url http://[NAME:PASSWORD@]HOST[:PORT]` | a proxy that leads to the upstreams: by `CONNECT` to those with TLS, and otherwise it hands each request on. `none`: none, as if nothing were said. (`forward_proxy_url URL` is the older form) |
 //! | `resolvers ADDRESS…` | the DNS servers that know the upstreams' names (default: as the system looks them up) |
 //! | `tls` | TLS, as with `https://` |
 //! | `tls_server_name NAME` | what certificates have to be for (default: the upstream's host) |
@@ -87,7 +89,7 @@
 //! | `tls_timeout DURATION` | for a handshake (default 10s) |
 //! | `tls_except_ports PORT…` | upstreams at these ports have no TLS |
 //! | `tls_curves NAME…` | key exchanges, as in [tls](#tls) |
-//! | `compression`, `expect_continue_timeout`, `read_buffer`, `write_buffer`, `network_proxy none`, `tls_renegotiation never` | taken and not needed: nothing is compressed that the client has not asked for, an expectation of the client is met here, buffers grow as needed, no proxy of the environment is used, and TLS is never negotiated anew |
+//! | `compression`, `expect_continue_timeout`, `read_buffer`, `write_buffer`, `tls_renegotiation never` | taken and not needed: nothing is compressed that the client has not asked for, an expectation of the client is met here, buffers grow as needed, and TLS is never negotiated anew |
 //!
 //! Options of `transport fastcgi`; a connection is used for one request, and a script gets a request when its body is
 //! complete, in memory or in a file of the [spool](#spool):

@@ -4,11 +4,13 @@
 //!
 //! | option of `storage redis` | default | meaning |
 //! |---|---|---|
-//! | `address HOST:PORT` | | of the server; or `host` and `port` |
-//! | `host HOST`, `port PORT` | 127.0.0.1, 6379 | the same apart; `host` may be the absolute path of a Unix socket |
+//! | `address HOST:PORT…` | | of the server; or `host` and `port`. Several, in the line or in a block: of a primary and its replicas, or of Sentinels |
+//! | `host HOST…`, `port PORT` | 127.0.0.1, 6379 | the same apart; `host` may be the absolute path of a Unix socket |
+//! | `master_name NAME` | | the addresses are those of Sentinels (of port 26379 where none is said), which know the primary by this name; `storage redis failover` is the same and needs it |
+//! | `sentinel_username NAME`, `sentinel_password SECRET` | | the login to the Sentinels, if they have one |
 //! | `username NAME`, `password SECRET` | | the login |
 //! | `db NUMBER` | 0 | the database |
-//! | `timeout SECONDS` | 5 | for connecting, and for each answer |
+//! | `timeout SECONDS` | 5 | for connecting, whoever has to be asked for that, and for each answer |
 //! | `key_prefix TEXT` | caddy | before each key |
 //! | `encryption_key SECRET` | | 32 characters: values are encrypted with AES-256-GCM |
 //! | `compression flate \| zlib` | | values are compressed |
@@ -30,8 +32,7 @@ const SYNTAX: &str = "storage file_system PATH | storage redis { … }";
 const KEY_BYTES: usize = 32;
 /// Beside those of the server.
 const OPTIONS: &[&str] = &["compression", "encryption_key", "key_prefix"];
-const NOT_BUILT: &[&str] =
-    &["master_name", "route_by_latency", "route_randomly", "sentinel_password", "tls_server_certs_pem"];
+const NOT_BUILT: &[&str] = &["route_by_latency", "route_randomly", "tls_server_certs_pem"];
 
 pub(super) fn parse(cx: &Context<'_>, call: &Call<'_>, tls: &mut GlobalTls) -> Result<(), Error> {
     let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, SYNTAX)) };
@@ -71,14 +72,13 @@ fn file_system(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<Path
 }
 
 fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStorage, Error> {
-    match args {
-        [] => {}
-        [kind] if kind.text == "simple" => {}
-        [kind, ..] if matches!(kind.text.as_str(), "cluster" | "failover") => {
-            return Err(not_built_as(kind, &format!("storage redis {}", kind.text)));
-        }
-        _ => return Err(call.wrong_arguments(1, "storage redis { … }")),
-    }
+    let failover = match args {
+        [] => None,
+        [kind] if kind.text == "simple" => None,
+        [kind] if kind.text == "failover" => Some(kind),
+        [kind, ..] if kind.text == "cluster" => return Err(not_built_as(kind, "storage redis cluster")),
+        _ => return Err(call.wrong_arguments(1, "storage redis [failover] { … }")),
+    };
     let (mut redis, mut server) = (RedisStorage::default(), ServerOptions::new());
     for option in call.options() {
         let one = |syntax: &str| option.one(syntax).and_then(|token| Ok((token, cx.fixed_text(token)?)));
@@ -89,6 +89,10 @@ fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStora
             name if redis_options::OPTIONS.contains(&name) => server.apply(cx, &option)?,
             _ => return Err(unknown_option(option.name, "storage redis", &known(), NOT_BUILT)),
         }
+    }
+    if let Some(failover) = failover.filter(|_| !server.has_master_name()) {
+        let message = "Sentinels know servers by name; write `master_name NAME` too";
+        return Err(error(failover, message));
     }
     redis.server = server.finish(call.name, "storage redis")?;
     Ok(redis)
@@ -141,7 +145,7 @@ impl Default for RedisStorage {
 mod tests {
     use super::*;
     use crate::directives::testing::{config, file_errors};
-    use crate::model::RedisTls;
+    use crate::model::{RedisAddress, RedisPlace, RedisSentinels, RedisTls};
     use std::time::Duration;
 
     fn in_file(storage: &str) -> String {
@@ -161,8 +165,7 @@ mod tests {
         );
         let expected = RedisStorage {
             server: RedisServer {
-                host: "redis.example".to_owned(),
-                port: 6380,
+                place: RedisPlace::at("redis.example", 6380),
                 username: Some("u".to_owned()),
                 password: Some(Secret("p".to_owned())),
                 database: 2,
@@ -181,7 +184,31 @@ mod tests {
     fn redis_leaves_the_directory_for_copies() {
         let tls = parsed("storage file_system /data\nstorage redis {\nhost /run/redis.sock\n}");
         assert_eq!(tls.storage, Path::new("/data"));
-        assert_eq!(tls.redis.unwrap().server.host, "/run/redis.sock");
+        assert_eq!(tls.redis.unwrap().server.place, RedisPlace::at("/run/redis.sock", 6379));
+    }
+
+    #[test]
+    fn several_addresses_are_of_a_primary_and_its_replicas_or_of_sentinels() {
+        let place = |storage: &str| parsed(storage).redis.unwrap().server.place;
+        let address = |host: &str, port| RedisAddress { host: host.to_owned(), port };
+        let servers = vec![address("a", 1), address("b", 2)];
+        let expected = RedisPlace::Servers(servers.clone());
+        assert_eq!(place("storage redis {\naddress a:1 b:2\nhost c\n}"), expected);
+        assert_eq!(place("storage redis {\naddress {\na:1\nb:2\n}\n}"), expected);
+        let sentinels = |addresses, username: Option<&str>, password: Option<&str>| {
+            RedisPlace::Sentinels(RedisSentinels {
+                addresses,
+                master_name: "shop".to_owned(),
+                username: username.map(str::to_owned),
+                password: password.map(|text| Secret(text.to_owned())),
+            })
+        };
+        let failover = "storage redis failover {\naddress {\na:1\nb:2\n}\nmaster_name shop\n}";
+        assert_eq!(place(failover), sentinels(servers, None, None));
+        let hosts =
+            "storage redis {\nhost a b\nmaster_name shop\nsentinel_username u\nsentinel_password p\n}";
+        let usual = vec![address("a", 26379), address("b", 26379)];
+        assert_eq!(place(hosts), sentinels(usual, Some("u"), Some("p")));
     }
 
     #[test]
@@ -190,7 +217,12 @@ mod tests {
             ("storage", "too few arguments"),
             ("storage consul", "`storage consul` is not built yet"),
             ("storage redis cluster", "`storage redis cluster` is not built yet"),
-            ("storage redis {\nmaster_name x\n}", "not built yet"),
+            ("storage redis {\nroute_randomly true\n}", "not built yet"),
+            ("storage redis failover", "write `master_name NAME` too"),
+            ("storage redis {\nmaster_name \"a b\"\n}", "is one word"),
+            ("storage redis {\nsentinel_password x\n}", "no `master_name NAME`"),
+            ("storage redis {\naddress\n}", "too few arguments"),
+            ("storage redis {\naddress {\na:1 {\nb\n}\n}\n}", "takes no block"),
             ("storage redis {\naddress redis\n}", "write one such as"),
             ("storage redis {\nhost \"a b\"\n}", "is no host"),
             ("storage redis {\nkey_prefix /x\n}", "key_prefix"),
@@ -203,5 +235,13 @@ mod tests {
             let errors = file_errors(&in_file(storage));
             assert!(errors.len() == 1 && errors[0].contains(message), "{storage}: {errors:?}");
         }
+    }
+
+    #[test]
+    fn addresses_are_bounded() {
+        let addresses = |number| (0..number).map(|port| format!(" a:{}", port + 1)).collect::<String>();
+        let errors = file_errors(&in_file(&format!("storage redis {{\naddress{}\n}}", addresses(17))));
+        assert!(errors.len() == 1 && errors[0].contains("more than 16"), "{errors:?}");
+        parsed(&format!("storage redis {{\naddress{}\n}}", addresses(16)));
     }
 }

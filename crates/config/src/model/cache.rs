@@ -2,14 +2,31 @@
 
 use super::IpRange;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// The `cache` global option: the memory of all `cache` directives together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The `cache` global option: the memory and the disk of all `cache` directives together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CacheMemory {
     /// Bytes of all stored responses. Default: 128 MiB.
     pub memory: u64,
     /// Bytes of the largest body that is stored. Default: 8 MiB.
+    pub largest_object: u64,
+    /// `None`: what memory has no room for is not stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<CacheDisk>,
+}
+
+/// Where responses lie that memory has no room for, and all after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CacheDisk {
+    /// An absolute path.
+    pub directory: PathBuf,
+    /// Bytes of all files.
+    pub size: u64,
+    /// Files at most. Default: 100,000.
+    pub files: u64,
+    /// Bytes of the largest body that is stored. Default: 1 GiB, and no more than a quarter of the size.
     pub largest_object: u64,
 }
 
@@ -44,6 +61,8 @@ pub struct Cache {
     pub pass_paths: Vec<String>,
     /// The same of the names in the query.
     pub pass_queries: Vec<String>,
+    /// Such names are as if they were not there, and whoever makes the response does not see them.
+    pub ignore_queries: Vec<String>,
     /// Longest wait for the response that another request has asked for. Default: 10 s.
     pub wait: Duration,
     /// Clients whose `PURGE` is carried out; empty: the method is none of the cache's.
@@ -92,7 +111,7 @@ impl CacheMemory {
 
 impl Default for CacheMemory {
     fn default() -> Self {
-        Self { memory: 128 << 20, largest_object: 8 << 20 }
+        Self { memory: 128 << 20, largest_object: 8 << 20, disk: None }
     }
 }
 
@@ -113,6 +132,7 @@ impl Default for Cache {
             vary_cookies: VaryCookies::default(),
             pass_paths: Vec::new(),
             pass_queries: Vec::new(),
+            ignore_queries: Vec::new(),
             wait: Duration::from_secs(10),
             purge_from: Vec::new(),
             script_purge: ScriptPurge::default(),

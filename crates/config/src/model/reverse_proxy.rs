@@ -1,10 +1,12 @@
 //! `reverse_proxy`: requests that are handed to other servers.
 
 mod dynamic;
+mod forward_proxy;
 mod health;
 mod transport;
 
 pub use dynamic::*;
+pub use forward_proxy::*;
 pub use health::*;
 pub use transport::*;
 

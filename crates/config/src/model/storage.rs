@@ -8,9 +8,8 @@ use std::time::Duration;
 /// A server of Redis or Valkey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RedisServer {
-    /// A name, an address without brackets, or the absolute path of a Unix socket.
-    pub host: String,
-    pub port: u16,
+    #[serde(flatten)]
+    pub place: RedisPlace,
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: u32,
@@ -18,6 +17,33 @@ pub struct RedisServer {
     pub timeout: Duration,
     /// `None`: plain TCP.
     pub tls: Option<RedisTls>,
+}
+
+/// Where the server is that takes what is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RedisPlace {
+    /// At the address, or at that one of several whose server says that it is the primary. Never empty.
+    Servers(Vec<RedisAddress>),
+    /// Where these say.
+    Sentinels(RedisSentinels),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RedisAddress {
+    /// A name, an address without brackets, or the absolute path of a Unix socket.
+    pub host: String,
+    pub port: u16,
+}
+
+/// Sentinels, which know the primary by a name and choose another one when it has died.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RedisSentinels {
+    /// Never empty.
+    pub addresses: Vec<RedisAddress>,
+    pub master_name: String,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
 }
 
 /// The storage in Redis, with the data of Caddy's module `caddy-storage-redis`.
@@ -54,13 +80,19 @@ pub enum RedisTls {
 impl Default for RedisServer {
     fn default() -> Self {
         Self {
-            host: "127.0.0.1".to_owned(),
-            port: 6379,
+            place: RedisPlace::at("127.0.0.1", 6379),
             username: None,
             password: None,
             database: 0,
             timeout: Duration::from_secs(5),
             tls: None,
         }
+    }
+}
+
+impl RedisPlace {
+    /// One server.
+    pub fn at(host: &str, port: u16) -> Self {
+        Self::Servers(vec![RedisAddress { host: host.to_owned(), port }])
     }
 }

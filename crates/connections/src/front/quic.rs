@@ -52,7 +52,7 @@ impl<S: Service> Speaker<'_, S> {
             conduct.request_came(&*client);
             self.port.service().answer(request, head_time, &accepted, client)
         };
-        let served = h3::serve(connection, conduct.settings, conduct.leave, answer);
+        let served = h3::serve(connection, conduct.settings, conduct.leave, conduct.drain, answer);
         if let Err(failure) = served.await {
             tracing::debug!(error = %failure, "an HTTP/3 connection ended with an error");
         }

@@ -70,6 +70,7 @@ impl State {
     pub async fn take_over(&mut self) {
         let Some(next) = self.generations.replacement.take() else { return };
         self.swap(next, Fate::Drains).await;
+        self.resets.done();
         self.failures = 0;
         tracing::info!(engine = %self.setup.plan.kind, "the new generation has taken over");
         let threads = self.restarted_threads();
@@ -86,6 +87,7 @@ impl State {
         if let Some(failed) = self.generations.replacement.take() {
             self.trial_failed(failed.id);
         }
+        self.resets.failed();
         self.answer_restarts(&Err(CommandRefused::Unavailable(reason.to_owned())));
     }
 
@@ -95,6 +97,7 @@ impl State {
         if let Some(next) = self.generations.replacement.take() {
             // It is on its way already.
             self.swap(next, Fate::Dead(repeats)).await;
+            self.resets.done();
             let threads = self.restarted_threads();
             return self.answer_restarts(&Ok(threads));
         }
@@ -102,6 +105,7 @@ impl State {
         match self.setup.new_memory() {
             Ok(backend) => {
                 let next = self.launch(backend, wait, DIED);
+                self.resets.done();
                 self.swap(next, Fate::Dead(repeats)).await;
             }
             Err(error) => self.start_on_old_memory(&error),
@@ -128,6 +132,7 @@ impl State {
         self.autoscaler.begin_generation(&self.generations.current);
         let memory = Arc::clone(&self.generations.current.backend);
         self.generations.current = self.launch(memory, LAST_BACKOFF, DIED);
+        self.resets.done();
     }
 
     /// How long the next engine has to wait.
@@ -168,7 +173,7 @@ impl State {
     fn launch(&mut self, backend: Arc<EngineMemory>, wait: Duration, reason: &str) -> Generation {
         let id = self.next_id;
         self.next_id += 1;
-        self.resets.are_done();
+        self.resets.begun();
         let sizes = self.autoscaler.sizes(Some(&self.generations.current));
         let launch = Launch { id, backend, sizes, reason: reason.to_owned(), wait };
         Generation::launch(&self.setup, launch, self.events.clone())

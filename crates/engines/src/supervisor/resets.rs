@@ -8,8 +8,10 @@ use super::overdue::{LONGEST_TEXT, text_of};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// Between the starts of two generations for it.
+/// Between the starts of two generations for it; twice as long after each in a row that could not serve.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
+/// So often it is doubled: 5 minutes and 20 seconds.
+const MOST_DOUBLED: u32 = 5;
 /// Callers that are told apart; the others are counted.
 const NAMED: usize = 8;
 
@@ -18,51 +20,89 @@ const NAMED: usize = 8;
 pub(super) struct Resets {
     /// When a generation was started for it.
     last: Option<Instant>,
-    /// Since then, or since any other was started, which has an empty cache too: who has asked, and how often.
+    /// Generations in a row that could not serve.
+    failures: u32,
+    /// Since then, or since any other was started, which has an empty cache too.
+    asked: Calls,
+    /// Those whose generation is on its way.
+    served: Calls,
+}
+
+/// Who has asked, and how often.
+#[derive(Debug, Default)]
+struct Calls {
     callers: Vec<(String, u64)>,
     /// Calls of others.
     others: u64,
 }
 
+impl Calls {
+    fn add(&mut self, caller: String, calls: u64) {
+        match self.callers.iter().position(|(known, _)| *known == caller) {
+            Some(index) => self.callers[index].1 += calls,
+            None if self.callers.len() < NAMED => self.callers.push((caller, calls)),
+            None => self.others += calls,
+        }
+    }
+
+    /// For the log.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (caller, calls) in &self.callers {
+            let separator = if text.is_empty() { "" } else { ", " };
+            let times = if *calls > 1 { format!(" ({calls} times)") } else { String::new() };
+            // A string takes anything.
+            let _ = write!(text, "{separator}{caller}{times}");
+        }
+        if self.others > 0 {
+            let _ = write!(text, ", and {} calls of others", self.others);
+        }
+        text
+    }
+}
+
 impl Resets {
     /// Returns whether it is the first since the last generation.
     fn ask(&mut self, caller: String) -> bool {
-        let is_first = self.callers.is_empty();
-        match self.callers.iter().position(|(known, _)| *known == caller) {
-            Some(index) => self.callers[index].1 += 1,
-            None if self.callers.len() < NAMED => self.callers.push((caller, 1)),
-            None => self.others += 1,
-        }
+        let is_first = self.asked.callers.is_empty();
+        self.asked.add(caller, 1);
         is_first
     }
 
     /// How long the next generation has to wait; `None`: nobody wants one.
     fn wait(&self, now: Instant) -> Option<Duration> {
+        let pause = PAUSE * (1 << self.failures.min(MOST_DOUBLED));
         let since = self.last.map(|last| now.saturating_duration_since(last));
-        (!self.callers.is_empty()).then(|| since.map_or(Duration::ZERO, |since| PAUSE.saturating_sub(since)))
+        let wanted = !self.asked.callers.is_empty();
+        wanted.then(|| since.map_or(Duration::ZERO, |since| pause.saturating_sub(since)))
     }
 
     /// A generation is started for them. Returns why, for the log.
     fn take(&mut self, now: Instant) -> String {
         self.last = Some(now);
-        let mut reason = String::new();
-        for (caller, calls) in &self.callers {
-            let separator = if reason.is_empty() { "" } else { ", " };
-            let times = if *calls > 1 { format!(" ({calls} times)") } else { String::new() };
-            // A string takes anything.
-            let _ = write!(reason, "{separator}{caller}{times}");
-        }
-        if self.others > 0 {
-            let _ = write!(reason, ", and {} calls of others", self.others);
-        }
-        self.are_done();
-        reason
+        self.asked.text()
     }
 
     /// A generation is started, for whatever reason: its cache is empty.
-    pub fn are_done(&mut self) {
-        self.callers.clear();
-        self.others = 0;
+    pub fn begun(&mut self) {
+        self.served = std::mem::take(&mut self.asked);
+    }
+
+    /// It serves.
+    pub fn done(&mut self) {
+        self.served = Calls::default();
+        self.failures = 0;
+    }
+
+    /// It cannot serve, and the one before goes on, whose cache is as it was.
+    pub fn failed(&mut self) {
+        let Calls { callers, others } = std::mem::take(&mut self.served);
+        if callers.is_empty() {
+            return;
+        }
+        self.failures += 1;
+        callers.into_iter().for_each(|(caller, calls)| self.asked.add(caller, calls));
+        self.asked.others += others;
     }
 }
 
@@ -117,6 +157,8 @@ mod tests {
             resets.ask(RESET.to_owned());
             if resets.wait(begin + time) == Some(Duration::ZERO) {
                 resets.take(begin + time);
+                resets.begun();
+                resets.done();
                 starts.push(time);
             }
         }
@@ -139,6 +181,7 @@ mod tests {
         let (mut resets, now) = (Resets::default(), Instant::now());
         assert!(resets.ask(RESET.to_owned()));
         resets.take(now);
+        resets.begun();
         assert_eq!(resets.wait(now), None);
         assert!(resets.ask(RESET.to_owned()) && !resets.ask(RESET.to_owned()));
         assert_eq!(resets.wait(now + PAUSE / 4), Some(PAUSE * 3 / 4));
@@ -150,8 +193,39 @@ mod tests {
     fn another_generation_serves_them_as_well() {
         let (mut resets, now) = (Resets::default(), Instant::now());
         resets.ask(RESET.to_owned());
-        resets.are_done();
+        resets.begun();
         assert_eq!(resets.wait(now), None);
+    }
+
+    #[test]
+    fn what_a_generation_was_to_serve_that_cannot_is_asked_for_again_ever_later() {
+        let (mut resets, mut now) = (Resets::default(), Instant::now());
+        resets.ask(RESET.to_owned());
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            assert_eq!(resets.take(now), RESET);
+            resets.begun();
+            resets.failed();
+            let wait = resets.wait(now).expect("it is still wanted");
+            waits.push(wait.as_secs() / PAUSE.as_secs());
+            now += wait;
+        }
+        assert_eq!(waits, [2, 4, 8, 16, 32, 32, 32]);
+        resets.take(now);
+        resets.begun();
+        resets.done();
+        assert_eq!(resets.wait(now), None);
+        assert!(resets.ask(RESET.to_owned()));
+        assert_eq!(resets.wait(now), Some(PAUSE), "it has served");
+    }
+
+    #[test]
+    fn a_generation_that_nobody_has_asked_to_empty_the_cache_fails_for_itself() {
+        let (mut resets, now) = (Resets::default(), Instant::now());
+        resets.begun();
+        resets.ask(RESET.to_owned());
+        resets.failed();
+        assert_eq!(resets.wait(now), Some(Duration::ZERO));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::templates::text::Text;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
-use regent_cache::{CacheStatus, Rope, Stored, TAG_FIELDS};
+use regent_cache::{CacheStatus, Rope, Stored, StoredBody, TAG_FIELDS};
 use regent_exchange::ResponseBody;
 use std::collections::VecDeque;
 use std::io;
@@ -45,14 +45,14 @@ pub(super) fn with(
         OF_THE_CONTENT.iter().for_each(|name| drop(headers.remove(name)));
         return page::with_fields(StatusCode::NOT_MODIFIED, headers, ResponseBody::empty());
     }
-    let size = stored.body.len() as u64;
+    let size = stored.body.len();
     let mut part = (0, stored.body.len());
     let mut code = stored.status;
     if is_ok && *exchange.original_method() == Method::GET && range_applies(&exchange.headers, stored) {
         match range::wanted(&exchange.headers, size) {
             Wanted::One(range) => {
                 headers.insert(header::CONTENT_RANGE, range.content_range(size));
-                part = (range.start as usize, range.len as usize);
+                part = (range.start, range.len);
                 code = StatusCode::PARTIAL_CONTENT;
             }
             Wanted::Unsatisfiable => {
@@ -116,7 +116,15 @@ fn range_applies(request: &HeaderMap, stored: &Stored) -> bool {
     !condition.as_bytes().starts_with(b"W/") && stored.headers.get(by) == Some(condition)
 }
 
-fn body(rope: &Rope, (start, len): (usize, usize)) -> ResponseBody {
+fn body(stored: &StoredBody, (start, len): (u64, u64)) -> ResponseBody {
+    match stored {
+        StoredBody::Memory(rope) => from_memory(rope, (start as usize, len as usize)),
+        StoredBody::File(_) if len == 0 => ResponseBody::empty(),
+        StoredBody::File(file) => ResponseBody::shared_file(Arc::clone(file.fd()), file.offset(start), len),
+    }
+}
+
+fn from_memory(rope: &Rope, (start, len): (usize, usize)) -> ResponseBody {
     let mut pieces: VecDeque<_> = rope.slice(start, len).into();
     match pieces.len() {
         0 => ResponseBody::empty(),

@@ -4,8 +4,9 @@ use crate::context::cache_rules::CacheRules;
 use crate::context::client::Scheme;
 use crate::context::exchange::Exchange;
 use crate::context::target::{Delivery, Target};
-use http::{HeaderName, Method, header};
-use regent_cache::{Forwarded, Key, Selection, glob};
+use http::{HeaderName, Method, Uri, header};
+use regent_cache::{Forwarded, Key, Located, Selection, glob};
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -84,12 +85,18 @@ impl Asked {
         if let Some(reason) = reason_to_pass(exchange, rules, body) {
             return passed(Forwarded::Bypass, reason);
         }
-        match key(exchange) {
+        match key(exchange, rules) {
             None => passed(Forwarded::Bypass, "key"),
             Some(key) => {
                 Concern::Cached(Self { rules: Arc::clone(rules), key, base: base(exchange, rules, target) })
             }
         }
+    }
+
+    /// What is on the disk for it.
+    pub(crate) fn on_disk(&self, exchange: &Exchange) -> Option<Located> {
+        let (headers, cookies) = (&exchange.headers, &self.rules.cookies);
+        self.rules.store.find_on_disk(&self.key, &self.base, headers, cookies)
     }
 
     /// What it waits and fetches with, where nothing is known of the response.
@@ -127,18 +134,41 @@ fn is_directory(pattern: &str, path: &[u8]) -> bool {
 /// Names as PHP has them: decoded, without brackets, and with `_` for what no variable can have.
 fn has_query(exchange: &Exchange, names: &[String]) -> bool {
     let Some(query) = exchange.uri.query().filter(|_| !names.is_empty()) else { return false };
-    form_urlencoded::parse(query.as_bytes()).any(|(name, _)| {
-        let end = name.find('[').unwrap_or(name.len());
-        let name = name[..end].trim_start().replace([' ', '.'], "_");
-        names.iter().any(|pattern| glob(pattern, name.as_bytes()))
-    })
+    form_urlencoded::parse(query.as_bytes()).any(|(name, _)| is_one_of(&name, names))
 }
 
-/// The URL as the client has asked for it. `None`: it is too long.
-pub(crate) fn key(exchange: &Exchange) -> Option<Key> {
+fn is_one_of(name: &str, names: &[String]) -> bool {
+    let end = name.find('[').unwrap_or(name.len());
+    let name = name[..end].trim_start().replace([' ', '.'], "_");
+    names.iter().any(|pattern| glob(pattern, name.as_bytes()))
+}
+
+/// The URL as the client has asked for it, but for what is ignored. `None`: it is too long.
+pub(crate) fn key(exchange: &Exchange, rules: &CacheRules) -> Option<Key> {
     let host = std::str::from_utf8(exchange.host_port()).ok()?;
-    let target = exchange.original_uri.path_and_query().map_or("/", |target| target.as_str());
-    Key::new(scheme(exchange), host, target)
+    Key::new(scheme(exchange), host, target_of(&without_ignored(&exchange.original_uri, rules)))
+}
+
+/// Without the names in the query that are ignored.
+pub(super) fn without_ignored<'a>(uri: &'a Uri, rules: &CacheRules) -> Cow<'a, Uri> {
+    let names = &rules.ignored_queries;
+    let Some(query) = uri.query().filter(|_| !names.is_empty()) else { return Cow::Borrowed(uri) };
+    let is_ignored = |part: &&str| {
+        let name = form_urlencoded::parse(part.as_bytes()).next();
+        name.is_some_and(|(name, _)| is_one_of(&name, names))
+    };
+    if !query.split('&').any(|part| is_ignored(&part)) {
+        return Cow::Borrowed(uri);
+    }
+    let kept: Vec<_> = query.split('&').filter(|part| !is_ignored(part)).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = format!("{}{mark}{}", uri.path(), kept.join("&")).parse().ok();
+    Uri::from_parts(parts).map_or(Cow::Borrowed(uri), Cow::Owned)
+}
+
+pub(super) fn target_of(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |target| target.as_str())
 }
 
 fn scheme(exchange: &Exchange) -> &'static str {
@@ -157,7 +187,7 @@ fn base(exchange: &Exchange, rules: &CacheRules, target: &Target) -> Vec<u8> {
         base.extend_from_slice(&(part.len() as u32).to_le_bytes());
         base.extend_from_slice(part);
     };
-    add(exchange.uri.path_and_query().map_or("/", |target| target.as_str()).as_bytes());
+    add(target_of(&without_ignored(&exchange.uri, rules)).as_bytes());
     match target {
         Target::Php(php) => {
             add(b"php");

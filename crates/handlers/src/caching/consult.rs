@@ -8,7 +8,10 @@ use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::target::Target;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use regent_cache::{CacheStatus, Flight, Forwarded, Found, Landed, Reuse, Stored, Ticket, Waiting as Waited};
+use regent_cache::{
+    CacheStatus, Flight, Forwarded, Found, Landed, Landing, Located, Reuse, Stored, Ticket, Tier,
+    Waiting as Waited,
+};
 use regent_exchange::ResponseBody;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -27,7 +30,26 @@ pub enum Consulted {
     Refreshing(Response<ResponseBody>, Box<Fetch>),
     Fetch(Box<Fetch>),
     Wait(Waiting),
+    /// The disk is to be asked, and then the cache again.
+    Load(Loading),
     Refused(Failure),
+}
+
+/// What the disk has said of a request.
+#[derive(Default)]
+pub enum OnDisk {
+    #[default]
+    NotAsked,
+    Nothing,
+    Loaded(Arc<Stored>),
+}
+
+/// A stored response that is to be read.
+pub struct Loading {
+    located: Located,
+    asked: Asked,
+    /// Of those who wait for it.
+    landing: Option<Landing>,
 }
 
 /// Whether a request may wait for another's fetch.
@@ -56,21 +78,43 @@ pub fn hit(exchange: &mut Exchange, target: &Target, body: HasBody) -> Option<Re
     Some(answer::with(exchange, &asked.rules, &stored, CacheStatus::hit(stored.terms.ttl(now)), now))
 }
 
-pub fn consult(exchange: &mut Exchange, target: &Target, body: HasBody, boarding: Boarding) -> Consulted {
+/// `disk`: what the disk has, as far as it has been asked for this request.
+pub fn consult(
+    exchange: &mut Exchange,
+    target: &Target,
+    body: HasBody,
+    boarding: Boarding,
+    disk: OnDisk,
+) -> Consulted {
     let asked = match Asked::of(exchange, target, body) {
         Concern::Nothing => return Consulted::Uncached,
         Concern::Passed(rules, why, reason) => return Consulted::Passed(Passing::new(rules, why, reason)),
         Concern::Cached(asked) => asked,
     };
     let now = SystemTime::now();
-    let (stale, other, why) = match find(&asked, exchange, now) {
+    let (found, tier) = match find(&asked, exchange, now) {
+        Found::Stored(stored) => {
+            let is_loaded = matches!(&disk, OnDisk::Loaded(loaded) if Arc::ptr_eq(loaded, &stored));
+            (Found::Stored(stored), if is_loaded { Tier::Disk } else { Tier::Memory })
+        }
+        found => match disk {
+            OnDisk::NotAsked => match asked.on_disk(exchange) {
+                Some(located) => return load(asked, located, boarding),
+                None => (found, Tier::Memory),
+            },
+            OnDisk::Loaded(stored) if fits(&asked, exchange, &stored) => (Found::Stored(stored), Tier::Disk),
+            OnDisk::Nothing | OnDisk::Loaded(_) => (found, Tier::Memory),
+        },
+    };
+    let (stale, other, why) = match found {
         Found::Stored(stored) => match asked.rules.policy.reuse(&stored.terms, &exchange.headers, now) {
             Reuse::Fresh => {
                 asked.rules.store.counts.hits.add_one();
-                let status = CacheStatus::hit(stored.terms.ttl(now));
+                note_tier(&asked, tier);
+                let status = CacheStatus::hit_in(tier, stored.terms.ttl(now));
                 return Consulted::Answered(answer::with(exchange, &asked.rules, &stored, status, now));
             }
-            Reuse::Refreshing => return refreshing(exchange, target, asked, stored, now),
+            Reuse::Refreshing => return refreshing(exchange, target, asked, (stored, tier), now),
             Reuse::Validated if stored.terms.ttl(now) > 0 => (Some(stored), None, Forwarded::Request),
             Reuse::Validated => (Some(stored), None, Forwarded::Stale),
         },
@@ -116,11 +160,12 @@ fn refreshing(
     exchange: &mut Exchange,
     target: &Target,
     asked: Asked,
-    stored: Arc<Stored>,
+    (stored, tier): (Arc<Stored>, Tier),
     now: SystemTime,
 ) -> Consulted {
     asked.rules.store.counts.stale.add_one();
-    let status = CacheStatus::hit(stored.terms.ttl(now));
+    note_tier(&asked, tier);
+    let status = CacheStatus::hit_in(tier, stored.terms.ttl(now));
     let response = answer::with(exchange, &asked.rules, &stored, status, now);
     let flights = &asked.rules.store.flights;
     let selection = stored.selection_of(&asked.base, &exchange.headers, &asked.rules.cookies);
@@ -138,10 +183,51 @@ fn find(asked: &Asked, exchange: &Exchange, now: SystemTime) -> Found {
     asked.rules.store.find(&asked.key, &asked.base, &exchange.headers, &asked.rules.cookies, now)
 }
 
+/// One request reads it for all.
+fn load(asked: Asked, located: Located, boarding: Boarding) -> Consulted {
+    let landing = match boarding {
+        Boarding::Alone => None,
+        Boarding::Together => {
+            match asked.rules.store.flights.board(located.key(), located.selection().clone()) {
+                Ticket::Wait(flight) => return Consulted::Wait(Waiting { flight, asked }),
+                Ticket::Fetch(landing) => Some(landing),
+            }
+        }
+    };
+    Consulted::Load(Loading { located, asked, landing })
+}
+
+fn fits(asked: &Asked, exchange: &Exchange, stored: &Stored) -> bool {
+    stored.fits(&asked.base, &exchange.headers, &asked.rules.cookies)
+}
+
+fn note_tier(asked: &Asked, tier: Tier) {
+    if tier == Tier::Disk {
+        asked.rules.store.note_loaded();
+    }
+}
+
+impl Loading {
+    /// What the disk has. Who waits for the same has it too.
+    pub async fn load(self) -> OnDisk {
+        let loaded = self.asked.rules.store.load(self.located).await;
+        if let Some(landing) = self.landing {
+            landing.land(Landed::Loaded(loaded.clone()));
+        }
+        OnDisk::of(loaded)
+    }
+}
+
+impl OnDisk {
+    fn of(loaded: Option<Arc<Stored>>) -> Self {
+        loaded.map_or(Self::Nothing, Self::Loaded)
+    }
+}
+
 /// What a request that has waited has of it.
 pub enum Arrived {
     Answered(Result<Response<ResponseBody>, Failure>),
-    GoesOn(Boarding),
+    GoesOn(Boarding, OnDisk),
 }
 
 impl Waiting {
@@ -160,16 +246,18 @@ impl Waiting {
         let Asked { rules, base, .. } = &self.asked;
         let now = SystemTime::now();
         let fits = |stored: &Stored| stored.fits(base, &exchange.headers, &rules.cookies);
+        let goes_on = |boarding| Arrived::GoesOn(boarding, OnDisk::NotAsked);
         let stored = match landed {
             Landed::Failed(status) => return Arrived::Answered(Err(failed(status))),
+            Landed::Loaded(loaded) => return Arrived::GoesOn(Boarding::Together, OnDisk::of(loaded)),
             Landed::Stored(stored) => {
                 let reuse = rules.policy.reuse(&stored.terms, &exchange.headers, now);
                 if reuse == Reuse::Validated {
-                    return Arrived::GoesOn(Boarding::Alone);
+                    return goes_on(Boarding::Alone);
                 }
                 // There may be as many that want the same as this one.
                 if !fits(&stored) {
-                    return Arrived::GoesOn(Boarding::Together);
+                    return goes_on(Boarding::Together);
                 }
                 rules.store.counts.hits.add_one();
                 stored
@@ -178,10 +266,11 @@ impl Waiting {
                 rules.store.counts.stale.add_one();
                 stored
             }
-            Landed::Unstored | Landed::InsteadOfError(_) => return Arrived::GoesOn(Boarding::Alone),
+            Landed::Unstored | Landed::InsteadOfError(_) => return goes_on(Boarding::Alone),
         };
         rules.store.counts.collapsed.add_one();
-        let status = CacheStatus::Hit { ttl: stored.terms.ttl(now), waiting: Waited::Collapsed };
+        let (ttl, waiting) = (stored.terms.ttl(now), Waited::Collapsed);
+        let status = CacheStatus::Hit { ttl, waiting, tier: Tier::Memory };
         Arrived::Answered(Ok(answer::with(exchange, rules, &stored, status, now)))
     }
 }

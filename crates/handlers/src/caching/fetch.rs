@@ -1,16 +1,17 @@
 //! A request that fetches a response for the cache, and what becomes of the response.
 
 use super::answer;
-use super::asked::Asked;
+use super::asked::{self, Asked};
 use super::tee::Copying;
 use crate::context::cache_rules::CacheRules;
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::target::Target;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use regent_cache::{
-    CacheStatus, Detail, Forwarded, Full, Gathering, Ground, Landed, Landing, Question, Selection, Stored,
-    Taken, Terms, Waiting as Waited,
+    CacheStatus, Detail, Forwarded, Full, Gathering, Ground, Landed, Landing, Question, Selection, Spilling,
+    Stored, StoredBody, Taken, Terms, Waiting as Waited,
 };
 use regent_exchange::ResponseBody;
 use std::sync::Arc;
@@ -24,6 +25,9 @@ const OF_THE_CLIENT: [HeaderName; 5] = [
     header::IF_RANGE,
     header::RANGE,
 ];
+
+/// Bytes of a large body that go to the disk at a time.
+const SPILLED_AT_ONCE: usize = 256 * 1024;
 
 /// A request that is to be handed on.
 pub struct Fetch {
@@ -81,6 +85,8 @@ pub(super) struct Storing {
     headers: HeaderMap,
     terms: Terms,
     gathering: Gathering,
+    /// Where it is, if it is too large for memory, but for what is gathered.
+    spilling: Option<Spilling>,
 }
 
 impl Fetch {
@@ -92,6 +98,10 @@ impl Fetch {
         why: Forwarded,
     ) -> Self {
         let mut own = exchange.of_cache();
+        // What is stored is for those without them too.
+        for uri in [&mut own.uri, &mut own.original_uri] {
+            *uri = asked::without_ignored(uri, &asked.rules).into_owned();
+        }
         let (stale, landing) = match manner {
             Manner::ForOne => (None, None),
             Manner::ForAll { stale, landing } => {
@@ -138,14 +148,14 @@ impl Fetch {
 
     fn storing(self: Box<Self>, response: Response<ResponseBody>, terms: Terms) -> Outcome {
         let gathering = Gathering::new(&self.asked.rules.store);
-        if response.body().len().is_some_and(|length| !gathering.may_take(length)) {
+        if response.body().len().is_some_and(|length| !self.asked.rules.store.may_take(length)) {
             return Outcome::Done(self.unstored(response, Ground::Size));
         }
         let status = self.cache_status(None, Ok(()));
         let (mut head, body) = response.into_parts();
         let (code, headers) = (head.status, head.headers.clone());
         answer::mark(&mut head.headers, &self.asked.rules, status);
-        let storing = Storing { fetch: self, status: code, headers, terms, gathering };
+        let storing = Storing { fetch: self, status: code, headers, terms, gathering, spilling: None };
         Outcome::Storing(Box::new(Copying::new(Response::from_parts(head, ()), body, storing)))
     }
 
@@ -248,7 +258,28 @@ impl Answer {
 
 impl Storing {
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), Full> {
+        let is_enough = self.gathering.len() + piece.len() > SPILLED_AT_ONCE;
+        if self.spilling.is_some() && is_enough && !self.gathering.is_empty() {
+            return Err(Full);
+        }
         self.gathering.push(piece)
+    }
+
+    /// Moves what has come to the disk, and this piece behind it, so that there is room for more. `false`: there is no place for
+    /// it.
+    pub(super) async fn spill(&mut self, piece: Bytes) -> bool {
+        let spilling = self.spilling.take();
+        self.spilling = self.fetch.asked.rules.store.spill(spilling, &mut self.gathering, piece).await;
+        self.spilling.is_some()
+    }
+
+    /// Whether a disk takes what memory has no room for.
+    pub(super) fn may_spill(&self) -> bool {
+        self.fetch.asked.rules.store.may_spill()
+    }
+
+    pub(super) fn is_spilled(&self) -> bool {
+        self.spilling.is_some()
     }
 
     /// Room for what waits for the client beside.
@@ -256,12 +287,15 @@ impl Storing {
         self.gathering.copies()
     }
 
-    /// The body is complete. An error says why it is not stored.
+    /// The body is complete, and all of it is in one place. An error says why it is not stored.
     pub(super) fn finish(self) -> Result<Fetched, Ground> {
-        let Self { fetch, status, headers, terms, gathering } = self;
-        let body = gathering.finish();
+        let Self { fetch, status, headers, terms, gathering, spilling } = self;
+        let body = match spilling {
+            Some(spilling) => StoredBody::File(spilling.finish()),
+            None => StoredBody::Memory(gathering.finish()),
+        };
         let said = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if said.is_some_and(|said: usize| said != body.len()) {
+        if said.is_some_and(|said: u64| said != body.len()) {
             return Err(Ground::Broken);
         }
         let Asked { rules, key, base } = &fetch.asked;

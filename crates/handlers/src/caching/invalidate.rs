@@ -32,9 +32,9 @@ impl Passing {
         let is_done = response.status().is_success() || response.status().is_redirection();
         let is_safe = matches!(exchange.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE);
         if is_done && !is_safe {
-            let own = asked::key(exchange);
+            let own = asked::key(exchange, &self.rules);
             let others = [header::LOCATION, header::CONTENT_LOCATION];
-            let others = others.iter().filter_map(|name| named(exchange, response, name));
+            let others = others.iter().filter_map(|name| named(exchange, &self.rules, response, name));
             for key in own.into_iter().chain(others) {
                 self.rules.store.purge(&Purge::Url(key));
             }
@@ -44,12 +44,18 @@ impl Passing {
 }
 
 /// The URL of a field, if it is one of this host.
-fn named(exchange: &Exchange, response: &Response<ResponseBody>, name: &HeaderName) -> Option<Key> {
+fn named(
+    exchange: &Exchange,
+    rules: &CacheRules,
+    response: &Response<ResponseBody>,
+    name: &HeaderName,
+) -> Option<Key> {
     let uri: Uri = response.headers().get(name)?.to_str().ok()?.parse().ok()?;
     let host = std::str::from_utf8(exchange.host_port()).ok()?;
     let is_own = uri.authority().is_none_or(|authority| authority.as_str().eq_ignore_ascii_case(host));
+    let uri = asked::without_ignored(&uri, rules);
     let target = uri.path_and_query()?.as_str();
-    let own = asked::key(exchange)?;
+    let own = asked::key(exchange, rules)?;
     let scheme = uri.scheme_str().unwrap_or_else(|| own.url().split("://").next().unwrap_or_default());
     (is_own && target.starts_with('/')).then(|| Key::new(scheme, host, target)).flatten()
 }
@@ -61,8 +67,8 @@ pub(crate) fn purge(exchange: &Exchange, rules: &CacheRules) -> Option<Flow> {
         return Some(Flow::error(StatusCode::FORBIDDEN));
     }
     let host = std::str::from_utf8(exchange.host_port()).unwrap_or_default();
-    let target = exchange.original_uri.path_and_query().map_or("/", |target| target.as_str());
-    let purged = purge_url(&rules.store, host, target);
+    let uri = asked::without_ignored(&exchange.original_uri, rules);
+    let purged = purge_url(&rules.store, host, asked::target_of(&uri));
     let body = ResponseBody::full(format!("{purged} purged\n"));
     let mut response = page::with_body(StatusCode::OK, body);
     response.headers_mut().insert(header::CONTENT_TYPE, page::TEXT);

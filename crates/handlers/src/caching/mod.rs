@@ -9,7 +9,7 @@ mod invalidate;
 mod tee;
 
 pub use asked::HasBody;
-pub use consult::{Arrived, Boarding, Consulted, Waiting, consult, hit};
+pub use consult::{Arrived, Boarding, Consulted, Loading, OnDisk, Waiting, consult, hit};
 pub use fetch::{Answer, Fetch, Fetched, Outcome};
 pub use invalidate::Passing;
 pub use tee::{Copying, Rest};

@@ -14,6 +14,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+/// Bytes of a body on its way to the disk that its client is behind at most, whether memory has room for them or not.
+const AHEAD: usize = 256 * 1024;
+
 /// Reads a body to its end, whether its client stays or not, as long as it is to be stored.
 pub struct Copying {
     head: Response<()>,
@@ -21,12 +24,15 @@ pub struct Copying {
     storing: Option<Storing>,
     pieces: VecDeque<Bytes>,
     taken: Taken,
+    /// Memory has no room for more; the piece that was not stored, though the client has it.
+    unstored: Option<Bytes>,
 }
 
 /// The rest of a body that the client has begun to read.
 pub struct Rest {
     body: ResponseBody,
     storing: Storing,
+    unstored: Option<Bytes>,
     shared: Rc<RefCell<Shared>>,
 }
 
@@ -38,6 +44,8 @@ struct Shared {
     /// The client reads this by itself: it is not stored any more.
     rest: Option<ResponseBody>,
     reader: Option<Waker>,
+    /// Goes on when the client has read most of it.
+    writer: Option<Waker>,
     has_left: bool,
 }
 
@@ -52,7 +60,7 @@ struct Reading {
 impl Copying {
     pub(super) fn new(head: Response<()>, body: ResponseBody, storing: Storing) -> Self {
         let taken = storing.copies();
-        Self { head, body, storing: Some(storing), pieces: VecDeque::new(), taken }
+        Self { head, body, storing: Some(storing), pieces: VecDeque::new(), taken, unstored: None }
     }
 
     /// What the client gets, once all that is there has been read: the stored response, if that was all of it, or one that is
@@ -60,7 +68,7 @@ impl Copying {
     pub async fn begin(mut self) -> (Fetched, Option<Rest>) {
         let hint = self.body.len();
         let end = poll_fn(|context| Poll::Ready(self.read_ahead(context))).await;
-        let Self { head, body, storing, pieces, taken } = self;
+        let Self { head, body, storing, pieces, taken, unstored } = self;
         let (end, storing, rest) = match (end, storing) {
             (Some(Ok(())), Some(storing)) => match storing.finish() {
                 Ok(fetched) => return (fetched, None),
@@ -70,11 +78,11 @@ impl Copying {
             (None, Some(storing)) => (None, Some((storing, body)), None),
             (None, None) => (None, None, Some(body)),
         };
-        let shared = Shared { pieces, taken, end, rest, reader: None, has_left: false };
+        let shared = Shared { pieces, taken, end, rest, reader: None, writer: None, has_left: false };
         let shared = Rc::new(RefCell::new(shared));
         let reading = Reading { shared: Rc::clone(&shared), left: hint, error: None };
         let response = head.map(|()| ResponseBody::stream(reading));
-        let rest = storing.map(|(storing, body)| Rest { body, storing, shared });
+        let rest = storing.map(|(storing, body)| Rest { body, storing, unstored, shared });
         (Fetched::Response(response), rest)
     }
 
@@ -84,9 +92,14 @@ impl Copying {
             let storing = self.storing.as_mut()?;
             match piece {
                 Piece::Data(data) => {
-                    let is_stored = storing.push(&data).is_ok() && self.taken.grow(data.len()).is_ok();
-                    self.pieces.push_back(data);
-                    if !is_stored {
+                    let is_stored = storing.push(&data).is_ok();
+                    let has_room = self.taken.grow(data.len()).is_ok();
+                    self.pieces.push_back(data.clone());
+                    if (!is_stored || !has_room) && storing.may_spill() {
+                        self.unstored = Some(if is_stored { Bytes::new() } else { data });
+                        return None;
+                    }
+                    if !is_stored || !has_room {
                         self.storing.take().into_iter().for_each(Storing::give_up);
                         return None;
                     }
@@ -102,12 +115,22 @@ impl Copying {
 impl Rest {
     /// Reads it to its end, or hands it to the client if it is not to be stored after all.
     pub async fn read(self) {
-        let Self { mut body, mut storing, shared } = self;
+        let Self { mut body, mut storing, unstored, shared } = self;
+        if let Some(data) = unstored
+            && !storing.spill(data).await
+        {
+            storing.give_up();
+            return shared.borrow_mut().hand_over(body);
+        }
         let end = loop {
+            if storing.is_spilled() {
+                poll_fn(|context| shared.borrow_mut().poll_read(context)).await;
+            }
             match poll_fn(|context| next_piece(&mut body, context)).await {
                 Piece::Data(data) => {
-                    let is_stored = storing.push(&data).is_ok();
-                    if !shared.borrow_mut().add(data) || !is_stored {
+                    let has_room = shared.borrow_mut().add(data.clone());
+                    let has_room = has_room || storing.is_spilled() || storing.spill(Bytes::new()).await;
+                    if !has_room || !store(&mut storing, data).await {
                         storing.give_up();
                         return shared.borrow_mut().hand_over(body);
                     }
@@ -116,7 +139,7 @@ impl Rest {
                 Piece::End(end) => break end,
             }
         };
-        if end.is_ok() {
+        if end.is_ok() && (!storing.is_spilled() || storing.spill(Bytes::new()).await) {
             // If it is not stored, the client has it all the same.
             drop(storing.finish());
         }
@@ -136,6 +159,15 @@ impl Shared {
         has_room
     }
 
+    /// Whether the client has read most of it: what is too large for memory goes no faster than its client.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.has_left || self.pieces.iter().map(Bytes::len).sum::<usize>() < AHEAD {
+            return Poll::Ready(());
+        }
+        self.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     fn hand_over(&mut self, body: ResponseBody) {
         if !self.has_left {
             self.rest = Some(body);
@@ -151,6 +183,11 @@ impl Shared {
     fn wake(&mut self) {
         self.reader.take().into_iter().for_each(Waker::wake);
     }
+}
+
+/// In memory, or on the disk if it is too large.
+async fn store(storing: &mut Storing, data: Bytes) -> bool {
+    storing.push(&data).is_ok() || storing.spill(data).await
 }
 
 /// What came of a body.
@@ -182,6 +219,7 @@ impl Body for Reading {
         let mut shared = reading.shared.borrow_mut();
         if let Some(piece) = shared.pieces.pop_front() {
             shared.taken.shrink(piece.len());
+            shared.writer.take().into_iter().for_each(Waker::wake);
             reading.left = reading.left.map(|left| left.saturating_sub(piece.len() as u64));
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
@@ -233,5 +271,6 @@ impl Drop for Reading {
         let pieces = std::mem::take(&mut shared.pieces);
         shared.taken.shrink(pieces.iter().map(Bytes::len).sum());
         shared.rest = None;
+        shared.writer.take().into_iter().for_each(Waker::wake);
     }
 }

@@ -11,6 +11,10 @@ pub struct BodyRules {
     pub max_size: Option<u64>,
     /// In which it has to come.
     pub read_timeout: Option<Duration>,
+    /// Longest time without a byte.
+    pub silence: Option<Duration>,
+    /// Bytes a second.
+    pub min_rate: Option<u64>,
     /// Takes the place of the one that the client sends.
     pub replaced_by: Option<Bytes>,
 }
@@ -20,6 +24,8 @@ impl BodyRules {
     pub fn over(&self, limits: BodyLimits) -> BodyLimits {
         let mut limits = limits;
         limits.size = self.max_size.or(limits.size);
+        limits.patience.silence = self.silence.unwrap_or(limits.patience.silence);
+        limits.patience.rate = self.min_rate.unwrap_or(limits.patience.rate);
         limits.patience.whole = self.read_timeout.or(limits.patience.whole);
         limits
     }

@@ -14,6 +14,7 @@ pub(crate) struct CacheRules {
     pub(crate) cookies: CookieRule,
     pub(crate) pass_paths: Vec<String>,
     pub(crate) pass_queries: Vec<String>,
+    pub(crate) ignored_queries: Vec<String>,
     pub(crate) wait: Duration,
     /// `None`: `PURGE` is as any other method.
     pub(crate) purge_from: Option<Networks>,

@@ -20,7 +20,7 @@ use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
 use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::{LaneChoice, RetryMethods};
-use regent_exchange::{Connection, ResponseBody};
+use regent_exchange::{Connection, ResponseBody, WebSocketStream};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 mod observing;
 mod rewriting;
+mod verifying;
 
 /// The head of a request, with what handlers have changed of it so far.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct Exchange {
     /// As the client sent it.
     pub original_uri: Uri,
     pub version: Version,
+    /// It opens a stream for WebSocket ([`WebSocketStream`]): a response that succeeds and does not take the stream misleads.
+    pub is_websocket_stream: bool,
     pub headers: HeaderMap,
     pub connection: Connection,
     /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
@@ -99,7 +102,7 @@ pub struct Exchange {
 impl Exchange {
     /// A request as it came in. Never fails: what cannot be routed is answered with 400 by [`crate::Sites::route`].
     pub fn new(head: request::Parts, connection: Connection) -> Self {
-        let request::Parts { method, uri, version, mut headers, .. } = head;
+        let request::Parts { method, uri, version, mut headers, extensions, .. } = head;
         let host = host::of_request(&uri, &mut headers);
         let path = url_path::normalize(uri.path());
         let flaw = if host.is_none() { Some(BadRequest::Host) } else { path.as_ref().err().copied() };
@@ -109,6 +112,7 @@ impl Exchange {
             original_uri: uri.clone(),
             uri,
             version,
+            is_websocket_stream: extensions.get::<WebSocketStream>().is_some(),
             headers,
             connection,
             host: host.unwrap_or_default(),
@@ -146,39 +150,6 @@ impl Exchange {
             uuid: OnceLock::new(),
             observed: Observed::default(),
         }
-    }
-
-    /// Goes back to what the client sent, with one thing known more.
-    pub fn start_over(&mut self, verified: Verified) {
-        let first = self.first_headers.take();
-        let headers = first.map_or_else(|| self.headers.clone(), |headers| *headers);
-        let fresh = request::Request::builder()
-            .method(self.original_method.clone())
-            .uri(self.original_uri.clone())
-            .version(self.version)
-            .body(())
-            .map(|request| request.into_parts().0);
-        if let Ok(mut head) = fresh {
-            head.headers = headers;
-            let mut verified_before = std::mem::take(&mut self.verified);
-            let observed = std::mem::take(&mut self.observed);
-            *self = Self::new(head, self.connection.clone());
-            self.observed = observed;
-            self.verified.append(&mut verified_before);
-        }
-        self.verified.push(verified);
-    }
-
-    pub(crate) fn verified(&self) -> &[Verified] {
-        &self.verified
-    }
-
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    pub(crate) fn set_user(&mut self, user: &str) {
-        self.user = Some(user.to_owned());
     }
 
     /// Takes a response through the filters of the routes, whoever made it, and adds `Server` if there is none. An error

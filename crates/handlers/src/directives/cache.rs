@@ -41,6 +41,7 @@ impl Cache {
             },
             pass_paths: cache.pass_paths.clone(),
             pass_queries: cache.pass_queries.clone(),
+            ignored_queries: cache.ignore_queries.clone(),
             wait: cache.wait,
             purge_from: (!cache.purge_from.is_empty()).then(|| Networks::new(&cache.purge_from)),
             tags: shown(cache.fields.tags),

@@ -25,7 +25,7 @@ pub(crate) mod tracing;
 pub(crate) mod vars;
 
 use crate::files::file_cache::FileCache;
-use crate::filters::encode::EncoderMemory;
+use crate::filters::encode::EncoderBudget;
 use crate::paths::script::Split;
 use php::WorkerScripts;
 use regent_cache::Store;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub(crate) struct Context<'a> {
     pub(crate) workers: &'a WorkerScripts,
     pub(crate) files: &'a Arc<FileCache>,
-    pub(crate) encoders: &'a Arc<EncoderMemory>,
+    pub(crate) encoders: &'a Arc<EncoderBudget>,
     pub(crate) store: &'a Arc<Store>,
     /// A name for the site that no other has.
     pub(crate) site: &'a Arc<str>,

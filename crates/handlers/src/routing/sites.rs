@@ -14,7 +14,7 @@ use crate::directives::Context;
 use crate::directives::php::WorkerScripts;
 use crate::error::BuildError;
 use crate::files::file_cache::FileCache;
-use crate::filters::encode::EncoderMemory;
+use crate::filters::encode::EncoderBudget;
 use crate::log::access_log::{AccessLog, LogOutputs};
 use crate::paths::host;
 use crate::paths::root::Root;
@@ -82,7 +82,7 @@ impl Sites {
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
         let mut hosts = Hosts::default();
-        let (files, encoders) = (Arc::<FileCache>::default(), Arc::<EncoderMemory>::default());
+        let (files, encoders) = (Arc::<FileCache>::default(), Arc::<EncoderBudget>::default());
         let mut sites = Vec::with_capacity(server.sites.len());
         for (index, site) in server.sites.iter().enumerate() {
             hosts.add(&site.hosts, index);

@@ -64,7 +64,7 @@ const TURNS: usize = 16;
 const REQUESTS_OF_A_TURN: usize = 32;
 
 /// Serves an HTTP/2 connection, whose client has yet to send its preface, to its end: until the client closes it, a limit is
-/// reached, or, once `drain` has begun, its streams have ended. Must be called in a `LocalSet` or a local runtime, with a timer.
+/// reached, or, once `leave` has begun, its streams have ended. Those that carry WebSocket end when `drain` has begun. Must be called in a `LocalSet` or a local runtime, with a timer.
 ///
 /// `service` makes the response to a request. It is also told how long the request's head took to come, from its first byte
 /// to its last (zero if it came whole), and given a way for informational responses. It is dropped as soon as the client
@@ -74,6 +74,7 @@ const REQUESTS_OF_A_TURN: usize = 32;
 pub async fn serve<S, F, R, B>(
     stream: S,
     settings: &Settings,
+    leave: &Drain,
     drain: &Drain,
     service: F,
 ) -> Result<(), Failure>
@@ -90,10 +91,10 @@ where
         biased;
         h2 = handshake => h2?,
         () = sleep(settings.read_header) => return Err(Failure::Stalled(Stalled::Preface)),
-        () = drain.begun() => return Ok(()),
+        () = leave.begun() => return Ok(()),
     };
     let date = DateField::default();
-    let shared = Rc::new(Shared { service, write: settings.write, date, bodies: Rc::default() });
+    let shared = Rc::new(Shared { service, drain, write: settings.write, date, bodies: Rc::default() });
     let bodies = Rc::clone(&shared.bodies);
     let timeouts = Timeouts { idle: settings.idle, head: settings.read_header, write: settings.write };
     let timer = pin!(sleep(Activity::longest_sleep(&timeouts, Course::GoesOn)));
@@ -105,7 +106,7 @@ where
         activity,
         timeouts,
         timer,
-        drain: drain.watch(),
+        leave: leave.watch(),
         course: Course::GoesOn,
         failure: None,
     };
@@ -126,7 +127,9 @@ fn builder(settings: &Settings) -> server::Builder {
         .max_pending_accept_reset_streams(UNSEEN_RESETS)
         .max_local_error_reset_streams(Some(PROVOKED_RESETS))
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
-        .reset_stream_duration(RESET_MEMORY);
+        .reset_stream_duration(RESET_MEMORY)
+        // RFC 8441 §3: for all, since routes may change while a connection lasts, and it cannot be taken back.
+        .enable_connect_protocol();
     builder
 }
 
@@ -143,7 +146,7 @@ where
     activity: Rc<Activity>,
     timeouts: Timeouts,
     timer: Pin<&'a mut Sleep>,
-    drain: DrainWatch<'a>,
+    leave: DrainWatch<'a>,
     course: Course,
     /// Why the connection is being closed, if it is for a reason of its own.
     failure: Option<Failure>,
@@ -163,7 +166,7 @@ where
     X: Future<Output = Outcome>,
 {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        if self.course == Course::GoesOn && self.drain.poll_begun(context) {
+        if self.course == Course::GoesOn && self.leave.poll_begun(context) {
             self.course = Course::Ends;
             self.h2.graceful_shutdown();
             // It has to look sooner from now on.

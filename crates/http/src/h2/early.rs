@@ -20,16 +20,22 @@ const OF_THE_FINAL: [HeaderName; 2] = [header::CONTENT_LENGTH, header::TRAILER];
 pub(super) struct Early {
     respond: RefCell<Option<SendResponse<Bytes>>>,
     bytes_left: Cell<usize>,
+    /// Takes the stream over behind the final response.
+    tunnel: RefCell<Option<Tunnel>>,
 }
 
 impl Early {
     pub fn new(respond: SendResponse<Bytes>) -> Self {
-        Self { respond: RefCell::new(Some(respond)), bytes_left: Cell::new(MOST) }
+        Self { respond: RefCell::new(Some(respond)), bytes_left: Cell::new(MOST), tunnel: RefCell::default() }
     }
 
     /// For the final response. `None`: it was taken before.
     pub fn take(&self) -> Option<SendResponse<Bytes>> {
         self.respond.take()
+    }
+
+    pub fn take_tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.take()
     }
 
     /// Ready when the stream has ended before its response.
@@ -72,7 +78,9 @@ impl Informational for Early {
 
     fn close_connection(&self) {}
 
-    fn hand_over(&self, _: Tunnel) {}
+    fn hand_over(&self, tunnel: Tunnel) {
+        self.tunnel.replace(Some(tunnel));
+    }
 
     fn abort(&self) {
         if let Some(mut respond) = self.take() {

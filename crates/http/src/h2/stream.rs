@@ -4,14 +4,18 @@ use crate::date::DateField;
 use crate::h2::early::Early;
 use crate::h2::incoming::Incoming;
 use crate::h2::sender::{Sender, Unsent};
+use crate::h2::tunnel;
 use crate::request_head::{Refusal, admit};
 use crate::response_head::{Content, final_head, refusal};
+use crate::websocket;
+use ::h2::ext::Protocol;
 use ::h2::server::SendResponse;
 use ::h2::{Reason, RecvStream};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use regent_exchange::{Informational, RequestBody};
+use regent_net::Drain;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -20,8 +24,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// What all streams of a connection share.
-pub(super) struct Shared<F> {
+pub(super) struct Shared<'a, F> {
     pub service: F,
+    /// Ends streams that have left HTTP.
+    pub drain: &'a Drain,
     /// How long a client may give a stream no room.
     pub write: Duration,
     pub date: DateField,
@@ -47,7 +53,7 @@ pub(super) async fn run<F, R, B>(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
     head_time: Duration,
-    shared: Rc<Shared<F>>,
+    shared: Rc<Shared<'_, F>>,
 ) -> Outcome
 where
     F: Fn(Request<RequestBody>, Duration, Rc<dyn Informational>) -> R,
@@ -59,12 +65,16 @@ where
         return Outcome::Reset;
     }
     let (mut head, body) = request.into_parts();
-    if let Err(refusal) = admit(&mut head) {
+    let (uri, protocol) = (std::mem::take(&mut head.uri).into_parts(), head.extensions.remove::<Protocol>());
+    if let Err(refusal) = admit(&mut head, uri, protocol.as_ref().map(AsRef::as_ref)) {
         return refuse(respond, &head.method, refusal, &shared.date);
     }
     let method = head.method.clone();
     let early = Rc::new(Early::new(respond));
-    let body = incoming(body, &head.headers, &early, &shared.bodies);
+    let (body, receive) = match websocket::is_stand_in(&head) {
+        true => (RequestBody::empty(), Some(body)),
+        false => (incoming(body, &head.headers, &early, &shared.bodies), None),
+    };
     let response = {
         let hints: Rc<dyn Informational> = Rc::clone(&early) as _;
         let mut response = pin!((shared.service)(Request::from_parts(head, body), head_time, hints));
@@ -74,9 +84,38 @@ where
         })
         .await
     };
-    match (response, early.take()) {
-        (Some(response), Some(respond)) => send(response, respond, &method, &shared).await,
-        _ => Outcome::Reset,
+    let (Some(response), Some(respond)) = (response, early.take()) else { return Outcome::Reset };
+    match receive {
+        None => send(response, respond, &method, &shared).await,
+        // Boxed, so that streams which carry requests have no room for it.
+        Some(receive) => Box::pin(open(response, respond, receive, &early, &shared)).await,
+    }
+}
+
+/// Opens a stream for WebSocket, if the service has agreed.
+async fn open<F, B>(
+    response: Response<B>,
+    mut respond: SendResponse<Bytes>,
+    receive: RecvStream,
+    early: &Early,
+    shared: &Shared<'_, F>,
+) -> Outcome
+where
+    B: Body<Data = Bytes, Error = io::Error>,
+{
+    let tunnel = early.take_tunnel();
+    match (response.status(), tunnel) {
+        (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel)) => {
+            let head = websocket::opening(response.into_parts().0, shared.date.now());
+            let Ok(stream) = respond.send_response(head, false) else { return Outcome::Reset };
+            tunnel::dig(stream, receive, tunnel, shared.drain).await
+        }
+        (status, _) if websocket::misleads(status) => {
+            tracing::debug!(%status, "a service has agreed to a WebSocket, and has not taken it");
+            respond.send_reset(Reason::INTERNAL_ERROR);
+            Outcome::Broken
+        }
+        _ => send(response, respond, &Method::GET, shared).await,
     }
 }
 
@@ -91,7 +130,7 @@ async fn send<F, B>(
     response: Response<B>,
     mut respond: SendResponse<Bytes>,
     method: &Method,
-    shared: &Shared<F>,
+    shared: &Shared<'_, F>,
 ) -> Outcome
 where
     B: Body<Data = Bytes, Error = io::Error>,

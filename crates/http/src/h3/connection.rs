@@ -28,6 +28,9 @@ const CONTROL: u64 = 0x00;
 /// The setting for the bytes that a request's fields may have (RFC 9114 §7.2.4.1).
 const MAX_FIELD_SECTION_SIZE: u64 = 0x06;
 
+/// The setting that says by 1 that streams can carry WebSocket (RFC 9220 §3).
+const ENABLE_CONNECT_PROTOCOL: u64 = 0x08;
+
 /// A frame type that means nothing to anybody (RFC 9114 §7.2.8).
 const RESERVED: u64 = 0x21;
 
@@ -66,8 +69,8 @@ enum Wait {
     LastCall,
 }
 
-/// Serves an HTTP/3 connection to its end: until the client closes it, a limit is reached, or, once `drain` has begun, its streams have
-/// ended. Must be called in a `LocalSet` or a local runtime, with a timer.
+/// Serves an HTTP/3 connection to its end: until the client closes it, a limit is reached, or, once `leave` has begun, its streams have
+/// ended; those that carry WebSocket end when `drain` has begun. Must be called in a `LocalSet` or a local runtime, with a timer.
 ///
 /// `service` makes the response to a request. It is also told how long the request's head took to come (zero if it came whole), and
 /// given a way for informational responses. It is dropped as soon as the client resets the stream. Requests are in origin form and have
@@ -77,6 +80,7 @@ enum Wait {
 pub async fn serve<S, R, B>(
     connection: endpoint::Connection,
     settings: &Settings,
+    leave: &Drain,
     drain: &Drain,
     service: S,
 ) -> Result<(), Failure>
@@ -88,6 +92,7 @@ where
     let connection = connection.0;
     let shared = Rc::new(Shared {
         service,
+        drain,
         connection: connection.clone(),
         read_header: settings.read_header,
         write: settings.write,
@@ -97,7 +102,7 @@ where
     });
     let bodies = Rc::clone(&shared.bodies);
     let start = |send, receive| stream::run(send, receive, Rc::clone(&shared));
-    let ended = converse(&connection, settings, drain, &bodies, start).await;
+    let ended = converse(&connection, settings, leave, &bodies, start).await;
     if let Err(Failure::Stalled) = ended {
         connection.close(code::NO_ERROR, b"");
     }
@@ -109,7 +114,7 @@ where
 async fn converse<T, X>(
     connection: &Connection,
     settings: &Settings,
-    drain: &Drain,
+    leave: &Drain,
     bodies: &Bodies,
     start: T,
 ) -> Result<(), Failure>
@@ -164,7 +169,7 @@ where
                 }
                 Err(error) => return failure::end(error),
             },
-            () = drain.begun(), if course == Course::GoesOn => {
+            () = leave.begun(), if course == Course::GoesOn => {
                 own.say_goodbye(BEYOND_ALL).await?;
                 course = Course::LastCall;
             }
@@ -207,6 +212,8 @@ impl OwnControl {
         let mut content = Vec::new();
         varint::write(MAX_FIELD_SECTION_SIZE, &mut content);
         varint::write(settings.max_header_size as u64, &mut content);
+        varint::write(ENABLE_CONNECT_PROTOCOL, &mut content);
+        varint::write(1, &mut content);
         varint::write(RESERVED, &mut content);
         varint::write(0, &mut content);
         let mut bytes = vec![CONTROL as u8];

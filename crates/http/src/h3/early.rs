@@ -19,6 +19,8 @@ pub(super) struct Early {
     bytes_left: Cell<usize>,
     state: Cell<State>,
     stream: RefCell<Option<Waker>>,
+    /// Takes the stream over behind the final response.
+    tunnel: RefCell<Option<Tunnel>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,7 @@ impl Default for Early {
             bytes_left: Cell::new(MOST),
             state: Cell::new(State::Open),
             stream: RefCell::default(),
+            tunnel: RefCell::default(),
         }
     }
 }
@@ -69,6 +72,10 @@ impl Early {
     pub fn end(&self) -> Vec<u8> {
         self.state.set(State::Over);
         self.waiting.take()
+    }
+
+    pub fn take_tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.take()
     }
 
     /// Asks for the body of a request that waits for it (RFC 9110 §10.1.1).
@@ -104,7 +111,9 @@ impl Informational for Early {
 
     fn close_connection(&self) {}
 
-    fn hand_over(&self, _: Tunnel) {}
+    fn hand_over(&self, tunnel: Tunnel) {
+        self.tunnel.replace(Some(tunnel));
+    }
 
     fn abort(&self) {
         if self.state.get() == State::Open {

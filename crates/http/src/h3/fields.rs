@@ -2,6 +2,7 @@
 
 use crate::h3::frames;
 use crate::h3::qpack::{self, Field, FieldSection, Line, Malformed};
+use bytes::Bytes;
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
@@ -40,10 +41,19 @@ impl From<Malformed> for Refused {
 struct Pseudo {
     method: Option<Method>,
     uri: uri::Parts,
+    protocol: Option<Bytes>,
 }
 
-/// The head of a request, without its URI, and what that is made of. `most`: bytes that its fields may have.
-pub(super) fn request(section: &[u8], most: usize) -> Result<(Parts, uri::Parts), Refused> {
+/// A request as it came: its head without its URI, and what that is made of.
+pub(super) struct Asked {
+    pub head: Parts,
+    pub uri: uri::Parts,
+    /// What the stream is to carry instead of a message (RFC 9220).
+    pub protocol: Option<Bytes>,
+}
+
+/// A request. `most`: bytes that its fields may have.
+pub(super) fn request(section: &[u8], most: usize) -> Result<Asked, Refused> {
     let mut fields = qpack::decode(section, most)?.into_iter().peekable();
     let mut pseudo = Pseudo::default();
     while let Some(field) = fields.next_if(|field| field.name.starts_with(b":")) {
@@ -51,8 +61,10 @@ pub(super) fn request(section: &[u8], most: usize) -> Result<(Parts, uri::Parts)
     }
     let method = pseudo.method.ok_or(Refused::Malformed)?;
     let has_target = pseudo.uri.scheme.is_some() && pseudo.uri.path_and_query.is_some();
-    // `CONNECT` has neither; it is refused elsewhere.
-    if !has_target && method != Method::CONNECT {
+    let is_connect = method == Method::CONNECT;
+    // `CONNECT` has neither, unless it says for what; it is refused elsewhere.
+    let needs_target = !is_connect || pseudo.protocol.is_some();
+    if needs_target && !has_target || pseudo.protocol.is_some() && !is_connect {
         return Err(Refused::Malformed);
     }
     let mut request = Request::new(());
@@ -62,7 +74,7 @@ pub(super) fn request(section: &[u8], most: usize) -> Result<(Parts, uri::Parts)
     if has_wrong_length(request.headers()) {
         return Err(Refused::Malformed);
     }
-    Ok((request.into_parts().0, pseudo.uri))
+    Ok(Asked { head: request.into_parts().0, uri: pseudo.uri, protocol: pseudo.protocol })
 }
 
 /// Whether `Content-Length` is anything but one plain number (RFC 9110 §8.6).
@@ -99,6 +111,7 @@ impl Pseudo {
             b":path" => {
                 self.uri.path_and_query.replace(PathAndQuery::from_maybe_shared(value).ok()?).is_none()
             }
+            b":protocol" => self.protocol.replace(value).is_none(),
             _ => false,
         };
         is_new.then_some(())
@@ -159,7 +172,7 @@ mod tests {
     const GET: [(&str, &str); 4] =
         [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/b?c")];
 
-    fn parsed(lines: &[(&str, &str)]) -> Result<(Parts, uri::Parts), Refused> {
+    fn parsed(lines: &[(&str, &str)]) -> Result<Asked, Refused> {
         let mut section = FieldSection::default();
         for (name, value) in lines {
             section.push(Line { name: name.as_bytes(), value: value.as_bytes() });
@@ -167,14 +180,19 @@ mod tests {
         request(&section.into_bytes(), 1000)
     }
 
-    fn with(lines: &[(&'static str, &'static str)]) -> Result<(Parts, uri::Parts), Refused> {
+    fn with(lines: &[(&'static str, &'static str)]) -> Result<Asked, Refused> {
         parsed(&[&GET[..], lines].concat())
+    }
+
+    fn refused(lines: &[(&str, &str)]) -> Refused {
+        parsed(lines).err().expect("no request")
     }
 
     #[test]
     fn a_request_has_its_fields() {
-        let (head, uri) = with(&[("x", "1"), ("x", "2"), ("te", "trailers")]).unwrap();
+        let Asked { head, uri, protocol } = with(&[("x", "1"), ("x", "2"), ("te", "trailers")]).unwrap();
         assert_eq!((&head.method, head.version), (&Method::GET, Version::HTTP_3));
+        assert_eq!(protocol, None);
         assert_eq!(uri.scheme, Some(Scheme::HTTPS));
         assert_eq!(uri.authority.unwrap(), "a");
         assert_eq!(uri.path_and_query.unwrap(), "/b?c");
@@ -186,7 +204,7 @@ mod tests {
         for missing in [0, 1, 3] {
             let mut lines = GET.to_vec();
             lines.remove(missing);
-            assert_eq!(parsed(&lines).unwrap_err(), Refused::Malformed, "without {:?}", GET[missing]);
+            assert_eq!(refused(&lines), Refused::Malformed, "without {:?}", GET[missing]);
         }
         for line in [
             (":method", "GET"),
@@ -207,18 +225,33 @@ mod tests {
             ("content-length", ""),
             ("content-length", "99999999999999999999"),
         ] {
-            assert_eq!(with(&[line]).unwrap_err(), Refused::Malformed, "{line:?}");
+            assert_eq!(refused(&[&GET[..], &[line]].concat()), Refused::Malformed, "{line:?}");
         }
         let twice = [("content-length", "1"), ("content-length", "1")];
-        assert_eq!(with(&twice).unwrap_err(), Refused::Malformed);
+        assert_eq!(refused(&[&GET[..], &twice].concat()), Refused::Malformed);
         let late = [&[("a", "b")], &GET[..]].concat();
-        assert_eq!(parsed(&late).unwrap_err(), Refused::Malformed);
+        assert_eq!(refused(&late), Refused::Malformed);
+    }
+
+    #[test]
+    fn a_connect_says_for_what_and_where_or_neither() {
+        let connect = [(":method", "CONNECT"), (":authority", "a")];
+        let target = [(":scheme", "https"), (":path", "/b")];
+        let websocket = [(":protocol", "websocket")];
+        assert_eq!(parsed(&connect).unwrap().protocol, None);
+        let whole = parsed(&[&connect[..], &target, &websocket].concat()).unwrap();
+        assert_eq!(
+            (whole.protocol.as_deref(), whole.uri.path_and_query.unwrap().as_str()),
+            (Some(&b"websocket"[..]), "/b")
+        );
+        assert_eq!(refused(&[&connect[..], &websocket].concat()), Refused::Malformed);
+        assert_eq!(refused(&[&connect[..], &target, &websocket, &websocket].concat()), Refused::Malformed);
     }
 
     #[test]
     fn the_target_of_options_can_be_a_star() {
         let lines = [(":method", "OPTIONS"), (":scheme", "https"), (":authority", "a"), (":path", "*")];
-        assert_eq!(parsed(&lines).unwrap().1.path_and_query.unwrap(), "*");
+        assert_eq!(parsed(&lines).unwrap().uri.path_and_query.unwrap(), "*");
     }
 
     #[test]

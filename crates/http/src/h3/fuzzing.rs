@@ -116,7 +116,7 @@ pub fn encode(fields: &[(Bytes, Bytes)]) -> Vec<u8> {
 
 /// The fields of a request that is taken, without those that begin with a colon.
 pub fn request(section: &[u8], most: usize) -> Option<HeaderMap> {
-    fields::request(section, most).ok().map(|(head, _)| head.headers)
+    fields::request(section, most).ok().map(|asked| asked.head.headers)
 }
 
 pub fn trailers(section: &[u8], most: usize) -> Option<HeaderMap> {

@@ -13,7 +13,7 @@ use quinn::{Connection, SendStream, VarInt};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -135,6 +135,17 @@ impl Reply {
             chunks = &mut chunks[whole..];
         }
         Ok(())
+    }
+
+    /// Takes bytes of frames. Ready when some were taken; those are gone from `chunks`.
+    pub fn poll_write(&mut self, chunks: &mut [Bytes], context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let written = ready!(pin!(self.stream.write_chunks(chunks)).poll(context));
+        Poll::Ready(written.map(drop).map_err(io::Error::other))
+    }
+
+    /// Whether the end was said.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     pub fn finish(&mut self) -> Result<(), Unsent> {

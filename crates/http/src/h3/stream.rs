@@ -3,18 +3,21 @@
 use crate::date::DateField;
 use crate::h3::code;
 use crate::h3::early::{Early, Wish};
-use crate::h3::fields::{self, Refused};
+use crate::h3::fields::{self, Asked, Refused};
 use crate::h3::incoming::{Bodies, Incoming};
 use crate::h3::message::{Message, Part, Wrong};
 use crate::h3::response::{Reply, Unsent};
-use crate::request_head::{Refusal, admit_with};
+use crate::h3::tunnel;
+use crate::request_head::{Refusal, admit};
 use crate::response_head::{Content, final_head, refusal};
+use crate::websocket;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 use regent_exchange::{Informational, RequestBody};
+use regent_net::Drain;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -24,8 +27,10 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// What all streams of a connection share.
-pub(super) struct Shared<F> {
+pub(super) struct Shared<'a, F> {
     pub service: F,
+    /// Ends streams that have left HTTP.
+    pub drain: &'a Drain,
     pub connection: Connection,
     /// How long a head may take to come.
     pub read_header: Duration,
@@ -62,7 +67,7 @@ enum NoRequest {
 
 /// Serves a request to the end of its response. What the service does for it is dropped, with the request's body, as soon as
 /// the client resets the stream.
-pub(super) async fn run<F, R, B>(send: SendStream, receive: RecvStream, shared: Rc<Shared<F>>) -> Outcome
+pub(super) async fn run<F, R, B>(send: SendStream, receive: RecvStream, shared: Rc<Shared<'_, F>>) -> Outcome
 where
     F: Fn(Request<RequestBody>, Duration, Rc<dyn Informational>) -> R,
     R: Future<Output = Response<B>>,
@@ -81,6 +86,10 @@ where
     };
     let method = head.method.clone();
     let early = Rc::<Early>::default();
+    if websocket::is_stand_in(&head) {
+        // Boxed, so that streams which carry requests have no room for it.
+        return Box::pin(open(head, head_time, message, reply, &shared)).await;
+    }
     let body = match begin_body(message, &head, &early, &shared).await {
         Ok(body) => body,
         Err(Wrong::Protocol(code)) => return Outcome::Fatal(code),
@@ -104,11 +113,54 @@ where
     send_response(hints, response, reply, &method, &shared).await
 }
 
+/// Opens a stream for WebSocket, if the service agrees. `head`: of the request that stands for it.
+async fn open<F, R, B>(
+    head: Parts,
+    head_time: Duration,
+    message: Message,
+    mut reply: Reply,
+    shared: &Shared<'_, F>,
+) -> Outcome
+where
+    F: Fn(Request<RequestBody>, Duration, Rc<dyn Informational>) -> R,
+    R: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error = io::Error>,
+{
+    let early = Rc::<Early>::default();
+    let hints: Rc<dyn Informational> = Rc::clone(&early) as _;
+    let response = (shared.service)(Request::from_parts(head, RequestBody::empty()), head_time, hints);
+    let response = match serve(response, &mut reply, &early).await {
+        Ok(response) => response,
+        Err(Outcome::Refused) => {
+            reply.reset(code::REQUEST_CANCELLED);
+            return Outcome::Refused;
+        }
+        Err(outcome) => return outcome,
+    };
+    let (mut hints, tunnel) = (early.end(), early.take_tunnel());
+    match (response.status(), tunnel) {
+        (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel)) => {
+            let head = websocket::opening(response.into_parts().0, shared.date.now());
+            hints.extend(fields::response(head.status(), head.headers()));
+            match reply.write(hints.into()).await {
+                Ok(()) => tunnel::dig(reply, message, tunnel, shared).await,
+                Err(Unsent::Stalled) => Outcome::Refused,
+                Err(_) => Outcome::Reset,
+            }
+        }
+        (status, _) if websocket::misleads(status) => {
+            tracing::debug!(%status, "a service has agreed to a WebSocket, and has not taken it");
+            Outcome::Broken
+        }
+        _ => send_response(hints, response, reply, &Method::GET, shared).await,
+    }
+}
+
 /// The head of a request, and how long it took to come.
 async fn read_head<F>(
     message: &mut Message,
     reply: &mut Reply,
-    shared: &Shared<F>,
+    shared: &Shared<'_, F>,
 ) -> Result<(Parts, Duration), NoRequest> {
     let mut begun = None;
     let first = poll_fn(|context| {
@@ -132,12 +184,12 @@ async fn read_head<F>(
     };
     let head_time = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     let request = fields::request(&section, shared.max_header_size);
-    let (mut head, uri) = request.map_err(|refused| match refused {
+    let Asked { mut head, uri, protocol } = request.map_err(|refused| match refused {
         Refused::Compression => NoRequest::Ended(Outcome::Fatal(code::QPACK_DECOMPRESSION_FAILED)),
         Refused::TooLarge => too_large(),
         Refused::Malformed => NoRequest::Reset(code::MESSAGE_ERROR),
     })?;
-    match admit_with(&mut head, uri) {
+    match admit(&mut head, uri, protocol.as_deref()) {
         Ok(()) => Ok((head, head_time)),
         Err(Refusal::Malformed) => Err(NoRequest::Reset(code::MESSAGE_ERROR)),
         Err(Refusal::Status(status)) => Err(NoRequest::Status(head.method, status)),
@@ -153,7 +205,7 @@ async fn begin_body<F>(
     mut message: Message,
     head: &Parts,
     early: &Rc<Early>,
-    shared: &Shared<F>,
+    shared: &Shared<'_, F>,
 ) -> Result<RequestBody, Wrong> {
     let first = poll_fn(|context| Poll::Ready(message.poll_part(context))).await;
     let first = match first {
@@ -210,7 +262,7 @@ async fn send_response<F, B>(
     response: Response<B>,
     mut reply: Reply,
     method: &Method,
-    shared: &Shared<F>,
+    shared: &Shared<'_, F>,
 ) -> Outcome
 where
     B: Body<Data = Bytes, Error = io::Error>,
@@ -244,7 +296,7 @@ where
     }
 }
 
-async fn refuse<F>(mut reply: Reply, method: &Method, status: StatusCode, shared: &Shared<F>) -> Outcome {
+async fn refuse<F>(mut reply: Reply, method: &Method, status: StatusCode, shared: &Shared<'_, F>) -> Outcome {
     tracing::debug!(%status, "a request was refused");
     let (response, text) = refusal(status, shared.date.now());
     let mut bytes = fields::response(response.status(), response.headers());

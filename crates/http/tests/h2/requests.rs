@@ -117,15 +117,10 @@ async fn pseudo_fields_have_to_be_there_once_and_first() {
             [METHOD, SCHEME, &authority].concat(),
             [SCHEME, PATH, &authority, &late].concat(),
             [METHOD, SCHEME, &field(":path", b""), &authority].concat(),
-            // CONNECT of RFC 8441, which is not announced.
-            [
-                field(":method", b"CONNECT"),
-                field(":protocol", b"websocket"),
-                SCHEME.into(),
-                PATH.into(),
-                authority.clone(),
-            ]
-            .concat(),
+            // RFC 8441 §4: `:protocol` is of CONNECT alone, which has a path then.
+            [METHOD, SCHEME, PATH, &field(":protocol", b"websocket"), &authority].concat(),
+            [&field(":method", b"CONNECT")[..], SCHEME, &field(":protocol", b"websocket"), &authority]
+                .concat(),
         ] {
             let (end, _) = end_of(block.clone()).await;
             assert!(end.is(RST_STREAM, 1) && end.error_code() == PROTOCOL_ERROR, "{block:?}: {end:?}");

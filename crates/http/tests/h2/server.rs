@@ -55,7 +55,7 @@ where
     let of_task = Rc::clone(&drain);
     let served = spawn_local(async move {
         let service = |request, _, early| service(request, early);
-        serve(socket, &settings, &of_task, service).await
+        serve(socket, &settings, &of_task, &of_task, service).await
     });
     (Server { drain, served }, client)
 }

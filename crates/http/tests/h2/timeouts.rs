@@ -146,7 +146,7 @@ async fn a_client_that_does_not_even_take_the_end() {
         let settings = Settings { idle: SHORT, write: SHORT, ..SETTINGS };
         let served = spawn_local(async move {
             let service = |request, _, early| hello(request, early);
-            serve(stuck, &settings, &Drain::default(), service).await
+            serve(stuck, &settings, &Drain::default(), &Drain::default(), service).await
         });
         let _client = Raw::greet(stream, &[]).await;
         assert!(stalled(served.await.unwrap(), Stalled::Reading));
@@ -167,7 +167,7 @@ async fn a_client_that_has_not_begun_is_told_the_end() {
                 drain.begin();
             }
             let service = |request, _, early| hello(request, early);
-            let ended = serve(stuck, &READ_HEADER, &drain, service).await;
+            let ended = serve(stuck, &READ_HEADER, &drain, &drain, service).await;
             assert!(if is_drain { ended.is_ok() } else { stalled(ended, Stalled::Preface) });
             assert!(was_shut_down.get());
         }

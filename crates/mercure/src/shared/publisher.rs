@@ -130,6 +130,10 @@ impl Writer {
                         (Err(error), _) => failure = Some(error),
                     }
                 }
+                // The next is for whoever is the primary then.
+                if failure.as_ref().is_some_and(is_broken) {
+                    self.connection = None;
+                }
                 failure
             }
         };

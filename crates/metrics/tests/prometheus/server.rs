@@ -1,9 +1,9 @@
 //! A server that has two pools, and how its scrapes are read.
 
 use regent_metrics::{
-    AdminRequest, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts, HttpRequest,
-    LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId, Serves,
-    Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
+    AdminRequest, CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts,
+    HttpRequest, LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId,
+    Serves, Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -62,7 +62,8 @@ impl Server {
             failures_total: 2,
         };
         let (pools, lanes) = (vec![classic, worker], vec![lane]);
-        let cache = Some(CacheGauges { hits: 3, limit: 1 << 20, ..CacheGauges::default() });
+        let disk = Some(CacheDiskGauges { files: 7, is_working: true, ..CacheDiskGauges::default() });
+        let cache = Some(CacheGauges { hits: 3, limit: 1 << 20, disk, ..CacheGauges::default() });
         let http = Some(HostLabel::Shown);
         let memory = Some(MemoryGauges { limit: 1 << 30, used: 1 << 28 });
         let circuits = vec![circuit];

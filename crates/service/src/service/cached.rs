@@ -6,7 +6,7 @@ use http_body::Body;
 use regent_engines::InFlight;
 use regent_exchange::{Informational, RequestBody, ResponseBody, Tunnel};
 use regent_handlers::caching::{
-    self, Arrived, Boarding, Consulted, Fetch, Fetched, HasBody, Outcome, Waiting,
+    self, Arrived, Boarding, Consulted, Fetch, Fetched, HasBody, OnDisk, Outcome, Waiting,
 };
 use regent_handlers::{Exchange, Failure, Proxied, Target};
 use std::rc::Rc;
@@ -16,6 +16,9 @@ use tokio::task::{JoinHandle, spawn_local};
 
 /// Fetches of an I/O thread that go on though the client has left that asked; one that is beyond that ends with its client.
 const MOST_LEFT: usize = 64;
+
+/// How often a request waits for others.
+const MOST_WAITS: u32 = 2;
 
 /// What has come of a request that was handed on.
 type Handed = (Result<Response<ResponseBody>, Failure>, Option<Rc<InFlight>>);
@@ -43,12 +46,13 @@ impl Service {
         accepted: &Rc<Accepted>,
         arrival: Arrival<'_>,
     ) -> Handed {
-        let mut boarding = Boarding::Together;
-        for last in [false, false, true] {
-            if last {
+        let (mut boarding, mut disk, mut waits) = (Boarding::Together, OnDisk::NotAsked, 0);
+        loop {
+            if waits == MOST_WAITS {
                 boarding = Boarding::Alone;
             }
-            match caching::consult(exchange, target, has_body(body), boarding) {
+            let known = std::mem::take(&mut disk);
+            match caching::consult(exchange, target, has_body(body), boarding, known) {
                 Consulted::Uncached => return self.hand_on(target, exchange, body, arrival).await,
                 Consulted::Passed(passing) => {
                     let (mut result, in_flight) = self.hand_on(target, exchange, body, arrival).await;
@@ -71,14 +75,20 @@ impl Service {
                     drop(leaving);
                     return brought.map_or_else(|_| (Err(lost()), None), |brought| brought.to(exchange));
                 }
+                // It is not asked again, and who is alone waits for nobody: that has an end.
+                Consulted::Load(loading) => {
+                    // Others wait for it too: it goes on when this client leaves.
+                    disk = spawn_local(loading.load()).await.unwrap_or(OnDisk::Nothing);
+                }
                 Consulted::Wait(waiting) => match wait(waiting, exchange).await {
                     Arrived::Answered(result) => return (result, None),
-                    Arrived::GoesOn(how) => boarding = how,
+                    Arrived::GoesOn(how, known) => {
+                        (boarding, disk) = (how, known);
+                        waits += 1;
+                    }
                 },
             }
         }
-        // Who is alone waits for nobody.
-        (Err(lost()), None)
     }
 
     /// Fetches a response, whether its client stays or not.
@@ -125,7 +135,7 @@ impl Service {
 async fn wait(mut waiting: Waiting, exchange: &mut Exchange) -> Arrived {
     match tokio::time::timeout(waiting.patience(), waiting.landed()).await {
         Ok(landed) => waiting.arrived(landed, exchange),
-        Err(_) => Arrived::GoesOn(Boarding::Alone),
+        Err(_) => Arrived::GoesOn(Boarding::Alone, OnDisk::NotAsked),
     }
 }
 

@@ -3,6 +3,26 @@
 use super::{Cache, Error, Token, VaryCookies, unknown};
 use std::time::Duration;
 
+/// By which advertisers and mailings tell where a visitor comes from. Scripts in the page read them of its URL.
+const TRACKING: [&str; 17] = [
+    "utm_*",
+    "mtm_*",
+    "gclid",
+    "gclsrc",
+    "gbraid",
+    "wbraid",
+    "dclid",
+    "_gl",
+    "fbclid",
+    "msclkid",
+    "mc_cid",
+    "mc_eid",
+    "ttclid",
+    "twclid",
+    "yclid",
+    "igshid",
+    "li_fat_id",
+];
 const NAMES: &[&str] = &["mediawiki", "symfony", "wordpress"];
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -15,6 +35,7 @@ pub(super) fn apply(name: &Token, cache: &mut Cache) -> Result<(), Error> {
         _ => return Err(unknown(name, "preset", NAMES)),
     }
     cache.stale_if_error = DAY;
+    cache.ignore_queries.extend(TRACKING.map(Into::into));
     Ok(())
 }
 

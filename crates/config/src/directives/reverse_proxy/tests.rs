@@ -82,7 +82,9 @@ fn connections_are_made_as_the_transport_says() {
             Some(ProxyProtocolVersion::V2)
         )
     );
-    assert_eq!(found.tls, None);
+    assert_eq!((&found.tls, found.max_conns_per_host), (&None, None));
+    assert_eq!(transport("max_conns_per_host 4").max_conns_per_host, Some(4));
+    assert_eq!(transport("max_conns_per_host 0").max_conns_per_host, None);
     assert_eq!(transport("dial_fallback_delay -1").head_start, None);
     assert_eq!(transport("dial_fallback_delay 0").head_start, transport("").head_start);
     assert_eq!(transport("local_address ::1").local_address, Some("::1".parse().unwrap()));
@@ -103,9 +105,8 @@ fn mistakes_in_how_connections_are_made() {
         ("local_address app", "is no IP address of this machine"),
         ("local_address 10.0.0.2:80", "is no IP address of this machine"),
         ("proxy_protocol v3", "unknown version of the PROXY protocol `v3`"),
-        ("network_proxy url http://a", "a relay beside Regent"),
-        ("forward_proxy_url http://a", "a relay beside Regent"),
-        ("max_conns_per_host 4", "`unhealthy_request_count COUNT`"),
+        ("network_proxy url https://a", "a relay beside Regent"),
+        ("max_conns_per_host x", "max_conns_per_host"),
         ("tls_renegotiation once", "write `never`"),
         ("tls_curves p256", "unknown curve `p256`"),
         ("tls_except_ports x", "tls_except_ports"),

@@ -1,5 +1,6 @@
 //! `transport http`; [`fastcgi`](super::fastcgi) has the other.
 
+mod forward_proxy;
 mod tls;
 
 use super::{Scheme, UpstreamTls, UpstreamVersions, dynamic, fastcgi};
@@ -18,11 +19,13 @@ const OPTIONS: &[&str] = &[
     "dial_fallback_delay",
     "dial_timeout",
     "expect_continue_timeout",
+    "forward_proxy_url",
     "keepalive",
     "keepalive_idle_conns",
     "keepalive_idle_conns_per_host",
     "keepalive_interval",
     "local_address",
+    "max_conns_per_host",
     "max_response_header",
     "network_proxy",
     "proxy_protocol",
@@ -34,9 +37,6 @@ const OPTIONS: &[&str] = &[
     "write_buffer",
     "write_timeout",
 ];
-
-/// What Caddy has besides.
-const UNBUILT: &[&str] = &["forward_proxy_url", "max_conns_per_host"];
 
 /// Bytes of a head: hyper's buffer has no less, and one of megabytes is no head.
 const HEAD_SIZES: std::ops::RangeInclusive<u64> = 8 * 1024..=16 * 1024 * 1024;
@@ -89,6 +89,14 @@ impl Written {
             (Scheme::H2c, Some(_), _) => Err("upstreams with `h2c://` have no TLS: write `https://`"),
             (_, Some(_), UpstreamVersions::H2c) => Err("`h2c` is without TLS: write `versions 2`"),
             (_, None, UpstreamVersions::Http2) => Err("HTTP/2 without TLS: write `versions h2c`"),
+            (Scheme::H2c, ..) | (_, _, UpstreamVersions::H2c) if self.transport.forward_proxy.is_some() => {
+                Err(
+                    "what goes through a proxy without TLS goes by HTTP/1.1: leave `h2c` or `network_proxy` out",
+                )
+            }
+            _ if self.transport.forward_proxy.is_some() && self.transport.proxy_protocol.is_some() => {
+                Err("what `proxy_protocol` sends would reach the proxy of `network_proxy`, and no upstream")
+            }
             _ => Ok(()),
         };
         if let (Err(message), Some(place)) = (fits, self.versions.as_ref().or(self.place.as_ref())) {
@@ -147,14 +155,16 @@ impl Written {
             // Buffers grow as they are needed.
             "read_buffer" | "write_buffer" => drop(size(line.one(&format!("{} SIZE", line.name()))?)?),
             // That of the environment is used by nobody.
-            "network_proxy" => match line.args {
-                [none] if none.text == "none" => {}
-                _ => return Err(not_built_as(line.name, "transport http network_proxy")),
-            },
+            "network_proxy" => transport.forward_proxy = forward_proxy::option(cx, line)?,
+            "forward_proxy_url" => transport.forward_proxy = forward_proxy::old_option(cx, line)?,
+            "max_conns_per_host" => {
+                let count: u16 = integer(line.one("max_conns_per_host COUNT")?, 0..=u16::MAX, line.name())?;
+                transport.max_conns_per_host = Some(count).filter(|count| *count > 0);
+            }
             name if tls::OPTIONS.contains(&name) => tls::option(cx, line, self.tls())?,
             _ => {
                 let known = [OPTIONS, tls::OPTIONS].concat();
-                return Err(unknown_option(line.name, "transport http", &known, UNBUILT));
+                return Err(unknown_option(line.name, "transport http", &known, &[]));
             }
         }
         Ok(())

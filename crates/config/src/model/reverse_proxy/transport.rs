@@ -1,6 +1,6 @@
 //! How upstreams are talked to.
 
-use super::{DnsServers, UpstreamAddress};
+use super::{DnsServers, ForwardProxy, UpstreamAddress};
 use crate::model::{Curve, Template};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -43,6 +43,12 @@ pub struct ProxyTransport {
     pub local_address: Option<IpAddr>,
     /// How upstreams are told whose connection it is, before anything else. `None`: not at all.
     pub proxy_protocol: Option<ProxyProtocolVersion>,
+    /// What connections go through, but for those to `:PORT` and to socket files. `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_proxy: Option<ForwardProxy>,
+    /// Connections by HTTP/1.1 to an upstream, of all I/O threads. `None`: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_conns_per_host: Option<u16>,
 }
 
 /// `transport fastcgi`: what a FastCGI server, such as php-fpm, is told of a request.
@@ -103,6 +109,14 @@ impl ProxyTransport {
         };
         self.tls.as_ref().filter(|tls| !is_excepted(tls))
     }
+
+    /// What stands between this server and that upstream, unless it is on this machine.
+    pub fn proxy_to(&self, address: &UpstreamAddress) -> Option<&ForwardProxy> {
+        match address {
+            UpstreamAddress::Tcp { host, .. } if !host.is_empty() => self.forward_proxy.as_ref(),
+            UpstreamAddress::Tcp { .. } | UpstreamAddress::Unix(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -134,6 +148,8 @@ impl Default for ProxyTransport {
             head_start: Some(Duration::from_millis(300)),
             local_address: None,
             proxy_protocol: None,
+            forward_proxy: None,
+            max_conns_per_host: None,
         }
     }
 }

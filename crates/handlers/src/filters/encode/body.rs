@@ -1,13 +1,13 @@
 //! A body that is encoded while it is sent.
 //!
 //! The first 64 KiB are encoded where the body is polled, as most responses are no longer (less with formats that take
-//! long, see [`inline_limit`]). The rest is encoded piece by piece on the runtime's blocking threads, so that the other
-//! connections of the I/O thread go on: one piece of a body at a time, and the next one when the client has taken what came of
-//! it. When the client leaves, the body is dropped: a piece that waits for a thread is given up, one that is being encoded is
-//! thrown away when it is done.
+//! long, see [`inline_limit`]). The rest is encoded piece by piece on the runtime's blocking threads, as many at once as there
+//! are cores, so that the other connections of the I/O thread go on: one piece of a body at a time, and the next one when the
+//! client has taken what came of it. When the client leaves, the body is dropped: a piece that waits for its turn is given up,
+//! one that is being encoded is thrown away when it is done.
 
+use super::budget::Reserved;
 use super::encoder::Encoder;
-use super::memory::Reserved;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
@@ -15,8 +15,10 @@ use regent_config::EncodeFormat;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 /// Bytes that are encoded in one go.
@@ -54,8 +56,8 @@ pub(crate) struct EncodedBody<B> {
     is_urgent: bool,
     /// The client has had a chance to get what came before a failure.
     has_paused: bool,
-    #[expect(dead_code, reason = "given back when it is dropped")]
-    memory: Option<Reserved>,
+    /// Given back when it is dropped.
+    reserved: Option<Reserved>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,13 +132,13 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
             output: BytesMut::new(),
             is_urgent: false,
             has_paused: false,
-            memory: None,
+            reserved: None,
         }
     }
 
     /// Gives this back when it is dropped.
-    pub(crate) fn holding(self, memory: Reserved) -> Self {
-        Self { memory: Some(memory), ..self }
+    pub(crate) fn holding(self, reserved: Reserved) -> Self {
+        Self { reserved: Some(reserved), ..self }
     }
 
     /// Encodes a body at once that is short and all there; otherwise gives it back.
@@ -219,8 +221,9 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> EncodedBody<B> {
         let is_long = self.encoded > most || settings.length.is_some_and(|length| length > most);
         match Handle::try_current() {
             Ok(runtime) if is_long => {
-                let task = runtime.spawn_blocking(move || encode(settings, encoder, piece, operation));
-                self.work = Work::Away(Task(task));
+                let turns = self.reserved.as_ref().map(Reserved::turns);
+                let work = move || encode(settings, encoder, piece, operation);
+                self.work = Work::Away(Task(begin_elsewhere(&runtime, turns, work)));
                 Ok(())
             }
             _ => {
@@ -325,6 +328,30 @@ impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> Body for EncodedBody<B> {
 impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// On a thread for work that blocks, when it is its turn. `turns`: `None`: at once.
+fn begin_elsewhere(
+    runtime: &Handle,
+    turns: Option<Arc<Semaphore>>,
+    work: impl FnOnce() -> io::Result<Encoded> + Send + 'static,
+) -> JoinHandle<io::Result<Encoded>> {
+    let Some(turns) = turns else { return runtime.spawn_blocking(work) };
+    // The turn ends when the work is done, also if the client has left by then.
+    let take = |turn: OwnedSemaphorePermit| {
+        move || {
+            let done = work();
+            drop(turn);
+            done
+        }
+    };
+    match Arc::clone(&turns).try_acquire_owned() {
+        Ok(turn) => runtime.spawn_blocking(take(turn)),
+        Err(_) => runtime.spawn(async move {
+            let turn = turns.acquire_owned().await.map_err(io::Error::other)?;
+            tokio::task::spawn_blocking(take(turn)).await.map_err(io::Error::other)?
+        }),
     }
 }
 

@@ -4,20 +4,20 @@
 //! goes through, whoever makes it.
 
 mod body;
+mod budget;
 mod encoder;
 mod entity_tag;
 pub(crate) mod matching;
-mod memory;
 mod negotiate;
 mod response;
 
 use crate::context::exchange::Exchange;
 use crate::context::filter::Filter;
 use crate::error::BuildError;
+pub(crate) use budget::EncoderBudget;
 use entity_tag::Named;
 use http::{HeaderMap, Method, Response};
 pub(crate) use matching::ResponseMatcher;
-pub(crate) use memory::EncoderMemory;
 use regent_config::{self as config, EncodeFormat};
 use regent_exchange::ResponseBody;
 use response::{Encoding, MaybeEncoded};
@@ -28,16 +28,16 @@ pub(crate) struct Encode {
     formats: Vec<EncodeFormat>,
     minimum_length: u64,
     matcher: ResponseMatcher,
-    memory: Arc<EncoderMemory>,
+    budget: Arc<EncoderBudget>,
 }
 
 impl Encode {
-    pub(crate) fn compile(encode: &config::Encode, memory: &Arc<EncoderMemory>) -> Result<Self, BuildError> {
+    pub(crate) fn compile(encode: &config::Encode, budget: &Arc<EncoderBudget>) -> Result<Self, BuildError> {
         Ok(Self {
             formats: encode.formats.clone(),
             minimum_length: encode.minimum_length,
             matcher: ResponseMatcher::compile(encode.matcher.as_ref())?,
-            memory: Arc::clone(memory),
+            budget: Arc::clone(budget),
         })
     }
 

@@ -2,8 +2,8 @@
 
 use super::Encode;
 use super::body::{EncodedBody, Flushing};
+use super::budget::Reserved;
 use super::entity_tag::{self, Named};
-use super::memory::Reserved;
 use super::negotiate::has_no_transform;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -64,8 +64,8 @@ impl Encoding {
                 self.mark_not_modified(response.headers_mut());
                 response.map(MaybeEncoded::Plain)
             }
-            Treatment::Encode(format) => match self.encode.memory.reserve(format) {
-                Some(memory) => self.encode(format, memory, response),
+            Treatment::Encode(format) => match self.encode.budget.reserve(format) {
+                Some(reserved) => self.encode(format, reserved, response),
                 None => {
                     tracing::debug!("a response is sent as it is: encoders hold as much memory as they may");
                     add_vary(response.headers_mut());
@@ -110,7 +110,7 @@ impl Encoding {
     fn encode<B>(
         &self,
         format: EncodeFormat,
-        memory: Reserved,
+        reserved: Reserved,
         response: Response<B>,
     ) -> Response<MaybeEncoded<B>>
     where
@@ -122,7 +122,7 @@ impl Encoding {
         let body = if self.method == Method::HEAD {
             MaybeEncoded::Plain(body)
         } else {
-            match Box::new(EncodedBody::new(body, format, flushing).holding(memory)).whole() {
+            match Box::new(EncodedBody::new(body, format, flushing).holding(reserved)).whole() {
                 Ok(whole) => {
                     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
                     MaybeEncoded::Whole(whole)

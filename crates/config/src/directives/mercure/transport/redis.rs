@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{HubHistory, RedisServer, RedisTls};
-use crate::problems::{error, not_built_as, unknown_option};
+use crate::model::{HubHistory, RedisAddress, RedisPlace, RedisServer, RedisTls};
+use crate::problems::{error, unknown_option};
 use crate::redis_options::{self, ServerOptions, secret};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -35,11 +35,12 @@ pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHi
                 .and_then(|token| values::integer(token, SIZES, "max_length"))
                 .map(|updates| size = updates),
             "url" => setting.one("url redis://HOST:PORT").and_then(|token| {
-                server.set(server_of_url(token, &cx.fixed_text(token)?)?);
+                let (address, rest) = server_of_url(token, &cx.fixed_text(token)?)?;
+                server.set(address, rest);
                 Ok(())
             }),
             "tls" => setting.exactly::<0>("tls").map(|_| server.use_tls()),
-            "addresses" => Err(not_built_as(setting.name, "transport redis addresses")),
+            "addresses" => server.set_addresses(cx, &setting),
             "gob" => {
                 let why = "instances of Regent share their updates with each other, as JSON";
                 cx.warn(setting.name, format!("`gob` has no effect: {why}"));
@@ -61,7 +62,8 @@ pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHi
 pub(super) fn of_url(token: &Token, scheme: &str, rest: &str) -> Result<HubHistory, Error> {
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = place.split_once('/').unwrap_or((place, ""));
-    let mut server = of_authority(token, authority)?;
+    let (address, mut server) = of_authority(token, authority)?;
+    server.place = RedisPlace::Servers(vec![address]);
     let stream =
         if path.is_empty() { STREAM.to_owned() } else { stream_name(token, &decoded(token, path)?)? };
     let (mut size, mut is_tls) = (SIZE, scheme == "rediss");
@@ -86,11 +88,11 @@ pub(super) fn of_url(token: &Token, scheme: &str, rest: &str) -> Result<HubHisto
 }
 
 /// A URL of a server as Redis' own programs know it: its path is the number of the database.
-fn server_of_url(token: &Token, url: &str) -> Result<RedisServer, Error> {
+fn server_of_url(token: &Token, url: &str) -> Result<(RedisAddress, RedisServer), Error> {
     let bad = || error(token, "this is no URL of a Redis; write `redis://HOST:PORT`, or `rediss://` for TLS");
     let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut server = of_authority(token, authority)?;
+    let (address, mut server) = of_authority(token, authority)?;
     server.tls = match scheme {
         "redis" => None,
         "rediss" => Some(RedisTls::SystemRoots),
@@ -100,19 +102,19 @@ fn server_of_url(token: &Token, url: &str) -> Result<RedisServer, Error> {
         let number = || error(token, "the path of the URL is the number of a database");
         server.database = database.parse().map_err(|_| number())?;
     }
-    Ok(server)
+    Ok((address, server))
 }
 
 /// No message has more of it than the host, as there is a password in front.
-fn of_authority(token: &Token, authority: &str) -> Result<RedisServer, Error> {
+fn of_authority(token: &Token, authority: &str) -> Result<(RedisAddress, RedisServer), Error> {
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
     let place = if has_port { place.to_owned() } else { format!("{place}:{PORT}") };
-    let (host, port) = redis_options::address((token, place))?;
+    let address = redis_options::address((token, place))?;
     let (username, password) = login.split_once(':').unwrap_or((login, ""));
     let username = Some(decoded(token, username)?).filter(|name| !name.is_empty());
     let password = secret(decoded(token, password)?);
-    Ok(RedisServer { host, port, username, password, ..RedisServer::default() })
+    Ok((address, RedisServer { username, password, ..RedisServer::default() }))
 }
 
 fn stream_name(token: &Token, name: &str) -> Result<String, Error> {
@@ -166,8 +168,7 @@ mod tests {
         let all = "transport redis {\naddress redis.test:6380\nusername u\npassword p\ndb 2\ntimeout 3\ntls\n\
                    tls_server_certs_path roots.pem\nstream app\nmax_length 500\n}";
         let server = RedisServer {
-            host: "redis.test".into(),
-            port: 6380,
+            place: RedisPlace::at("redis.test", 6380),
             username: Some("u".into()),
             password: Some(Secret("p".into())),
             database: 2,
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn urls_name_the_server_and_the_old_form_the_stream() {
         let server = RedisServer {
-            host: "redis.test".into(),
+            place: RedisPlace::at("redis.test", 6379),
             username: Some("default".into()),
             password: Some(Secret("p@ss w".into())),
             database: 3,
@@ -190,9 +191,24 @@ mod tests {
         let block = "transport redis {\nurl rediss://default:p@ss%20w@redis.test/3\n}";
         let expected = HubHistory::Redis { server: server.clone(), stream: "mercure".into(), size: 10_000 };
         assert_eq!(history(block), expected);
-        let server = RedisServer { host: "::1".into(), port: 7000, database: 0, ..server };
+        let server = RedisServer { place: RedisPlace::at("::1", 7000), database: 0, ..server };
         let old = "transport_url redis://default:p%40ss%20w@[::1]:7000/my-hub?tls=1&max_len_approx=7";
         assert_eq!(history(old), HubHistory::Redis { server, stream: "my-hub".into(), size: 7 });
+    }
+
+    #[test]
+    fn several_addresses_are_of_a_primary_and_its_replicas_or_of_sentinels() {
+        let places = |options: &str| match history(&format!("transport redis {{\n{options}\n}}")) {
+            HubHistory::Redis { server, .. } => server.place,
+            other => panic!("{other:?}"),
+        };
+        let address = |host: &str| RedisAddress { host: host.into(), port: 1 };
+        let both = vec![address("a"), address("b")];
+        assert_eq!(places("addresses a:1 b:1"), RedisPlace::Servers(both.clone()));
+        let RedisPlace::Sentinels(sentinels) = places("address a:1 b:1\nmaster_name shop") else {
+            panic!("a name is known to Sentinels");
+        };
+        assert_eq!((sentinels.addresses, sentinels.master_name.as_str()), (both, "shop"));
     }
 
     #[test]
@@ -214,7 +230,7 @@ mod tests {
     fn mistakes() {
         for (options, message) in [
             ("transport redis {\naddress x\n}", "write one such as"),
-            ("transport redis {\naddresses a:1 b:1\n}", "`transport redis addresses` is not built yet"),
+            ("transport redis {\naddresses a:1 b\n}", "write one such as"),
             ("transport redis {\nmax_length 0\n}", "max_length"),
             ("transport redis {\nstream \"\"\n}", "the name of a key of Redis"),
             ("transport redis {\ntls_insecure true\n}", "write `tls_enabled true` too"),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::filters::encode::budget::EncoderBudget;
 use crate::filters::encode::encoder::tests::{FORMATS, decode};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
@@ -188,6 +189,26 @@ async fn a_long_body_leaves_the_thread_and_a_short_one_stays() {
     assert!(is_away(&long));
     // The client leaves: nothing waits for the piece.
     drop(long);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn pieces_wait_for_their_turn_and_those_that_nobody_wants_take_none() {
+    let budget = Arc::<EncoderBudget>::default();
+    let long = || {
+        let script = script([Step::Data(noise(300_000).into())], Some(300_000));
+        EncodedBody::new(script, GZIP, Flushing::OnPause).holding(budget.reserve(GZIP).unwrap())
+    };
+    let turns = budget.reserve(GZIP).unwrap().turns();
+    let cores = u32::try_from(turns.available_permits()).unwrap();
+    let all = Arc::clone(&turns).acquire_many_owned(cores).await.unwrap();
+    let (mut left, waiting) = (long(), tokio::spawn(long().collect()));
+    assert!(Pin::new(&mut left).poll_frame(&mut Context::from_waker(Waker::noop())).is_pending());
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished(), "no core is free");
+    drop((left, all));
+    let encoded = waiting.await.unwrap().unwrap().to_bytes();
+    assert_eq!(decode(GZIP, &encoded, true).unwrap(), noise(300_000));
+    assert_eq!(turns.available_permits(), cores as usize);
 }
 
 /// Brotli takes tens of milliseconds for 64 KiB.

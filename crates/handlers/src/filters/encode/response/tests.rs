@@ -172,8 +172,8 @@ fn event_streams_are_known_by_their_type() {
 fn a_response_goes_out_as_it_is_when_encoders_hold_all_they_may() {
     let encode = encode();
     let format = EncodeFormat::Brotli { level: 9 };
-    let mut held: Vec<_> = std::iter::from_fn(|| encode.memory.reserve(format)).collect();
-    held.extend(std::iter::from_fn(|| encode.memory.reserve(EncodeFormat::Gzip { level: 5 })));
+    let mut held: Vec<_> = std::iter::from_fn(|| encode.budget.reserve(format)).collect();
+    held.extend(std::iter::from_fn(|| encode.budget.reserve(EncodeFormat::Gzip { level: 5 })));
     let encoding = encode.encoding(Method::GET, &mut headers(&[ACCEPTS]));
     let long = || response(200, &[HTML], vec![b'a'; 100_000]);
     let (lines, body) = treated(&encoding, long());

@@ -1,8 +1,10 @@
-//! What encoders hold, which is far more than other responses do.
+//! What encoders may take of the machine: far more memory than other responses, and cores.
 
 use regent_config::{EncodeFormat, ZstdLevel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::available_parallelism;
+use tokio::sync::Semaphore;
 
 const MIB: u64 = 1 << 20;
 
@@ -10,29 +12,48 @@ const MIB: u64 = 1 << 20;
 const MOST: u64 = 512 * MIB;
 
 /// Of one listening address, shared by the I/O threads.
-#[derive(Debug, Default)]
-pub(crate) struct EncoderMemory(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct EncoderBudget {
+    held: AtomicU64,
+    /// One for each core. More pieces at once would be done no sooner, in threads with heaps of their own, which take the cores
+    /// from the I/O threads.
+    turns: Arc<Semaphore>,
+}
 
 /// Given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    memory: Arc<EncoderMemory>,
+    budget: Arc<EncoderBudget>,
     bytes: u64,
 }
 
-impl EncoderMemory {
+impl Default for EncoderBudget {
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, |cores| cores.get());
+        Self { held: AtomicU64::new(0), turns: Arc::new(Semaphore::new(cores)) }
+    }
+}
+
+impl EncoderBudget {
     /// For one encoder. `None`: there is no room.
     pub(crate) fn reserve(self: &Arc<Self>, format: EncodeFormat) -> Option<Reserved> {
         let bytes = most_of(format);
         let added = |held: u64| held.checked_add(bytes).filter(|held| *held <= MOST);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).ok()?;
-        Some(Reserved { memory: Arc::clone(self), bytes })
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).ok()?;
+        Some(Reserved { budget: Arc::clone(self), bytes })
+    }
+}
+
+impl Reserved {
+    /// Taken by what is encoded outside of the I/O threads.
+    pub(crate) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.budget.turns)
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.memory.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -55,15 +76,15 @@ mod tests {
 
     #[test]
     fn what_is_given_back_can_be_had_again() {
-        let memory = Arc::<EncoderMemory>::default();
+        let budget = Arc::<EncoderBudget>::default();
         let format = EncodeFormat::Brotli { level: 9 };
-        let mut held: Vec<_> = std::iter::from_fn(|| memory.reserve(format)).collect();
+        let mut held: Vec<_> = std::iter::from_fn(|| budget.reserve(format)).collect();
         assert_eq!(held.len(), 14);
         let small = EncodeFormat::Gzip { level: 5 };
-        assert!(memory.reserve(small).is_some(), "what is left does for another");
+        assert!(budget.reserve(small).is_some(), "what is left does for another");
         held.pop();
-        assert!(memory.reserve(format).is_some());
+        assert!(budget.reserve(format).is_some());
         drop(held);
-        assert_eq!(memory.0.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.held.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,0 +1,118 @@
+//! Deployments by a link to a release: when the release before is no longer needed.
+#![forbid(unsafe_code)]
+
+use regent_tests::{Server, Setup, in_parallel, regent_command, until};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const CADDYFILE: &str = "{
+	admin ADMIN
+	grace_period 20s
+	frankenphp {
+		num_threads 2
+		max_wait_time off
+	}
+}
+http://:PORT {
+	bind 127.0.0.1
+	root * DIRECTORY/current
+	php_server
+}
+";
+
+/// Says when it has started, waits until the file `go` is there, and then needs another file of its release.
+const SLOW: &str = "<?php
+file_put_contents('{directory}/started', '1');
+while (!file_exists('{directory}/go')) { usleep(1000); clearstatcache(); }
+echo require __DIR__ . '/version.php';";
+
+fn write_release(directory: &Path, version: u32) {
+    let release = directory.join("releases").join(version.to_string());
+    fs::create_dir_all(&release).expect("the directory is ours");
+    let slow = SLOW.replace("{directory}", directory.to_str().expect("a path of a test"));
+    let show = "<?php echo require __DIR__ . '/version.php';";
+    for (name, text) in
+        [("slow.php", &*slow), ("show.php", show), ("version.php", &format!("<?php return {version};"))]
+    {
+        fs::write(release.join(name), text).expect("the directory is ours");
+    }
+    let next = directory.join("current.next");
+    symlink(&release, &next).expect("the directory is ours");
+    fs::rename(next, directory.join("current")).expect("the directory is ours");
+}
+
+fn started() -> Server {
+    let setup = Setup::new().caddyfile(CADDYFILE);
+    write_release(setup.directory(), 1);
+    setup.start()
+}
+
+fn reload_and_wait(server: &Server, seconds: &str) -> Command {
+    let mut command = regent_command(server.directory());
+    command.args(["reload", "--force", "--wait", seconds, "--address"]);
+    command.arg(server.admin().address().to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn end(child: Child) -> Output {
+    child.wait_with_output().expect("regent ends")
+}
+
+#[test]
+fn a_reload_that_waits_returns_when_nothing_runs_in_the_release_before() {
+    let server = started();
+    let mut slow = server.ask("/slow.php");
+    let begun = server.directory().join("started");
+    until("the slow request runs", || begun.exists().then_some(()));
+    write_release(server.directory(), 2);
+    let too_short = end(reload_and_wait(&server, "1").spawn().expect("regent can be started"));
+    assert_eq!(too_short.status.code(), Some(1), "{too_short:?}");
+    let error = String::from_utf8_lossy(&too_short.stderr);
+    assert!(error.contains("requests that began before it still run"), "{error}");
+    assert_eq!(server.get("/show.php").text(), "2", "the new release is in use all the same");
+
+    let mut waiting = reload_and_wait(&server, "60").spawn().expect("regent can be started");
+    assert_eq!(server.get("/show.php").text(), "2");
+    assert!(waiting.try_wait().expect("it is ours").is_none(), "a request still runs in the first release");
+    fs::write(server.directory().join("go"), "now").expect("the directory is ours");
+    let waited = end(waiting);
+    assert!(waited.status.success(), "{waited:?}");
+    fs::remove_dir_all(server.directory().join("releases/1")).expect("it was written before");
+    assert_eq!(slow.response().expect(200).text(), "1");
+    server.stop();
+}
+
+/// Kept connections of requests that have ended hold nothing.
+#[test]
+fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
+    let server = started();
+    let is_over = AtomicBool::new(false);
+    let over = || is_over.load(Ordering::Relaxed);
+    let versions = in_parallel(3, |number| {
+        if number == 0 {
+            for version in 2..12 {
+                write_release(server.directory(), version);
+                let waited = end(reload_and_wait(&server, "60").spawn().expect("regent can be started"));
+                assert!(waited.status.success(), "{waited:?}");
+                let before = server.directory().join("releases").join((version - 1).to_string());
+                fs::remove_dir_all(before).expect("it was written before");
+            }
+            is_over.store(true, Ordering::Relaxed);
+            return Vec::new();
+        }
+        let mut seen = Vec::new();
+        let mut conn = server.ask("/show.php");
+        while !over() {
+            seen.push(conn.response().expect(200).text());
+            conn.send("GET /show.php HTTP/1.1\r\nHost: x\r\n\r\n");
+        }
+        seen
+    });
+    assert!(versions[1..].iter().all(|seen| seen.len() > 10), "{versions:?}");
+    assert_eq!(server.get("/show.php").text(), "11");
+    server.stop();
+}
