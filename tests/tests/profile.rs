@@ -17,6 +17,12 @@ const MIXED: &str = "<?php
     function page() { Shop::waits(); Shop::computes(); }
     page(); echo 'done';";
 
+/// Is never in the same function for long.
+const HASTY: &str = "<?php
+    class Hasty { static function call($depth) { return $depth > 0 ? self::call($depth - 1) : strlen('x'); } }
+    function page() { for ($i = 0; $i < 20_000; $i++) { array_map('Hasty::call', [1, 5, $i % 20]); } }
+    page(); echo 'done';";
+
 /// The answer of this call, while clients ask for these paths one after the other.
 fn during<T: Send>(server: &Server, paths: &[&str], call: impl FnOnce() -> T + Send) -> T {
     let is_over = AtomicBool::new(false);
@@ -67,6 +73,37 @@ fn where_a_page_waits_and_where_it_computes_is_seen() {
     assert!(computed_cpu > waited_cpu, "{computed_cpu} {waited_cpu}");
     let paths = profile["paths"].as_array().unwrap();
     assert!(paths.iter().any(|path| path == "/page.php"), "without the query: {paths:?}");
+    server.stop();
+}
+
+/// A sample of a stack that changes while it is read would have a part of it, and names that are none.
+#[test]
+fn every_stack_begins_with_the_script_however_fast_functions_follow_each_other() {
+    let server = Setup::new().admin("ADMIN").php_options("num_threads 3").file("page.php", HASTY).start();
+    let profile = during(&server, &["/page.php", "/page.php"], || profile(&server, "seconds=2&hertz=1000"));
+    let name = |index: &serde_json::Value| {
+        profile["functions"][index.as_u64().unwrap() as usize]["name"].as_str().unwrap().to_owned()
+    };
+    let stacks = profile["stacks"].as_array().unwrap();
+    let samples: u64 = stacks.iter().map(|stack| stack["samples"].as_u64().unwrap()).sum();
+    assert!(samples > 100, "{samples}");
+    for stack in stacks {
+        let names: Vec<String> = stack["functions"].as_array().unwrap().iter().map(name).collect();
+        // The script itself has no name.
+        assert_eq!(names[0], "", "{names:?}");
+        let is_known =
+            |name: &String| ["page", "array_map", "Hasty::call", "strlen"].contains(&name.as_str());
+        assert!(names[1..].iter().all(is_known), "{names:?}");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_runs_when_the_script_is_over_is_seen() {
+    let late = MIXED.replace("page();", "register_shutdown_function('page');");
+    let server = Setup::new().admin("ADMIN").php_options("num_threads 3").file("late.php", &late).start();
+    let profile = during(&server, &["/late.php"], || profile(&server, "seconds=1&hertz=200"));
+    assert!(of(&profile, "Shop::waits", "/late.php").0 > 10, "{profile}");
     server.stop();
 }
 
@@ -163,11 +200,15 @@ fn a_process_that_dies_takes_no_sample_along() {
     server.stop();
 }
 
+/// The profiler sleeps after each look.
 fn wait_until_looked_at(server: &Server) {
     let threads = format!("/proc/{}/task", server.engine());
     until("the engine takes a profile", || {
-        let names = std::fs::read_dir(&threads).unwrap().flatten();
-        let mut names = names.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
-        names.any(|name| name.trim() == "profiler").then_some(())
+        let states = std::fs::read_dir(&threads).unwrap().flatten();
+        let mut states =
+            states.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+        let profiler = states.find(|state| state.starts_with("Name:\tprofiler\n"))?;
+        let sleeps = profiler.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        sleeps.trim().parse::<u64>().is_ok_and(|sleeps| sleeps > 3).then_some(())
     });
 }

@@ -33,6 +33,7 @@ typedef union head {
 /* For one sample at a time: the caller holds the watch's lock. */
 static struct {
     pid_t process;
+    const zend_execute_data *outermost; /* frame that leads to no other */
     uintptr_t from, to; /* the pages of the thread's stack that were read */
     char pages[N_PAGES * PAGE];
     const zend_function *functions[REGENT_MOST_FUNCTIONS];
@@ -69,22 +70,25 @@ static bool read_frame(const zend_execute_data *at, zend_execute_data *frame)
     return true;
 }
 
-/* The functions that the thread is in, the innermost first. */
+/* The functions that the thread is in, the innermost first. None if they do not come to an end. */
 static size_t read_functions(const zend_execute_data *innermost)
 {
     zend_execute_data frame;
+    const zend_execute_data *at = innermost;
     size_t count = 0, steps = 0;
+    scratch.outermost = NULL;
     read_pages(innermost);
-    for (const zend_execute_data *at = innermost; at != NULL && count < REGENT_MOST_FUNCTIONS && steps < MOST_STEPS; steps++) {
+    for (; at != NULL && count < REGENT_MOST_FUNCTIONS && steps < MOST_STEPS; steps++) {
         if (!read_frame(at, &frame)) {
-            break;
+            return 0;
         }
         if (frame.func != NULL) { /* else a call that PHP itself makes */
             scratch.functions[count++] = frame.func;
         }
+        scratch.outermost = at;
         at = frame.prev_execute_data;
     }
-    return count;
+    return at == NULL || count == REGENT_MOST_FUNCTIONS ? count : 0;
 }
 
 /* Copies a part of each function, and returns of how many. */
@@ -115,17 +119,49 @@ static size_t describe(size_t count, regent_function *functions)
     return count;
 }
 
+/* Where the first frame of a thread that runs nothing is. */
+static const void *stack_begin(const regent_context *context)
+{
+    const char *globals = (const char *)context->current_frame - offsetof(zend_executor_globals, current_execute_data);
+    struct _zend_vm_stack page = {0};
+    const struct _zend_vm_stack *at = NULL;
+    if (!peek(&at, globals + offsetof(zend_executor_globals, vm_stack), sizeof(at))) {
+        return NULL;
+    }
+    for (size_t steps = 0; steps < MOST_STEPS && peek(&page, at, sizeof(page)) && page.prev != NULL; steps++) {
+        at = page.prev;
+    }
+    return ZEND_VM_STACK_ELEMENTS(at);
+}
+
+/*
+ * Whether the functions lead to a script, or to what PHP calls when that is over. Otherwise a frame was made or left while it was
+ * read, and what is in it may be anything.
+ */
+static bool is_whole(const regent_context *context, const regent_sample *sample)
+{
+    if (sample->n_functions == 0 || sample->n_functions == REGENT_MOST_FUNCTIONS) {
+        return sample->n_functions > 0;
+    }
+    const regent_function *last = &sample->functions[sample->n_functions - 1];
+    bool is_script = last->name == NULL && last->file != NULL;
+    return is_script || scratch.outermost == stack_begin(context);
+}
+
 static void sample_functions(const regent_context *context, regent_sample *sample)
 {
     zend_execute_data *before = NULL, *after = NULL;
     for (int look = 0; look < MOST_LOOKS; look++) {
         if (!peek(&before, context->current_frame, sizeof(before)) || before == NULL) {
-            return;
+            break;
         }
         sample->n_functions = describe(read_functions(before), sample->functions);
-        if (peek(&after, context->current_frame, sizeof(after)) && before == after) {
+        if (is_whole(context, sample) && peek(&after, context->current_frame, sizeof(after)) && before == after) {
             return;
         }
+    }
+    if (!is_whole(context, sample)) {
+        sample->n_functions = 0;
     }
 }
 
