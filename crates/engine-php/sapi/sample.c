@@ -70,17 +70,20 @@ static bool read_frame(const zend_execute_data *at, zend_execute_data *frame)
     return true;
 }
 
-/* The functions that the thread is in, the innermost first. None if they do not come to an end. */
+/* The functions that the thread is in, the innermost first. None if they do not come to an end, or lead in a circle. */
 static size_t read_functions(const zend_execute_data *innermost)
 {
     zend_execute_data frame;
-    const zend_execute_data *at = innermost;
+    const zend_execute_data *at = innermost, *seen = NULL;
     size_t count = 0, steps = 0;
     scratch.outermost = NULL;
     read_pages(innermost);
     for (; at != NULL && count < REGENT_MOST_FUNCTIONS && steps < MOST_STEPS; steps++) {
-        if (!read_frame(at, &frame)) {
+        if (at == seen || !read_frame(at, &frame)) {
             return 0;
+        }
+        if ((steps & (steps - 1)) == 0) { /* at powers of two, as Brent finds cycles */
+            seen = at;
         }
         if (frame.func != NULL) { /* else a call that PHP itself makes */
             scratch.functions[count++] = frame.func;
@@ -102,10 +105,13 @@ static size_t read_parts(size_t count, size_t offset, void *parts, size_t size)
     return got > 0 ? (size_t)got / size : 0;
 }
 
+/* Returns how many there are: all, or none if one of them is no function. */
 static size_t describe(size_t count, regent_function *functions)
 {
     size_t field = offsetof(zend_function, op_array.filename);
-    count = read_parts(count, 0, scratch.heads, sizeof(head));
+    if (read_parts(count, 0, scratch.heads, sizeof(head)) < count) {
+        return 0;
+    }
     size_t files = read_parts(count, field, scratch.files, sizeof(scratch.files[0]));
     for (size_t i = 0; i < count; i++) {
         zend_function function;
