@@ -46,6 +46,11 @@ impl ThreadSample {
         self.has_failed && self.threads.idle + self.threads.busy == 0
     }
 
+    /// The busy ones, by the kernel's ids of the process and the thread, and since when each is.
+    pub fn busy(&self) -> impl Iterator<Item = (u32, u32, Duration)> {
+        self.busy.iter().map(|((pid, thread), view)| (*pid, *thread, view.since))
+    }
+
     fn add(&mut self, entry: &ThreadEntry, pid: u32, view: ThreadView) {
         match view.state {
             ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
