@@ -7,16 +7,18 @@
 //! each that waits for something else.
 //!
 //! Requests that compute for long are let alone: a short one must not wait until they have ended, but share the CPU with
-//! them.
+//! them. So are those that are over before the kernel would interrupt them.
 
 use crate::scaling::{Threads, kept};
 use std::time::Duration;
 
 /// A request that computes for longer could hold up others.
 pub const LONG: Duration = Duration::from_millis(10);
-/// How long one such request means that more are about.
+/// Requests that are shorter in the mean are not interrupted often enough for it to matter.
+const SHORT: Duration = Duration::from_micros(200);
+/// How long one long request means that more are about.
 const MEMORY: Duration = Duration::from_secs(1);
-/// How many threads wait for something else is a mean over about this time.
+/// How many threads wait for something else, and how long requests take, are means over about this time.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// What the threads of a pool do while requests wait for one.
@@ -27,6 +29,9 @@ pub struct Seen {
     pub threads: Threads,
     /// CPUs that the server may use.
     pub cores: f32,
+    /// Requests that the threads have taken so far, and the time that they have spent on those that have ended.
+    pub taken: u64,
+    pub spent: Duration,
     /// A request has computed for longer than [`LONG`].
     pub computes_long: bool,
 }
@@ -36,7 +41,12 @@ pub struct Seen {
 pub struct Concurrency {
     /// Busy threads off the CPU, in the mean.
     blocked: f64,
+    /// What a request takes, in seconds, in the mean.
+    takes: f64,
+    /// Of the last look.
     seen: Duration,
+    taken: u64,
+    spent: Duration,
     /// When a request that computes for long was seen last.
     long: Option<Duration>,
 }
@@ -46,10 +56,10 @@ impl Concurrency {
     pub fn most_at_work(&mut self, seen: &Seen) -> Option<u32> {
         let threads = seen.threads;
         let blocked = u32::from(threads.busy.saturating_sub(threads.runnable));
-        self.count(seen.now, blocked);
+        self.count(seen, blocked);
         self.long = if seen.computes_long { Some(seen.now) } else { self.long };
         let long = self.long.is_some_and(|last| seen.now.saturating_sub(last) < MEMORY);
-        if long || !(seen.cores > 0.0) {
+        if long || self.takes < SHORT.as_secs_f64() || !(seen.cores > 0.0) {
             return None;
         }
         // Where all wait for something else, their number doubles with each look.
@@ -58,10 +68,16 @@ impl Concurrency {
         Some(seen.cores.ceil() as u32 + more.max(usually) + u32::from(threads.slow))
     }
 
-    fn count(&mut self, now: Duration, blocked: u32) {
-        let old = kept(now.saturating_sub(self.seen), WINDOW);
+    fn count(&mut self, seen: &Seen, blocked: u32) {
+        let old = kept(seen.now.saturating_sub(self.seen), WINDOW);
         self.blocked = self.blocked * old + f64::from(blocked) * (1.0 - old);
-        self.seen = now;
+        // Threads that have ended take what they have counted with them.
+        let taken = seen.taken.saturating_sub(self.taken);
+        if taken > 0 {
+            let takes = seen.spent.saturating_sub(self.spent).as_secs_f64() / taken as f64;
+            self.takes = self.takes * old + takes * (1.0 - old);
+        }
+        (self.seen, self.taken, self.spent) = (seen.now, seen.taken, seen.spent);
     }
 }
 
@@ -69,10 +85,11 @@ impl Concurrency {
 mod tests {
     use super::*;
 
-    /// On two CPUs.
+    /// On two CPUs, with requests of a millisecond, of which there is one in each.
     fn seen(millis: u64, busy: u16, runnable: u16) -> Seen {
         let threads = Threads { busy, runnable, ..Threads::default() };
-        Seen { now: Duration::from_millis(millis), threads, cores: 2.0, computes_long: false }
+        let now = Duration::from_millis(millis);
+        Seen { now, threads, cores: 2.0, taken: millis, spent: now, computes_long: false }
     }
 
     /// After a second of such looks, every two milliseconds.
@@ -129,6 +146,25 @@ mod tests {
         assert_eq!(policy.most_at_work(&Seen { computes_long: true, ..seen(1000, 8, 8) }), None);
         assert_eq!(policy.most_at_work(&seen(1999, 8, 8)), None);
         assert_eq!(policy.most_at_work(&seen(2000, 8, 8)), Some(2));
+    }
+
+    #[test]
+    fn short_requests_are_let_alone() {
+        let mut policy = after_a_second_of(8, 8);
+        let mut short = |millis| {
+            let spent = Duration::from_secs(1) + Duration::from_micros(30 * (millis - 1000));
+            policy.most_at_work(&Seen { spent, ..seen(millis, 8, 8) })
+        };
+        assert_eq!(short(1001), Some(2), "one short request says nothing");
+        (1002..1500).for_each(|millis| drop(short(millis)));
+        assert_eq!(short(1500), None);
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_not_counted_as_requests() {
+        let mut policy = after_a_second_of(8, 8);
+        let fewer = Seen { taken: 10, spent: Duration::from_millis(10), ..seen(1000, 8, 8) };
+        assert_eq!(policy.most_at_work(&fewer), Some(2));
     }
 
     #[test]

@@ -24,8 +24,9 @@ impl AtWork {
         now: Duration,
     ) -> bool {
         let threads = sample.threads;
+        let (taken, spent) = sample.work();
         let computes_long = self.long.any(sample.busy(), now);
-        let most = self.policy.most_at_work(&Seen { now, threads, cores, computes_long });
+        let most = self.policy.most_at_work(&Seen { now, threads, cores, taken, spent, computes_long });
         let kept = most.map_or(0, |most| u32::from(threads.idle + threads.busy).saturating_sub(most));
         region.keep_asleep(pool, kept);
         kept > 0
