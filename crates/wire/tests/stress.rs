@@ -147,14 +147,7 @@ impl Load {
     }
 }
 
-fn run(
-    requests: u64,
-    time: Duration,
-    scheduling: Scheduling,
-    wake_limit: u32,
-    spin: u32,
-    kept_asleep: u32,
-) {
+fn run(requests: u64, time: Duration, scheduling: Scheduling, wake_limit: u32, spin: u32, kept_asleep: u32) {
     let geometry = Geometry { io_threads: PORTS as u32, threads: THREADS as u32, ..SMALL };
     let backend = backend(geometry);
     backend.region().tune(0, scheduling, wake_limit, spin);

@@ -133,7 +133,8 @@ impl Autoscaler {
             let pool = &mut self.pools[index];
             let waiting = generation.backend.waiting(index);
             if waiting > 0 {
-                sleepers |= pool.at_work.adjust(generation.region(), index, sample, self.machine.cores(), now);
+                sleepers |=
+                    pool.at_work.adjust(generation.region(), index, sample, self.machine.cores(), now);
             }
             pressed |= waiting > 0;
             if !pool.is_flexible() || sample.does_not_boot() || circuits.boot_phase(index).is_some() {
