@@ -51,7 +51,7 @@
 //!
 //! | option of `format json` and `console` | default | meaning |
 //! |---|---|---|
-//! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano or common_log |
+//! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano, common_log, or a layout of Go's such as `2006-01-02 15:04:05` |
 //! | `level_format lower` \| `upper` | lower in JSON, else upper | |
 //! | `level_key`, `time_key`, `name_key`, `message_key NAME` | level, ts, logger, msg | what these are called in JSON; `""` leaves them out |
 //! | `duration_format FORMAT` | seconds | access logs only: seconds, ms, ns, or string for `1.5ms` |
