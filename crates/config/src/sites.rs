@@ -207,8 +207,8 @@ fn check_placeholders(cx: &mut Context<'_>, lines: &[Line], within: Within) {
 struct Opened<'a> {
     /// For any host, and without TLS.
     site: Site,
-    /// Which its requests have; none: any.
-    paths: Vec<Template>,
+    /// Which its requests have, by host; none: any.
+    paths: Vec<(Option<String>, Template)>,
     tls: Option<Tls<'a>>,
     ways: Vec<Way<'a>>,
     /// The block, or the default for all, says on which addresses.
@@ -227,7 +227,11 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>, global: &Global) -> Site {
 }
 
 /// The paths of its addresses; none if it is for all.
-fn paths(cx: &mut Context<'_>, options: &GlobalOptions, block: &SiteBlock) -> Vec<Template> {
+fn paths(
+    cx: &mut Context<'_>,
+    options: &GlobalOptions,
+    block: &SiteBlock,
+) -> Vec<(Option<String>, Template)> {
     let places =
         block.addresses.iter().filter_map(|token| Some((token, address::parse(options, token).ok()?)));
     let (with, without): (Vec<_>, Vec<_>) = places.partition(|(_, place)| place.path.is_some());
@@ -238,7 +242,7 @@ fn paths(cx: &mut Context<'_>, options: &GlobalOptions, block: &SiteBlock) -> Ve
         cx.errors.push(error(first, message));
     }
     cx.warn(first, "a path in a site's address is better put into the block, as `handle /PATH`");
-    with.into_iter().filter_map(|(_, place)| place.path).map(|path| Template::parse(&path)).collect()
+    with.into_iter().filter_map(|(_, place)| Some((place.host, Template::parse(&place.path?)))).collect()
 }
 
 /// The ways to the site of a block, each of which no other has.

@@ -336,10 +336,27 @@ mod tests {
                     log {\nno_hostname\nformat append {\nwrap console\nfields {\nregion eu\n}\nnode 1\n}\n}";
         let [first, second] = &logs(text)[..] else { panic!() };
         assert_eq!((first.name.as_deref(), first.format), (Some("app"), LogFormat::Json));
-        assert_eq!((first.time_format, first.level_format), (Some(LogTime::Iso8601), LogLevelFormat::Upper));
+        assert_eq!(
+            (first.time_format.clone(), first.level_format),
+            (Some(LogTime::Iso8601), LogLevelFormat::Upper)
+        );
         let LogKeys { level, time, name, message } = &first.keys;
         assert_eq!([level, time, name, message], ["severity", "time", "", "message"]);
         assert_eq!(first.duration_format, LogDuration::Milliseconds);
+        let time = |format: &str| {
+            logs(&format!("log {{\nformat json {{\ntime_format {format}\n}}\n}}")).remove(0).time_format
+        };
+        assert_eq!(
+            time("2006-01-02T15:04:05Z07:00"),
+            Some(LogTime::Layout("2006-01-02T15:04:05Z07:00".into()))
+        );
+        for mistake in ["iso8602", "`2006 \"`", "yyyy-mm-dd"] {
+            assert_eq!(
+                errors(&format!("log {{\nformat json {{\ntime_format {mistake}\n}}\n}}")).len(),
+                1,
+                "{mistake}"
+            );
+        }
         let journald = |text: &str| {
             let log = logs(&format!("log {{\nformat journald{text}\n}}")).remove(0);
             (log.prefix, log.format)

@@ -8,8 +8,15 @@ use crate::model::{Handler, Listen, Matcher, Route, Site, Template};
 pub(super) struct Written {
     pub listen: Listen,
     pub site: Site,
-    /// Which its requests have; none: any.
-    pub paths: Vec<Template>,
+    /// Which its requests have, by host; none: any.
+    pub paths: Vec<(Option<String>, Template)>,
+}
+
+impl Written {
+    fn paths_of(&self, host: Option<&str>) -> Vec<Template> {
+        let own = self.paths.iter().filter(|(own, _)| own.as_deref() == host);
+        own.map(|(_, path)| path.clone()).collect()
+    }
 }
 
 /// Sites that are told apart by their hosts.
@@ -20,7 +27,7 @@ pub(super) fn merged(written: Vec<Written>) -> Vec<(Listen, Site)> {
     for (listen, host) in doors(&with) {
         let mut own: Vec<_> =
             with.iter().filter(|site| site.listen == listen && has(&site.site, host.as_deref())).collect();
-        own.sort_by_key(|site| std::cmp::Reverse(longest(&site.paths)));
+        own.sort_by_key(|site| std::cmp::Reverse(longest(&site.paths_of(host.as_deref()))));
         let rest = rest(&sites, &listen, host.as_deref());
         found.push((listen, merge(host, &own, rest)));
     }
@@ -68,7 +75,7 @@ fn rest<'a>(sites: &'a [(Listen, Site)], listen: &Listen, host: Option<&str>) ->
 }
 
 fn merge(host: Option<String>, own: &[&Written], rest: Option<&Site>) -> Site {
-    let all = || own.iter().map(|written| (&written.site, written.paths.clone()));
+    let all = || own.iter().map(|written| (&written.site, written.paths_of(host.as_deref())));
     let all = || all().chain(rest.map(|site| (site, Vec::new())));
     let routes = |of: fn(&Site) -> &Vec<Route>| -> Vec<Route> {
         let is_empty = all().all(|(site, _)| of(site).is_empty());
@@ -86,13 +93,9 @@ fn merge(host: Option<String>, own: &[&Written], rest: Option<&Site>) -> Site {
             access_logs.push(log.clone());
         }
     }
-    Site {
-        hosts: host.into_iter().collect(),
-        tls: all().find_map(|(site, _)| site.tls.clone()),
-        routes: routes(|site| &site.routes),
-        error_routes: routes(|site| &site.error_routes),
-        access_logs,
-    }
+    let tls = all().find_map(|(site, _)| site.tls.clone());
+    let (routes, error_routes) = (routes(|site| &site.routes), routes(|site| &site.error_routes));
+    Site { hosts: host.into_iter().collect(), tls, routes, error_routes, access_logs }
 }
 
 /// Takes a host away from the site that had it.

@@ -122,7 +122,7 @@ fn level_format(token: &Token) -> Result<LogLevelFormat, Error> {
 /// line.)
 fn time_format(token: &Token) -> Result<LogTime, Error> {
     const LONGEST: usize = 100;
-    const STANDS_FOR_SOMETHING: [&str; 7] = ["2006", "Jan", "01", "02", "15", "04", "05"];
+    const STANDS_FOR_SOMETHING: [&str; 5] = ["2006", "15:04", "3:04", "Jan", "Mon"];
     let text = &token.text;
     let is_named = TIMES.iter().any(|(name, _)| name == text);
     if is_named || !STANDS_FOR_SOMETHING.iter().any(|piece| text.contains(piece)) {
