@@ -17,6 +17,7 @@ pub mod apps;
 mod bind;
 pub mod browser;
 pub mod chaos;
+pub mod differential;
 mod dns;
 mod engine_user;
 pub mod fastcgi;
