@@ -284,3 +284,22 @@ fn snippets_and_imports_are_read() {
     assert_eq!(server.get("/b").expect(200).text(), "file b");
     server.stop();
 }
+
+#[test]
+fn validate_says_what_differs_from_caddy() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = ":8080 {\n\ttemplates\n\tfile_server\n\tpush /a\n}\n";
+    std::fs::write(directory.path().join("Caddyfile"), text).unwrap();
+    let output = regent(directory.path(), &["validate", "--config", "Caddyfile"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Valid configuration\n");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for line in [
+        "Caddyfile:2:2: `templates` is not quite Caddy's: ",
+        "Caddyfile:3:2: `file_server` is not quite Caddy's: ",
+        "Caddyfile:4:2: `push` has no effect: ",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let adapted = regent(directory.path(), &["adapt", "--config", "Caddyfile"]);
+    assert!(!String::from_utf8_lossy(&adapted.stderr).contains("not quite"), "only who asks is told");
+}

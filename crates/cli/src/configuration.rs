@@ -153,6 +153,15 @@ pub fn load(file: Option<&Path>) -> Result<Config> {
     read(file).map(with_warnings)
 }
 
+/// The same for who wants to know whether it means what it means to Caddy.
+pub fn compare(file: Option<&Path>) -> Result<Config> {
+    let loaded = read(file)?;
+    for difference in &loaded.differences {
+        eprintln!("{difference}");
+    }
+    Ok(with_warnings(loaded))
+}
+
 fn read(file: Option<&Path>) -> Result<Loaded> {
     let path = file.unwrap_or(Path::new(DEFAULT_FILE));
     if !path.exists() {

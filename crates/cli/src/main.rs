@@ -76,7 +76,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Trust(options) => return trust::trust(&options),
         Command::Untrust(options) => return trust::untrust(&options),
         Command::Validate(options) => {
-            certificates::check(&configuration::load(options.config.as_deref())?)?;
+            certificates::check(&configuration::compare(options.config.as_deref())?)?;
             println!("Valid configuration");
         }
         Command::Doctor(options) => return doctor::doctor(&options),

@@ -11,6 +11,7 @@ mod command_line;
 mod conditions;
 mod context;
 mod delivery;
+mod differences;
 mod directives;
 mod environment;
 mod expression;

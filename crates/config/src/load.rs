@@ -1,6 +1,7 @@
 //! From a file or a text to a [`Config`].
 
 use crate::context::Context;
+use crate::differences;
 use crate::environment::Environment;
 use crate::global;
 use crate::mapped;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Warning>,
+    /// What works otherwise than in Caddy.
+    pub differences: Vec<Warning>,
     /// Files that have to be there when the server starts, and are not; each has a warning too.
     missing: Vec<Error>,
 }
@@ -94,6 +97,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     Ok(Loaded {
         config: Config { global: options.global, servers, proxies: cx.proxies },
         warnings: cx.warnings,
+        differences: differences::of(&parsed.file),
         missing: cx.missing,
     })
 }
