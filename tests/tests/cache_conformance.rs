@@ -32,7 +32,7 @@ fn required_cases_pass_and_the_others_come_out_as_they_are_recorded() {
     let groups = groups();
     let nginx = recorded(&fs::read_to_string(PAGE).unwrap_or_default());
     let nginx = nginx.unwrap_or_else(|| Column { name: "nginx".to_owned(), words: BTreeMap::new() });
-    let (plain, told) = (regent("Regent", "cache", &groups), regent("Regent, options", OPTIONS, &groups));
+    let (plain, told) = both(&groups);
     assert_required(&groups, &plain, &[]);
     assert_required(&groups, &told, &AS_TOLD);
     settle(&page(&groups, &[plain.column, told.column, nginx], CONFIGURATIONS));
@@ -66,8 +66,8 @@ fn nginx_is_put_through_the_same_cases() {
     let _nginx = Nginx::start(&program, directory.path(), &http, address);
     let nginx = put_through(&Nginx::version(&program), address, &origin, &groups);
     show(&groups, &nginx);
-    let regent = |name, directive| regent(name, directive, &groups).column;
-    let columns = [regent("Regent", "cache"), regent("Regent, options", OPTIONS), nginx.column];
+    let (plain, told) = both(&groups);
+    let columns = [plain.column, told.column, nginx.column];
     fs::write(PAGE, page(&groups, &columns, CONFIGURATIONS)).expect("the page can be written");
 }
 
@@ -75,6 +75,14 @@ fn nginx_is_put_through_the_same_cases() {
 struct Through {
     column: Column,
     outcomes: BTreeMap<String, Outcome>,
+}
+
+/// Regent as it is, and with options. Both wait most of their time.
+fn both(groups: &[Group]) -> (Through, Through) {
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| regent("Regent, options", OPTIONS, groups));
+        (regent("Regent", "cache", groups), told.join().expect("it is put through"))
+    })
 }
 
 fn regent(name: &str, directive: &str, groups: &[Group]) -> Through {

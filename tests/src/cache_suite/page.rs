@@ -73,11 +73,14 @@ fn sums(text: &mut String, groups: &[Group], columns: &[Column]) {
         write(text, format_args!("| {name} | {} |", cases.len()));
         for column in columns {
             for level in [Level::Required, Level::Optimal] {
-                let of_level: Vec<&&Case> = cases.iter().filter(|case| case.level == level).collect();
-                let passed = of_level.iter().filter(|case| column.word(case) == "pass").count();
-                match of_level.len() {
-                    0 => *text += " |",
-                    all => write(text, format_args!(" {passed} of {all} |")),
+                let words = cases.iter().filter(|case| case.level == level).map(|case| column.word(case));
+                let words: Vec<&str> = words.collect();
+                let count = |wanted: &str| words.iter().filter(|word| **word == wanted).count();
+                let (passed, untested) = (count("pass"), count("–"));
+                match (words.len() - untested, untested) {
+                    (0, 0) => *text += " |",
+                    (tested, 0) => write(text, format_args!(" {passed} of {tested} |")),
+                    (tested, _) => write(text, format_args!(" {passed} of {tested}, {untested} – |")),
                 }
             }
         }
