@@ -18,6 +18,7 @@ mod bind;
 pub mod browser;
 pub mod cache_suite;
 pub mod chaos;
+pub mod differential;
 mod dns;
 mod engine_user;
 pub mod fastcgi;

@@ -168,12 +168,52 @@ fn a_reload_can_come_back_to_a_socket_after_an_upgrade_too() {
 }
 
 #[test]
-fn http3_takes_the_socket_for_datagrams() {
+fn sockets_are_named_by_the_numbers_that_they_are_passed_as() {
     let manager = Manager::new();
-    let (mut server, _) = manager.start(
-        "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n\
-         https://localhost:PORT {\n\tbind 127.0.0.1\n\trespond hello\n}\n",
-    );
+    let sites = "{\n\tadmin ADMIN\n\tfrankenphp {\n\t\tnum_threads 1\n\t}\n}\n\
+                 http:// {\n\tbind fd/3\n\troot * DIRECTORY\n\tphp_server\n}\n\
+                 http://x {\n\tbind fd/4\n\trespond local\n}\n";
+    let (mut server, admin) = manager.start(sites);
+    assert_eq!(manager.get("/").expect(200).text(), "env:;");
+    assert!(ask_unix(&manager.path("site.sock")).ends_with("local"));
+    let load = |text: &str| {
+        let text = manager.fill_in(text, admin.address());
+        admin.request("POST", "/load").body("text/caddyfile", text).send()
+    };
+    // What cannot be is said, and the sites before go on.
+    for (sites, message) in [
+        ("http:// {\n\tbind fd/9\n}\n", "no socket has been passed as this descriptor"),
+        ("http:// {\n\tbind fd/5\n}\n", "is one for datagrams"),
+        ("http://:PORT {\n\tbind 127.0.0.1\n}\nhttp:// {\n\tbind fd/3\n}\n", "are the same socket"),
+    ] {
+        let answer = load(&format!("{{\n\tadmin ADMIN\n}}\n{sites}"));
+        assert!(
+            answer.status >= 400 && answer.text().contains(message),
+            "{}: {}",
+            answer.status,
+            answer.text()
+        );
+        manager.get("/").expect(200);
+    }
+    let upgraded = admin.request("POST", "/regent/upgrade").send().expect(200).json();
+    let successor = Successor(u32::try_from(upgraded["process"].as_u64().unwrap()).unwrap());
+    assert!(until("the process before ends", || server.0.try_wait().unwrap()).success());
+    manager.get("/").expect(200);
+    assert!(ask_unix(&manager.path("site.sock")).ends_with("local"));
+    signal(successor.0, Signal::TERM);
+    until("the server ends", || (!runs(successor.0, "regent")).then_some(()));
+}
+
+#[test]
+fn http3_takes_the_socket_for_datagrams() {
+    check_http3("https://localhost:PORT {\n\tbind 127.0.0.1\n\trespond hello\n}\n");
+    check_http3("https://localhost {\n\tbind fd/3\n\tbind fdgram/5\n\trespond hello\n}\n");
+}
+
+fn check_http3(site: &str) {
+    let manager = Manager::new();
+    let options = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n";
+    let (mut server, _) = manager.start(&format!("{options}{site}"));
     manager.wait_for_log("serving https");
     block_on(async {
         let address = manager.web.local_addr().unwrap();

@@ -74,3 +74,30 @@ fn a_default_says_where_sites_without_bind_listen() {
     assert!(listens_elsewhere(&server), "what the site says goes before the default");
     server.stop();
 }
+
+#[test]
+fn sites_of_a_host_are_told_apart_by_their_paths() {
+    let server = Setup::new()
+        .caddyfile(
+            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind 127.0.0.1\n\trespond \"all {path}\"\n\thandle_errors {\n\t\trespond \"mine\"\n\t}\n}\n\
+             http://:PORT/health {\n\tbind 127.0.0.1\n\trespond \"OK\"\n}\n\
+             http://:PORT/api* {\n\tbind 127.0.0.1\n\trespond \"api {path}\"\n}\n\
+             http://:PORT/api/none* {\n\tbind 127.0.0.1\n\terror 410\n\thandle_errors {\n\t\trespond \"theirs\"\n\t}\n}\n\
+             http://a.test:PORT/a {\n\tbind 127.0.0.1\n\trespond \"a\"\n}\n",
+        )
+        .start();
+    let ask = |host: &str, target: &str| server.request("GET", target).header("Host", host).send().text();
+    for (target, expected) in [
+        ("/", "all /"),
+        ("/health", "OK"),
+        ("/healthy", "all /healthy"),
+        ("/api/x", "api /api/x"),
+        ("/api/none", "theirs"),
+    ] {
+        assert_eq!(ask("b.test", target), expected, "{target}");
+    }
+    // What is not for the path of a host is for whom it would be for without that site.
+    assert_eq!(ask("a.test", "/a"), "a");
+    assert_eq!(ask("a.test", "/b"), "all /b");
+    server.stop();
+}

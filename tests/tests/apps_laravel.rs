@@ -3,8 +3,10 @@
 
 use regent_tests::apps::{copy_application, copy_tree, fixture, packages_of, replace_in_php_files, run_php};
 use regent_tests::browser::{Browser, hidden_field};
-use regent_tests::{Server, Setup, in_parallel};
+use regent_tests::{Admin, Server, Setup, in_parallel, regent_command, until};
+use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::symlink;
 
 const CREATE_TABLE: &str = "$db = new PDO('sqlite:'.$argv[1]); $db->exec('create table notes (id integer primary key, title text, created_at text, updated_at text)');";
 
@@ -30,6 +32,11 @@ fn start(mode: Mode) -> Server {
         ),
     };
     let setup = Setup::new().php_options(&php_options).site(site);
+    with_application(setup).start()
+}
+
+/// With the application as the site, and a database that it can write to.
+fn with_application(setup: Setup) -> Setup {
     copy_tree(&fixture("laravel"), &setup.root());
     let (packages, vendor) = (packages_of("laravel"), setup.root().join("vendor"));
     copy_application(&packages, &packages.join("usr/share/php"), &vendor);
@@ -41,7 +48,43 @@ fn start(mode: Mode) -> Server {
     fs::create_dir(setup.root().join("bootstrap/cache")).expect("the directory is the test's own");
     let database = storage.join("database.sqlite").display().to_string();
     run_php(setup.directory(), &["-r", CREATE_TABLE, "--", &database]);
-    setup.start()
+    setup
+}
+
+/// Requests that a worker of Octane answers.
+const MAX_REQUESTS: &str = "25";
+
+/// As `php artisan octane:start --server=frankenphp` of Octane 2 does it (`StartFrankenPhpCommand`): the program is the first
+/// `frankenphp` that is found, its directory the application's, and the configuration full of variables.
+fn start_as_octane() -> Server {
+    let setup = with_application(Setup::new());
+    let root = setup.root();
+    symlink(regent_command(&root).get_program(), root.join("frankenphp")).expect("the directory is ours");
+    // Of this Laravel's age, not of the server.
+    fs::write(setup.directory().join("php.ini"), "error_reporting = 8191\n").expect("the directory is ours");
+    let exec = format!("cd '{}' && shift && exec ./frankenphp \"$@\"", root.display());
+    let setup = setup.launcher(&["sh", "-c", &exec, "sh"]).arguments(&["run", "-c", "ROOT/octane.caddyfile"]);
+    let environment = [
+        ("APP_ENV", "local"),
+        ("APP_BASE_PATH", "ROOT"),
+        ("APP_PUBLIC_PATH", "ROOT/public"),
+        ("LARAVEL_OCTANE", "1"),
+        ("MAX_REQUESTS", MAX_REQUESTS),
+        ("REQUEST_MAX_EXECUTION_TIME", "30"),
+        ("CADDY_GLOBAL_OPTIONS", "auto_https disable_redirects"),
+        ("CADDY_SERVER_ADMIN_PORT", "TLSPORT"),
+        ("CADDY_SERVER_LOG_LEVEL", "INFO"),
+        ("CADDY_SERVER_LOGGER", "json"),
+        ("CADDY_SERVER_SERVER_NAME", "http://:PORT"),
+        ("CADDY_SERVER_WORKER_COUNT", ""),
+        (
+            "CADDY_SERVER_EXTRA_DIRECTIVES",
+            "mercure {\n\t\t\tanonymous\n\t\t\tpublisher_jwt a-secret-of-the-test\n\t\t}",
+        ),
+        ("LARAVEL_STORAGE", "DIRECTORY/storage"),
+        ("PHPRC", "DIRECTORY/php.ini"),
+    ];
+    environment.iter().fold(setup, |setup, (name, value)| setup.env(name, value)).start()
 }
 
 /// Submits the form of the first page.
@@ -98,4 +141,36 @@ fn it_runs_in_worker_mode() {
     check_sessions(&server);
     check_application(&server, "second");
     server.stop();
+}
+
+#[test]
+fn octane_starts_follows_reloads_and_stops_it() {
+    let mut server = start_as_octane();
+    for title in ["first", "second"] {
+        check_application(&server, title);
+        check_sessions(&server);
+    }
+    assert_eq!(server.get("/.well-known/mercure").status, 400, "the hub is there, and wants topics");
+
+    // Octane shows each request by its line in the log.
+    server.get("/?name=x&authorization=secret").expect(200);
+    server.wait_for_log("authorization=REDACTED");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("authorization=REDACTED")).expect("it was waited for");
+    let line: Value = serde_json::from_str(line).expect("a line is JSON");
+    assert_eq!((&line["msg"], &line["level"]), (&"handled request".into(), &"info".into()), "{line}");
+    assert_eq!(line["request"]["method"], "GET");
+    assert!(line["duration"].is_f64() && line["status"] == 200, "{line}");
+    assert!(!log.contains("authorization=secret"));
+
+    // Its other commands, and what it does when a file has changed (`ServerProcessInspector`).
+    let admin = Admin::new(server.tls_address());
+    let before = server.engine();
+    let application = admin.get("/config/apps/frankenphp").expect(200).body;
+    let reload = admin.request("PATCH", "/config/apps/frankenphp").header("Cache-Control", "must-revalidate");
+    reload.body("application/json", application).send().expect(200);
+    until("the workers are new", || (server.engines() != [before]).then_some(()));
+    check_application(&server, "third");
+    admin.request("POST", "/stop").send().expect(200);
+    assert!(server.wait().success());
 }

@@ -23,6 +23,46 @@ fn start() -> WordPress {
 #[test]
 fn a_blog_is_installed_written_read_and_commented_on() {
     let site = start();
+    check_blog(&site);
+    site.server.stop();
+}
+
+/// As FrankenPHP's documentation starts WordPress: a command in its directory.
+#[test]
+fn a_blog_is_served_by_a_command_without_a_configuration() {
+    let setup = Setup::new();
+    let start = format!("cd '{}' && exec \"$@\"", setup.root().display());
+    let setup = setup.launcher(&["sh", "-c", &start, "sh"]).arguments(&["php-server", "--listen", "ADDRESS"]);
+    let site = WordPress::start(quiet(setup));
+    check_blog(&site);
+    site.server.stop();
+}
+
+/// And the configurations that it gives for WordPress, both in one, without braces.
+#[test]
+fn a_blog_is_served_by_the_documented_configuration() {
+    let setup = Setup::new();
+    let start = format!("cd '{}' && exec \"$@\"", setup.root().display());
+    let setup = setup.launcher(&["sh", "-c", &start, "sh"]).arguments(&["run"]).file(
+        "Caddyfile",
+        "http://{$SITE}\n\nmercure {\n    anonymous\n}\n\nphp_server {\n    hot_reload\n}\nencode zstd br gzip\nlog\n",
+    );
+    let setup = quiet(setup).env("SITE", "ADDRESS").env("MERCURE_PUBLISHER_JWT_KEY", "a-secret-of-the-test");
+    let site = WordPress::start(setup.file("reload.php", "<?php echo $_SERVER['FRANKENPHP_HOT_RELOAD'];"));
+    check_blog(&site);
+    assert!(site.server.get("/reload.php").expect(200).text().starts_with("/.well-known/mercure?topic="));
+    site.server.wait_for_log("\"msg\":\"handled request\"");
+    site.server.stop();
+}
+
+/// Deprecations are of the application's age, not of the server.
+fn quiet(setup: Setup) -> Setup {
+    let file = setup.directory().join("php.ini");
+    std::fs::write(file, "error_reporting = 8191\n").expect("the directory is ours");
+    setup.env("PHPRC", "DIRECTORY/php.ini")
+}
+
+fn check_blog(site: &WordPress) {
     let server = &site.server;
     let home = server.get("/").expect(200).text();
     assert!(home.contains("The blog of the test") && home.contains("Hello world!"), "{home}");
@@ -48,7 +88,6 @@ fn a_blog_is_installed_written_read_and_commented_on() {
     visitor.submit("/wp-comments-post.php", &comment).expect(302);
     let comments = admin.browser.get("/wp-admin/edit-comments.php").expect(200).text();
     assert!(comments.contains("I like axolotls better."), "{comments}");
-    site.server.stop();
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! The same requests to the same directives as Caddy had: see `tests/differential/README.md`.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Response, Setup, until};
+use regent_tests::differential::{Asked, Case, Difference, cases, directory};
+use regent_tests::fastcgi::responder;
+use regent_tests::{Conn, Response, Setup, Upstream, in_parallel, until};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 /// What clients act on. Of validators only whether they are there.
@@ -108,74 +110,42 @@ const FILES: &[(&str, &str)] = &[
     ("t/inner.html", "inner {{.Req.Method}} {{.Req.URL.Path}}"),
 ];
 
-struct Case {
-    name: String,
-    directives: String,
-    asked: Vec<Asked>,
-}
-
-struct Asked {
-    /// As it is written in the case.
-    text: String,
-    method: String,
-    target: String,
-    fields: Vec<String>,
-    body: String,
-    /// Why Regent answers otherwise.
-    differs: Option<String>,
-}
-
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("differential")
-}
-
-fn cases() -> Vec<Case> {
-    let files = fs::read_dir(directory().join("cases")).unwrap().map(|entry| entry.unwrap().path());
-    let mut cases: Vec<_> = files.map(|file| case(&file)).collect();
-    cases.sort_by(|left, right| left.name.cmp(&right.name));
-    cases
-}
-
-fn case(file: &Path) -> Case {
-    let mut differs = None;
-    let mut case = Case {
-        name: file.file_stem().unwrap().to_str().unwrap().into(),
-        directives: String::new(),
-        asked: Vec::new(),
-    };
-    for line in fs::read_to_string(file).unwrap().lines() {
-        if let Some(reason) = line.strip_prefix("#! ") {
-            differs = Some(reason.to_owned());
-        } else if let Some(request) = line.strip_prefix("#> ") {
-            case.asked.push(asked(request, differs.take()));
-        } else {
-            case.directives.push_str(&format!("\t{line}\n"));
-        }
-    }
-    case
-}
-
-fn asked(text: &str, differs: Option<String>) -> Asked {
-    let mut parts = text.split(" | ");
-    let (method, target) = parts.next().unwrap().split_once(' ').unwrap();
-    let (fields, body): (Vec<_>, Vec<_>) = parts.partition(|part| part.contains(": "));
-    Asked {
-        text: text.into(),
-        method: method.into(),
-        target: target.into(),
-        fields: fields.into_iter().map(str::to_owned).collect(),
-        body: body.concat(),
-        differs,
-    }
-}
-
 /// All cases are sites of one server, told apart by their names.
-fn caddyfile(cases: &[Case]) -> String {
+fn caddyfile(cases: &[Case], fastcgi: SocketAddr) -> String {
     let sites = cases.iter().map(|case| {
         format!("http://{}.test:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n{}}}\n", case.name, case.directives)
     });
+    let before: String = cases.iter().map(|case| case.before.as_str()).collect();
     let ready = "http://127.0.0.1:PORT {\n\tbind 127.0.0.1\n\troot * ROOT\n\tfile_server\n}\n";
-    format!("{{\n\tadmin off\n\tauto_https off\n}}\n{ready}{}", sites.collect::<String>())
+    let text = format!("{{\n\tadmin off\n\tauto_https off\n}}\n{before}{ready}{}", sites.collect::<String>());
+    text.replace("FASTCGI", &fastcgi.to_string())
+}
+
+/// Tells what a script of PHP would see, of what does not depend on the server's name and the connection.
+fn mirror() -> Upstream {
+    const TOLD: [&str; 12] = [
+        "CONTENT_LENGTH",
+        "CONTENT_TYPE",
+        "DOCUMENT_URI",
+        "HTTP_COOKIE",
+        "HTTP_X_IN",
+        "PATH_INFO",
+        "QUERY_STRING",
+        "REQUEST_METHOD",
+        "REQUEST_SCHEME",
+        "REQUEST_URI",
+        "SCRIPT_NAME",
+        "STAGE",
+    ];
+    responder(|asked| {
+        // Caddy says that a body which is not there has no bytes.
+        let told = |name| Some(asked.get(name)).filter(|value| *value != "0").unwrap_or_default();
+        let body: String = TOLD.iter().map(|name| format!("{name}={}\n", told(name))).collect();
+        let status = if asked.get("QUERY_STRING") == "x=1" { "Status: 418 Teapot\r\n" } else { "" };
+        let length = body.len();
+        let head = format!("{status}Content-Type: text/plain\r\nContent-Length: {length}\r\nX-Mirror: 1\r\n");
+        format!("{head}\r\n{body}").into_bytes()
+    })
 }
 
 /// What is said to all requests of a case.
@@ -194,12 +164,12 @@ fn answer(address: SocketAddr, site: &str, asked: &Asked) -> Value {
         asked.body
     ));
     match conn.try_response(&asked.method) {
-        Ok(Some(response)) => described(&asked.text, &response, address),
-        Ok(None) | Err(_) => json!({ "request": asked.text, "closed": true }),
+        Ok(Some(response)) => described(&response, address),
+        Ok(None) | Err(_) => json!({ "closed": true }),
     }
 }
 
-fn described(request: &str, response: &Response, address: SocketAddr) -> Value {
+fn described(response: &Response, address: SocketAddr) -> Value {
     let mut fields = BTreeMap::new();
     for (name, _) in &response.headers {
         let name = name.to_ascii_lowercase();
@@ -220,7 +190,7 @@ fn described(request: &str, response: &Response, address: SocketAddr) -> Value {
     }
     let body = if coded || parts { "(not compared)".into() } else { response.text() };
     let port = address.port().to_string();
-    let text = json!({ "request": request, "status": response.status, "fields": fields, "body": body });
+    let text = json!({ "status": response.status, "fields": fields, "body": body });
     serde_json::from_str(&text.to_string().replace(&port, "PORT")).unwrap()
 }
 
@@ -268,39 +238,76 @@ fn without_plain_page(answer: &mut Value, recorded: &Value) {
     }
 }
 
-fn recorded(case: &Case) -> Vec<Value> {
+/// What Caddy said to each request.
+fn recorded(case: &Case) -> BTreeMap<String, Value> {
     let file = directory().join("answers").join(format!("{}.json", case.name));
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    serde_json::from_str(&text).unwrap()
+    let groups: Vec<(Value, Vec<String>)> = serde_json::from_str(&text).unwrap();
+    let of = |(answer, requests): (Value, Vec<String>)| {
+        requests.into_iter().map(move |request| (request, answer.clone()))
+    };
+    groups.into_iter().flat_map(of).collect()
+}
+
+/// Answers, each with all requests that got it.
+fn grouped(case: &Case, answers: Vec<Value>) -> Vec<(Value, Vec<String>)> {
+    let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
+    for (asked, answer) in case.asked.iter().zip(answers) {
+        match groups.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, requests)) => requests.push(asked.text.clone()),
+            None => groups.push((answer, vec![asked.text.clone()])),
+        }
+    }
+    groups
+}
+
+/// What a case found: differences that nobody has explained, and explanations of what there is not.
+fn compare(case: &Case, address: SocketAddr, needed: &Mutex<BTreeSet<String>>) -> Vec<String> {
+    let recorded = recorded(case);
+    let mut found = Vec::new();
+    for (mut answer, asked) in answers(address, case).into_iter().zip(&case.asked) {
+        let mut recorded = recorded.get(&asked.text).cloned().unwrap_or_else(|| {
+            panic!("{} {}: to be recorded anew", case.name, asked.text);
+        });
+        without_habits_of_go(&mut answer, &mut recorded);
+        without_plain_page(&mut answer, &recorded);
+        match (answer == recorded, &asked.difference) {
+            (true, Difference::None | Difference::MayBe(_)) | (false, Difference::Is(_)) => {}
+            (false, Difference::MayBe(reason)) => {
+                needed.lock().unwrap().insert(reason.clone());
+            }
+            (true, Difference::Is(reason)) => {
+                found.push(format!("{} {}: it is the same, though: {reason}", case.name, asked.text));
+            }
+            (false, Difference::None) => {
+                found.push(format!("{} {}\n  Caddy:  {recorded}\n  Regent: {answer}", case.name, asked.text))
+            }
+        }
+    }
+    found
 }
 
 #[test]
 fn regent_answers_as_caddy_did() {
+    const CLIENTS: usize = 4;
     let cases = cases();
+    let fastcgi = mirror();
     let setup = files();
-    let server = setup.caddyfile(&caddyfile(&cases)).start();
-    let mut differences = Vec::new();
-    for case in &cases {
-        let recorded = recorded(case);
-        assert_eq!(recorded.len(), case.asked.len(), "{}: to be recorded anew", case.name);
-        for ((mut answer, mut recorded), asked) in
-            answers(server.address(), case).into_iter().zip(recorded).zip(&case.asked)
-        {
-            without_habits_of_go(&mut answer, &mut recorded);
-            without_plain_page(&mut answer, &recorded);
-            match (answer == recorded, &asked.differs) {
-                (true, None) | (false, Some(_)) => {}
-                (true, Some(reason)) => {
-                    differences
-                        .push(format!("{} {}: it is the same, though: {reason}", case.name, asked.text));
-                }
-                (false, None) => {
-                    differences.push(format!("{}\n  Caddy:  {recorded}\n  Regent: {answer}", case.name));
-                }
-            }
-        }
-    }
+    let server = setup.caddyfile(&caddyfile(&cases, fastcgi.address())).start();
+    let needed = Mutex::default();
+    let of = |client| cases.iter().skip(client).step_by(CLIENTS);
+    let mut differences = in_parallel(CLIENTS, |client| {
+        of(client).flat_map(|case| compare(case, server.address(), &needed)).collect::<Vec<_>>()
+    })
+    .concat();
     server.stop();
+    let needed = needed.into_inner().unwrap();
+    let reasons = cases.iter().flat_map(|case| &case.asked).filter_map(|asked| match &asked.difference {
+        Difference::MayBe(reason) => Some(reason),
+        Difference::None | Difference::Is(_) => None,
+    });
+    let idle: BTreeSet<_> = reasons.filter(|reason| !needed.contains(*reason)).collect();
+    differences.extend(idle.into_iter().map(|reason| format!("nothing differs for this reason: {reason}")));
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
@@ -310,9 +317,10 @@ fn regent_answers_as_caddy_did() {
 fn record() {
     let caddy = std::env::var("CADDY").expect("CADDY names the program");
     let cases = cases();
+    let fastcgi = mirror();
     let setup = files();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let text = caddyfile(&cases)
+    let text = caddyfile(&cases, fastcgi.address())
         .replace("PORT", &address.port().to_string())
         .replace("ROOT", setup.root().to_str().unwrap());
     let file = setup.directory().join("Caddyfile");
@@ -329,8 +337,10 @@ fn record() {
     until("Caddy listens", || Conn::try_open(address).ok());
     fs::create_dir_all(directory().join("answers")).unwrap();
     for case in &cases {
-        let text = serde_json::to_string_pretty(&answers(address, case)).unwrap();
-        fs::write(directory().join("answers").join(format!("{}.json", case.name)), text + "\n").unwrap();
+        let groups = grouped(case, answers(address, case));
+        let lines = groups.iter().map(|group| serde_json::to_string(group).unwrap());
+        let text = format!("[\n{}\n]\n", lines.collect::<Vec<_>>().join(",\n"));
+        fs::write(directory().join("answers").join(format!("{}.json", case.name)), text).unwrap();
     }
     child.kill().unwrap();
     child.wait().unwrap();

@@ -251,3 +251,15 @@ fn lines_go_to_the_logs_that_include_their_logger() {
     }
     assert_eq!(loggers("own.log"), ["http.log.access.own"]);
 }
+
+#[test]
+fn times_are_written_in_a_layout_of_go() {
+    let server = Setup::new()
+        .site("log {\noutput file DIRECTORY/own.log\nformat json {\ntime_format \"2006-01-02T15:04:05Z07:00\"\n}\n}\nrespond x")
+        .start();
+    server.get("/").expect(200);
+    let line = lines(&server, "own.log", 1).remove(0);
+    let time = line["ts"].as_str().expect("a text");
+    assert!(time.len() == 20 && time.starts_with("20") && time.ends_with('Z'), "{time}");
+    server.stop();
+}

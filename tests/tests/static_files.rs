@@ -280,3 +280,19 @@ fn sites_are_told_apart_by_host() {
     assert_eq!(ask("two.test"), "any host");
     server.stop();
 }
+
+#[test]
+fn a_validator_can_be_made_beforehand() {
+    let server = Setup::new()
+        .site("file_server {\netag_file_extensions .sha256\n}")
+        .file("a.css", "a {}")
+        .file("a.css.sha256", "\"abc\"\n")
+        .file("b.css", "b {}")
+        .start();
+    assert_eq!(server.get("/a.css").expect(200).header("etag"), Some("\"abc\""));
+    server.request("GET", "/a.css").header("If-None-Match", "\"abc\"").send().expect(304);
+    assert_ne!(server.get("/b.css").expect(200).header("etag"), Some("\"abc\""));
+    server.write("a.css.sha256", "\"def\"");
+    server.request("GET", "/a.css").header("If-None-Match", "\"abc\"").send().expect(200);
+    server.stop();
+}

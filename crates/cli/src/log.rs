@@ -60,7 +60,7 @@ fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> 
     };
     let lines = Lines {
         shape,
-        time: config.time_format,
+        time: config.time_format.clone(),
         level: config.level_format,
         keys: config.keys.clone(),
         prefix: config.prefix,
@@ -291,7 +291,7 @@ impl Lines {
         };
         insert(&self.keys.level, self.level(level, LogLevelFormat::Lower).into());
         let now = SystemTime::now();
-        let time = match self.time.map(|format| log_time::written(format, now)) {
+        let time = match self.time.as_ref().map(|format| log_time::written(format, now)) {
             Some((text, false)) => text.into(),
             Some((number, true)) => serde_json::from_str(&number).unwrap_or_default(),
             None => now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into(),
@@ -308,7 +308,7 @@ impl Lines {
     fn console(&self, out: &mut Writer<'_>, level: &Level, fields: Fields) -> fmt::Result {
         let second =
             || OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
-        let time = match self.time {
+        let time = match &self.time {
             Some(format) => log_time::written(format, SystemTime::now()).0,
             None => second().unwrap_or_default(),
         };

@@ -311,6 +311,8 @@ fn announce(running: &Running, served: &[Served]) {
                 tracing::info!(address = %address, "serving {}", served.urls(address).join(", "));
             }
             Listen::Unix(socket) => tracing::info!("serving the Unix socket {}", socket.path.display()),
+            // Known by where it is bound.
+            Listen::Descriptor(number) => tracing::info!("serving the socket fd/{number}"),
         }
     }
     if let Some(address) = running.admin_addresses().first() {

@@ -6,12 +6,9 @@ const ADVICE: &[(&str, &str)] = &[
     ("acme_server", "Regent is no CA for other machines; run one beside it"),
     ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
-    ("bind fd/…", DESCRIPTORS),
-    ("bind fdgram/…", DESCRIPTORS),
     ("bind udp/…", "write the address alone; where HTTP/3 is spoken, the same port of UDP is taken too"),
     ("bind { protocols }", "write `servers ADDRESS { protocols … }` in the global options"),
     ("browse TEMPLATE", "leave the template out, and the page is Regent's own"),
-    ("browse reveal_symlinks", "leave it out; the page shows links that stay within the root"),
     ("ca intermediate", "leave it out; intermediates are made, and signed by `root { cert FILE; key FILE }`"),
     ("ca maintenance_interval", "leave it out; `renew_interval` says how often certificates are looked at"),
     ("ca renewal_window_ratio", RENEWAL),
@@ -19,7 +16,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("dns", "write `acme_dns rfc2136 { … }` or `acme_dns exec PROGRAM`"),
     ("ech", "leave it out; names of sites can be read from handshakes then"),
     ("events", "leave it out; metrics and the log tell of what happens"),
-    ("file_server etag_file_extensions", "leave it out; validators are made of size and time"),
     ("file_server fs", FILES),
     ("filesystem", FILES),
     ("format formatted", FORMAT),
@@ -69,7 +65,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("versions 3", "write `versions 2`; HTTP/3 is for clients"),
 ];
 
-const DESCRIPTORS: &str = "write the address that the socket is bound to: what systemd passes is found by it";
 const FILES: &str = "leave it out, and mount what is to be served";
 const FORMAT: &str = "write `format json`, `console`, `journald`, `filter` or `append`";
 const FORWARD_PROXY: &str =
@@ -94,6 +89,65 @@ const OF_OTHERS: &[&str] = &[
     "log core",
     "servers packet_conn_wrappers",
 ];
+
+/// Directives and options that modules of others have, which Caddyfiles of PHP projects use.
+const DIRECTIVES_OF_OTHERS: &[&str] = &[
+    "authenticate",
+    "authorize",
+    "coraza_waf",
+    "crowdsec",
+    "exec",
+    "geoip",
+    "maxmind_geolocation",
+    "rate_limit",
+    "replace",
+    "replace_response",
+    "security",
+    "supervisor",
+    "teapot",
+    "webdav",
+    "websocket",
+];
+
+/// Options of the `cache` that others have made for Caddy (Souin); Regent's own has the same name.
+const OPTIONS_OF_SOUIN: &[&str] = &[
+    "allowed_additional_status_codes",
+    "allowed_http_verbs",
+    "api",
+    "badger",
+    "cache_keys",
+    "cache_name",
+    "cdn",
+    "default_cache_control",
+    "disable_coalescing",
+    "etcd",
+    "headers",
+    "key",
+    "log_level",
+    "max_cacheable_body_bytes",
+    "mode",
+    "nats",
+    "nuts",
+    "olric",
+    "otter",
+    "redis",
+    "regex",
+    "simplefs",
+    "stale",
+    "storers",
+    "surrogate_key_disabled",
+    "timeout",
+    "ttl",
+];
+
+/// Whether a directive or a global option is a module's of somebody else.
+pub(crate) fn is_of_others(name: &str) -> bool {
+    DIRECTIVES_OF_OTHERS.contains(&name)
+}
+
+pub(crate) fn is_of_souin(option: &str) -> bool {
+    OPTIONS_OF_SOUIN.contains(&option)
+}
 
 /// Whether it needs a module in Caddy.
 pub(crate) fn needs_module(what: &str) -> bool {

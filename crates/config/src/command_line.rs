@@ -144,7 +144,7 @@ fn place(site: &SiteArguments, environment: &Environment) -> Result<Place, Strin
             let is_named = socket != ([0; 16], socket.port()).into();
             (is_named.then(|| socket.ip().to_string()), redirects)
         }
-        Some((text, Listen::Unix(_))) => (Some(text.to_owned()), Redirects::Off),
+        Some((text, Listen::Unix(_) | Listen::Descriptor(_))) => (Some(text.to_owned()), Redirects::Off),
     };
     Ok(Place::Domain { address, bind, redirects })
 }

@@ -84,6 +84,8 @@ pub enum LaneChoice {
 pub enum Listen {
     Tcp(SocketAddr),
     Unix(UnixSocket),
+    /// What the service manager has passed as this descriptor, wherever it is bound (sd_listen_fds(3)).
+    Descriptor(u16),
 }
 
 /// A Unix socket to listen on.
@@ -328,6 +330,9 @@ pub struct FileServer {
     pub status: Option<u16>,
     /// Encodings whose `.gz`, `.br`, `.zst` sidecar files are served, in order of preference.
     pub precompressed: Vec<String>,
+    /// Endings of files beside a file that hold its validator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub etag_endings: Vec<String>,
 }
 
 /// `php`: what reaches it goes to PHP.
@@ -376,6 +381,7 @@ impl Default for FileServer {
             canonical_uris: true,
             status: None,
             precompressed: Vec::new(),
+            etag_endings: Vec::new(),
         }
     }
 }

@@ -40,6 +40,32 @@ pub(crate) fn not_built_as(token: &Token, what: &str) -> Error {
     error(token, format!("`{what}` {state}{advice}"))
 }
 
+/// A directive, or an option of the global block.
+pub(crate) fn unknown_name(token: &Token, kind: &str, known: &[&str]) -> Error {
+    if advice::is_of_others(&token.text) {
+        let message = format!(
+            "`{}` is of a third party's module for Caddy, and Regent has none like it; leave it out, or have it done in \
+             front of Regent",
+            token.text
+        );
+        return error(token, message);
+    }
+    unknown(token, kind, known)
+}
+
+/// An option of `cache`, Regent's own.
+pub(crate) fn unknown_option_of_cache(token: &Token, known: &[&str]) -> Error {
+    if advice::is_of_souin(&token.text) {
+        let known = known.join(", ");
+        let message = format!(
+            "`{}` is an option of Souin, a third party's cache for Caddy; Regent's own `cache` has other ones: {known}",
+            token.text
+        );
+        return error(token, message);
+    }
+    unknown_option(token, "cache", known, &[])
+}
+
 /// A word that is none of `known`; `kind` says what it should have been.
 pub(crate) fn unknown(token: &Token, kind: &str, known: &[&str]) -> Error {
     let hint =

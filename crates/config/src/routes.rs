@@ -6,7 +6,7 @@ use crate::directives::{self, Directive, Matchers, Parse};
 use crate::matchers::{self, Scope};
 use crate::model::{Caching, Handler, MatcherSet, Route, ScriptPurge};
 use crate::order::Entry;
-use crate::problems::{not_built, unknown};
+use crate::problems::{not_built, unknown_name};
 use regent_caddyfile::{Error, Line};
 
 /// Directives of which only the first that matches is carried out, within one block. (Caddy: a second `rewrite` or
@@ -65,7 +65,7 @@ pub(crate) fn parse_within(
 fn entry(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Entry, Error> {
     let Some(directive) = directives::find(&line.name.text) else {
         let names: Vec<_> = directives::names().collect();
-        return Err(unknown(&line.name, "directive", &names));
+        return Err(unknown_name(&line.name, "directive", &names));
     };
     let (matchers, call) = split_matcher(scope, directive, line)?;
     let routes = match directive.parse {

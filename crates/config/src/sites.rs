@@ -1,5 +1,6 @@
 //! Site blocks to servers: one per listening address, its sites in the order in which they are tried.
 
+mod by_path;
 mod certificates;
 mod redirects;
 mod transport;
@@ -14,12 +15,13 @@ use crate::global::{GlobalOptions, ServerBlock};
 use crate::hot_reload;
 use crate::matchers::Scope;
 use crate::model::{
-    CertificateSource, Global, Handler, Listen, Matcher, Purpose, Route, Server, ServerTls, Site, SiteTls,
-    SniHost, Template, UnixSocket,
+    CertificateSource, Global, Listen, Purpose, Server, ServerTls, Site, SiteTls, SniHost, Template,
+    UnixSocket,
 };
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
 use crate::template;
+use by_path::Written;
 use certificates::Certificates;
 use regent_caddyfile::{Error, File, Line, SiteBlock, Token};
 use std::collections::{HashMap, HashSet};
@@ -46,7 +48,8 @@ struct Way<'a> {
 /// What has been written of all sites so far, and where.
 #[derive(Default)]
 struct Taken {
-    doors: HashMap<Door, String>,
+    /// With the path of the address.
+    doors: HashMap<(Door, Option<String>), String>,
     /// By path.
     sockets: HashMap<PathBuf, (u32, String)>,
 }
@@ -78,7 +81,8 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
         let paths = paths(cx, options, block);
         let tls = tls::parse(cx, options, &lines.tls);
         opened.push(Opened {
-            site: within(paths, site(cx, &lines, &options.global)),
+            site: site(cx, &lines, &options.global),
+            paths,
             tls,
             ways,
             is_bound: !lines.binds.is_empty() || !options.default_bind.is_empty(),
@@ -101,7 +105,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
     servers
 }
 
-/// The sites of all blocks with their listeners, in the order of the file.
+/// The sites of all blocks with their listeners, in the order of the file; none of a host has a path.
 fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -> Vec<(Listen, Site)> {
     let certificates = Certificates::new(options, opened);
     let is_faulty = |block: &&Opened<'_>| block.tls.as_ref().is_some_and(|tls| tls.is_faulty);
@@ -123,15 +127,17 @@ fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -
             };
             ways.push((way.door.clone(), tls));
         }
-        let of_block = grouped(ways).into_iter();
-        sites
-            .extend(of_block.map(|(listen, hosts, tls)| (listen, Site { hosts, tls, ..block.site.clone() })));
+        sites.extend(grouped(ways).into_iter().map(|(listen, hosts, tls)| Written {
+            listen,
+            site: Site { hosts, tls, ..block.site.clone() },
+            paths: block.paths.clone(),
+        }));
     }
     // A site with a mistake could be the one that has a certificate to share.
     if before == cx.errors.len() && !opened.iter().any(|block| is_faulty(&block)) {
         certificates::check_any(cx, &secured);
     }
-    sites
+    by_path::merged(sites)
 }
 
 fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
@@ -201,6 +207,8 @@ fn check_placeholders(cx: &mut Context<'_>, lines: &[Line], within: Within) {
 struct Opened<'a> {
     /// For any host, and without TLS.
     site: Site,
+    /// Which its requests have, by host; none: any.
+    paths: Vec<(Option<String>, Template)>,
     tls: Option<Tls<'a>>,
     ways: Vec<Way<'a>>,
     /// The block, or the default for all, says on which addresses.
@@ -219,7 +227,11 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>, global: &Global) -> Site {
 }
 
 /// The paths of its addresses; none if it is for all.
-fn paths(cx: &mut Context<'_>, options: &GlobalOptions, block: &SiteBlock) -> Vec<Template> {
+fn paths(
+    cx: &mut Context<'_>,
+    options: &GlobalOptions,
+    block: &SiteBlock,
+) -> Vec<(Option<String>, Template)> {
     let places =
         block.addresses.iter().filter_map(|token| Some((token, address::parse(options, token).ok()?)));
     let (with, without): (Vec<_>, Vec<_>) = places.partition(|(_, place)| place.path.is_some());
@@ -229,17 +241,8 @@ fn paths(cx: &mut Context<'_>, options: &GlobalOptions, block: &SiteBlock) -> Ve
             "one address of this site has a path and another has none; put the path into a `handle` block";
         cx.errors.push(error(first, message));
     }
-    cx.warn(first, "a path in a site's address is better put into the block, as `handle /PATH`: one site only can have this host");
-    with.into_iter().filter_map(|(_, place)| place.path).map(|path| Template::parse(&path)).collect()
-}
-
-/// The site for these paths alone.
-fn within(paths: Vec<Template>, site: Site) -> Site {
-    if paths.is_empty() {
-        return site;
-    }
-    let handler = Handler::Subroute(site.routes);
-    Site { routes: vec![Route { group: None, matchers: vec![vec![Matcher::Path(paths)]], handler }], ..site }
+    cx.warn(first, "a path in a site's address is better put into the block, as `handle /PATH`");
+    with.into_iter().filter_map(|(_, place)| Some((place.host, Template::parse(&place.path?)))).collect()
 }
 
 /// The ways to the site of a block, each of which no other has.
@@ -253,18 +256,22 @@ fn ways<'a>(
     let mut ways: Vec<Way<'a>> = Vec::new();
     for token in &block.addresses {
         let place = address::parse(options, token);
-        let Some(Place { port, host, security, .. }) = cx.check(place) else { continue };
+        let Some(Place { port, host, security, path }) = cx.check(place) else { continue };
         let door = |interface: &Interface| Door { listen: interface.with_port(port), host: host.clone() };
         // Addresses that differ in the port only are the same on a Unix socket.
         let is_new =
             |door: &Door| matches!(door.listen, Listen::Tcp(_)) || !ways.iter().any(|way| way.door == *door);
         let found: Vec<_> = interfaces.iter().map(door).filter(is_new).collect();
-        if let Some(first) = found.iter().find_map(|door| taken.doors.get(door)) {
+        let found_with_path = || found.iter().map(|door| (door.clone(), path.clone()));
+        if let Some(first) = found_with_path().find_map(|door| taken.doors.get(&door)) {
             let message = format!("`{}` is the address of another site already ({first})", token.text);
             cx.errors.push(error(token, message));
             continue;
         }
-        taken.doors.extend(found.iter().map(|door| (door.clone(), token.span.to_string())));
+        taken.doors.extend(found_with_path().map(|door| (door, token.span.to_string())));
+        // Of another path.
+        let found: Vec<_> =
+            found.into_iter().filter(|door| !ways.iter().any(|way| way.door == *door)).collect();
         ways.extend(found.into_iter().map(|door| Way { wide: door.listen.clone(), door, security, token }));
     }
     ways
@@ -331,6 +338,7 @@ fn interfaces(
         let default: Vec<_> = options.default_bind.iter().map(|(_, interface)| interface.clone()).collect();
         return if default.is_empty() { vec![Interface::ANY] } else { default };
     }
+    let before = cx.errors.len();
     let mut interfaces = Vec::new();
     for line in binds {
         let bound = bind::interfaces(cx, &Call::new(line));
@@ -338,6 +346,10 @@ fn interfaces(
             cx.check(taken.check_mode(token, &interface));
             interfaces.push(interface);
         }
+    }
+    if interfaces.is_empty() && before == cx.errors.len() {
+        let message = "a site needs `fd/…` or an address too: HTTP/3 is spoken beside the rest";
+        cx.errors.push(error(&binds[0].name, message));
     }
     interfaces
 }

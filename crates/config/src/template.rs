@@ -11,6 +11,8 @@ use std::io::{self, Read};
 
 /// What a placeholder begins with that stands for what a file has, as secrets of containers are.
 const FILE: &str = "file./";
+/// The network that a client is in, with so many bits of IPv4 and, behind a comma, of IPv6.
+const NETWORK: &str = "http.request.remote.host/";
 /// As in Caddy.
 const LARGEST_FILE: u64 = 1 << 20;
 
@@ -90,8 +92,7 @@ const UNBUILT: &[&str] = &[
 ];
 
 /// The same for what begins like this.
-const UNBUILT_SPACES: &[&str] =
-    &["http.auth.", "http.intercept.", "http.request.remote.host/", "http.response.", "http.reverse_proxy."];
+const UNBUILT_SPACES: &[&str] = &["http.auth.", "http.intercept.", "http.response.", "http.reverse_proxy."];
 
 /// Of those, what is filled in.
 const BUILT: &[&str] = &[
@@ -225,6 +226,9 @@ fn long_name(name: &str) -> Option<String> {
     if let Some(path) = name.strip_prefix(FILE) {
         return path.chars().all(|c| valid(c) || c == '/').then(|| name.to_owned());
     }
+    if let Some(bits) = name.strip_prefix(NETWORK) {
+        return bits.chars().all(|c| c.is_ascii_digit() || c == ',').then(|| name.to_owned());
+    }
     let (short, long) = PREFIXES.iter().find(|(short, _)| name.starts_with(short))?;
     let rest = &name[short.len()..];
     name.chars().all(valid).then(|| format!("{long}{rest}"))
@@ -310,7 +314,6 @@ mod tests {
             "{http.auth.user.name}",
             "{err.trace}",
             "{http.request.body}",
-            "{http.request.remote.host/24,64}",
             "{http.response.header.X-A}",
         ] {
             assert_eq!(found(text), [text]);

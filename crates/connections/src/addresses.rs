@@ -191,7 +191,19 @@ impl Addresses {
                     .map_err(|cause| ListenError::Unix { path: path.clone(), cause })?;
                 (listen.clone(), vec![socket], file)
             }
+            Listen::Descriptor(number) => {
+                let (actual, sockets) = listen_passed(*number, &self.inherited)?;
+                (actual, sockets, None)
+            }
         };
+        // Connections would come to the one site or to the other.
+        let other = self.open.iter().chain(&change.opened).find(|own| is_same(&own.actual, &actual));
+        let is_passed = |listen: &Listen| matches!(listen, Listen::Descriptor(_));
+        if let Some(other) = other
+            && is_passed(listen) != is_passed(&other.listen)
+        {
+            return Err(ListenError::Twice { one: name(listen), other: name(&other.listen) });
+        }
         let address =
             Address { number, listen: listen.clone(), actual: actual.clone(), has_udp: false, file };
         change.opened.push(address);
@@ -233,7 +245,7 @@ impl Address {
     fn has_port(&self, port: u16) -> bool {
         match &self.actual {
             Listen::Tcp(own) => port != 0 && own.port() == port,
-            Listen::Unix(_) => false,
+            Listen::Unix(_) | Listen::Descriptor(_) => false,
         }
     }
 }
@@ -254,6 +266,30 @@ fn name(listen: &Listen) -> String {
     match listen {
         Listen::Tcp(address) => address.to_string(),
         Listen::Unix(socket) => socket.path.display().to_string(),
+        Listen::Descriptor(number) => format!("fd/{number}"),
+    }
+}
+
+/// What the service manager has passed, and where it is bound.
+fn listen_passed(number: u16, inherited: &Inherited) -> Result<(Listen, Vec<OwnedFd>), ListenError> {
+    let place =
+        inherited.passed(number).map(InheritedSocket::place).ok_or(ListenError::NotPassed { number })?;
+    match place {
+        Place::Tcp(address) => {
+            let sockets = inherited.tcp(*address);
+            let sockets =
+                sockets.map_err(|cause| ListenError::Tcp { address: address.to_string(), cause })?;
+            Ok((Listen::Tcp(*address), sockets.into_iter().map(OwnedFd::from).collect()))
+        }
+        Place::Unix(path) => match inherited.unix(path) {
+            // The mode is the service manager's.
+            Ok(Some((socket, _))) => {
+                Ok((Listen::Unix(UnixSocket { path: path.clone(), mode: 0 }), vec![socket.into()]))
+            }
+            Ok(None) => Err(ListenError::NotPassed { number }),
+            Err(cause) => Err(ListenError::Unix { path: path.clone(), cause }),
+        },
+        Place::Udp(_) => Err(ListenError::Datagrams { number }),
     }
 }
 

@@ -176,6 +176,7 @@ fn listen_name(listen: &Listen) -> String {
     match listen {
         Listen::Tcp(address) => address.to_string(),
         Listen::Unix(socket) => format!("unix/{}", socket.path.display()),
+        Listen::Descriptor(number) => format!("fd/{number}"),
     }
 }
 

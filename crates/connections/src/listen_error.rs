@@ -16,6 +16,17 @@ pub enum ListenError {
         hint = hint(.cause)
     )]
     Udp { address: SocketAddr, cause: io::Error },
+    #[error(
+        "`bind fd/{number}`: no socket has been passed as this descriptor; start Regent by a socket unit of systemd, whose \
+         first ListenStream= is fd/3, or write an address"
+    )]
+    NotPassed { number: u16 },
+    #[error(
+        "`bind fd/{number}`: the socket is one for datagrams; write the number of a ListenStream=, beside which HTTP/3 is spoken"
+    )]
+    Datagrams { number: u16 },
+    #[error("`{one}` and `{other}` are the same socket; write one of them in all sites")]
+    Twice { one: String, other: String },
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -19,6 +19,7 @@ mod decision;
 mod peak;
 mod stall;
 
+pub(crate) use decay::kept;
 pub use decision::{Cause, Decision, Reason};
 
 use cpu::CpuMeter;

@@ -95,7 +95,7 @@ fn chosen(text: &str) -> Option<String> {
 fn tcp_addresses(config: &Config) -> impl Iterator<Item = SocketAddr> {
     config.servers.iter().filter_map(|server| match &server.listen {
         Listen::Tcp(address) => Some(*address),
-        Listen::Unix(_) => None,
+        Listen::Unix(_) | Listen::Descriptor(_) => None,
     })
 }
 

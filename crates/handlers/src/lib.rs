@@ -14,6 +14,7 @@ mod files;
 mod filters;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ip_prefix;
 mod log;
 mod matchers;
 mod paths;

@@ -82,6 +82,12 @@ impl Inherited {
         self.0.iter()
     }
 
+    /// What the service manager has passed as this descriptor, from 3 on (sd_listen_fds(3)). A successor has them in the same order.
+    pub fn passed(&self, descriptor: u16) -> Option<&InheritedSocket> {
+        let index = descriptor.checked_sub(3)?;
+        self.0.iter().filter(|own| own.is_kept()).nth(index.into())
+    }
+
     /// Closes those that nobody else keeps open.
     pub fn keep_only_kept(&mut self) {
         self.0.retain(InheritedSocket::is_kept);
@@ -197,6 +203,17 @@ mod tests {
         let other = SocketAddr::from(([127, 0, 0, 2], address.port()));
         assert!(inherited.tcp(other).unwrap().is_empty());
         assert!(inherited.udp(address).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_passed_is_counted_from_three_on() {
+        let [one, other, own] = [0, 1, 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let places = [&one, &other].map(|socket| Place::Tcp(socket.local_addr().unwrap()));
+        let own = InheritedSocket::new(own.into(), Keeper::Server(None)).unwrap();
+        let inherited = Inherited::new(vec![manager(one), own, manager(other)]);
+        let found = [3, 4].map(|descriptor| inherited.passed(descriptor).unwrap().place().clone());
+        assert_eq!(found, places);
+        assert!([0, 2, 5].iter().all(|descriptor| inherited.passed(*descriptor).is_none()));
     }
 
     #[test]

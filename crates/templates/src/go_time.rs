@@ -1,9 +1,10 @@
 //! Times in Go's layouts, in which `2006-01-02` stands for year, month and day.
 
-use jiff::ZonedDateTime;
 use jiff::civil::{DateTime, Weekday};
 use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, ZonedDateTime};
 use std::fmt::Write;
+use std::time::SystemTime;
 
 /// How a time is printed that nothing is said about (`time.Time.String`).
 pub(crate) const PRINTED: &str = "2006-01-02 15:04:05.999999999 -0700 MST";
@@ -133,6 +134,12 @@ fn fraction(rest: &str) -> Option<(Piece, usize)> {
     let digits = rest[1..].chars().take_while(|c| *c == digit).count();
     let goes_on = rest[1 + digits..].starts_with(|c: char| c.is_ascii_digit());
     (!goes_on).then_some((Piece::Fraction { digits: digits.min(9), trimmed: digit == '9' }, 1 + digits))
+}
+
+/// A time in UTC. One that no calendar of 10,000 years has is empty.
+pub fn utc_in_layout(time: SystemTime, layout: &str) -> String {
+    let time = Timestamp::try_from(time).map(|time| time.to_zoned_datetime(TimeZone::UTC));
+    time.map(|time| format(&time, layout)).unwrap_or_default()
 }
 
 pub(crate) fn format(time: &ZonedDateTime, layout: &str) -> String {

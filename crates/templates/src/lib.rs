@@ -23,5 +23,6 @@ mod render;
 mod run;
 mod times;
 
+pub use go_time::utc_in_layout;
 pub use page::{Failed, FieldChange, Needs, Outcome, Page, Request, Supplied};
 pub use render::render;

@@ -52,7 +52,8 @@
  * thread from then on.
  *
  * TAKE A TOKEN, from the pool's FIFO, between thread.asks = 1 and thread.asks = 0, with `stop` for "header.draining or this thread's `retire` is not 0"
- *   1  s = stop, read before the FIFO. Pop (below). A token: CHAIN, and return it. None and s: the thread ends.
+ *   1  s = stop, read before the FIFO. Not s: MAKE WAY; slept: go to 1. Pop (below). A token: CHAIN, and return it. None
+ *      and s: the thread ends.
  *   2  If pool.spin > 0 and a wake can be RESERVED: look at the FIFO so often, RETURN THE WAKE; something came: go to 1.
  *   3  thread.parker = 0 (relaxed); set the thread's bit in pool.idle (seq_cst); fence(seq_cst).
  *   4  Pop once more. None, and not stop: futex(FUTEX_WAIT, &thread.parker, 0), not FUTEX_PRIVATE.
@@ -60,9 +61,11 @@
  *   6  A token in 4: CHAIN, and return it. Otherwise go to 1.
  * Pop:              h = head (acquire); if h == tail (acquire): none. t = cells[h & (fifo_capacity - 1)] (relaxed);
  *                   compare_exchange(head, h, h + 1) (acq_rel), t is the token; on failure again with what was seen.
+ * MAKE WAY:         if fewer bits than pool.kept_asleep are set in pool.idle: as 3; not stop, and no more bits than
+ *                   pool.kept_asleep are set now (seq_cst): sleep as in 4, without a pop. Then 5.
  * CHAIN:            if head != tail: WAKE.
- * WAKE:             fence(seq_cst); then, a bounded number of times: no bit in pool.idle (seq_cst): done. RESERVE a wake;
- *                   no: done. Clear one bit (fetch_and, seq_cst), found by pool.scheduling: 0, the next from
+ * WAKE:             fence(seq_cst); then, a bounded number of times: no more bits than pool.kept_asleep are set in
+ *                   pool.idle (seq_cst): done. RESERVE a wake; no: done. Clear one bit (fetch_and, seq_cst), found by pool.scheduling: 0, the next from
  *                   pool.next_idle on, round; 1, the lowest. Cleared by us: pool.next_idle = thread + 1; its parker = 1
  *                   (release); futex(FUTEX_WAKE, 1); done. None found: RETURN THE WAKE; head == tail: done.
  * RESERVE a wake:   pool.waking += 1 if it is below max(pool.wake_limit, 1), by compare_exchange (seq_cst).
@@ -112,8 +115,8 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 #define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW6": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3657544E45474552)
+/* "REGENTW7": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3757544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_MAX_PROCESSES 16
@@ -155,7 +158,8 @@ struct regent_wire_pool {
     _Atomic uint32_t next_idle;
     _Atomic uint32_t scheduling; /* 0: spread, 1: pack; written by the server */
     _Atomic uint32_t spin;       /* looks at an empty FIFO before a sleep; written by the server */
-    uint32_t pad2[11];
+    _Atomic uint32_t kept_asleep; /* idle threads that nobody wakes for a request; written by the server */
+    uint32_t pad2[10];
     _Atomic uint64_t idle[REGENT_WIRE_IDLE_WORDS]; /* a bit for each thread of the engine */
 };
 

@@ -45,7 +45,7 @@ fn structures(mut out: String) -> String {
     offsets!(out, Header, "regent_wire_header", processes);
     offsets!(out, ProcessControl, "regent_wire_process", beat_tid, fault_tid, beat);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
-    offsets!(out, PoolControl, "regent_wire_pool", spin, idle, void_tokens);
+    offsets!(out, PoolControl, "regent_wire_pool", spin, kept_asleep, idle, void_tokens);
     offsets!(out, ThreadControl, "regent_wire_thread", parker, state, pool, tid, retire, token, requests);
     offsets!(out, ThreadControl, "regent_wire_thread", since, busy, restarts, memory, asks);
     offsets!(out, ThreadControl, "regent_wire_thread", asked, answered, answer);

@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW6");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW7");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -105,7 +105,9 @@ pub(crate) struct PoolControl {
     pub scheduling: AtomicU32,
     /// Looks at an empty FIFO before a thread sleeps; written by the server.
     pub spin: AtomicU32,
-    pad2: [u32; 11],
+    /// Idle threads that nobody wakes for a request; written by the server.
+    pub kept_asleep: AtomicU32,
+    pad2: [u32; 10],
     /// A bit for each thread of the engine that is idle in this pool.
     pub idle: [AtomicU64; IDLE_WORDS],
 }

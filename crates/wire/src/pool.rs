@@ -4,6 +4,12 @@
 //! nobody: the thread that is on its way takes a request and, if it sees another, wakes the next thread. Under load
 //! that makes one wake serve many requests.
 //!
+//! **Threads that are kept asleep.** More threads than CPUs are of no use to requests that only compute: they interrupt
+//! each other in the middle, and each takes longer. So the server may keep a number of a pool's threads asleep
+//! (`kept_asleep`): nobody wakes one of these, and who finds too few of them asleep before its next request lies down
+//! itself, though requests may wait. As long as that number is below that of the pool's threads, one is awake that comes
+//! back to the queue: of several that lie down at once, the last sees that they are too many, and goes on.
+//!
 //! **Why no wake-up is lost.** A thread announces itself idle, fences, and only then looks at the queue for the last
 //! time; a producer pushes, fences, and only then looks for idle threads (Dekker's pattern): one of them sees the
 //! other. The same holds between the thread on its way, which gives its wake back *before* it looks at the queue, and
@@ -42,6 +48,9 @@ impl<'a> Pool<'a> {
         loop {
             // Before the look at the queue: what was pushed before a drain is taken.
             let stop = must_stop();
+            if !stop && self.make_way(me, &must_stop) {
+                continue;
+            }
             if let Some(token) = self.fifo().pop() {
                 self.chain();
                 return Some(token);
@@ -63,7 +72,7 @@ impl<'a> Pool<'a> {
     pub fn wake_one(&self) {
         fence(Ordering::SeqCst);
         for _ in 0..WAKE_TRIES {
-            if !self.any_idle() || !self.reserve_wake() {
+            if !self.may_wake() || !self.reserve_wake() {
                 return;
             }
             if let Some(thread) = self.claim_idle() {
@@ -74,6 +83,13 @@ impl<'a> Pool<'a> {
             if self.fifo().len() == 0 {
                 return;
             }
+        }
+    }
+
+    /// Server: keeps so many threads asleep from now on, which should be fewer than the pool has.
+    pub fn keep_asleep(&self, threads: u32) {
+        if self.control.kept_asleep.swap(threads, Ordering::SeqCst) > threads {
+            self.chain();
         }
     }
 
@@ -96,7 +112,33 @@ impl<'a> Pool<'a> {
 
     /// Threads that sleep or are about to.
     pub fn idle(&self) -> usize {
-        self.idle_words().iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+        self.count_idle(Ordering::Relaxed)
+    }
+
+    fn count_idle(&self, ordering: Ordering) -> usize {
+        self.idle_words().iter().map(|word| word.load(ordering).count_ones() as usize).sum()
+    }
+
+    fn kept_asleep(&self) -> usize {
+        self.control.kept_asleep.load(Ordering::Relaxed) as usize
+    }
+
+    /// Sleeps, without a look at the queue, if more threads are awake than are to be. `true` if it has slept.
+    fn make_way(&self, me: usize, must_stop: &impl Fn() -> bool) -> bool {
+        let kept = self.kept_asleep();
+        if kept == 0 || self.count_idle(Ordering::Relaxed) >= kept {
+            return false;
+        }
+        let parker = &self.threads[me].parker;
+        parker.store(EMPTY, Ordering::Relaxed);
+        self.idle_word(me).fetch_or(idle_bit(me), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let sleeps = self.count_idle(Ordering::SeqCst) <= self.kept_asleep() && !must_stop();
+        if sleeps {
+            futex_wait(parker, EMPTY);
+        }
+        self.leave_idle(me);
+        sleeps
     }
 
     /// Looks at the empty queue for a while, as a thread whose wake is in flight: nobody wakes another meanwhile.
@@ -160,8 +202,8 @@ impl<'a> Pool<'a> {
         fence(Ordering::SeqCst);
     }
 
-    fn any_idle(&self) -> bool {
-        self.idle_words().iter().any(|word| word.load(Ordering::SeqCst) != 0)
+    fn may_wake(&self) -> bool {
+        self.count_idle(Ordering::SeqCst) > self.kept_asleep()
     }
 
     /// Takes one thread out of the idle set. *Spread* goes round, so that every thread gets work; *pack* prefers the

@@ -155,6 +155,12 @@ impl Region {
         control.spin.store(spin, Ordering::Relaxed);
     }
 
+    /// Keeps so many threads of a pool asleep, though requests may wait. It must be fewer than the pool has: of those that
+    /// are awake, each comes back for the next request.
+    pub fn keep_asleep(&self, pool: usize, threads: u32) {
+        self.pool(pool).keep_asleep(threads);
+    }
+
     /// Makes the number of a thread that has ended fit for another one.
     pub fn reuse(&self, thread: usize) {
         self.thread(thread).retire.store(0, Ordering::SeqCst);

@@ -81,16 +81,20 @@ static int claim_idle(struct regent_wire_pool *pool) {
     return -1;
 }
 
-static bool any_idle(struct regent_wire_pool *pool) {
+static uint32_t count_idle(struct regent_wire_pool *pool) {
+    uint32_t count = 0;
     for (int word = 0; word < REGENT_WIRE_IDLE_WORDS; word++)
-        if (LOAD(pool->idle[word], seq_cst))
-            return true;
-    return false;
+        count += (uint32_t)__builtin_popcountll(LOAD(pool->idle[word], seq_cst));
+    return count;
+}
+
+static bool may_wake(struct regent_wire_pool *pool) {
+    return count_idle(pool) > LOAD(pool->kept_asleep, relaxed);
 }
 
 static void wake_one(struct regent_wire_pool *pool) {
     FENCE();
-    for (int tries = 0; tries < 64 && any_idle(pool) && reserve_wake(pool); tries++) {
+    for (int tries = 0; tries < 64 && may_wake(pool) && reserve_wake(pool); tries++) {
         int thread = claim_idle(pool);
         if (thread >= 0) {
             struct regent_wire_thread *control = thread_control((uint32_t)thread);
@@ -129,6 +133,22 @@ static bool spin(struct thread *me) {
     return came;
 }
 
+static bool make_way(struct thread *me) {
+    if (count_idle(me->pool) >= LOAD(me->pool->kept_asleep, relaxed))
+        return false;
+    _Atomic uint64_t *word = &me->pool->idle[me->number / 64];
+    uint64_t bit = UINT64_C(1) << (me->number % 64);
+    STORE(me->control->parker, 0, relaxed);
+    atomic_fetch_or(word, bit);
+    FENCE();
+    bool sleeps = count_idle(me->pool) <= LOAD(me->pool->kept_asleep, relaxed) && !must_stop(me);
+    if (sleeps)
+        futex(&me->control->parker, FUTEX_WAIT, 0);
+    if (!(atomic_fetch_and(word, ~bit) & bit))
+        return_wake(me->pool);
+    return sleeps;
+}
+
 static bool park(struct thread *me, uint64_t *token) {
     _Atomic uint64_t *word = &me->pool->idle[me->number / 64];
     uint64_t bit = UINT64_C(1) << (me->number % 64);
@@ -145,7 +165,10 @@ static bool park(struct thread *me, uint64_t *token) {
 
 static bool take(struct thread *me, uint64_t *token) {
     for (;;) {
-        bool stop = must_stop(me), taken = pop(me, token);
+        bool stop = must_stop(me);
+        if (!stop && make_way(me))
+            continue;
+        bool taken = pop(me, token);
         if (!taken && stop)
             return false;
         if (!taken && !spin(me))

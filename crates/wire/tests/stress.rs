@@ -147,10 +147,11 @@ impl Load {
     }
 }
 
-fn run(requests: u64, time: Duration, scheduling: Scheduling, wake_limit: u32, spin: u32) {
+fn run(requests: u64, time: Duration, scheduling: Scheduling, wake_limit: u32, spin: u32, kept_asleep: u32) {
     let geometry = Geometry { io_threads: PORTS as u32, threads: THREADS as u32, ..SMALL };
     let backend = backend(geometry);
     backend.region().tune(0, scheduling, wake_limit, spin);
+    backend.region().keep_asleep(0, kept_asleep);
     let doorbells = [(); PORTS].map(|()| eventfd());
     let runs: Runs = Arc::new((0..requests).map(|_| AtomicU8::new(0)).collect());
     let engine = engine(&backend, &doorbells);
@@ -209,14 +210,15 @@ fn run(requests: u64, time: Duration, scheduling: Scheduling, wake_limit: u32, s
 
 #[test]
 fn every_request_is_accounted_for() {
-    run(100_000, Duration::from_secs(3), Scheduling::Spread, 1, 0);
-    run(100_000, Duration::from_secs(2), Scheduling::Pack, 2, 100);
+    run(100_000, Duration::from_secs(3), Scheduling::Spread, 1, 0, 0);
+    run(100_000, Duration::from_secs(2), Scheduling::Pack, 2, 100, 0);
+    run(100_000, Duration::from_secs(2), Scheduling::Spread, 1, 0, THREADS as u32 - 2);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn every_one_of_ten_million_requests_is_accounted_for() {
-    run(10_000_000, Duration::from_secs(3600), Scheduling::Spread, 1, 0);
+    run(10_000_000, Duration::from_secs(3600), Scheduling::Spread, 1, 0, 1);
 }
 
 /// Scaling down while requests come: no thread that ends takes a request with it, none that stays oversleeps.

@@ -13,6 +13,10 @@
 //! over a Unix socket have no client's address: `REMOTE_ADDR`, `REMOTE_PORT`, `SERVER_ADDR` and the placeholders for them
 //! are empty, and no `remote_ip` fits. (nginx says `unix:`, which is no address either.)
 //!
+//! `fd/N` is the socket that systemd has passed as descriptor N: 3 is the first `ListenStream=` of the socket unit. The site has
+//! no port of its own there. `fdgram/N` beside it has no effect: HTTP/3 is spoken at the `ListenDatagram=` that is bound as
+//! `fd/…` is. An address does as well as a number: what systemd passes is found by it.
+//!
 //! ```caddyfile
 //! http://:8080 {
 //!     bind 127.0.0.1 [::1]
@@ -40,17 +44,22 @@ pub(super) const DIRECTIVE: Directive =
 pub(crate) enum Interface {
     Ip(IpAddr),
     Unix(UnixSocket),
+    Descriptor(u16),
 }
+
+/// Descriptors that sockets are passed as begin behind the standard streams (sd_listen_fds(3)).
+const DESCRIPTORS: std::ops::RangeInclusive<u16> = 3..=1023;
 
 impl Interface {
     /// All of the machine's addresses, of IPv6 and IPv4.
     pub const ANY: Self = Self::Ip(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
 
-    /// Where a site with this port listens; a Unix socket has none.
+    /// Where a site with this port listens; a Unix socket has none, and a socket that is passed its own.
     pub fn with_port(&self, port: u16) -> Listen {
         match self {
             Self::Ip(ip) => Listen::Tcp(SocketAddr::new(*ip, port)),
             Self::Unix(socket) => Listen::Unix(socket.clone()),
+            Self::Descriptor(number) => Listen::Descriptor(*number),
         }
     }
 }
@@ -66,14 +75,31 @@ pub(crate) fn interfaces<'a>(
     }
     call.without_block(&syntax)?;
     let tokens = call.some(&syntax)?;
-    Ok(tokens.iter().filter_map(|token| Some((token, cx.check(interface(cx, token))?))).collect())
+    Ok(tokens.iter().filter_map(|token| Some((token, read(cx, token)?))).collect())
+}
+
+/// `None`: it is a mistake, or says nothing.
+fn read(cx: &mut Context<'_>, token: &Token) -> Option<Interface> {
+    let is_of_datagrams = cx.fixed_text(token).is_ok_and(|text| text.starts_with("fdgram/"));
+    let interface = interface(cx, token);
+    let interface = cx.check(interface)?;
+    if is_of_datagrams {
+        let message = "this has no effect: HTTP/3 is spoken at the socket for datagrams that is bound as `fd/…` of this site is";
+        cx.warn(token, message);
+        return None;
+    }
+    Some(interface)
 }
 
 fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
     let text = token.text.as_str();
-    if let Some(socket) = cx.fixed_text(token)?.strip_prefix(unix_socket::PREFIX) {
+    let fixed = cx.fixed_text(token)?;
+    if let Some(socket) = fixed.strip_prefix(unix_socket::PREFIX) {
         let socket = unix_socket::parse(socket, cx.environment);
         return socket.map(Interface::Unix).map_err(|message| error(token, message));
+    }
+    if let Some(number) = fixed.strip_prefix("fd/").or_else(|| fixed.strip_prefix("fdgram/")) {
+        return descriptor(token, number).map(Interface::Descriptor);
     }
     let (family, text) = match text.split_once('/') {
         None | Some(("tcp", _)) => (Family::Any, text.strip_prefix("tcp/").unwrap_or(text)),
@@ -99,6 +125,16 @@ fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
     }
 }
 
+/// The number behind `fd/`.
+pub(crate) fn descriptor(token: &Token, number: &str) -> Result<u16, Error> {
+    number.parse().ok().filter(|number| DESCRIPTORS.contains(number)).ok_or_else(|| {
+        error(
+            token,
+            "a descriptor that a socket is passed as is a number from 3 on; write one such as `fd/3`",
+        )
+    })
+}
+
 /// Which addresses a network of Caddy's has.
 enum Family {
     Any,
@@ -113,7 +149,7 @@ fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, file_errors, load};
     use crate::model::{Listen, UnixSocket};
 
     #[test]
@@ -151,6 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn sockets_that_are_passed_have_numbers() {
+        let text = "https://localhost {\ntls internal\nbind fd/3\nbind fdgram/4\n}\nhttp://:81, http://a:82 {\nbind fd/5 ::1\n}";
+        let loaded = load(text).unwrap();
+        let listen: Vec<_> =
+            loaded.config.servers.iter().map(|server| format!("{:?}", server.listen)).collect();
+        assert_eq!(listen, ["Descriptor(3)", "Descriptor(5)", "Tcp([::1]:81)", "Tcp([::1]:82)"]);
+        assert!(
+            loaded.warnings[0].to_string().contains("4:6: this has no effect: HTTP/3"),
+            "{:?}",
+            loaded.warnings
+        );
+    }
+
+    #[test]
     fn a_default_is_for_sites_that_do_not_say_it() {
         let listens = |text: &str| -> Vec<String> {
             config(text).servers.iter().map(|server| format!("{:?}", server.listen)).collect()
@@ -173,7 +223,8 @@ mod tests {
     #[test]
     fn mistakes_of_the_default() {
         let of = |options: &str, sites: &str| file_errors(&format!("{{\n{options}\n}}\n{sites}"));
-        let found = of("default_bind\ndefault_bind example.com fd/3\ndefault_bind ::1 {\nx\n}", ":81 {\n}");
+        let found =
+            of("default_bind\ndefault_bind example.com udp/::1\ndefault_bind ::1 {\nx\n}", ":81 {\n}");
         assert!(found[0].contains("`default_bind`"), "{found:?}");
         assert!(found[1].contains("no address of this machine"), "{found:?}");
         assert!(found[2].contains("not built yet"), "{found:?}");
@@ -186,7 +237,12 @@ mod tests {
     #[test]
     fn mistakes() {
         assert!(file_errors(":81 {\nbind example.com\n}")[0].contains("no address of this machine"));
-        assert!(file_errors(":81 {\nbind fd/3\n}")[0].contains("what systemd passes is found by it"));
+        for descriptor in ["fd/2", "fd/", "fd/x", "fd/70000", "fdgram/0"] {
+            let found = file_errors(&format!(":81 {{\nbind ::1 {descriptor}\n}}"));
+            assert!(found[0].contains("is a number from 3 on"), "{found:?}");
+        }
+        assert!(file_errors(":81 {\nbind fdgram/4\n}")[0].contains("`fd/…` or an address too"));
+        assert!(file_errors(":81 {\nbind udp/127.0.0.1\n}")[0].contains("write the address alone"));
         assert!(file_errors(":81 {\nbind tcp4/[::1]\n}")[0].contains("that version of IP"));
         assert!(file_errors(":81 {\nbind unix/\n}")[0].contains("names no file"));
         assert_eq!(file_errors(":81 {\nbind unix//x|9 nowhere unix//{path}\n}").len(), 3);

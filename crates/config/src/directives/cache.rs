@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::ip_ranges;
 use crate::matchers::Scope;
 use crate::model::{Cache, Caching, Handler, ScriptPurge, VaryCookies};
-use crate::problems::{error, unknown, unknown_option};
+use crate::problems::{error, unknown, unknown_option_of_cache};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn apply(option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
         "script_purge" => cache.script_purge = script_purge(option)?,
         "status" => cache.fields.status = values::boolean(option.one("status on | off")?)?,
         "tags" => cache.fields.tags = values::boolean(option.one("tags on | off")?)?,
-        _ => return Err(unknown_option(option.name, "cache", OPTIONS, &[])),
+        _ => return Err(unknown_option_of_cache(option.name, OPTIONS)),
     }
     Ok(())
 }

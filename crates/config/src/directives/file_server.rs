@@ -8,13 +8,15 @@
 //! | `precompressed [br zstd gzip]` | off; all without arguments | serve `FILE.br` and so on if it is there |
 //! | `status CODE` | 200; that of the error in [handle_errors](#handle_errors) | |
 //! | `disable_canonical_uris` | | no redirect from `/dir` to `/dir/` |
+//! | `etag_file_extensions ENDING…` | | the `ETag` of `FILE` is what `FILE` with the first of these endings holds that is there: a text in double quotes |
 //! | `pass_thru` | | a missing file is left to the next handler |
-//! | `browse`, or a block of `file_limit N` and `sort BY [asc\|desc]` | off | a directory without an index has a page that lists it: see below |
+//! | `browse`, or a block of `file_limit N`, `sort BY [asc\|desc]` and `reveal_symlinks` | off | a directory without an index has a page that lists it: see below |
 //!
 //! A page of `browse` shows names, sizes and times of at most `file_limit` entries (10,000), sorted by name, namedirfirst (the
 //! default), size or time. The query of a request may say otherwise, as `?sort=time&order=desc&limit=20&offset=40`. `Accept:
 //! application/json` gets the same as JSON, in Caddy's form. What is hidden is not in it, nor are links that lead out of the
-//! root or nowhere; a directory that a link out of the root leads to has no page.
+//! root or nowhere; a directory that a link out of the root leads to has no page. With `reveal_symlinks` it says where the others
+//! lead, in the words of the link.
 //!
 //! ```caddyfile
 //! file_server /assets/* {
@@ -27,15 +29,24 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
 use crate::model::{Browse, FileServer, Handler, ListingOrder, ListingSort, Template};
-use crate::problems::{not_built_as, unknown, unknown_option};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 
 pub(super) const DIRECTIVE: Directive = super::handler("file_server", parse);
 
-const OPTIONS: &[&str] =
-    &["browse", "disable_canonical_uris", "hide", "index", "pass_thru", "precompressed", "root", "status"];
-const UNBUILT: &[&str] = &["etag_file_extensions", "fs"];
+const OPTIONS: &[&str] = &[
+    "browse",
+    "disable_canonical_uris",
+    "etag_file_extensions",
+    "hide",
+    "index",
+    "pass_thru",
+    "precompressed",
+    "root",
+    "status",
+];
+const UNBUILT: &[&str] = &["fs"];
 
 const SYNTAX: &str = "file_server [MATCHER] [browse] { OPTION… }";
 
@@ -74,6 +85,18 @@ fn apply(option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
         "status" => server.status = Some(values::integer(option.one("status CODE")?, 100..=999, "status")?),
         "precompressed" => server.precompressed = precompressed(option)?,
         "browse" => server.browse = Some(browse(option)?),
+        "etag_file_extensions" => {
+            let endings = option.some("etag_file_extensions ENDING…")?;
+            if let Some(ending) =
+                endings.iter().find(|ending| ending.text.is_empty() || ending.text.contains('/'))
+            {
+                return Err(error(
+                    ending,
+                    "an ending of file names has no slash; write one such as `.sha256`",
+                ));
+            }
+            server.etag_endings = endings.iter().map(|ending| ending.text.clone()).collect();
+        }
         _ => return Err(unknown_option(option.name, "file_server", OPTIONS, UNBUILT)),
     }
     Ok(())
@@ -100,9 +123,12 @@ fn browse(option: &Call<'_>) -> Result<Browse, Error> {
                         .ok_or_else(|| unknown(order, "order", &["asc", "desc"]))?;
                 }
             }
+            "reveal_symlinks" => {
+                browse.reveal_links = line.exactly::<0>("reveal_symlinks").map(|_| true)?;
+            }
             _ => {
-                let unbuilt = ["reveal_symlinks"];
-                return Err(unknown_option(line.name, "browse", &["file_limit", "sort"], &unbuilt));
+                let known = ["file_limit", "reveal_symlinks", "sort"];
+                return Err(unknown_option(line.name, "browse", &known, &[]));
             }
         }
     }
@@ -135,7 +161,7 @@ mod tests {
     #[test]
     fn options() {
         let text = "file_server /x* {\nroot /srv\nhide .git *.bak\nindex a b\npass_thru\nstatus 203\nprecompressed gzip\n\
-                    disable_canonical_uris\n}";
+                    disable_canonical_uris\netag_file_extensions .sha256 .md5\n}";
         let expected = FileServer {
             root: Some(Template::text("/srv")),
             hide: vec![Template::text(".git"), Template::text("*.bak")],
@@ -145,6 +171,7 @@ mod tests {
             canonical_uris: false,
             status: Some(203),
             precompressed: vec!["gzip".into()],
+            etag_endings: vec![".sha256".into(), ".md5".into()],
         };
         assert_eq!(handler(text), Handler::FileServer(expected));
         assert_eq!(handler("file_server"), Handler::FileServer(FileServer::default()));
@@ -158,13 +185,23 @@ mod tests {
         };
         assert_eq!(browse("file_server /x* browse"), Some(Browse::default()));
         assert_eq!(browse("file_server {\nbrowse\n}"), Some(Browse::default()));
-        let own = Browse { file_limit: 5, sort: ListingSort::Time, order: ListingOrder::Descending };
-        assert_eq!(browse("file_server {\nbrowse {\nfile_limit 5\nsort time desc\n}\n}"), Some(own));
+        let own = Browse {
+            file_limit: 5,
+            sort: ListingSort::Time,
+            order: ListingOrder::Descending,
+            reveal_links: true,
+        };
+        assert_eq!(
+            browse("file_server {\nbrowse {\nfile_limit 5\nsort time desc\nreveal_symlinks\n}\n}"),
+            Some(own)
+        );
         for text in [
             "browse page.html",
             "browse {\nsort age\n}",
             "browse {\nfile_limit 0\n}",
-            "browse {\nreveal_symlinks\n}",
+            "browse {\nreveal_symlinks x\n}",
+            "etag_file_extensions",
+            "etag_file_extensions ../x",
         ] {
             assert_eq!(errors(&format!("file_server {{\n{text}\n}}")).len(), 1, "{text}");
         }

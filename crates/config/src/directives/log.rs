@@ -51,7 +51,7 @@
 //!
 //! | option of `format json` and `console` | default | meaning |
 //! |---|---|---|
-//! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano or common_log |
+//! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano, common_log, or a layout of Go's such as `2006-01-02 15:04:05` |
 //! | `level_format lower` \| `upper` | lower in JSON, else upper | |
 //! | `level_key`, `time_key`, `name_key`, `message_key NAME` | level, ts, logger, msg | what these are called in JSON; `""` leaves them out |
 //! | `duration_format FORMAT` | seconds | access logs only: seconds, ms, ns, or string for `1.5ms` |
@@ -336,10 +336,27 @@ mod tests {
                     log {\nno_hostname\nformat append {\nwrap console\nfields {\nregion eu\n}\nnode 1\n}\n}";
         let [first, second] = &logs(text)[..] else { panic!() };
         assert_eq!((first.name.as_deref(), first.format), (Some("app"), LogFormat::Json));
-        assert_eq!((first.time_format, first.level_format), (Some(LogTime::Iso8601), LogLevelFormat::Upper));
+        assert_eq!(
+            (first.time_format.clone(), first.level_format),
+            (Some(LogTime::Iso8601), LogLevelFormat::Upper)
+        );
         let LogKeys { level, time, name, message } = &first.keys;
         assert_eq!([level, time, name, message], ["severity", "time", "", "message"]);
         assert_eq!(first.duration_format, LogDuration::Milliseconds);
+        let time = |format: &str| {
+            logs(&format!("log {{\nformat json {{\ntime_format {format}\n}}\n}}")).remove(0).time_format
+        };
+        assert_eq!(
+            time("2006-01-02T15:04:05Z07:00"),
+            Some(LogTime::Layout("2006-01-02T15:04:05Z07:00".into()))
+        );
+        for mistake in ["iso8602", "`2006 \"`", "yyyy-mm-dd"] {
+            assert_eq!(
+                errors(&format!("log {{\nformat json {{\ntime_format {mistake}\n}}\n}}")).len(),
+                1,
+                "{mistake}"
+            );
+        }
         let journald = |text: &str| {
             let log = logs(&format!("log {{\nformat journald{text}\n}}")).remove(0);
             (log.prefix, log.format)

@@ -14,7 +14,7 @@
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{CacheDisk, CacheMemory};
-use crate::problems::{error, unknown_option};
+use crate::problems::{error, unknown_option, unknown_option_of_cache};
 use crate::values;
 use regent_caddyfile::Error;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, memory: &mut CacheMemory) -> R
         "memory" => memory.memory = values::size(option.one("memory SIZE")?)?,
         "largest_object" => memory.largest_object = values::size(option.one("largest_object SIZE")?)?,
         "disk" => memory.disk = Some(disk(cx, option)?),
-        _ => return Err(unknown_option(option.name, "cache", &["disk", "largest_object", "memory"], &[])),
+        _ => return Err(unknown_option_of_cache(option.name, &["disk", "largest_object", "memory"])),
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ use crate::directives::tls::issuer::Issuer;
 use crate::model::Persistence;
 use crate::model::{Acme, Global, KeyType, LogLevel};
 use crate::order::Changed;
-use crate::problems::{error, not_built, unknown};
+use crate::problems::{error, not_built, unknown_name};
 use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -154,7 +154,7 @@ impl GlobalOptions {
             name if UNBUILT.contains(&name) => return Err(not_built(call.name)),
             _ => {
                 let known: Vec<_> = OPTIONS.iter().chain(https::OPTIONS).copied().collect();
-                return Err(unknown(call.name, "global option", &known));
+                return Err(unknown_name(call.name, "global option", &known));
             }
         }
         Ok(())

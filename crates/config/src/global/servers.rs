@@ -81,6 +81,7 @@ mod trusted_proxies;
 use super::metrics;
 use crate::call::Call;
 use crate::context::Context;
+use crate::directives::bind;
 use crate::model::{HttpMetrics, HttpProtocol, Listen, LogCredentials, ServerOptions, SniHost, UdpPort};
 use crate::problems::{error, unknown, unknown_option};
 use crate::unix_socket;
@@ -194,6 +195,9 @@ fn address(cx: &Context<'_>, token: &Token) -> Result<Listen, Error> {
     if let Some(socket) = token.text.strip_prefix(unix_socket::PREFIX) {
         let socket = unix_socket::parse(socket, cx.environment).map_err(|message| error(token, message))?;
         return Ok(Listen::Unix(socket));
+    }
+    if let Some(number) = token.text.strip_prefix("fd/") {
+        return bind::descriptor(token, number).map(Listen::Descriptor);
     }
     super::listen(&token.text).map(Listen::Tcp).ok_or_else(|| {
         error(

@@ -9,6 +9,9 @@ pub struct Browse {
     /// Where the client does not say.
     pub sort: ListingSort,
     pub order: ListingOrder,
+    /// Pages and JSON tell where links lead.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reveal_links: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,6 +55,11 @@ impl ListingOrder {
 impl Default for Browse {
     /// As in Caddy (fileserver/browse.go).
     fn default() -> Self {
-        Self { file_limit: 10_000, sort: ListingSort::NameDirFirst, order: ListingOrder::Ascending }
+        Self {
+            file_limit: 10_000,
+            sort: ListingSort::NameDirFirst,
+            order: ListingOrder::Ascending,
+            reveal_links: false,
+        }
     }
 }

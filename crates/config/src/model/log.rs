@@ -182,7 +182,7 @@ impl LogPrefix {
 }
 
 /// How times are written; all of them in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum LogTime {
     /// 1777863721.678
     UnixSeconds,
@@ -204,6 +204,8 @@ pub enum LogTime {
     WallNanoseconds,
     /// 04/May/2026:03:02:01 +0000
     CommonLog,
+    /// A layout of Go's, in which `2006-01-02 15:04:05` stands for day and time; without characters that JSON escapes.
+    Layout(String),
 }
 
 /// What is called how that every line has. Empty: lines do not have it.

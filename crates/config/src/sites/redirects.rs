@@ -43,7 +43,7 @@ pub(super) fn blocks<'a>(options: &GlobalOptions, opened: &[Opened<'a>]) -> Vec<
             None => {
                 let site = site(options, &key);
                 let (ways, is_bound) = (vec![redirect.from], redirect.is_bound);
-                blocks.push((key, Opened { site, tls: None, ways, is_bound }));
+                blocks.push((key, Opened { site, paths: Vec::new(), tls: None, ways, is_bound }));
             }
         }
     }

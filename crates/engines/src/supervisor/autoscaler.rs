@@ -1,5 +1,8 @@
-//! How many threads the pools have: observes them, asks the policy, and carries out what it decides.
+//! How many threads the pools have, and how many of them are at work at once: observes them, asks the policies, and
+//! carries out what they decide.
 
+mod at_work;
+mod long_computations;
 mod readings;
 mod thread_sample;
 
@@ -8,6 +11,7 @@ use crate::machine::ThreadStates;
 use crate::plan::PoolPlan;
 use crate::pools::Pools;
 use crate::thread_table::{ThreadEntry, ThreadStage};
+use at_work::AtWork;
 use readings::{Readings, see_lanes};
 use regent_dispatch::circuits::Phase;
 use regent_dispatch::scaling::{Decision, Limits, Reason, Scaler};
@@ -21,6 +25,8 @@ use thread_sample::ThreadSample;
 /// Between two looks while requests wait: the shortest, and the longest, which it comes to when the looks change nothing.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(20);
+/// The longest as long as threads are kept asleep: those at work may all wait for something else at any time.
+const LONGEST_LOOK_AT_SLEEPERS: Duration = Duration::from_millis(4);
 /// Between two looks while none waits.
 const REST: Duration = Duration::from_millis(100);
 /// Before more threads are ordered for a pool of which one could not be started: the system has no room for it.
@@ -54,6 +60,7 @@ struct ScaledPool {
     /// What the operator set by hand, or the plan's.
     least: u16,
     scaler: Scaler,
+    at_work: AtWork,
     states: ThreadStates,
     /// Requests that the threads of earlier generations had taken.
     taken_before: u64,
@@ -71,9 +78,10 @@ impl Autoscaler {
         Self { pools, shared, machine: Readings::new(), events: VecDeque::new(), look_after: SHORTEST_LOOK }
     }
 
-    /// Whether any pool can have another size than it has at the beginning.
+    /// Whether any pool can have another size than it has at the beginning, or more threads than there are CPUs.
     pub fn is_possible(&self) -> bool {
-        self.pools.iter().any(ScaledPool::is_flexible)
+        let cores = self.machine.cores();
+        self.pools.iter().any(|pool| pool.is_flexible() || f32::from(pool.plan.most) > cores)
     }
 
     /// Threads that each pool of the next generation begins with: as many as it has in this one. None, where they would kill the
@@ -116,13 +124,19 @@ impl Autoscaler {
         self.machine.refresh(now, generation);
         let samples = self.samples(generation, now);
         let runnable: u16 = samples.iter().map(|sample| sample.threads.runnable).sum();
-        let (mut changed, mut pressed) = (false, false);
+        let (mut changed, mut pressed, mut sleepers) = (false, false, false);
         let circuits = Arc::clone(&self.shared.circuits);
         for (index, sample) in samples.iter().enumerate() {
             let ready = u32::from(sample.threads.idle + sample.threads.busy);
             let shared = self.shared.get(index);
             shared.set_threads(ready);
             let pool = &mut self.pools[index];
+            let waiting = generation.backend.waiting(index);
+            if waiting > 0 {
+                sleepers |=
+                    pool.at_work.adjust(generation.region(), index, sample, self.machine.cores(), now);
+            }
+            pressed |= waiting > 0;
             if !pool.is_flexible() || sample.does_not_boot() || circuits.boot_phase(index).is_some() {
                 continue;
             }
@@ -131,14 +145,15 @@ impl Autoscaler {
             let mut seen = self.machine.observation(generation, index, now, sample, pool, elsewhere);
             shared.lanes.tick(now);
             see_lanes(&mut seen, &shared.lanes);
-            pressed |= seen.waiting > 0 || seen.held_back > 0 || sample.threads.booting > 0;
+            pressed |= seen.held_back > 0 || sample.threads.booting > 0;
             let decision = pool.scaler.decide(&seen);
             shared.lanes.set_threads(pool.scaler.threads_for_lanes(ready), now);
             changed |= self.carry_out(generation, index, decision, now);
         }
+        let longest = if sleepers { LONGEST_LOOK_AT_SLEEPERS } else { LONGEST_LOOK };
         self.look_after = match changed {
             true => SHORTEST_LOOK,
-            false => (self.look_after * 3 / 2).clamp(SHORTEST_LOOK, LONGEST_LOOK),
+            false => (self.look_after * 3 / 2).clamp(SHORTEST_LOOK, longest),
         };
         pressed.then_some(self.look_after)
     }
@@ -307,6 +322,7 @@ impl ScaledPool {
             least: plan.least,
             plan,
             scaler: Scaler::new(limits),
+            at_work: AtWork::default(),
             states: ThreadStates::default(),
             taken_before: 0,
             boot_time: Duration::ZERO,

@@ -12,6 +12,7 @@ use crate::error::BuildError;
 use crate::files::conditional::{Outcome, Validators};
 use crate::files::content_coding::{self, Coding};
 use crate::files::content_type::ContentTypes;
+use crate::files::etag_file;
 use crate::files::file_cache::{self, CachedFile, FileCache};
 use crate::files::file_stat;
 use crate::files::hide::{Hide, Sources};
@@ -41,6 +42,7 @@ pub(crate) struct FileServer {
     canonical_uris: bool,
     status: Option<StatusCode>,
     precompressed: Vec<Coding>,
+    etag_endings: Vec<String>,
     content_types: ContentTypes,
     cache: Arc<FileCache>,
 }
@@ -115,6 +117,7 @@ impl FileServer {
                 .iter()
                 .map(|name| Coding::by_name(name))
                 .collect::<Result<_, _>>()?,
+            etag_endings: server.etag_endings.clone(),
             content_types: ContentTypes::new(),
             cache: Arc::clone(context.files),
         })
@@ -237,12 +240,20 @@ impl FileServer {
                 if stat.as_ref().and_then(file_stat::kind_of) == Some(FileKind::File) {
                     let seen = Seen { file: &sidecar, stat };
                     if let Ok(opened) = Opened::open(&seen, Some(coding), &self.cache) {
-                        return Ok(opened);
+                        return Ok(self.with_own_etag(&sidecar, opened));
                     }
                 }
             }
         }
-        Opened::open(seen, None, &self.cache)
+        Ok(self.with_own_etag(seen.file, Opened::open(seen, None, &self.cache)?))
+    }
+
+    /// With the validator that a file beside this one holds.
+    fn with_own_etag(&self, file: &[u8], mut opened: Opened) -> Opened {
+        if let Some(etag) = etag_file::beside(file, &self.etag_endings) {
+            opened.validators.etag = etag;
+        }
+        opened
     }
 
     fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<ResponseBody> {

@@ -59,7 +59,11 @@ impl Rewrite {
                 Ok(())
             }
             Self::StripPrefix(prefix) => {
-                let prefix = prefix.render(exchange);
+                let mut prefix = prefix.render(exchange).into_owned();
+                // As in Caddy, `api` is `/api`.
+                if !prefix.starts_with(b"/") {
+                    prefix.insert(0, b'/');
+                }
                 let rest = strip_prefix(exchange.path(), &prefix).map(<[u8]>::to_vec);
                 rest.map_or(Ok(()), |rest| exchange.rewrite_path(&rest))
             }
@@ -224,6 +228,7 @@ mod tests {
         let prefix = |text: &str| R::StripPrefix(Template::text(text));
         assert_eq!(rewritten(&prefix("/api"), "/API/x?q=1"), "/x?q=1");
         assert_eq!(rewritten(&prefix("/api"), "/api"), "/");
+        assert_eq!(rewritten(&prefix("api"), "/api/x"), "/x");
         assert_eq!(rewritten(&prefix("/api"), "/%61pi/a%3Fb"), "/a%3Fb");
         assert_eq!(rewritten(&prefix("/api"), "/x/../api/y"), "/y");
         assert_eq!(rewritten(&prefix("/api"), "/other"), "/other");

@@ -31,6 +31,7 @@ pub(crate) struct DirectoryListing {
     title: String,
     hide: Hide,
     file_limit: usize,
+    reveals_links: bool,
     view: View,
     form: Form,
     is_head: bool,
@@ -56,6 +57,8 @@ struct Entry {
     name: Vec<u8>,
     is_directory: bool,
     is_link: bool,
+    /// Where a link leads, in its own words, if that is to be shown.
+    target: Option<Vec<u8>>,
     size: u64,
     /// Seconds since 1970.
     modified: i64,
@@ -75,6 +78,7 @@ impl DirectoryListing {
             title: String::from_utf8_lossy(&title).into_owned(),
             hide: hide.of_request(exchange),
             file_limit: browse.file_limit as usize,
+            reveals_links: browse.reveal_links,
             view: View::asked(browse, exchange.uri.query().unwrap_or_default()),
             form: Form::asked(&exchange.headers),
             is_head: exchange.original_method() == Method::HEAD,
@@ -115,7 +119,9 @@ impl DirectoryListing {
             return None;
         }
         let found = fs::metadata(entry.path()).ok()?;
-        (found.is_file() || found.is_dir()).then(|| Entry::new(name, is_link, &found))
+        let target = (is_link && self.reveals_links).then(|| fs::read_link(entry.path()).ok()).flatten();
+        let target = target.map(|target| target.into_os_string().into_encoded_bytes());
+        (found.is_file() || found.is_dir()).then(|| Entry { target, ..Entry::new(name, is_link, &found) })
     }
 }
 
@@ -146,6 +152,7 @@ impl Entry {
             name,
             is_directory: found.is_dir(),
             is_link,
+            target: None,
             size: found.len(),
             modified: found.mtime(),
             mode: found.permissions().mode() & 0o777,

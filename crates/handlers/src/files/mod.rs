@@ -3,6 +3,7 @@
 pub(crate) mod conditional;
 pub(crate) mod content_coding;
 pub(crate) mod content_type;
+pub(crate) mod etag_file;
 pub(crate) mod file_cache;
 pub(crate) mod file_stat;
 pub(crate) mod hide;

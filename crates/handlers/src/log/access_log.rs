@@ -194,7 +194,7 @@ impl Form {
         Ok(Self {
             format,
             prefix: config.prefix,
-            time: config.time_format.unwrap_or(time),
+            time: config.time_format.clone().unwrap_or(time),
             level: config.level_format,
             // The log's name stands behind that of all access logs.
             head: match format {
@@ -211,7 +211,7 @@ impl Form {
 
     fn line(&self, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
-        let (time, is_number) = log_time::written(self.time, now);
+        let (time, is_number) = log_time::written(&self.time, now);
         let is_upper = match self.level {
             LogLevelFormat::Auto => self.format == Format::Console,
             format => format == LogLevelFormat::Upper,

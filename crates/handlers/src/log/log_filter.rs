@@ -1,12 +1,13 @@
 //! What an access log keeps to itself (`format filter`).
 
 use crate::error::BuildError;
+use crate::ip_prefix::IpPrefix;
 use crate::paths::url_path;
 use aws_lc_rs::digest::{SHA256, digest};
 use regent_config::{LogAction, LogField, LogFilter, ValueAction, ValueEdit};
 use regex::bytes::Regex;
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// At most one filter for each field.
 #[derive(Debug, Clone, Default)]
@@ -109,14 +110,7 @@ impl Edit {
 fn masked(text: &[u8], v4: u8, v6: u8) -> Vec<u8> {
     let list = String::from_utf8_lossy(text);
     let mask = |part: &str| match part.trim().parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(v4.min(32))).unwrap_or(0);
-            Ipv4Addr::from(u32::from(address) & mask).to_string()
-        }
-        Ok(IpAddr::V6(address)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(v6.min(128))).unwrap_or(0);
-            Ipv6Addr::from(u128::from(address) & mask).to_string()
-        }
+        Ok(address) => IpPrefix { v4, v6 }.of(address).to_string(),
         Err(_) => part.trim().to_owned(),
     };
     list.split(',').map(mask).collect::<Vec<_>>().join(", ").into_bytes()

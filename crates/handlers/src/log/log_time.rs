@@ -1,4 +1,4 @@
-//! Times in logs, in the formats that Caddy names. All of them are in UTC.
+//! Times in logs, in the formats that Caddy names or in layouts of Go's. All of them are in UTC.
 
 use regent_config::LogTime;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,17 +6,18 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 /// The time, and whether it is a number.
-pub fn written(format: LogTime, time: SystemTime) -> (String, bool) {
+pub fn written(format: &LogTime, time: SystemTime) -> (String, bool) {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     match format {
         LogTime::UnixSeconds => (format!("{:.6}", since.as_secs_f64()), true),
         LogTime::UnixMilliseconds => (format!("{:.3}", since.as_secs_f64() * 1e3), true),
         LogTime::UnixNanoseconds => (since.as_nanos().to_string(), true),
+        LogTime::Layout(layout) => (regent_templates::utc_in_layout(time, layout), false),
         _ => (text(format, time.into()), false),
     }
 }
 
-fn text(format: LogTime, time: OffsetDateTime) -> String {
+fn text(format: &LogTime, time: OffsetDateTime) -> String {
     let wall = format_description!("[year]/[month]/[day] [hour]:[minute]:[second]");
     let wall_milli =
         format_description!("[year]/[month]/[day] [hour]:[minute]:[second].[subsecond digits:3]");
@@ -56,8 +57,9 @@ mod tests {
             (LogTime::WallMilliseconds, "2017/07/14 02:40:00.250"),
             (LogTime::WallNanoseconds, "2017/07/14 02:40:00.250000001"),
             (LogTime::CommonLog, "14/Jul/2017:02:40:00 +0000"),
+            (LogTime::Layout("Jan _2 2006 15:04:05.000 Z07:00".into()), "Jul 14 2017 02:40:00.250 Z"),
         ] {
-            assert_eq!(written(format, time).0, expected, "{format:?}");
+            assert_eq!(written(&format, time).0, expected, "{format:?}");
         }
     }
 }

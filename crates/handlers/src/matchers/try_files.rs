@@ -61,9 +61,13 @@ impl TryFiles {
             let Candidate::File { path, query, wants } = candidate else {
                 return best.map(|(_, found)| Some(found)).ok_or_else(|| candidate.status());
             };
-            let path = url_path::clean(&path.render(exchange));
+            let rendered = path.render(exchange);
+            let path = url_path::clean(&rendered);
             let found = |(file, rank)| (rank, Found { file, query: query.as_ref() });
-            match self.look_up(root.prefix(), &path, *wants).map(found) {
+            let looked_up = names_something(&rendered, &path, *wants)
+                .then(|| self.look_up(root.prefix(), &path, *wants))
+                .flatten();
+            match looked_up.map(found) {
                 Some((_, found)) if self.takes_the_first() => return Ok(Some(found)),
                 Some((rank, found)) if best.as_ref().is_none_or(|(known, _)| rank > *known) => {
                     best = Some((rank, found));
@@ -95,7 +99,7 @@ impl TryFiles {
         }
     }
 
-    /// `path` is clean. A candidate wants a directory by how it is *written*; a slash that a value brought does not count.
+    /// `path` is clean. A candidate wants a directory by how it is *written*.
     fn look_up(&self, prefix: &[u8], path: &[u8], wants: FileKind) -> Option<(FileMatch, Rank)> {
         let file = self.named(prefix, path, wants)?;
         let stat = file_stat::look(file_stat::at(&file.absolute))?;
@@ -115,6 +119,16 @@ impl TryFiles {
             relative.push(b'/');
         }
         Some(FileMatch { relative, absolute, kind: wants, remainder: remainder.to_vec() })
+    }
+}
+
+/// A slash that a value brought at the end is no file's, and the root alone is no directory that was looked for, as in Caddy
+/// 2.11.9 (fileserver/matcher.go, `makeCandidates`): both are left to the candidates behind.
+fn names_something(rendered: &[u8], path: &[u8], wants: FileKind) -> bool {
+    let is_root = url_path::trim_end_slashes(path).is_empty();
+    match wants {
+        FileKind::Directory => !is_root,
+        FileKind::File => is_root || !rendered.ends_with(b"/"),
     }
 }
 
@@ -213,7 +227,8 @@ mod tests {
         let list: &[&[&str]] = &[&[PATH], &[PATH, "/"], &["index.php"]];
         assert_eq!(select(dir.path(), list, "/a%20b.txt"), found("/a b.txt", ""));
         assert_eq!(select(dir.path(), list, "/dir"), found("/dir/", ""));
-        assert_eq!(select(dir.path(), list, "/"), found("/", ""));
+        assert_eq!(select(dir.path(), list, "/"), found("/index.php", ""));
+        assert_eq!(select(dir.path(), list, "/a%20b.txt/"), found("/index.php", ""));
         assert_eq!(select(dir.path(), list, "/none"), found("/index.php", ""));
         assert_eq!(select(dir.path(), list, "/index.php/x"), found("/index.php", "/x"));
         assert_eq!(select(dir.path(), &[&[PATH]], "/dir/"), Ok(None));

@@ -4,6 +4,7 @@ mod value;
 
 pub(crate) use value::{proto, query_pairs};
 
+use crate::ip_prefix::IpPrefix;
 use http::HeaderName;
 
 /// A value that is known only once there is a request.
@@ -20,6 +21,8 @@ pub(crate) enum Placeholder {
     HostLabel(usize),
     Remote,
     RemoteHost,
+    /// `192.0.2.0/24`
+    RemotePrefix(IpPrefix),
     RemotePort,
     Local,
     LocalHost,
@@ -181,6 +184,10 @@ fn parse_request(name: &str) -> Option<Placeholder> {
     }
     if let Some(key) = name.strip_prefix("uri.query.") {
         return Some(P::QueryValue(key.to_owned()));
+    }
+    if let Some(bits) = name.strip_prefix("remote.host/") {
+        let (v4, v6) = bits.split_once(',').unwrap_or((bits, bits));
+        return Some(P::RemotePrefix(IpPrefix { v4: v4.parse().ok()?, v6: v6.parse().ok()? }));
     }
     if let Some(index) = name.strip_prefix("host.labels.") {
         return index.parse().ok().map(P::HostLabel);

@@ -5,7 +5,7 @@ use super::{Bound, explore};
 use crate::layout::{PoolControl, ThreadControl};
 use crate::pool::Pool;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use loom::sync::{Arc, Mutex};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
 
 #[derive(Clone, Copy)]
@@ -13,9 +13,10 @@ struct Setup {
     threads: usize,
     wake_limit: u32,
     spin: u32,
+    kept_asleep: u32,
 }
 
-const TWO: Setup = Setup { threads: 2, wake_limit: 1, spin: 0 };
+const TWO: Setup = Setup { threads: 2, wake_limit: 1, spin: 0, kept_asleep: 0 };
 
 /// A pool with what stands for the engine's header and for the producers' count.
 struct Engine {
@@ -31,6 +32,7 @@ impl Engine {
         let control = PoolControl::default();
         control.wake_limit.store(setup.wake_limit, Ordering::Relaxed);
         control.spin.store(setup.spin, Ordering::Relaxed);
+        control.kept_asleep.store(setup.kept_asleep, Ordering::Relaxed);
         Arc::new(Self {
             control,
             cells: (0..4).map(|_| AtomicU64::new(u64::MAX)).collect(),
@@ -131,6 +133,53 @@ fn a_thread_that_spins_hides_no_token() {
 #[test]
 fn threads_that_spin_come_back_for_more() {
     run(Bound::Preemptions(2), Setup { spin: 1, wake_limit: 2, ..TWO }, &[2, 1]);
+}
+
+/// Threads that come back for more after each token, of which so many are kept asleep, take all tokens.
+fn run_with_some_asleep(bound: Bound, setup: Setup, tokens: u64, then_wake: Option<u32>) {
+    explore(bound, move || {
+        let engine = Engine::new(setup);
+        let left = Arc::new((Mutex::new(tokens), Condvar::new()));
+        let threads: Vec<_> = (0..setup.threads)
+            .map(|me| {
+                let (engine, left) = (Arc::clone(&engine), Arc::clone(&left));
+                thread::spawn(move || {
+                    while engine.take(me).is_some() {
+                        *left.0.lock().unwrap() -= 1;
+                        left.1.notify_one();
+                    }
+                })
+            })
+            .collect();
+        (0..tokens).for_each(|token| engine.push(token));
+        if let Some(kept) = then_wake {
+            engine.pool().keep_asleep(kept);
+        }
+        let mut waiting = left.0.lock().unwrap();
+        while *waiting > 0 {
+            waiting = left.1.wait(waiting).unwrap();
+        }
+        drop(waiting);
+        engine.drain();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn one_of_two_threads_is_kept_asleep() {
+    run_with_some_asleep(Bound::Preemptions(3), Setup { kept_asleep: 1, ..TWO }, 2, None);
+}
+
+#[test]
+fn two_of_three_threads_are_kept_asleep() {
+    let setup = Setup { threads: 3, kept_asleep: 2, ..TWO };
+    run_with_some_asleep(Bound::Preemptions(1), setup, 2, None);
+}
+
+/// The server has kept more asleep than there are, and sees it.
+#[test]
+fn threads_that_are_kept_asleep_no_more_take_what_waits() {
+    run_with_some_asleep(Bound::Preemptions(3), Setup { kept_asleep: 2, ..TWO }, 1, Some(1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{LogConfig, LogDuration, LogFormat, LogLevelFormat, LogPrefix, LogTime};
-use crate::problems::{not_built_as, unknown, unknown_option};
+use crate::problems::{error, not_built_as, unknown, unknown_option};
 use regent_caddyfile::{Error, Token};
 
 const UNBUILT: &[&str] = &["formatted", "single_field", "transform"];
@@ -75,7 +75,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
                 .map(|format| config.duration_format = format),
             "time_format" => option
                 .one("time_format FORMAT")
-                .and_then(|token| named(token, "time format", TIMES))
+                .and_then(time_format)
                 .map(|format| config.time_format = Some(format)),
             "level_format" => option
                 .one("level_format lower | upper")
@@ -118,9 +118,25 @@ fn level_format(token: &Token) -> Result<LogLevelFormat, Error> {
     }
 }
 
-fn named<T: Copy>(token: &Token, kind: &str, known: &[(&str, T)]) -> Result<T, Error> {
+/// One of Caddy's names, or a layout of Go's. (Caddy takes a name with a slip for a layout too, which is the same text in each
+/// line.)
+fn time_format(token: &Token) -> Result<LogTime, Error> {
+    const LONGEST: usize = 100;
+    const STANDS_FOR_SOMETHING: [&str; 5] = ["2006", "15:04", "3:04", "Jan", "Mon"];
+    let text = &token.text;
+    let is_named = TIMES.iter().any(|(name, _)| name == text);
+    if is_named || !STANDS_FOR_SOMETHING.iter().any(|piece| text.contains(piece)) {
+        return named(token, "time format", TIMES);
+    }
+    if text.len() > LONGEST || text.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
+        return Err(error(token, "a layout of times has at most 100 bytes, and no quotes and backslashes"));
+    }
+    Ok(LogTime::Layout(text.clone()))
+}
+
+fn named<T: Clone>(token: &Token, kind: &str, known: &[(&str, T)]) -> Result<T, Error> {
     let found = known.iter().find(|(name, _)| *name == token.text);
-    found.map(|(_, value)| *value).ok_or_else(|| {
+    found.map(|(_, value)| value.clone()).ok_or_else(|| {
         let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
         unknown(token, kind, &names)
     })

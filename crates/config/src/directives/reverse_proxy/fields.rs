@@ -19,8 +19,9 @@ pub(in crate::directives) struct Written {
 impl Written {
     pub fn read(&mut self, option: &Call<'_>) -> Result<(), Error> {
         match option.name() {
-            "header_up" => self.header_up.push(operation(option)?),
-            "header_down" => self.header_down.push(operation(option)?),
+            "header_up" => self.header_up.push(operation(option, &['?', '>'])?),
+            // Fields are set when they have come from the upstream, which is late enough.
+            "header_down" => self.header_down.push(operation(option, &['?'])?),
             "method" => {
                 let method = Template::parse(&option.one("method METHOD")?.text);
                 self.rewrites.push(Rewrite::Method(method));
@@ -34,10 +35,10 @@ impl Written {
     }
 }
 
-fn operation(option: &Call<'_>) -> Result<HeaderOp, Error> {
+fn operation(option: &Call<'_>, of_header_alone: &[char]) -> Result<HeaderOp, Error> {
     const SYNTAX: &str = "header_up [+|-]FIELD [VALUE | SEARCH REPLACEMENT]; the same with header_down";
     let [field, values @ ..] = option.some(SYNTAX)? else { return Err(option.wrong_arguments(1, SYNTAX)) };
-    if field.text.starts_with(['?', '>']) {
+    if field.text.starts_with(of_header_alone) {
         return Err(error(field, format!("`{}` is for `header` only; write: {SYNTAX}", &field.text[..1])));
     }
     header::operation(field, values, SYNTAX)

@@ -50,6 +50,11 @@ impl Readings {
         self.per_thread = per_thread(generation);
     }
 
+    /// CPUs that the server may use.
+    pub fn cores(&self) -> f32 {
+        self.cores
+    }
+
     pub fn observation(
         &self,
         generation: &Generation,

@@ -19,6 +19,8 @@ pub(super) struct ThreadSample {
     /// Kernel ids, of the process and its own, of the busy ones, and of the booting ones.
     busy: Vec<((u32, u32), ThreadView)>,
     booting: Vec<(u32, u32)>,
+    taken: u64,
+    spent: Duration,
     /// Boots of it have failed.
     has_failed: bool,
     /// When the youngest thread that has been ready was ordered, and became ready.
@@ -46,6 +48,11 @@ impl ThreadSample {
         self.has_failed && self.threads.idle + self.threads.busy == 0
     }
 
+    /// The busy ones, by the kernel's ids of the process and the thread, and since when each is.
+    pub fn busy(&self) -> impl Iterator<Item = (u32, u32, Duration)> {
+        self.busy.iter().map(|((pid, thread), view)| (*pid, *thread, view.since))
+    }
+
     fn add(&mut self, entry: &ThreadEntry, pid: u32, view: ThreadView) {
         match view.state {
             ThreadState::Absent | ThreadState::Booting | ThreadState::Backoff => {
@@ -59,10 +66,17 @@ impl ThreadSample {
                 self.busy.push(((pid, view.tid), view));
             }
         }
+        self.taken = self.taken.saturating_add(view.requests);
+        self.spent = self.spent.saturating_add(view.busy);
         let is_ready = matches!(view.state, ThreadState::Idle | ThreadState::Busy);
         if is_ready && self.youngest.is_none_or(|(ordered, _)| entry.ordered > ordered) {
             self.youngest = Some((entry.ordered, view.since));
         }
+    }
+
+    /// Requests that the threads have taken so far, and the time that they have spent on those that have ended.
+    pub fn work(&self) -> (u64, Duration) {
+        (self.taken, self.spent)
     }
 
     /// Finds out which of the threads want the CPU at this moment. `shortest_queued`: the shortest time that one of the

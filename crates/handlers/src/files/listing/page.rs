@@ -23,6 +23,8 @@ struct Item {
     mode: u32,
     is_dir: bool,
     is_symlink: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symlink_path: Option<String>,
 }
 
 /// Go's `fs.ModeDir`.
@@ -37,6 +39,7 @@ pub(super) fn json(entries: &[Entry]) -> Vec<u8> {
         mode: entry.mode | if entry.is_directory { MODE_DIRECTORY } else { 0 },
         is_dir: entry.is_directory,
         is_symlink: entry.is_link,
+        symlink_path: target(entry),
     };
     // Strings and numbers can be written.
     serde_json::to_vec(&entries.iter().map(item).collect::<Vec<_>>()).unwrap_or_default()
@@ -63,10 +66,11 @@ pub(super) fn html(title: &str, entries: &[Entry], view: View, all: usize, is_wh
         let size = if entry.is_directory { "\u{2014}".to_owned() } else { size(entry.size) };
         let (name, time) = (escaped(&String::from_utf8_lossy(&entry.name)), time(entry.modified));
         let (url, slash) = (escaped(&url(entry)), slash(entry));
+        let target = target(entry).map_or(String::new(), |target| format!(" \u{2192} {}", escaped(&target)));
         // Writing to a string cannot fail.
         let _ = writeln!(
             page,
-            "<tr><td><a href=\"{url}\">{name}{slash}</a></td><td>{size}</td><td>{time}</td></tr>"
+            "<tr><td><a href=\"{url}\">{name}{slash}</a>{target}</td><td>{size}</td><td>{time}</td></tr>"
         );
     }
     page.push_str("</tbody>\n</table>\n");
@@ -88,6 +92,10 @@ fn next_order(view: View, sort: &str) -> &'static str {
 
 fn slash(entry: &Entry) -> &'static str {
     if entry.is_directory { "/" } else { "" }
+}
+
+fn target(entry: &Entry) -> Option<String> {
+    entry.target.as_deref().map(|target| String::from_utf8_lossy(target).into_owned())
 }
 
 /// Relative; what begins with `./` is no scheme, whatever colons are in it.

@@ -29,12 +29,20 @@ fn directory() -> tempfile::TempDir {
 }
 
 fn listed(directory: &Path, target: &str, fields: &[(&str, &str)], limit: u32) -> Result<String, StatusCode> {
+    listed_as(&Browse { file_limit: limit, ..Browse::default() }, directory, target, fields)
+}
+
+fn listed_as(
+    browse: &Browse,
+    directory: &Path,
+    target: &str,
+    fields: &[(&str, &str)],
+) -> Result<String, StatusCode> {
     let prefix = directory.join("root");
     let prefix = prefix.as_os_str().as_bytes();
     let exchange = request("GET", target, fields);
     let hide = Hide::compile(&[Template::text("*.bak")], Sources::Scripts(Split::new(&[".php".into()])));
-    let browse = Browse { file_limit: limit, ..Browse::default() };
-    let listing = DirectoryListing::new(&browse, &exchange, prefix, exchange.path(), &hide.unwrap());
+    let listing = DirectoryListing::new(browse, &exchange, prefix, exchange.path(), &hide.unwrap());
     Box::new(listing).run().map(|listed| String::from_utf8(listed.text).unwrap())
 }
 
@@ -64,6 +72,18 @@ fn directories_out_of_the_root_are_not_listed() {
         assert_eq!(listed(directory.path(), path, &[], 100), Err(StatusCode::NOT_FOUND), "{path}");
     }
     assert!(listed(directory.path(), "/sub/", &[], 100).unwrap().contains("<h1>/sub/</h1>"));
+}
+
+#[test]
+fn links_say_where_they_lead_if_that_is_asked_for() {
+    let directory = directory();
+    let revealing = Browse { reveal_links: true, ..Browse::default() };
+    let page = listed_as(&revealing, directory.path(), "/", &[]).unwrap();
+    assert!(page.contains("link</a> \u{2192} a.txt<"), "{page}");
+    assert!(!page.contains("outside"), "what leads out is not there at all: {page}");
+    let json = listed_as(&revealing, directory.path(), "/", &[("accept", "application/json")]).unwrap();
+    assert_eq!(json.matches("\"symlink_path\":\"a.txt\"").count(), 1, "{json}");
+    assert!(!listed(directory.path(), "/", &[], 100).unwrap().contains('\u{2192}'));
 }
 
 #[test]

@@ -30,6 +30,10 @@ impl Placeholder {
             }
             Self::Remote => display(exchange.connection.remote, out),
             Self::RemoteHost => display(exchange.connection.remote.map(|addr| addr.ip()), out),
+            Self::RemotePrefix(prefix) => {
+                let network = |address| format!("{}/{}", prefix.of(address), prefix.bits(address));
+                display(exchange.connection.remote.map(|addr| network(addr.ip())), out);
+            }
             Self::RemotePort => display(exchange.connection.remote.map(|addr| addr.port()), out),
             Self::Local => display(exchange.connection.local, out),
             Self::LocalHost => display(exchange.connection.local.as_ref().map(SocketAddr::ip), out),
