@@ -147,9 +147,9 @@ fn who_has_commented_or_knows_a_password_sees_what_others_do_not() {
         let [all, few] = [&post, &closed].map(|path| site.server.get(path).expect(200));
         assert!(!all.text().contains("Ada Byron") && !all.text().contains("Notes on an engine."));
         assert!(few.text().contains("post_password") && !few.text().contains("axolotl"), "{}", few.text());
-        for page in [all, few] {
-            assert_eq!(status_of(&page).starts_with("Regent; hit"), round == 1, "{}", status_of(&page));
-        }
+        assert_eq!(status_of(&all).starts_with("Regent; hit"), round == 1, "{}", status_of(&all));
+        // WordPress says so itself where a post has a password.
+        assert!(status_of(&few).ends_with("detail=no-store"), "{}", status_of(&few));
     }
     site.server.stop();
 }
