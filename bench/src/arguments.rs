@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::apps;
+use crate::cache;
 use crate::fleet;
 use crate::front;
 use crate::generator::command::LoadCommand;
@@ -69,6 +70,8 @@ pub enum Command {
     Proxy(proxy::Options),
     /// Real applications: WordPress, Symfony, Laravel, DokuWiki; measured by h2load
     Apps(apps::Options),
+    /// WordPress for visitors from a cache, beside nginx's, and 500 who come for a page that is not there yet; measured by h2load
+    Cache(cache::Options),
     /// What traces take of a request: off, 1 % and all sampled; measured by h2load
     Traces(traces::Options),
     /// A fleet of servers, simulated, beside four that are measured; what does not scale, and where it ends

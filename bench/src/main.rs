@@ -8,6 +8,7 @@
 mod apps;
 mod arguments;
 mod bench;
+mod cache;
 mod endless_loops;
 mod fleet;
 mod front;
@@ -70,6 +71,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Some(Command::Fleet(options)) => fleet::run(&options),
         Some(Command::Traces(options)) => traces::run(&options),
         Some(Command::Apps(options)) => apps::run(&options),
+        Some(Command::Cache(options)) => cache::run(&options),
         Some(Command::Load(command)) => generator::command::execute(&command),
     }
 }

@@ -7,84 +7,23 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use regent_tests::apps::{copy_application, packages_of};
 use regent_tests::browser::Browser;
 use regent_tests::process::cpu_time;
-use regent_tests::{MariaDb, Server, Setup, in_parallel, keep_asking};
-use serde_json::{Value, json};
+use regent_tests::wordpress::WordPress;
+use regent_tests::{Server, Setup, in_parallel, keep_asking};
 use std::time::{Duration, Instant};
 
-struct Site {
-    server: Server,
-    _database: MariaDb,
-}
-
-fn start() -> Site {
+fn start() -> WordPress {
     // Deprecations are of the application's age, not of the server.
-    start_with(Setup::new().admin("ADMIN").php_options("num_threads 4\n\t\tphp_ini error_reporting 8191"))
-}
-
-fn start_with(setup: Setup) -> Site {
-    let packages = packages_of("wordpress");
-    copy_application(&packages, &packages.join("usr/share/wordpress"), &setup.root());
-    let database = MariaDb::start(setup.directory(), "wordpress");
-    let config = include_str!("../fixtures/wordpress/wp-config.php")
-        .replace("SOCKET", &database.socket().display().to_string());
-    let server = setup.file("wp-config.php", config).start();
-    install(&server);
-    Site { server, _database: database }
-}
-
-fn install(server: &Server) {
-    let browser = Browser::new(server);
-    let form = browser.get("/wp-admin/install.php").expect(200).text();
-    assert!(form.contains("action=\"install.php?step=2\"") || form.contains("?step=1"), "{form}");
-    let done = browser.submit(
-        "/wp-admin/install.php?step=2",
-        &[
-            ("weblog_title", "The blog of the test"),
-            ("user_name", "admin"),
-            ("admin_password", "secret-1"),
-            ("admin_password2", "secret-1"),
-            ("pw_weak", "1"),
-            ("admin_email", "admin@example.org"),
-            ("blog_public", "0"),
-        ],
-    );
-    let page = done.expect(200).text();
-    assert!(page.contains("<h1>Success!</h1>") && page.ends_with("</html>\n"), "{page}");
-}
-
-/// A browser whose user is the administrator, and the token that the REST API asks of it.
-fn log_in(server: &Server) -> (Browser<'_>, String) {
-    let browser = Browser::new(server);
-    browser.get("/wp-login.php").expect(200);
-    let fields = [("log", "admin"), ("pwd", "secret-1"), ("testcookie", "1"), ("wp-submit", "Log In")];
-    browser.submit("/wp-login.php", &fields).expect(302);
-    assert!(browser.get("/wp-admin/").expect(200).text().contains("Dashboard"));
-    let nonce = browser.get("/wp-admin/admin-ajax.php?action=rest-nonce").expect(200).text();
-    (browser, nonce)
-}
-
-/// Publishes a post, and gives its number and its path.
-fn publish(
-    server: &Server,
-    (browser, nonce): &(Browser<'_>, String),
-    title: &str,
-    content: &str,
-) -> (u64, String) {
-    let post = json!({"title": title, "content": content, "status": "publish"}).to_string();
-    let request = server.request("POST", "/index.php?rest_route=/wp/v2/posts").header("X-WP-Nonce", nonce);
-    let post: Value = browser.send(request.body("application/json", post)).expect(201).json();
-    let link = post["link"].as_str().expect("a post has a link");
-    let path = link.strip_prefix(&format!("http://{}", server.address())).expect("it is on this site");
-    (post["id"].as_u64().expect("a post has a number"), path.to_owned())
+    WordPress::start(
+        Setup::new().admin("ADMIN").php_options("num_threads 4\n\t\tphp_ini error_reporting 8191"),
+    )
 }
 
 #[test]
 fn a_blog_is_installed_written_read_and_commented_on() {
     let site = start();
-    check_blog(&site.server);
+    check_blog(&site);
     site.server.stop();
 }
 
@@ -94,8 +33,8 @@ fn a_blog_is_served_by_a_command_without_a_configuration() {
     let setup = Setup::new();
     let start = format!("cd '{}' && exec \"$@\"", setup.root().display());
     let setup = setup.launcher(&["sh", "-c", &start, "sh"]).arguments(&["php-server", "--listen", "ADDRESS"]);
-    let site = start_with(quiet(setup));
-    check_blog(&site.server);
+    let site = WordPress::start(quiet(setup));
+    check_blog(&site);
     site.server.stop();
 }
 
@@ -109,8 +48,8 @@ fn a_blog_is_served_by_the_documented_configuration() {
         "http://{$SITE}\n\nmercure {\n    anonymous\n}\n\nphp_server {\n    hot_reload\n}\nencode zstd br gzip\nlog\n",
     );
     let setup = quiet(setup).env("SITE", "ADDRESS").env("MERCURE_PUBLISHER_JWT_KEY", "a-secret-of-the-test");
-    let site = start_with(setup.file("reload.php", "<?php echo $_SERVER['FRANKENPHP_HOT_RELOAD'];"));
-    check_blog(&site.server);
+    let site = WordPress::start(setup.file("reload.php", "<?php echo $_SERVER['FRANKENPHP_HOT_RELOAD'];"));
+    check_blog(&site);
     assert!(site.server.get("/reload.php").expect(200).text().starts_with("/.well-known/mercure?topic="));
     site.server.wait_for_log("\"msg\":\"handled request\"");
     site.server.stop();
@@ -123,12 +62,13 @@ fn quiet(setup: Setup) -> Setup {
     setup.env("PHPRC", "DIRECTORY/php.ini")
 }
 
-fn check_blog(server: &Server) {
+fn check_blog(site: &WordPress) {
+    let server = &site.server;
     let home = server.get("/").expect(200).text();
     assert!(home.contains("The blog of the test") && home.contains("Hello world!"), "{home}");
 
-    let admin = log_in(server);
-    let (number, path) = publish(server, &admin, "On fish", "It speaks of <strong>zebrafish</strong>.");
+    let admin = site.admin();
+    let (number, path) = site.publish(&admin, "On fish", "It speaks of <strong>zebrafish</strong>.");
     // WordPress believes in rewriting where it knows the server by $_SERVER['SERVER_SOFTWARE'] (wp-includes/vars.php).
     assert!(path.ends_with("/on-fish/") && !path.contains("index.php"), "pretty permalinks are on: {path}");
     let post = server.get(&path).expect(200).text();
@@ -146,7 +86,7 @@ fn check_blog(server: &Server) {
     ];
     let comment: Vec<(&str, &str)> = comment.iter().map(|(name, value)| (*name, value.as_str())).collect();
     visitor.submit("/wp-comments-post.php", &comment).expect(302);
-    let comments = admin.0.get("/wp-admin/edit-comments.php").expect(200).text();
+    let comments = admin.browser.get("/wp-admin/edit-comments.php").expect(200).text();
     assert!(comments.contains("I like axolotls better."), "{comments}");
 }
 
@@ -155,11 +95,11 @@ fn pages_are_whole_while_many_read_and_write() {
     let site = start();
     let server = &site.server;
     // One after the other: WordPress loses one of two sessions of a user that begin at the same time.
-    let admins = [log_in(server), log_in(server)];
+    let admins = [site.admin(), site.admin()];
     in_parallel(8, |i| {
         for round in 0..5 {
             if let Some(admin) = admins.get(i) {
-                publish(server, admin, &format!("Post {round} of {i}"), "A text.");
+                site.publish(admin, &format!("Post {round} of {i}"), "A text.");
             }
             let page = server.get("/").expect(200).text();
             assert!(page.trim_end().ends_with("</html>"), "a page lost its end: {page}");

@@ -14,7 +14,10 @@ fn on_one_cpu() -> Server {
         .admin("ADMIN")
         .php_options(&format!("num_threads {THREADS}\n\t\tmax_wait_time off"))
         .site("php_server")
-        .file("computes.php", "<?php $end = hrtime(true) + 2_000_000; while (hrtime(true) < $end) { } echo 'ok';")
+        .file(
+            "computes.php",
+            "<?php $end = hrtime(true) + 2_000_000; while (hrtime(true) < $end) { } echo 'ok';",
+        )
         .file("waits.php", "<?php usleep(20_000); echo 'ok';");
     let all = sched_getaffinity(None).expect("this thread's CPUs");
     let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).expect("a CPU");

@@ -368,6 +368,10 @@ fn a_stale_response_stands_for_an_error() {
     }
     site.says("404", &[]);
     assert_eq!(site.get("/").status, 404, "that is no failure");
+    site.says("500", &["Cache-Control: max-age=10, stale-if-error=60", "Age: 10"]);
+    assert_eq!(site.get("/broken").status, 500);
+    site.says("503", &[]);
+    assert_eq!(site.get("/broken").status, 503, "an old error stands for no new one");
     site.says(
         "200",
         &["Cache-Control: max-age=10, stale-if-error=60, must-revalidate", "Age: 10", "ETag: \"a\""],

@@ -12,7 +12,6 @@ use clap::ValueEnum;
 
 use super::checkout::{Checkout, copy, replace_in_php_files};
 use super::database::{self, Database};
-use super::server::Ground;
 use crate::interrupt::Interrupt;
 use crate::site::Site;
 use crate::supervise::run_to_end;
@@ -112,13 +111,13 @@ impl Application {
     }
 
     /// What is done in the browser once, on whatever server is there first.
-    pub fn install(self, port: u16, ground: &Ground<'_>) -> Result<()> {
+    pub fn install(self, port: u16, site: &Site, interrupt: &Interrupt) -> Result<()> {
         if self != Self::Wordpress {
             return Ok(());
         }
         let form = "weblog_title=The+blog+of+the+benchmark&user_name=admin&admin_password=secret-1\
                     &admin_password2=secret-1&pw_weak=1&admin_email=admin%40example.org&blog_public=0";
-        let (status, answer) = ask(port, "/wp-admin/install.php?step=2", Some(form), ground)?;
+        let (status, answer) = ask(port, "/wp-admin/install.php?step=2", Some(form), site, interrupt)?;
         ensure!(
             status == "200" && answer.contains("<h1>Success!</h1>"),
             "its installer answered with {status}:\n{answer}"
@@ -127,9 +126,9 @@ impl Application {
     }
 
     /// That each page is answered as it should be.
-    pub fn check(self, port: u16, ground: &Ground<'_>) -> Result<()> {
+    pub fn check(self, port: u16, site: &Site, interrupt: &Interrupt) -> Result<()> {
         for Page { path, mark } in self.pages() {
-            let (status, answer) = ask(port, path, None, ground)?;
+            let (status, answer) = ask(port, path, None, site, interrupt)?;
             ensure!(
                 status == "200" && answer.contains(mark),
                 "{path} is answered with {status}, and it should have {mark:?} in it:\n{answer}"
@@ -249,8 +248,14 @@ fn lay_out_dokuwiki(checkout: &Checkout, site: &Site, directory: &Path) -> Resul
 }
 
 /// The status and the body of an answer.
-fn ask(port: u16, path: &str, form: Option<&str>, ground: &Ground<'_>) -> Result<(String, String)> {
-    let body = ground.site.path().join("answer");
+fn ask(
+    port: u16,
+    path: &str,
+    form: Option<&str>,
+    site: &Site,
+    interrupt: &Interrupt,
+) -> Result<(String, String)> {
+    let body = site.path().join("answer");
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--max-time", &PATIENCE.as_secs().to_string()]);
     curl.args(["--write-out", "%{http_code}", "--output"]).arg(&body);
@@ -258,7 +263,7 @@ fn ask(port: u16, path: &str, form: Option<&str>, ground: &Ground<'_>) -> Result
         curl.args(["--data", form]);
     }
     curl.arg(format!("http://127.0.0.1:{port}{path}"));
-    let (status, code) = run_to_end(curl, PATIENCE + Duration::from_secs(5), ground.interrupt)?;
+    let (status, code) = run_to_end(curl, PATIENCE + Duration::from_secs(5), interrupt)?;
     ensure!(status.success(), "curl failed ({status}) at {path}");
     let answer = fs::read(&body).with_context(|| format!("{path} has no answer"))?;
     Ok((code, String::from_utf8_lossy(&answer).into_owned()))

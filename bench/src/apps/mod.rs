@@ -1,14 +1,14 @@
 //! Real applications from the distribution's packages, unchanged, on Regent, php-fpm and FrankenPHP. Nearly all of their time
 //! is PHP's own: what differs is the PHP that runs them, and how much a server adds to a request.
 
-mod application;
+pub mod application;
 mod case;
-mod checkout;
-mod configuration;
+pub mod checkout;
+pub mod configuration;
 mod database;
 mod options;
 mod page;
-mod peer;
+pub mod peer;
 mod server;
 
 use std::process::Command;
@@ -76,10 +76,10 @@ fn start_all(application: Application, prepared: &Prepared, ground: &Ground<'_>)
         let server = server::start(peer, application, prepared, ground)
             .with_context(|| format!("{application} on {peer} could not be started"))?;
         if servers.is_empty() {
-            application.install(server.port, ground)?;
+            application.install(server.port, ground.site, ground.interrupt)?;
         }
         application
-            .check(server.port, ground)
+            .check(server.port, ground.site, ground.interrupt)
             .with_context(|| format!("{application} on {peer} does not answer as it should"))?;
         load(application, &server, 4, WARM_UP, ground)?;
         servers.push(server);

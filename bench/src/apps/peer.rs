@@ -79,14 +79,20 @@ pub fn programs(options: &Options) -> Vec<Program> {
         programs.push(Program::named("nginx", "nginx"));
     }
     if chosen(|peer| peer == Peer::Fpm) {
-        let fpm = php_fpm();
-        programs.push(Program { package: "php-fpm", is_there: fpm.is_some() });
-        programs.extend(EXTENSIONS.map(|(name, package)| Program {
-            package,
-            is_there: fpm.as_ref().is_some_and(|fpm| has_extension(fpm, name)),
-        }));
+        programs.extend(fpm_programs());
     }
     programs
+}
+
+/// The distribution's php-fpm, with what the applications ask for.
+pub fn fpm_programs() -> Vec<Program> {
+    let fpm = php_fpm();
+    let own = Program { package: "php-fpm", is_there: fpm.is_some() };
+    let extensions = EXTENSIONS.map(|(name, package)| Program {
+        package,
+        is_there: fpm.as_ref().is_some_and(|fpm| has_extension(fpm, name)),
+    });
+    [own].into_iter().chain(extensions).collect()
 }
 
 fn has_extension(fpm: &PhpProgram, name: &str) -> bool {

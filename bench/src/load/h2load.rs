@@ -44,6 +44,27 @@ pub fn measure(
     Ok(Figures { p50_ms: quantile(&times, 0.5), p99_ms: quantile(&times, 0.99), ..figures })
 }
 
+/// Runs it until each of its connections has had one answer, with a log of its requests in this file.
+pub fn measure_each(
+    mut command: Command,
+    connections: u32,
+    most: Duration,
+    log: &Path,
+    interrupt: &Interrupt,
+) -> Result<Figures> {
+    if log.exists() {
+        fs::remove_file(log)?;
+    }
+    command.args(["--requests", &connections.to_string()]);
+    command.arg(format!("--log-file={}", log.display()));
+    let (status, output) = run_to_end(command, most, interrupt)?;
+    ensure!(status.success(), "h2load failed ({status}):\n{output}");
+    let times = times(&fs::read_to_string(log).context("h2load wrote no log")?);
+    let last = Duration::from_micros(times.last().copied().unwrap_or_default().max(1));
+    let figures = parse(&output, last)?;
+    Ok(Figures { p50_ms: quantile(&times, 0.5), p99_ms: quantile(&times, 0.99), ..figures })
+}
+
 /// `requests:`, `status codes:` and `traffic:` of the summary.
 fn parse(output: &str, duration: Duration) -> Result<Figures> {
     let line = |start: &str| {

@@ -106,9 +106,13 @@ impl Directives {
 
 /// Zero for what is no number of seconds: better over than for ever.
 fn seconds(text: &str) -> Duration {
+    delta_seconds(text).unwrap_or_default()
+}
+
+/// A number of seconds, of however many digits (RFC 9111 §1.2.2). `None`: it is none.
+pub(crate) fn delta_seconds(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = if is_number { text.parse().unwrap_or(LONGEST).min(LONGEST) } else { 0 };
-    Duration::from_secs(seconds)
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(LONGEST).min(LONGEST)))
 }
 
 /// Names in lower case, and what follows their `=`, without quotes.

@@ -1,7 +1,7 @@
 //! What a shared cache may keep, and when it may use it (RFC 9111 §3, §4).
 
 use crate::date;
-use crate::directives::{Directives, Flags};
+use crate::directives::{self, Directives, Flags};
 use crate::room::Full;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -262,8 +262,8 @@ fn initial_age(question: &Question<'_>) -> Duration {
     let said = question
         .headers
         .get(header::AGE)
-        .and_then(|age| age.to_str().ok()?.split(',').next()?.trim().parse().ok());
-    let said = Duration::from_secs(said.unwrap_or(0_u64).min(1 << 31));
+        .and_then(|age| directives::delta_seconds(age.to_str().ok()?.split(',').next()?.trim()));
+    let said = said.unwrap_or_default();
     apparent.unwrap_or_default().max(said + date::between(question.asked, question.now))
 }
 

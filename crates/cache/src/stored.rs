@@ -9,11 +9,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::time::SystemTime;
 
 /// Fields that are about one connection, or the way to this cache, and not stored (RFC 9111 §3.1).
-const UNKEPT: [HeaderName; 9] = [
+const UNKEPT: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     header::PROXY_AUTHENTICATE,
     HeaderName::from_static("proxy-authentication-info"),
+    HeaderName::from_static("proxy-connection"),
     header::TE,
     header::TRAILER,
     header::TRANSFER_ENCODING,
@@ -168,4 +169,31 @@ fn kept(headers: &HeaderMap) -> HeaderMap {
 
 fn written(time: SystemTime) -> HeaderValue {
     HeaderValue::try_from(httpdate::fmt_http_date(time)).expect("invariant: a date is graphic ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_about_a_connection_is_not_kept() {
+        let mut headers = HeaderMap::new();
+        let all = [
+            "x-kept",
+            "keep-alive",
+            "proxy-connection",
+            "proxy-authenticate",
+            "te",
+            "upgrade",
+            "age",
+            "x-hop",
+        ];
+        for name in all {
+            headers.insert(name, HeaderValue::from_static("a"));
+        }
+        headers.append(header::CONNECTION, HeaderValue::from_static("close, X-Hop"));
+        headers.append(header::CONNECTION, HeaderValue::from_static(", keep-alive"));
+        let kept = kept(&headers);
+        assert_eq!(kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-kept"]);
+    }
 }

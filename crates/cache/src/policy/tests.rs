@@ -189,3 +189,19 @@ proptest! {
         prop_assert_eq!(is_fresh, age + second < s_maxage.unwrap_or(max_age));
     }
 }
+
+#[test]
+fn an_age_of_any_number_of_digits_is_one() {
+    for (age, want) in [
+        ("59", Some(1)),
+        ("60", None),
+        ("99999999999999999999", None),
+        ("99999999999999999999, 0", None),
+        ("-1", Some(60)),
+        ("60.0", Some(60)),
+        ("", Some(60)),
+    ] {
+        let judged = judge(&policy(), &[], 200, &[("cache-control", "max-age=60"), ("age", age)]);
+        assert_eq!(judged.ok().map(|terms| terms.ttl(at(0))), want, "{age}");
+    }
+}

@@ -120,7 +120,10 @@ impl Fetch {
         let is_error = |status: StatusCode| matches!(status.as_u16(), 500 | 502 | 503 | 504);
         let status = result.as_ref().map_or_else(Failure::status, Response::status);
         if is_error(status)
-            && let Some(stale) = self.stale.take_if(|stale| stale.terms.may_replace_error(now))
+            // One error is no better than another, and the newer one is true.
+            && let Some(stale) = self
+                .stale
+                .take_if(|stale| !is_error(stale.status) && stale.terms.may_replace_error(now))
         {
             return Outcome::Done(self.replaced(stale, status, now));
         }
