@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::mercure::{HUB, SECRET, SUBSCRIBER, publish, subscribe};
-use regent_tests::{Conn, Redis, RedisSentinels, Server, Setup, in_parallel, until};
+use regent_tests::{Conn, Redis, RedisCluster, RedisSentinels, Server, Setup, in_parallel, until};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +21,12 @@ fn hub_told_by(redis: &RedisSentinels) -> Server {
     let (name, password) = (RedisSentinels::NAME, RedisSentinels::PASSWORD);
     let place = format!("addresses{addresses}\n\t\tmaster_name {name}\n\t\tsentinel_password \"{password}\"");
     hub_at(&place, "", "")
+}
+
+/// One whose stream is in a cluster, of which it knows some servers.
+fn hub_of_cluster(redis: &RedisCluster) -> Server {
+    let addresses: String = redis.addresses().iter().map(|address| format!(" {address}")).collect();
+    hub_at(&format!("cluster\n\t\taddresses{addresses}"), "", "")
 }
 
 fn hub_at(place: &str, own: &str, options: &str) -> Server {
@@ -198,6 +204,40 @@ fn subscribers_go_on_when_sentinels_have_chosen_another_primary() {
     }
     assert_eq!(redis.ask(&["xlen", "mercure"]).trim(), "52");
     let third = hub_told_by(&redis);
+    assert_eq!(all(&third, "last"), expected, "also at a server that has just begun");
+    [first, second, third].into_iter().for_each(Server::stop);
+}
+
+#[test]
+fn subscribers_go_on_when_a_stream_moves_in_a_cluster_and_when_its_server_dies() {
+    let setup = Setup::new();
+    let mut redis = RedisCluster::start(setup.directory());
+    let (first, second) = (hub_of_cluster(&redis), hub_of_cluster(&redis));
+    let mut live = subscribe(&second, "topic=a", "").0;
+    let publish_some = |expected: &mut Vec<String>, number: usize| {
+        for _ in 0..number {
+            let id = expected.len().to_string();
+            publish(&first, &[("topic", "a"), ("id", &id)]).expect(200);
+            expected.push(id);
+        }
+    };
+    let mut expected = Vec::new();
+    publish_some(&mut expected, 20);
+    // The server that had it says where it is: nobody is refused, and nothing is added twice.
+    redis.move_slot_of("mercure");
+    publish_some(&mut expected, 20);
+    assert_eq!(ids(&mut live, "39"), expected, "no gap and no double");
+    redis.wait_until_replicated();
+    redis.kill_primary_of("mercure");
+    publish_again(&first, "after");
+    publish_again(&second, "last");
+    assert_eq!(ids(&mut live, "last"), ["after", "last"], "no gap and no double");
+    expected.extend(["after".to_owned(), "last".to_owned()]);
+    for server in [&first, &second] {
+        assert_eq!(all(server, "last"), expected, "also for who comes now");
+    }
+    assert_eq!(redis.ask("mercure", &["xlen", "mercure"]).trim(), "42");
+    let third = hub_of_cluster(&redis);
     assert_eq!(all(&third, "last"), expected, "also at a server that has just begun");
     [first, second, third].into_iter().for_each(Server::stop);
 }

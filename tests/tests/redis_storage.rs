@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::{
-    Pebble, Redis, RedisSentinels, Server, Setup, TlsClient, TlsConn, free_address, regent_command, until,
+    Pebble, Redis, RedisCluster, RedisSentinels, Server, Setup, TlsClient, TlsConn, free_address,
+    regent_command, until,
 };
 use std::net::SocketAddr;
 
@@ -98,6 +99,39 @@ fn certificates_are_kept_by_the_primary_that_sentinels_have_chosen() {
     answers_for("other.test", &client, one, "third");
     assert_eq!(pebble.orders(), 2, "{}", pebble.log());
     let stored = redis.ask(&["--raw", "keys", "fleet/certificates/*.key"]);
+    assert!(stored.contains("/other.test.key") && stored.contains("/shop.test.key"), "{stored}");
+    second.stop();
+    third.stop();
+}
+
+#[test]
+fn certificates_are_kept_by_a_cluster_of_which_a_server_dies() {
+    let setup = Setup::new();
+    let (http, one, two) = (free_address().port(), free_address(), free_address());
+    let Some(pebble) = Pebble::start(setup.directory(), http, one.port()) else { return };
+    let mut redis = RedisCluster::start(setup.directory());
+    let servers: String = redis.addresses().iter().map(|address| format!("\t\t\t{address}\n")).collect();
+    let place = format!("cluster\n\t\taddress {{\n{servers}\t\t}}");
+    let client = pebble.client();
+    let first = instance_of(&pebble, &place, "shop.test", [http, one.port()], "first");
+    answers(&client, one, "first");
+    assert!(redis.primaries_with_keys() > 1, "what belongs together is not all of one server");
+    let stored = redis.keys("fleet/certificates/*.key");
+    let key = stored.trim().to_owned();
+    assert!(key.ends_with("/shop.test/shop.test.key"), "{stored}");
+    redis.wait_until_replicated();
+    redis.kill_primary_of(&key);
+
+    // One that begins now has nothing but what the cluster has.
+    let second = instance_of(&pebble, &place, "shop.test", [free_address().port(), two.port()], "second");
+    answers(&client, two, "second");
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    // What is ordered now takes a lock there, and is stored. The CA reaches this one.
+    first.stop();
+    let third = instance_of(&pebble, &place, "other.test", [http, one.port()], "third");
+    answers_for("other.test", &client, one, "third");
+    assert_eq!(pebble.orders(), 2, "{}", pebble.log());
+    let stored = redis.keys("fleet/certificates/*.key");
     assert!(stored.contains("/other.test.key") && stored.contains("/shop.test.key"), "{stored}");
     second.stop();
     third.stop();

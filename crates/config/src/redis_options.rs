@@ -12,6 +12,7 @@ use std::time::Duration;
 /// What both have.
 pub(crate) const OPTIONS: &[&str] = &[
     "address",
+    "cluster",
     "db",
     "host",
     "master_name",
@@ -29,7 +30,7 @@ pub(crate) const OPTIONS: &[&str] = &[
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
-/// Servers, or Sentinels.
+/// Servers, Sentinels, or those of a cluster that are asked for the others.
 const MOST_ADDRESSES: usize = 16;
 
 /// A server as far as its options were read.
@@ -40,6 +41,7 @@ pub(crate) struct ServerOptions {
     hosts: Vec<String>,
     port: Option<u16>,
     sentinels: SentinelOptions,
+    is_cluster: bool,
     is_tls: bool,
     verification: RedisTls,
 }
@@ -59,6 +61,7 @@ impl ServerOptions {
             hosts: Vec::new(),
             port: None,
             sentinels: SentinelOptions::default(),
+            is_cluster: false,
             is_tls: false,
             verification: RedisTls::SystemRoots,
         }
@@ -75,14 +78,22 @@ impl ServerOptions {
         self.is_tls = true;
     }
 
+    pub fn use_cluster(&mut self) {
+        self.is_cluster = true;
+    }
+
     /// Takes one of [`OPTIONS`].
     pub fn apply(&mut self, cx: &Context<'_>, option: &Call<'_>) -> Result<(), Error> {
-        let Self { server, addresses, hosts, port, sentinels, is_tls, verification } = self;
+        let Self { server, addresses, hosts, port, sentinels, is_cluster, is_tls, verification } = self;
         let one = |syntax: &str| option.one(syntax).and_then(|token| Ok((token, cx.fixed_text(token)?)));
         match option.name() {
             "address" => *addresses = several(cx, option, "address HOST:PORT …", address)?,
             "host" => *hosts = several(cx, option, "host HOST …", host)?,
             "port" => *port = Some(values::integer(option.one("port PORT")?, 1..=65535, "a port")?),
+            "cluster" if option.args.is_empty() => {
+                *is_cluster = option.exactly::<0>("cluster").map(|_| true)?
+            }
+            "cluster" => *is_cluster = values::boolean(option.one("cluster true | false")?)?,
             "master_name" => sentinels.master_name = Some(master_name(one("master_name NAME")?)?),
             "sentinel_username" => sentinels.username = filled(one("sentinel_username NAME")?.1),
             "sentinel_password" => sentinels.password = secret(one("sentinel_password SECRET")?.1),
@@ -124,6 +135,11 @@ impl ServerOptions {
         let port = self.port.unwrap_or(if master_name.is_some() { SENTINEL_PORT } else { PORT });
         let addresses = at(self.addresses, self.hosts, port);
         self.server.place = match master_name {
+            Some(_) if self.is_cluster => {
+                let message =
+                    format!("`{name}` is either a cluster or what Sentinels know by a `master_name`");
+                return Err(error(whole, message));
+            }
             Some(master_name) => {
                 RedisPlace::Sentinels(RedisSentinels { addresses, master_name, username, password })
             }
@@ -131,6 +147,10 @@ impl ServerOptions {
                 let message = format!("`{name}` has a login for Sentinels and no `master_name NAME`");
                 return Err(error(whole, message));
             }
+            None if self.is_cluster && self.server.database != 0 => {
+                return Err(error(whole, format!("`{name}` is a cluster, which has no database but 0")));
+            }
+            None if self.is_cluster => RedisPlace::Cluster(addresses),
             None => RedisPlace::Servers(addresses),
         };
         Ok(self.server)

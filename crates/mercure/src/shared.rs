@@ -16,7 +16,8 @@ use crate::hub::HubError;
 use crate::load::Budget;
 use crate::options::HistoryOptions;
 use entry::Place;
-use regent_redis::Client;
+use redis::RedisResult;
+use regent_redis::{Client, Connection};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -58,6 +59,13 @@ pub(crate) fn open(
     let (reading, stopped) = mpsc::channel();
     let place = reader::start(stream, options.clone(), dispatcher, stopped).map_err(HubError::Thread)?;
     Ok(Shared { publisher, place, patience, _reading: reading })
+}
+
+impl Stream {
+    /// To the server that has it.
+    fn connect(&self) -> RedisResult<Connection> {
+        self.client.connect(&self.key)
+    }
 }
 
 impl Shared {

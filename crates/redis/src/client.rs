@@ -4,18 +4,19 @@
 //! dies, and says `READONLY` when its server has become a replica. The crate `redis` has a client of Sentinels too, which
 //! waits for those without end.
 
+use crate::cluster::Cluster;
 use crate::dialer::{Deadline, Dialer, wait_at_most};
-use crate::{Address, Place, RedisServer};
-use redis::{Connection, ErrorKind, RedisError, RedisResult, Role, ServerErrorKind, cmd};
+use crate::slots::slot;
+use crate::{Address, Connection, Place, RedisServer, Sentinels};
+use redis::{ErrorKind, RedisError, RedisResult, Role, ServerErrorKind, cmd};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Connects to one server, which may be another one each time.
+/// Connects to one server, which may be another one each time, or to those of a cluster.
 pub struct Client {
-    servers: Dialer,
     route: Route,
     url: String,
     timeout: Duration,
@@ -31,8 +32,9 @@ pub enum ClientError {
 }
 
 enum Route {
-    Servers(Candidates),
-    Sentinels { candidates: Candidates, dialer: Dialer, primary: String },
+    Servers { candidates: Candidates, servers: Dialer },
+    Sentinels { candidates: Candidates, sentinels: Dialer, primary: String, servers: Dialer },
+    Cluster(Cluster),
 }
 
 /// Who is asked, one after the other.
@@ -49,23 +51,21 @@ impl Client {
     /// When that file cannot be read, or has no certificates.
     pub fn new(server: &RedisServer) -> Result<Self, ClientError> {
         let servers = Dialer::of(server)?;
-        let route = match &server.place {
-            Place::OneOf(addresses) => Route::Servers(Candidates::new(addresses)),
-            Place::ToldBy(sentinels) => Route::Sentinels {
-                candidates: Candidates::new(&sentinels.addresses),
-                dialer: servers.with_login(sentinels.username.as_deref(), sentinels.password.as_deref()),
-                primary: sentinels.primary.clone(),
-            },
-        };
-        let client = Self { servers, route, url: server.url(), timeout: server.timeout };
+        let addresses = server.place.addresses();
         let refused = |cause| ClientError::Server { url: server.url(), cause };
-        client
-            .candidates()
-            .addresses
-            .iter()
-            .try_for_each(|each| client.servers.check(each))
-            .map_err(refused)?;
-        Ok(client)
+        addresses.iter().try_for_each(|each| servers.check(each)).map_err(refused)?;
+        let candidates = Candidates::new(addresses);
+        let route = match &server.place {
+            Place::OneOf(_) => Route::Servers { candidates, servers },
+            Place::ToldBy(Sentinels { primary, username, password, .. }) => Route::Sentinels {
+                candidates,
+                sentinels: servers.with_login(username.as_deref(), password.as_deref()),
+                primary: primary.clone(),
+                servers,
+            },
+            Place::Cluster(_) => Route::Cluster(Cluster::new(servers, server.timeout, addresses)),
+        };
+        Ok(Self { route, url: server.url(), timeout: server.timeout })
     }
 
     /// Without secrets.
@@ -78,53 +78,62 @@ impl Client {
         self.timeout
     }
 
-    /// A new connection, on which each answer is waited for until the time limit. Blocks, no longer than that.
-    ///
-    /// # Errors
-    /// When the server cannot be reached in time, does not let us in, or when there is none that takes what is written.
-    pub fn connect(&self) -> RedisResult<Connection> {
-        let connection = match &self.route {
-            Route::Servers(candidates) => self.connect_to_one_of(candidates),
-            Route::Sentinels { candidates, dialer, primary } => {
-                let deadline = Deadline::after(self.timeout, candidates.addresses.len() + 1);
-                candidates.first(|sentinel| {
-                    let mut connection = dialer.dial(sentinel, deadline)?;
-                    let address = told(&mut connection, primary)?;
-                    primary_at(&self.servers, &address, deadline)
-                })
-            }
-        }?;
-        wait_at_most(&connection, self.timeout)?;
-        Ok(connection)
-    }
-
-    fn connect_to_one_of(&self, candidates: &Candidates) -> RedisResult<Connection> {
-        let deadline = Deadline::after(self.timeout, candidates.addresses.len());
-        match candidates.addresses.as_slice() {
-            [only] => self.servers.dial(only, deadline),
-            _ => candidates.first(|address| primary_at(&self.servers, address, deadline)),
+    /// Keys with the same number can be changed in one transaction, or by one script.
+    pub fn slot(&self, key: &str) -> u16 {
+        match &self.route {
+            Route::Servers { .. } | Route::Sentinels { .. } => 0,
+            Route::Cluster(_) => slot(key),
         }
     }
 
-    fn candidates(&self) -> &Candidates {
-        match &self.route {
-            Route::Servers(candidates) | Route::Sentinels { candidates, .. } => candidates,
+    /// A new connection, on which each answer is waited for until the time limit; for what is about this key, until
+    /// [`Connection::about`] names another. Blocks, no longer than that.
+    ///
+    /// # Errors
+    /// When the server cannot be reached in time, does not let us in, or when there is none that takes what is written.
+    pub fn connect(&self, key: &str) -> RedisResult<Connection> {
+        let connection = match &self.route {
+            Route::Servers { candidates, servers } => self.connect_to_one_of(candidates, servers),
+            Route::Sentinels { candidates, sentinels, primary, servers } => {
+                let deadline = Deadline::after(self.timeout, candidates.addresses.len() + 1);
+                candidates.first(|sentinel| {
+                    let mut connection = sentinels.dial(sentinel, deadline)?;
+                    let address = told(&mut connection, primary)?;
+                    primary_at(servers, &address, deadline)
+                })
+            }
+            Route::Cluster(cluster) => return cluster.connect(key).map(Connection::to_cluster),
+        }?;
+        wait_at_most(&connection, self.timeout)?;
+        Ok(Connection::to_server(connection))
+    }
+
+    fn connect_to_one_of(&self, candidates: &Candidates, servers: &Dialer) -> RedisResult<redis::Connection> {
+        let deadline = Deadline::after(self.timeout, candidates.addresses.len());
+        match candidates.addresses.as_slice() {
+            [only] => servers.dial(only, deadline),
+            _ => candidates.first(|address| primary_at(servers, address, deadline)),
         }
     }
 }
 
 /// Whether the error is one of the connection, which has to be made anew, and not an answer of the server. So it is with
-/// the answers of a server that was the primary when the connection was made and is not any more; nothing of what was asked
-/// for was done then.
+/// the answers of a server that was the primary when the connection was made and is not any more, and with those of a cluster
+/// of which too many are away, or which sends from one to the other; nothing of what was asked for was done then.
 pub fn is_broken(error: &RedisError) -> bool {
-    let is_of_replica = matches!(
+    let is_of_place = matches!(
         error.kind(),
         ErrorKind::Server(
             // A transaction is refused by `EXEC`, its parts before that.
-            ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown | ServerErrorKind::ExecAbort
+            ServerErrorKind::ReadOnly
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ExecAbort
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::Moved
+                | ServerErrorKind::Ask
         )
     );
-    is_of_replica || error.is_io_error() || error.is_connection_dropped() || error.is_timeout()
+    is_of_place || error.is_io_error() || error.is_connection_dropped() || error.is_timeout()
 }
 
 impl fmt::Debug for Client {
@@ -140,25 +149,32 @@ impl Candidates {
 
     /// What the first has of whom it is to be had, beginning with who had it the last time.
     fn first<T>(&self, ask: impl Fn(&Address) -> RedisResult<T>) -> RedisResult<T> {
-        let number = self.addresses.len();
-        let begin = self.first.load(Ordering::Relaxed);
-        let mut reasons = Vec::new();
-        for index in (0..number).map(|offset| (begin + offset) % number) {
-            let address = &self.addresses[index];
-            match ask(address) {
-                Ok(found) => {
-                    self.first.store(index, Ordering::Relaxed);
-                    return Ok(found);
-                }
-                Err(error) => reasons.push(format!("{address}: {error}")),
-            }
-        }
-        Err((ErrorKind::Io, "there is no primary", reasons.join("; ")).into())
+        let (index, found) = first_of(&self.addresses, self.first.load(Ordering::Relaxed), ask)?;
+        self.first.store(index, Ordering::Relaxed);
+        Ok(found)
     }
 }
 
+/// What the first has of whom it is to be had, and who it is.
+pub(crate) fn first_of<T>(
+    addresses: &[Address],
+    begin: usize,
+    ask: impl Fn(&Address) -> RedisResult<T>,
+) -> RedisResult<(usize, T)> {
+    let number = addresses.len();
+    let mut reasons = Vec::new();
+    for index in (0..number).map(|offset| (begin + offset) % number) {
+        let address = &addresses[index];
+        match ask(address) {
+            Ok(found) => return Ok((index, found)),
+            Err(error) => reasons.push(format!("{address}: {error}")),
+        }
+    }
+    Err((ErrorKind::Io, "there is no primary", reasons.join("; ")).into())
+}
+
 /// What a Sentinel says where the primary is.
-fn told(sentinel: &mut Connection, primary: &str) -> RedisResult<Address> {
+fn told(sentinel: &mut redis::Connection, primary: &str) -> RedisResult<Address> {
     let place: Option<(String, u16)> =
         cmd("SENTINEL").arg("get-master-addr-by-name").arg(primary).query(sentinel)?;
     let unknown = || (ErrorKind::InvalidClientConfig, "it knows no primary of the name", primary.to_owned());
@@ -166,7 +182,7 @@ fn told(sentinel: &mut Connection, primary: &str) -> RedisResult<Address> {
     Ok(Address { host, port })
 }
 
-fn primary_at(dialer: &Dialer, address: &Address, deadline: Deadline) -> RedisResult<Connection> {
+fn primary_at(dialer: &Dialer, address: &Address, deadline: Deadline) -> RedisResult<redis::Connection> {
     let mut connection = dialer.dial(address, deadline)?;
     match cmd("ROLE").query(&mut connection) {
         Ok(Role::Primary { .. }) => Ok(connection),
@@ -177,5 +193,7 @@ fn primary_at(dialer: &Dialer, address: &Address, deadline: Deadline) -> RedisRe
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

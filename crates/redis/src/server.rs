@@ -4,12 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server of Redis or Valkey: the one of several that takes what is written, if there are several.
+/// A server of Redis or Valkey: the one of several that takes what is written, if there are several; or a cluster of them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisServer {
     pub place: Place,
     pub username: Option<String>,
     pub password: Option<String>,
+    /// 0 in a cluster.
     pub database: u32,
     /// For connecting, whatever has to be asked for that, and for each answer.
     pub timeout: Duration,
@@ -24,9 +25,11 @@ pub enum Place {
     OneOf(Vec<Address>),
     /// Where Sentinels say.
     ToldBy(Sentinels),
+    /// In a cluster, of which these are some. Never empty.
+    Cluster(Vec<Address>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     /// A name, an address, or the absolute path of a Unix socket.
     pub host: String,
@@ -81,6 +84,18 @@ impl RedisServer {
             },
             Place::ToldBy(Sentinels { addresses, primary, .. }) => {
                 format!("{scheme}+sentinel://{}/{primary}/{database}", joined(addresses))
+            }
+            Place::Cluster(addresses) => format!("{scheme}+cluster://{}/{database}", joined(addresses)),
+        }
+    }
+}
+
+impl Place {
+    /// Whom the configuration names.
+    pub(crate) fn addresses(&self) -> &[Address] {
+        match self {
+            Self::OneOf(addresses) | Self::ToldBy(Sentinels { addresses, .. }) | Self::Cluster(addresses) => {
+                addresses
             }
         }
     }
@@ -139,6 +154,8 @@ mod tests {
         let addresses = vec![address("a.test"), address("::1")];
         let servers = RedisServer { place: Place::OneOf(addresses.clone()), ..RedisServer::at("unused", 1) };
         assert_eq!(servers.url(), "redis://a.test:26379,[::1]:26379/0");
+        let cluster = RedisServer { place: Place::Cluster(addresses.clone()), ..servers };
+        assert_eq!(cluster.url(), "redis+cluster://a.test:26379,[::1]:26379/0");
         let password = Some("letmein".to_owned());
         let sentinels = Sentinels { addresses, primary: "shop".into(), username: None, password };
         assert!(!format!("{sentinels:?}").contains("letmein"));

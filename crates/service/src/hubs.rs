@@ -152,6 +152,7 @@ fn redis(server: &config::RedisServer) -> RedisServer {
                 username: sentinels.username.clone(),
                 password: sentinels.password.as_ref().map(|password| password.0.clone()),
             }),
+            config::RedisPlace::Cluster(addresses) => Place::Cluster(redis_addresses(addresses)),
         },
         username: server.username.clone(),
         password: server.password.as_ref().map(|password| password.0.clone()),

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `address HOST:PORT…` | | of the server; or `host` and `port`. Several, in the line or in a block: of a primary and its replicas, or of Sentinels |
 //! | `host HOST…`, `port PORT` | 127.0.0.1, 6379 | the same apart; `host` may be the absolute path of a Unix socket |
+//! | `cluster` | | the addresses are those of some servers of a Redis Cluster, which tell where the others are; `storage redis cluster` is the same |
 //! | `master_name NAME` | | the addresses are those of Sentinels (of port 26379 where none is said), which know the primary by this name; `storage redis failover` is the same and needs it |
 //! | `sentinel_username NAME`, `sentinel_password SECRET` | | the login to the Sentinels, if they have one |
 //! | `username NAME`, `password SECRET` | | the login |
@@ -72,14 +73,15 @@ fn file_system(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<Path
 }
 
 fn redis(cx: &Context<'_>, call: &Call<'_>, args: &[Token]) -> Result<RedisStorage, Error> {
-    let failover = match args {
-        [] => None,
-        [kind] if kind.text == "simple" => None,
-        [kind] if kind.text == "failover" => Some(kind),
-        [kind, ..] if kind.text == "cluster" => return Err(not_built_as(kind, "storage redis cluster")),
-        _ => return Err(call.wrong_arguments(1, "storage redis [failover] { … }")),
-    };
     let (mut redis, mut server) = (RedisStorage::default(), ServerOptions::new());
+    let mut failover = None;
+    match args {
+        [] => {}
+        [kind] if kind.text == "simple" => {}
+        [kind] if kind.text == "failover" => failover = Some(kind),
+        [kind] if kind.text == "cluster" => server.use_cluster(),
+        _ => return Err(call.wrong_arguments(1, "storage redis [failover | cluster] { … }")),
+    }
     for option in call.options() {
         let one = |syntax: &str| option.one(syntax).and_then(|token| Ok((token, cx.fixed_text(token)?)));
         match option.name() {
@@ -203,6 +205,12 @@ mod tests {
                 password: password.map(|text| Secret(text.to_owned())),
             })
         };
+        for cluster in
+            ["storage redis cluster {\n", "storage redis {\ncluster\n", "storage redis {\ncluster true\n"]
+        {
+            let expected = RedisPlace::Cluster(servers.clone());
+            assert_eq!(place(&format!("{cluster}address a:1 b:2\n}}")), expected);
+        }
         let failover = "storage redis failover {\naddress {\na:1\nb:2\n}\nmaster_name shop\n}";
         assert_eq!(place(failover), sentinels(servers, None, None));
         let hosts =
@@ -216,7 +224,10 @@ mod tests {
         for (storage, message) in [
             ("storage", "too few arguments"),
             ("storage consul", "`storage consul` is not built yet"),
-            ("storage redis cluster", "`storage redis cluster` is not built yet"),
+            ("storage redis cluster {\ndb 1\n}", "no database but 0"),
+            ("storage redis cluster {\nmaster_name shop\n}", "either a cluster or what Sentinels know"),
+            ("storage redis {\ncluster maybe\n}", "true"),
+            ("storage redis many", "too"),
             ("storage redis {\nroute_randomly true\n}", "not built yet"),
             ("storage redis failover", "write `master_name NAME` too"),
             ("storage redis {\nmaster_name \"a b\"\n}", "is one word"),

@@ -5,13 +5,14 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server of Redis or Valkey.
+/// A server of Redis or Valkey, or a cluster of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RedisServer {
     #[serde(flatten)]
     pub place: RedisPlace,
     pub username: Option<String>,
     pub password: Option<Secret>,
+    /// 0 in a cluster.
     pub database: u32,
     /// For connecting, and for each answer.
     pub timeout: Duration,
@@ -27,6 +28,8 @@ pub enum RedisPlace {
     Servers(Vec<RedisAddress>),
     /// Where these say.
     Sentinels(RedisSentinels),
+    /// In a cluster, of which these are some. Never empty.
+    Cluster(Vec<RedisAddress>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,8 +5,8 @@ use super::entry::{FIELD, Place};
 use crate::load::{Budget, Load};
 use crate::update::Update;
 use redis::streams::StreamRangeReply;
-use redis::{Connection, RedisResult, cmd, pipe};
-use regent_redis::is_broken;
+use redis::{RedisResult, cmd, pipe};
+use regent_redis::{Connection, is_broken};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -172,7 +172,7 @@ impl Writer {
         if self.failed.is_some_and(|failed| failed.elapsed() < PAUSE) {
             return Err((redis::ErrorKind::Io, "Redis could not be reached a moment ago").into());
         }
-        let connected = self.stream.client.connect();
+        let connected = self.stream.connect();
         self.failed = connected.is_err().then(Instant::now);
         connected
     }

@@ -7,7 +7,8 @@ use crate::dispatcher::Command;
 use crate::history::History;
 use crate::options::HistoryOptions;
 use redis::streams::{StreamId, StreamRangeReply, StreamReadReply};
-use redis::{Connection, RedisError, RedisResult, cmd};
+use redis::{RedisError, RedisResult, cmd};
+use regent_redis::Connection;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -84,8 +85,8 @@ impl Reader {
     }
 
     fn try_to_follow(&mut self) -> Result<(), Stop> {
-        let mut connection = self.stream.client.connect()?;
-        connection.set_read_timeout(Some(WAIT + self.stream.client.timeout()))?;
+        let mut connection = self.stream.connect()?;
+        connection.set_read_timeout(WAIT + self.stream.client.timeout())?;
         let known = *self.place.borrow();
         let mut place = match known {
             Some(place) if self.has(&mut connection, place)? => place,

@@ -14,7 +14,7 @@ pub(super) use lock::Lock;
 use super::files::Files;
 use crate::{Error, RedisStorage};
 use link::Link;
-use redis::{Pipeline, RedisError, cmd, pipe};
+use redis::{Cmd, Pipeline, RedisError, RedisResult, cmd, pipe};
 use std::path::PathBuf;
 use time::OffsetDateTime;
 use value::Codec;
@@ -45,8 +45,9 @@ impl Redis {
     }
 
     pub fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let name = self.key(key);
         let stored: Option<Vec<u8>> =
-            match self.link.run(|connection| cmd("GET").arg(self.key(key)).query(connection)) {
+            match self.link.run(&name, |connection| cmd("GET").arg(&name).query(connection)) {
                 Ok(stored) => stored,
                 Err(error) => return self.read_copy(key, error),
             };
@@ -58,37 +59,41 @@ impl Redis {
 
     pub fn write_all(&self, values: &[(&str, &[u8])]) -> Result<(), Error> {
         let now = OffsetDateTime::now_utc();
-        let mut transaction = pipe();
-        transaction.atomic();
+        let mut transactions = Transactions { link: &self.link, all: Vec::new() };
         for (key, bytes) in values {
             let key = self.key(key);
-            index(&mut transaction, &key, now.unix_timestamp());
-            transaction.set(&key, self.codec.encode(bytes, now)).ignore();
+            index(&mut transactions, &key, now.unix_timestamp());
+            let mut set = cmd("SET");
+            set.arg(&key).arg(self.codec.encode(bytes, now));
+            transactions.add(&key, set);
         }
-        self.link.run(|connection| transaction.exec(connection)).map_err(|error| self.unreachable(error))?;
+        transactions.carry_out().map_err(|error| self.unreachable(error))?;
         values.iter().for_each(|(key, bytes)| self.copy(key, bytes));
         Ok(())
     }
 
     pub fn remove(&self, key: &str) -> Result<(), Error> {
         let stored = self.key(key);
-        let removed = self.link.run(|connection| {
-            () = cmd("DEL").arg(&stored).query(connection)?;
-            let mut below = stored.as_str();
-            // A directory without content is none: its own name leaves the one above it.
-            for (depth, directory) in directories(&stored).enumerate() {
-                let suffix = if depth == 0 { "" } else { "/" };
-                let name = format!("{}{suffix}", last_part(below));
-                () = cmd("ZREM").arg(directory).arg(name).query(connection)?;
-                if cmd("EXISTS").arg(directory).query(connection)? {
-                    break;
-                }
-                below = directory;
-            }
-            Ok(())
-        });
-        removed.map_err(|error| self.unreachable(error))?;
+        self.remove_stored(&stored).map_err(|error| self.unreachable(error))?;
         self.copies.remove(key)
+    }
+
+    fn remove_stored(&self, stored: &str) -> RedisResult<()> {
+        self.link.run(stored, |connection| cmd("DEL").arg(stored).exec(connection))?;
+        let mut below = stored;
+        // A directory without content is none: its own name leaves the one above it.
+        for (depth, directory) in directories(stored).enumerate() {
+            let name = name_in_directory(below, depth);
+            let is_left: bool = self.link.run(directory, |connection| {
+                cmd("ZREM").arg(directory).arg(&name).exec(connection)?;
+                cmd("EXISTS").arg(directory).query(connection)
+            })?;
+            if is_left {
+                break;
+            }
+            below = directory;
+        }
+        Ok(())
     }
 
     fn key(&self, key: &str) -> String {
@@ -122,19 +127,47 @@ impl Redis {
     }
 }
 
-/// What is in a directory is a set under the directory's name, directories with a slash behind.
-fn index(transaction: &mut Pipeline, key: &str, modified: i64) {
+/// One; in a cluster, where a server changes no keys but its own, one for each slot.
+struct Transactions<'a> {
+    link: &'a Link,
+    /// In the order of what comes first in each, with a key of it.
+    all: Vec<(String, Pipeline)>,
+}
+
+impl Transactions<'_> {
+    fn add(&mut self, key: &str, command: Cmd) {
+        let slot = self.link.slot(key);
+        let known = self.all.iter_mut().find(|(other, _)| self.link.slot(other) == slot);
+        if let Some((_, transaction)) = known {
+            transaction.add_command(command).ignore();
+            return;
+        }
+        let mut transaction = pipe();
+        transaction.atomic().add_command(command).ignore();
+        self.all.push((key.to_owned(), transaction));
+    }
+
+    fn carry_out(&self) -> RedisResult<()> {
+        let mut all = self.all.iter();
+        all.try_for_each(|(key, transaction)| self.link.run(key, |connection| transaction.exec(connection)))
+    }
+}
+
+/// What is in a directory is a set under the directory's name.
+fn index(transactions: &mut Transactions<'_>, key: &str, modified: i64) {
     let mut below = key;
     for (depth, directory) in directories(key).enumerate() {
-        let suffix = if depth == 0 { "" } else { "/" };
-        transaction
-            .cmd("ZADD")
-            .arg(directory)
-            .arg(modified)
-            .arg(format!("{}{suffix}", last_part(below)))
-            .ignore();
+        let mut add = cmd("ZADD");
+        add.arg(directory).arg(modified).arg(name_in_directory(below, depth));
+        transactions.add(directory, add);
         below = directory;
     }
+}
+
+/// Directories have a slash behind, which all but the first of them are.
+fn name_in_directory(path: &str, depth: usize) -> String {
+    let suffix = if depth == 0 { "" } else { "/" };
+    format!("{}{suffix}", last_part(path))
 }
 
 /// Those that a key is in, from the innermost.

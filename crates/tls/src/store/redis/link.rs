@@ -1,8 +1,9 @@
-//! The one connection to Redis, made when it is needed and made anew when it broke.
+//! The one connection to Redis, made when it is needed and made anew when it broke. To a cluster it is one to each server
+//! whose keys were needed.
 
 use crate::Error;
-use redis::{Connection, RedisResult};
-use regent_redis::{Client, ClientError, RedisServer, is_broken};
+use redis::RedisResult;
+use regent_redis::{Client, ClientError, Connection, RedisServer, is_broken};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,11 +39,21 @@ impl Link {
         self.client.url()
     }
 
-    /// What may be done twice: a connection that was kept may have ended meanwhile, then it is done on a new one.
-    pub fn run<T>(&self, mut what: impl FnMut(&mut Connection) -> RedisResult<T>) -> RedisResult<T> {
+    /// Keys with the same number can be changed in one transaction.
+    pub fn slot(&self, key: &str) -> u16 {
+        self.client.slot(key)
+    }
+
+    /// What may be done twice, and is about this key: a connection that was kept may have ended meanwhile, then it is done on
+    /// a new one.
+    pub fn run<T>(
+        &self,
+        key: &str,
+        mut what: impl FnMut(&mut Connection) -> RedisResult<T>,
+    ) -> RedisResult<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut kept) = state.connection.take() {
-            match what(&mut kept) {
+            match kept.about(key).and_then(&mut what) {
                 Err(error) if is_broken(&error) => {}
                 result => {
                     state.connection = Some(kept);
@@ -50,7 +61,7 @@ impl Link {
                 }
             }
         }
-        let mut connection = self.connect(&mut state)?;
+        let mut connection = self.connect(&mut state, key)?;
         let result = what(&mut connection);
         if !result.as_ref().is_err_and(is_broken) {
             state.connection = Some(connection);
@@ -58,13 +69,13 @@ impl Link {
         result
     }
 
-    fn connect(&self, state: &mut State) -> RedisResult<Connection> {
+    fn connect(&self, state: &mut State, key: &str) -> RedisResult<Connection> {
         if let Some((when, reason)) = &state.failed
             && when.elapsed() < PAUSE
         {
             return Err((redis::ErrorKind::Io, "a moment ago", reason.clone()).into());
         }
-        let connected = self.client.connect();
+        let connected = self.client.connect(key);
         match &connected {
             Ok(_) => {
                 if state.failed.take().is_some() {

@@ -3,7 +3,8 @@
 use super::Redis;
 use crate::store::safe;
 use crate::{Error, crypto};
-use redis::{Connection, RedisResult, cmd};
+use redis::{RedisResult, cmd};
+use regent_redis::Connection;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -52,7 +53,7 @@ impl Lock {
     pub fn try_take(redis: &Arc<Redis>, name: &str) -> Result<Option<Self>, Error> {
         let key = redis.key(&key_of(name));
         let token = crypto::hex(&crypto::random::<16>());
-        let taken = redis.link.run(|connection| set_if_free(connection, &key, &token));
+        let taken = redis.link.run(&key, |connection| set_if_free(connection, &key, &token));
         if !taken.map_err(|error| redis.unreachable(error))? {
             return Ok(None);
         }
@@ -67,7 +68,7 @@ impl Lock {
         let thread = std::thread::Builder::new().name("store-lock".into()).spawn(move || {
             while stopped.recv_timeout(REFRESH) == Err(RecvTimeoutError::Timeout) {
                 // A failure shows as a lock that ends, and may pass before that.
-                let _ = redis.link.run(|connection| if_held(connection, PROLONG, &key, &token));
+                let _ = redis.link.run(&key, |connection| if_held(connection, PROLONG, &key, &token));
             }
         });
         let thread = thread.map_err(|error| self.redis.unreachable(error.into()))?;
@@ -83,7 +84,8 @@ impl Drop for Lock {
             let _ = thread.join();
         }
         // If it cannot be released, it ends soon.
-        let _ = self.redis.link.run(|connection| if_held(connection, RELEASE, &self.key, &self.token));
+        let _ =
+            self.redis.link.run(&self.key, |connection| if_held(connection, RELEASE, &self.key, &self.token));
     }
 }
 

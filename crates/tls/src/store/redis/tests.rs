@@ -43,7 +43,7 @@ impl Server {
 
     fn ask<T: redis::FromRedisValue>(&self, command: &str, arguments: &[&str]) -> T {
         let link = Link::new(&self.options.server).unwrap();
-        link.run(|connection| cmd(command).arg(arguments).query(connection)).unwrap()
+        link.run("", |connection| cmd(command).arg(arguments).query(connection)).unwrap()
     }
 }
 

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn several_addresses_are_of_a_primary_and_its_replicas_or_of_sentinels() {
+    fn several_addresses_are_of_a_primary_and_its_replicas_of_a_cluster_or_of_sentinels() {
         let places = |options: &str| match history(&format!("transport redis {{\n{options}\n}}")) {
             HubHistory::Redis { server, .. } => server.place,
             other => panic!("{other:?}"),
@@ -205,6 +205,7 @@ mod tests {
         let address = |host: &str| RedisAddress { host: host.into(), port: 1 };
         let both = vec![address("a"), address("b")];
         assert_eq!(places("addresses a:1 b:1"), RedisPlace::Servers(both.clone()));
+        assert_eq!(places("addresses a:1 b:1\ncluster"), RedisPlace::Cluster(both.clone()));
         let RedisPlace::Sentinels(sentinels) = places("address a:1 b:1\nmaster_name shop") else {
             panic!("a name is known to Sentinels");
         };
@@ -235,6 +236,7 @@ mod tests {
             ("transport redis {\nstream \"\"\n}", "the name of a key of Redis"),
             ("transport redis {\ntls_insecure true\n}", "write `tls_enabled true` too"),
             ("transport redis {\nstreem x\n}", "did you mean `stream`"),
+            ("transport redis {\ncluster\nurl redis://h/1\n}", "no database but 0"),
             ("transport redis {\nurl http://h\n}", "this is no URL of a Redis"),
             ("transport redis {\nurl redis://h/x\n}", "the number of a database"),
             ("transport_url redis://h?max_len_approx=0", "from 1 to 1000000"),
