@@ -21,7 +21,7 @@ pub(crate) struct SentMetrics {
 pub(crate) enum NextMetrics {
     Kept,
     /// `None`: nowhere.
-    Changed(Option<SentMetrics>),
+    Changed(Option<Box<SentMetrics>>),
 }
 
 impl Server {
@@ -43,7 +43,7 @@ impl Server {
         // It reads certificates.
         let sent = tokio::task::spawn_blocking(start).await;
         let sent: Result<_, regent_otlp::Error> = sent.expect("invariant: starting it does not panic");
-        Ok(NextMetrics::Changed(Some(sent?)))
+        Ok(NextMetrics::Changed(Some(Box::new(sent?))))
     }
 }
 

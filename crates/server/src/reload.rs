@@ -264,7 +264,7 @@ impl Server {
         let starts = parts.app_starts(&config, self.facts.io_threads, clients, inlined.as_ref());
         self.io.prepare(starts).await.map_err(ReloadError::IoThread)?;
         let wanted = config.global.metrics_export.as_ref();
-        let metrics = self.send_metrics(state.metrics.as_ref(), wanted).await?;
+        let metrics = self.send_metrics(state.metrics.as_deref(), wanted).await?;
         Ok(Next { config, change, parts, php, native, inlined, metrics })
     }
 

@@ -76,7 +76,7 @@ pub(crate) struct State {
     /// `None`: no worker watches files.
     pub watching: Option<Watching>,
     /// `None`: metrics are sent nowhere.
-    pub metrics: Option<SentMetrics>,
+    pub metrics: Option<Box<SentMetrics>>,
     /// Scripts that run beside the pools.
     pub tasks: Tasks,
     /// Engines that finish what they have begun.
