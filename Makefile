@@ -19,7 +19,7 @@ tests = units fuzz models server $(if $(filter system,$(php)),apps,php-short app
 # The benchmark is a workspace of its own; its programs lie beside the server that they measure.
 instructions = cargo run --release --quiet --manifest-path bench/Cargo.toml --target-dir '$(TARGET)' --package regent-instructions
 
-.PHONY: help run build php php-fast test test-fast test-long test-php fuzz attack chaos bench deb instructions instructions-update check format clean setup
+.PHONY: help run build php php-fast test test-fast test-long test-kubernetes test-php fuzz attack chaos bench deb instructions instructions-update check format clean setup
 
 help: ## list the targets
 	@echo "Usage: make TARGET"
@@ -48,6 +48,9 @@ test-fast: build ## run the tests that need neither network nor patience
 
 test-long: build ## run the long tests: gigabytes up and down, a thousand rounds of the admin API
 	@$(with_php) tools/test long
+
+test-kubernetes: build ## install the chart in a real Kubernetes API server, and scale real servers by what they serve (built once, in twenty minutes)
+	@$(with_php) tools/test kubernetes
 
 fuzz: setup ## fuzz what strangers send, for an hour (SECONDS=60 each, FUZZ="connection frames")
 	@SECONDS_EACH='$(SECONDS)' tools/fuzz $(FUZZ)

@@ -27,6 +27,7 @@ pub mod h2;
 pub mod h3;
 pub mod haproxy;
 mod http;
+pub mod kubernetes;
 mod load;
 mod mariadb;
 pub mod mercure;

@@ -21,7 +21,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag }}
 {{- end -}}
 
-{{- define "regent.queueWaitScaling" -}}
+{{- define "regent.scaling" -}}
+{{- if .Values.autoscaling.behavior -}}
+{{- toYaml .Values.autoscaling.behavior -}}
+{{- else -}}
+{{- if .Values.autoscaling.queueWait.enabled -}}
 # A wait is not in proportion to the load: it is nothing for long, and then explodes. What it asks for is bounded.
 scaleUp:
   stabilizationWindowSeconds: 30
@@ -29,13 +33,12 @@ scaleUp:
     - { type: Percent, value: 50, periodSeconds: 60 }
     - { type: Pods, value: 2, periodSeconds: 60 }
   selectPolicy: Max
-{{- end -}}
-
-{{- define "regent.scaleDown" -}}
+{{ end -}}
 scaleDown:
   stabilizationWindowSeconds: 300
   policies:
     - { type: Percent, value: 25, periodSeconds: 60 }
+{{- end -}}
 {{- end -}}
 
 {{- define "regent.caddyfile" -}}
