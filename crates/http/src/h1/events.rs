@@ -326,7 +326,8 @@ mod tests {
             let (events, bodies): (Vec<_>, Vec<_>) = (0..streams).map(|_| unbounded_channel()).unzip();
             let bodies = RefCell::new(bodies.into_iter());
             let answer = move |_: Request<RequestBody>, _| -> Ready<Response<Body>> {
-                let mut response = Response::new(Body(bodies.borrow_mut().next().expect("one for each request")));
+                let mut response =
+                    Response::new(Body(bodies.borrow_mut().next().expect("one for each request")));
                 response.extensions_mut().insert(EventStream);
                 ready(response)
             };
