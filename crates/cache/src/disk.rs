@@ -131,6 +131,18 @@ impl Disk {
         Ok(Self(shared))
     }
 
+    /// A response that is not written yet, for a request with these fields.
+    pub(crate) fn unwritten(
+        &self,
+        key: &Key,
+        base: &[u8],
+        request: &HeaderMap,
+        cookies: &CookieRule,
+    ) -> Option<Arc<Stored>> {
+        let past = self.0.past();
+        self.0.jobs.find(key, &past, |stored| stored.selection.fits(base, request, cookies))
+    }
+
     /// What there is for a request with these fields, to be [loaded](loading). `purges`: so many there were until now.
     pub(crate) fn find(
         &self,

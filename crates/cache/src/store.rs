@@ -69,6 +69,17 @@ struct Resource {
     unstorable_until: Option<SystemTime>,
 }
 
+impl Resource {
+    /// What a request gets to know that none of the responses is for.
+    fn instead(&self, now: SystemTime) -> Found {
+        match self.variants.first() {
+            _ if self.unstorable_until.is_some_and(|until| now < until) => Found::Unstorable,
+            Some(other) => Found::OfOthers(Arc::clone(other)),
+            None => Found::Nothing,
+        }
+    }
+}
+
 impl Limits {
     /// What is stored, and a quarter for what is on its way.
     fn room(self) -> u64 {
@@ -137,13 +148,17 @@ impl Store {
         cookies: &CookieRule,
         now: SystemTime,
     ) -> Found {
-        let Some(resource) = self.urls.get(key) else { return Found::Nothing };
-        let fits = |stored: &&Arc<Stored>| stored.selection.fits(base, request, cookies);
-        match (resource.variants.iter().find(fits), resource.variants.first()) {
-            (Some(stored), _) => Found::Stored(Arc::clone(stored)),
-            _ if resource.unstorable_until.is_some_and(|until| now < until) => Found::Unstorable,
-            (None, Some(other)) => Found::OfOthers(Arc::clone(other)),
+        let resource = self.urls.get(key);
+        let variants = resource.iter().flat_map(|resource| &resource.variants);
+        let mut fitting = variants.filter(|stored| stored.selection.fits(base, request, cookies));
+        if let Some(stored) = fitting.next() {
+            return Found::Stored(Arc::clone(stored));
+        }
+        let unwritten = self.disk.get().and_then(|disk| disk.unwritten(key, base, request, cookies));
+        match (unwritten, resource) {
+            (Some(stored), _) => Found::Stored(stored),
             (None, None) => Found::Nothing,
+            (None, Some(resource)) => resource.instead(now),
         }
     }
 

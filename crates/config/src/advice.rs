@@ -31,10 +31,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("log core", "leave it out; `output` says where lines go"),
     ("log_level", "write `log { level … }`, or leave lines out with `log_skip`"),
     ("mercure", "write `mercure` in the site block, or as a directive"),
-    (
-        "metrics otlp",
-        "leave it out; a collector of OpenTelemetry can scrape `/metrics`, and `tracing` sends traces",
-    ),
     ("network_proxy url https://…", FORWARD_PROXY),
     ("network_proxy url socks5://…", FORWARD_PROXY),
     ("network_proxy url socks5h://…", FORWARD_PROXY),

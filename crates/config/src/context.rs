@@ -31,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub trusting: Option<Token>,
     /// The first `tracing`, if there is one.
     pub tracing: Option<Token>,
+    /// `otlp` of `metrics`, if it is there.
+    pub metrics_otlp: Option<Token>,
     pub hubs: Vec<MercureHub>,
     pub hot_reloads: Vec<HotReload>,
     /// Of the site that is being parsed.
@@ -56,6 +58,7 @@ impl<'a> Context<'a> {
             native: Natives::default(),
             trusting: None,
             tracing: None,
+            metrics_otlp: None,
             hubs: Vec::new(),
             hot_reloads: Vec::new(),
             hot_reloads_of_site: Vec::new(),

@@ -79,6 +79,9 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     if let Some(token) = cx.tracing.take() {
         options.global.traces = telemetry::traces(&mut cx, &token);
     }
+    if let Some(token) = cx.metrics_otlp.take() {
+        options.global.metrics_export = telemetry::metrics(&mut cx, &token);
+    }
     finish_threads(&mut cx, &mut options);
     global::confine::finish(&mut cx, &mut options, &servers);
     native::finish_names(&mut cx);

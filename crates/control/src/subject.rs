@@ -8,7 +8,7 @@ use regent_admin::{
 };
 use regent_cache::Store;
 use regent_engines::{CommandRefused, EngineControl, EngineKind};
-use regent_metrics::{Gauges, HostLabel, MemoryGauges, Registry};
+use regent_metrics::{Gauges, HostLabel, MemoryGauges, MetricFamily, Registry};
 use regent_otlp::Counts;
 use regent_profile::Profile;
 use regent_proxy::Transports;
@@ -36,19 +36,39 @@ impl Subject {
         stores: &[Arc<Store>],
         traces: Option<Counts>,
     ) -> String {
+        self.with_gauges(registry, stores, traces, regent_metrics::render).await
+    }
+
+    /// The same, as a library has them.
+    pub async fn families(
+        &self,
+        registry: &Arc<Registry>,
+        stores: &[Arc<Store>],
+        traces: Option<Counts>,
+    ) -> Vec<MetricFamily> {
+        self.with_gauges(registry, stores, traces, regent_metrics::families).await
+    }
+
+    async fn with_gauges<M: Send + 'static>(
+        &self,
+        registry: &Arc<Registry>,
+        stores: &[Arc<Store>],
+        traces: Option<Counts>,
+        make: fn(&Registry, &Gauges) -> M,
+    ) -> M {
         let of_pools = figures::gauges(&self.views().await.unwrap_or_default());
         let (registry, tls, http) = (Arc::clone(registry), self.tls.clone(), self.http);
         let cache = cache::gauges(stores);
         let traces = traces.map(figures::traces);
         let upstreams = self.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
-        let rendered = tokio::task::spawn_blocking(move || {
+        let made = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
             let memory = memory();
             let gauges = Gauges { certificates, upstreams, cache, memory, traces, http, ..of_pools };
-            regent_metrics::render(&registry, &gauges)
+            make(&registry, &gauges)
         });
-        rendered.await.expect("invariant: rendering does not panic")
+        made.await.expect("invariant: metrics are made without a panic")
     }
 
     pub async fn threads(&self) -> Result<Threads, Refusal> {

@@ -59,7 +59,7 @@ impl Concurrency {
         self.count(seen, blocked);
         self.long = if seen.computes_long { Some(seen.now) } else { self.long };
         let long = self.long.is_some_and(|last| seen.now.saturating_sub(last) < MEMORY);
-        if long || self.takes < SHORT.as_secs_f64() || !(seen.cores > 0.0) {
+        if long || self.takes < SHORT.as_secs_f64() || seen.cores.is_nan() || seen.cores <= 0.0 {
             return None;
         }
         // Where all wait for something else, their number doubles with each look.

@@ -23,8 +23,14 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Of the answer that carries what [`render`] returns.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics. The series of all registered pools and routes are there, with 0 where nothing has happened.
+/// All metrics as text.
 pub fn render(registry: &Registry, gauges: &Gauges) -> String {
+    let families = families(registry, gauges);
+    TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
+}
+
+/// All metrics. The series of all registered pools and routes are there, with 0 where nothing has happened.
+pub fn families(registry: &Registry, gauges: &Gauges) -> Vec<MetricFamily> {
     let reading = registry.read();
     let pools: Vec<_> = reading.pools.iter().map(|pool| (pool, gauges.of(pool.id))).collect();
     let mut families = process(&reading);
@@ -46,7 +52,7 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     families.extend(registry.tasks());
     // There are no workers, no lanes, no open circuits, no certificates, no upstreams, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
-    TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
+    families
 }
 
 type ObservedPool<'a> = (&'a PoolReading, PoolGauges);

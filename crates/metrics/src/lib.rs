@@ -32,7 +32,7 @@ pub use administration::{AdminRequest, ReloadOutcome};
 pub use connections::{
     ConnectionMeter, HandshakeFailure, HandshakeKind, HandshakeTransport, OpenConnection, Protocol,
 };
-pub use exposition::{CONTENT_TYPE, render};
+pub use exposition::{CONTENT_TYPE, families, render};
 pub use gauges::{
     CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges,
     PoolGauges, Threads, TraceGauges, UpstreamGauge,
@@ -49,4 +49,5 @@ pub use report::{
 pub use snapshot::Snapshot;
 pub use tasks::TaskEnd;
 
+pub use prometheus::proto::MetricFamily;
 pub use regent_dispatch::admission::Reason;

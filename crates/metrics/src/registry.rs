@@ -142,6 +142,11 @@ impl Registry {
         self.pool_event(pool, |events| events.written_off += 1);
     }
 
+    /// From which on counters count.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
     /// An engine was started: the first, or one in the place of another.
     pub fn generation_started(&self) {
         hold(&self.events).generations += 1;

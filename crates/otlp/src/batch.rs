@@ -1,78 +1,15 @@
-//! Spans as one request to the collector.
+//! Finished spans as the protocol has them.
 
-use crate::message::{
-    AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource, ResourceSpans, ScopeSpans,
-    Span, SpanKind, Status, StatusCode, Value,
-};
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use prost::Message;
-use regent_config::TraceCompression;
+use crate::envelope::{nanoseconds, pair};
+use crate::message::{KeyValue, Span, SpanKind, Status, StatusCode, Value};
 use regent_traces as traces;
-use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Who says so.
-const SCOPE: &str = "regent";
 /// Of [`Span::flags`]: the trace is sampled; it is known whether the parent is of another process; it is.
 const SAMPLED: u32 = 0x1;
 const KNOWS_WHERE_THE_PARENT_IS: u32 = 0x100;
 const PARENT_IS_REMOTE: u32 = 0x200;
 
-/// What all batches say of this server.
-pub(crate) struct Envelope {
-    resource: Resource,
-    compression: TraceCompression,
-}
-
-impl Envelope {
-    /// `version`: that of the server.
-    pub fn new(attributes: &[(String, String)], version: &str, compression: TraceCompression) -> Self {
-        let own = [
-            ("process.pid", Value::Number(i64::from(std::process::id()))),
-            ("service.version", Value::Text(version.to_owned())),
-            ("telemetry.sdk.language", Value::Text("rust".to_owned())),
-            ("telemetry.sdk.name", Value::Text(SCOPE.to_owned())),
-            ("telemetry.sdk.version", Value::Text(version.to_owned())),
-            ("webengine.name", Value::Text("Regent".to_owned())),
-            ("webengine.version", Value::Text(version.to_owned())),
-        ];
-        // What the environment says goes before.
-        let own = own.into_iter().filter(|(name, _)| !attributes.iter().any(|(known, _)| known == name));
-        let given = attributes.iter().map(|(name, value)| pair(name.clone(), Value::Text(value.clone())));
-        let attributes = given.chain(own.map(|(name, value)| pair(name.to_owned(), value))).collect();
-        Self { resource: Resource { attributes }, compression }
-    }
-
-    /// The body of the request.
-    pub fn body(&self, spans: Vec<traces::Span>, version: &str) -> Bytes {
-        let scope = InstrumentationScope { name: SCOPE.to_owned(), version: version.to_owned() };
-        let spans = spans.into_iter().map(span).collect();
-        let request = ExportTraceServiceRequest {
-            resource_spans: vec![ResourceSpans {
-                resource: Some(self.resource.clone()),
-                scope_spans: vec![ScopeSpans { scope: Some(scope), spans }],
-            }],
-        };
-        let plain = request.encode_to_vec();
-        match self.compression {
-            TraceCompression::None => plain.into(),
-            TraceCompression::Gzip => gzipped(&plain).into(),
-        }
-    }
-}
-
-fn gzipped(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 4), Compression::fast());
-    // A vector takes everything.
-    encoder
-        .write_all(plain)
-        .and_then(|()| encoder.finish())
-        .expect("invariant: writing to memory does not fail")
-}
-
-fn span(span: traces::Span) -> Span {
+pub(crate) fn span(span: traces::Span) -> Span {
     let remote = if span.parent_is_remote { PARENT_IS_REMOTE } else { 0 };
     Span {
         trace_id: span.trace.bytes().to_vec(),
@@ -105,24 +42,17 @@ fn attribute(attribute: traces::Attribute) -> KeyValue {
     pair(attribute.name.into_owned(), value)
 }
 
-fn pair(key: String, value: Value) -> KeyValue {
-    KeyValue { key, value: Some(AnyValue { value: Some(value) }) }
-}
-
-/// Since the Unix epoch.
-fn nanoseconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope::Envelope;
     use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Official;
     use opentelemetry_proto::tonic::common::v1::any_value::Value as OfficialValue;
+    use prost::Message;
+    use regent_config::OtlpCompression;
     use regent_traces::{Attribute, SpanId, TraceId};
     use std::io::Read;
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     fn example() -> traces::Span {
         let began = UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
@@ -150,13 +80,12 @@ mod tests {
         let given =
             [("service.name".to_owned(), "shop".to_owned()), ("process.pid".to_owned(), "7".to_owned())];
         let span = example();
-        for compression in [TraceCompression::None, TraceCompression::Gzip] {
-            let body =
-                Envelope::new(&given, "1.2.3", compression).body(vec![span.clone(), example()], "1.2.3");
+        for compression in [OtlpCompression::None, OtlpCompression::Gzip] {
+            let body = Envelope::new(&given, "1.2.3", compression).of_spans(vec![span.clone(), example()]);
             let mut plain = Vec::new();
             match compression {
-                TraceCompression::None => plain.extend_from_slice(&body),
-                TraceCompression::Gzip => {
+                OtlpCompression::None => plain.extend_from_slice(&body),
+                OtlpCompression::Gzip => {
                     flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut plain).map(drop).unwrap();
                 }
             }

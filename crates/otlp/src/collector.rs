@@ -1,6 +1,6 @@
 //! The collector, as seen from here: one connection, one request at a time.
 
-use crate::message::ExportTraceServiceResponse;
+use crate::message::ExportResponse;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use prost::Message;
-use regent_config::{TraceCompression, TraceEndpoint, TraceExport};
+use regent_config::{OtlpCollector, OtlpCompression, OtlpEndpoint};
 use regent_tls::{Alpn, Client, ClientOptions, KeyPairFiles, Verification};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,9 +19,9 @@ const LONGEST_ANSWER: usize = 64 * 1024;
 /// Bytes of it that are shown.
 const LONGEST_REASON: usize = 256;
 
-/// What it said of a batch.
+/// What it said of a request.
 pub(crate) enum Answer {
-    /// It has taken it, but for so many spans, for a reason.
+    /// It has taken it, but for so many spans or points of metrics, for a reason.
     Taken { rejected: u64, reason: String },
     /// It does not want it, now or later.
     Refused(String),
@@ -30,7 +30,7 @@ pub(crate) enum Answer {
 }
 
 pub(crate) struct Collector {
-    endpoint: TraceEndpoint,
+    endpoint: OtlpEndpoint,
     /// `None`: it speaks plain HTTP.
     tls: Option<Client>,
     head: HeaderMap,
@@ -41,15 +41,15 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// Blocks: it reads certificates.
-    pub fn new(export: &TraceExport, version: &str) -> Result<Self, regent_tls::Error> {
-        let tls = export.endpoint.is_https.then(|| Client::new(&client_options(export))).transpose()?;
-        let head = head(export, version);
-        Ok(Self { endpoint: export.endpoint.clone(), tls, head, timeout: export.timeout, connection: None })
+    pub fn new(config: &OtlpCollector, version: &str) -> Result<Self, regent_tls::Error> {
+        let tls = config.endpoint.is_https.then(|| Client::new(&client_options(config))).transpose()?;
+        let head = head(config, version);
+        Ok(Self { endpoint: config.endpoint.clone(), tls, head, timeout: config.timeout, connection: None })
     }
 
     /// For messages.
     pub fn name(&self) -> String {
-        let TraceEndpoint { is_https, host, port, path } = &self.endpoint;
+        let OtlpEndpoint { is_https, host, port, path } = &self.endpoint;
         format!("{}://{}{}", if *is_https { "https" } else { "http" }, authority(host, *port), path)
     }
 
@@ -100,7 +100,7 @@ impl Collector {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, String> {
-        let TraceEndpoint { host, port, .. } = &self.endpoint;
+        let OtlpEndpoint { host, port, .. } = &self.endpoint;
         let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| error.to_string())?;
         // Otherwise it is only slower.
         let _ = stream.set_nodelay(true);
@@ -123,12 +123,12 @@ where
     Ok(sender)
 }
 
-fn client_options(export: &TraceExport) -> ClientOptions {
-    let verification = match &export.certificate {
+fn client_options(config: &OtlpCollector) -> ClientOptions {
+    let verification = match &config.certificate {
         None => Verification::SystemRoots,
         Some(file) => Verification::Roots(vec![file.clone()]),
     };
-    let certificate = export
+    let certificate = config
         .client
         .as_ref()
         .map(|pair| KeyPairFiles { certificate: pair.certificate.clone(), key: pair.key.clone() });
@@ -136,21 +136,21 @@ fn client_options(export: &TraceExport) -> ClientOptions {
 }
 
 /// Names and values have been checked when they were read.
-fn head(export: &TraceExport, version: &str) -> HeaderMap {
+fn head(config: &OtlpCollector, version: &str) -> HeaderMap {
     let mut head = HeaderMap::new();
     let agent = HeaderValue::try_from(format!("Regent/{version} OTLP"));
     agent.into_iter().for_each(|agent| drop(head.insert(USER_AGENT, agent)));
-    for (name, value) in &export.headers {
+    for (name, value) in &config.headers {
         if let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(&value.0)) {
             value.set_sensitive(true);
             head.insert(name, value);
         }
     }
-    let TraceEndpoint { host, port, .. } = &export.endpoint;
+    let OtlpEndpoint { host, port, .. } = &config.endpoint;
     let authority = HeaderValue::try_from(authority(host, *port));
     authority.into_iter().for_each(|authority| drop(head.insert(HOST, authority)));
     head.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-    if export.compression == TraceCompression::Gzip {
+    if config.compression == OtlpCompression::Gzip {
         head.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     head
@@ -163,10 +163,9 @@ fn authority(host: &str, port: u16) -> String {
 /// By the protocol's rules (§ OTLP/HTTP Response).
 fn answer(status: StatusCode, head: &HeaderMap, text: &Bytes) -> Answer {
     if status.is_success() {
-        let partial =
-            ExportTraceServiceResponse::decode(text.clone()).ok().and_then(|read| read.partial_success);
+        let partial = ExportResponse::decode(text.clone()).ok().and_then(|read| read.partial_success);
         let partial = partial.unwrap_or_default();
-        let rejected = u64::try_from(partial.rejected_spans).unwrap_or(0);
+        let rejected = u64::try_from(partial.rejected).unwrap_or(0);
         return Answer::Taken { rejected, reason: shown(partial.error_message.as_bytes()) };
     }
     let why = format!("it answered {status} {}", shown(text)).trim_end().to_owned();

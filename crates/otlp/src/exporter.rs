@@ -1,16 +1,15 @@
 //! The thread that sends spans.
 
-use crate::batch::Envelope;
 use crate::collector::{Answer, Collector};
+use crate::envelope::Envelope;
 use crate::figures::{Counts, Figures, Loss};
 use crate::queue::{Inlet, Outlet, queue};
+use crate::thread::{Stopping, Thread};
 use regent_config::{TraceBatches, TraceExport};
 use regent_traces::{Span, SpanSink};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 /// Before a batch is sent once more; twice as long each time.
@@ -21,12 +20,12 @@ const LONGEST_REST: Duration = Duration::from_secs(300);
 /// Between two lines in the log.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Why spans cannot be sent.
+/// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("TLS to the collector of traces: {0}")]
+    #[error("TLS to the collector of OpenTelemetry: {0}")]
     Tls(#[from] regent_tls::Error),
-    #[error("starting the thread that sends traces: {0}")]
+    #[error("starting the thread that sends to the collector of OpenTelemetry: {0}")]
     Thread(io::Error),
 }
 
@@ -34,9 +33,7 @@ pub enum Error {
 pub struct Exporter {
     inlet: Arc<Inlet>,
     figures: Arc<Figures>,
-    stop: watch::Sender<bool>,
-    /// Closed when the thread has ended.
-    ended: watch::Receiver<()>,
+    thread: Thread,
 }
 
 impl Exporter {
@@ -44,30 +41,16 @@ impl Exporter {
     pub fn start(export: &TraceExport, version: &'static str) -> Result<Self, Error> {
         let figures = Arc::<Figures>::default();
         let (inlet, outlet) = queue(export.batches.queue, export.batches.size, &figures);
-        let (stop, stopping) = watch::channel(false);
-        let (ends, ended) = watch::channel(());
-        let sending = Sending {
-            outlet,
-            envelope: Envelope::new(&export.resource, version, export.compression),
-            collector: Collector::new(export, version)?,
-            batches: export.batches,
-            version,
-            figures: Arc::clone(&figures),
-            stopping,
-            resting: None,
-            complaints: Complaints::default(),
+        let envelope = Envelope::new(&export.collector.resource, version, export.collector.compression);
+        let collector = Collector::new(&export.collector, version)?;
+        let (batches, counted) = (export.batches, Arc::clone(&figures));
+        let run = |stopping| {
+            let complaints = Complaints::default();
+            let (figures, resting) = (counted, None);
+            Sending { outlet, envelope, collector, batches, figures, stopping, resting, complaints }.run()
         };
-        // One thread more looks up names.
-        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
-        let runtime = runtime.map_err(Error::Thread)?;
-        let body = move || {
-            runtime.block_on(sending.run());
-            // A look-up that hangs is left behind.
-            runtime.shutdown_background();
-            drop(ends);
-        };
-        std::thread::Builder::new().name("traces".to_owned()).spawn(body).map_err(Error::Thread)?;
-        Ok(Self { inlet: Arc::new(inlet), figures, stop, ended })
+        let thread = Thread::start("traces", run).map_err(Error::Thread)?;
+        Ok(Self { inlet: Arc::new(inlet), figures, thread })
     }
 
     /// Where spans are put.
@@ -81,15 +64,7 @@ impl Exporter {
 
     /// Takes no more spans, sends those that wait, each batch once, and ends.
     pub async fn finish(&self) {
-        self.stop.send_replace(true);
-        // Nothing is ever sent by it.
-        while self.ended.clone().changed().await.is_ok() {}
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.thread.finish().await;
     }
 }
 
@@ -99,9 +74,8 @@ struct Sending {
     envelope: Envelope,
     collector: Collector,
     batches: TraceBatches,
-    version: &'static str,
     figures: Arc<Figures>,
-    stopping: watch::Receiver<bool>,
+    stopping: Stopping,
     /// Until when the collector wants to be left alone.
     resting: Option<Instant>,
     complaints: Complaints,
@@ -114,9 +88,9 @@ impl Sending {
             tokio::select! {
                 () = sleep_until(next) => {}
                 () = self.outlet.enough() => {}
-                () = stop(&mut self.stopping) => self.outlet.close(),
+                () = self.stopping.wait() => self.outlet.close(),
             }
-            let is_last = self.is_stopping();
+            let is_last = self.stopping.is_so();
             loop {
                 let spans = self.outlet.take();
                 if spans.is_empty() {
@@ -132,10 +106,6 @@ impl Sending {
         }
     }
 
-    fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
-    }
-
     /// As long as the collector has asked for, or until the server stops.
     async fn rest(&mut self) {
         if let Some(until) = self.resting.take() {
@@ -146,14 +116,14 @@ impl Sending {
     async fn pause(&mut self, until: Instant) {
         tokio::select! {
             () = sleep_until(until) => {}
-            () = stop(&mut self.stopping) => {}
+            () = self.stopping.wait() => {}
         }
     }
 
     /// Sends a batch, again if need be, and counts what becomes of it.
     async fn send(&mut self, spans: Vec<Span>) {
         let count = spans.len() as u64;
-        let body = self.envelope.body(spans, self.version);
+        let body = self.envelope.of_spans(spans);
         let give_up = Instant::now() + self.batches.patience;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -175,7 +145,7 @@ impl Sending {
             };
             self.complaints.note(&self.collector, &why);
             let next = Instant::now() + after.map_or(pause, |after| after.min(LONGEST_REST));
-            if self.is_stopping() {
+            if self.stopping.is_so() {
                 return self.figures.lost(Loss::Stopped, count);
             }
             if next >= give_up {
@@ -186,12 +156,6 @@ impl Sending {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-}
-
-/// Ends when the thread is to end.
-async fn stop(stopping: &mut watch::Receiver<bool>) {
-    // Whoever could say so is gone otherwise.
-    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 /// What the log says: a line a minute at most, whatever happens.

@@ -1,5 +1,8 @@
 //! What is sent and answered: those parts of the protocol's messages that are used here (opentelemetry-proto,
-//! `collector/trace/v1/trace_service.proto` and what it imports). Numbers of fields never change there.
+//! `collector/trace/v1/trace_service.proto` and what it imports; those of metrics are in [`metrics`]). Numbers of fields never
+//! change there.
+
+pub mod metrics;
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -112,16 +115,18 @@ pub enum Value {
     Number(i64),
 }
 
+/// The answer, which is alike for all signals.
 #[derive(Clone, PartialEq, Message)]
-pub struct ExportTraceServiceResponse {
+pub struct ExportResponse {
     #[prost(message, optional, tag = "1")]
-    pub partial_success: Option<ExportTracePartialSuccess>,
+    pub partial_success: Option<PartialSuccess>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct ExportTracePartialSuccess {
+pub struct PartialSuccess {
+    /// Spans, or points of metrics.
     #[prost(int64, tag = "1")]
-    pub rejected_spans: i64,
+    pub rejected: i64,
     #[prost(string, tag = "2")]
     pub error_message: String,
 }

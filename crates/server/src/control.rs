@@ -12,7 +12,7 @@ use regent_admin::{
 use regent_control::{cache, purging, reloads, tasks};
 use regent_engines::EngineKind;
 use regent_gateway::Inlined;
-use regent_metrics::AdminRequest;
+use regent_metrics::{AdminRequest, MetricFamily};
 use regent_profile::Profile;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -32,6 +32,13 @@ impl Server {
         let stores = self.lasting.caches.all();
         let traces = self.lasting.traces.counts();
         self.current().subject.metrics(&self.registry, &stores, traces).await
+    }
+
+    /// The same, to be sent to a collector.
+    pub async fn metric_families(&self) -> Vec<MetricFamily> {
+        let stores = self.lasting.caches.all();
+        let traces = self.lasting.traces.counts();
+        self.current().subject.families(&self.registry, &stores, traces).await
     }
 }
 

@@ -17,6 +17,7 @@ mod io_thread;
 mod io_threads;
 mod lasting;
 mod listener;
+mod metrics_export;
 mod parts;
 mod plan;
 mod reload;
@@ -231,6 +232,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
         unused: parts.unused,
         upkeep: parts.tls.as_ref().map(regent_tls::Upkeep::of),
         watching: None,
+        metrics: None,
         tasks,
         tls: parts.tls,
         retiring: JoinSet::new(),
@@ -258,6 +260,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     tokio::spawn(askers.serve(async move || Some(asked.upgrade()?.metrics().await)));
     server.follow_files(watched).await;
     server.start_tasks().await;
+    server.begin_to_send_metrics().await?;
     let stop_wanted = Arc::new(Notify::new());
     let admin_addresses = admin.as_ref().map_or_else(Vec::new, AdminListener::addresses);
     let control = Arc::new(ServerControl { server: Arc::clone(&server), stop: Arc::clone(&stop_wanted) });
@@ -356,7 +359,9 @@ impl Running {
                 admin.leave(&self.server.admin).await;
             }
         }
-        let State { addresses, php, native, upkeep, watching, mut tasks, mut retiring, inlined, .. } = state;
+        let State {
+            addresses, php, native, upkeep, watching, metrics, mut tasks, mut retiring, inlined, ..
+        } = state;
         drop((addresses, upkeep, watching));
         let tasks = tokio::spawn(async move { tasks.stop(deadline).await });
         for thread in self.threads {
@@ -384,6 +389,9 @@ impl Running {
             );
         }
         self.server.lasting.traces.finish().await;
+        if let Some(metrics) = metrics {
+            metrics.finish().await;
+        }
         if let Some(admin) = admin {
             admin.stop(&self.server.admin).await;
         }

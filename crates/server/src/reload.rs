@@ -4,6 +4,7 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
+use crate::metrics_export::NextMetrics;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
 use crate::state::{Current, Server, State};
@@ -73,6 +74,7 @@ struct Next {
     native: Option<NextEngine>,
     /// `None`: they stay.
     inlined: Option<Arc<Inlined>>,
+    metrics: NextMetrics,
 }
 
 impl Server {
@@ -164,6 +166,17 @@ impl Server {
         }
     }
 
+    /// As the configuration of the start wants it.
+    pub async fn begin_to_send_metrics(self: &Arc<Self>) -> Result<(), StartError> {
+        // Whoever has it stopped already needs no metrics.
+        let Ok(mut state) = self.lock().await else { return Ok(()) };
+        let wanted = self.send_metrics(None, state.config.global.metrics_export.as_ref()).await?;
+        if let NextMetrics::Changed(metrics) = wanted {
+            state.metrics = metrics;
+        }
+        Ok(())
+    }
+
     async fn restart_workers(&self) {
         let current = self.current();
         let engines = &current.subject.engines;
@@ -203,7 +216,12 @@ impl Server {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn prepare(&self, state: &State, config: Config, force: Force) -> Result<Next, ReloadError> {
+    async fn prepare(
+        self: &Arc<Self>,
+        state: &State,
+        config: Config,
+        force: Force,
+    ) -> Result<Next, ReloadError> {
         let plan = Plan::new(&config, self.facts).map_err(StartError::from)?;
         let mut change = state.addresses.change_to(&config.servers).map_err(StartError::from)?;
         let sockets = std::mem::take(&mut change.sockets);
@@ -245,7 +263,9 @@ impl Server {
         let clients = (to_php, to_native);
         let starts = parts.app_starts(&config, self.facts.io_threads, clients, inlined.as_ref());
         self.io.prepare(starts).await.map_err(ReloadError::IoThread)?;
-        Ok(Next { config, change, parts, php, native, inlined })
+        let wanted = config.global.metrics_export.as_ref();
+        let metrics = self.send_metrics(state.metrics.as_deref(), wanted).await?;
+        Ok(Next { config, change, parts, php, native, inlined, metrics })
     }
 
     /// The engine for this plan: the one before if it does, or a new one whose workers have booted.
@@ -271,7 +291,7 @@ impl Server {
 
     /// Goes on to the end once it has begun.
     async fn change_to(&self, state: &mut State, next: Next) {
-        let Next { config, change, parts, php, native, inlined } = next;
+        let Next { config, change, parts, php, native, inlined, metrics } = next;
         self.io.close(&change.closed).await;
         self.io.change().await;
         self.io.open();
@@ -292,6 +312,9 @@ impl Server {
                 let old = state.native.take();
                 state.retire(old, old_inlined, deadline);
             }
+        }
+        if let NextMetrics::Changed(metrics) = metrics {
+            state.metrics = metrics;
         }
         state.spools = parts.spools;
         state.proxies = parts.proxies;

@@ -4,6 +4,7 @@ use crate::Options;
 use crate::admin::AdminHandle;
 use crate::io_threads::IoThreads;
 use crate::lasting::Lasting;
+use crate::metrics_export::SentMetrics;
 use crate::parts::RunningEngine;
 use regent_config::{Admin, Config, HealthCheck, ServerLog};
 use regent_connections::Addresses;
@@ -74,6 +75,8 @@ pub(crate) struct State {
     pub upkeep: Option<Upkeep>,
     /// `None`: no worker watches files.
     pub watching: Option<Watching>,
+    /// `None`: metrics are sent nowhere.
+    pub metrics: Option<Box<SentMetrics>>,
     /// Scripts that run beside the pools.
     pub tasks: Tasks,
     /// Engines that finish what they have begun.

@@ -2,6 +2,7 @@
 
 use super::directory::Name;
 use crate::key::Key;
+use crate::purge::Past;
 use crate::stored::Stored;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(super) struct Jobs {
 struct Waiting {
     removals: Vec<Name>,
     writes: VecDeque<Write>,
+    /// What the thread writes just now.
+    in_hand: Option<Write>,
     bytes: u64,
     stage: Stage,
     /// The thread removes what it has taken.
@@ -29,6 +32,7 @@ struct Waiting {
 }
 
 /// A response that is to be written.
+#[derive(Clone)]
 pub(super) struct Write {
     pub(super) key: Key,
     pub(super) stored: Arc<Stored>,
@@ -76,6 +80,15 @@ impl Jobs {
         waiting.writes.push_back(write);
         self.changed.notify_all();
         true
+    }
+
+    /// The newest response that is not written yet and fits: a disk that is slow keeps it from nobody.
+    pub(super) fn find(&self, key: &Key, past: &Past, fits: impl Fn(&Stored) -> bool) -> Option<Arc<Stored>> {
+        let waiting = self.waiting();
+        let mut newest_first = waiting.writes.iter().rev().chain(&waiting.in_hand);
+        let write = newest_first.find(|write| write.key == *key && fits(&write.stored))?;
+        let is_purged = past.concerns(write.purges, key, &write.stored.tags);
+        (!is_purged).then(|| Arc::clone(&write.stored))
     }
 
     pub(super) fn remove(&self, names: impl IntoIterator<Item = Name>) {
@@ -129,7 +142,12 @@ impl Jobs {
     pub(super) fn next(&self, until: Option<Instant>) -> Option<Job> {
         let mut waiting = self.waiting();
         waiting.is_removing = false;
+        let written = waiting.in_hand.take();
         self.changed.notify_all();
+        // A file that was begun and is not kept is removed when its response is dropped, which is a job.
+        drop(waiting);
+        drop(written);
+        let mut waiting = self.waiting();
         loop {
             if let Some(job) = waiting.take() {
                 waiting.is_removing = matches!(job, Job::Remove(_));
@@ -172,6 +190,7 @@ impl Waiting {
         }
         if let Some(write) = self.writes.pop_front() {
             self.bytes -= bytes_of(&write);
+            self.in_hand = Some(write.clone());
             return Some(Job::Write(write));
         }
         match self.stage {
@@ -185,4 +204,62 @@ impl Waiting {
 /// Bytes of memory that wait with it.
 fn bytes_of(write: &Write) -> u64 {
     write.stored.weight() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Policy, Question};
+    use crate::purge::Purge;
+    use crate::rope::Gathering;
+    use crate::selection::{CookieRule, Selection};
+    use crate::store::{Limits, Store};
+    use crate::stored::StoredBody;
+    use http::{HeaderMap, HeaderValue, StatusCode, header};
+    use std::time::SystemTime;
+
+    fn key(path: &str) -> Key {
+        Key::new("http", "h", path).unwrap()
+    }
+
+    fn write(path: &str, body: &[u8]) -> Write {
+        let mut gathering = Gathering::new(&Store::new(Limits { memory: 1 << 20, object: 1 << 10 }));
+        gathering.push(body).unwrap();
+        let (request, now) = (HeaderMap::new(), SystemTime::now());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+        let question =
+            Question { request: &request, status: StatusCode::OK, headers: &headers, asked: now, now };
+        let terms = Policy::default().judge(&question).unwrap();
+        let selection = Selection::new(b"site", &[], &request, &CookieRule::default());
+        let body = StoredBody::Memory(gathering.finish());
+        let stored = Stored::new(StatusCode::OK, &headers, body, terms, selection, now).unwrap();
+        Write { key: key(path), stored: Arc::new(stored), purges: 0 }
+    }
+
+    #[test]
+    fn what_is_not_written_yet_is_found_until_it_is() {
+        let jobs = Jobs::new(1 << 20);
+        jobs.enter(Stage::Open);
+        let mut past = Past::default();
+        let length =
+            |path: &str, past: &Past| jobs.find(&key(path), past, |_| true).map(|stored| stored.body.len());
+        assert!(jobs.write(write("/", b"old")) && jobs.write(write("/other", b"x")));
+        assert_eq!((length("/", &past), length("/none", &past)), (Some(3), None));
+        assert!(jobs.find(&key("/"), &past, |_| false).is_none(), "it is for other requests");
+
+        assert!(matches!(jobs.next(None), Some(Job::Write(_))));
+        assert_eq!(length("/", &past), Some(3), "it is being written");
+        assert!(jobs.write(write("/", b"newer")));
+        assert_eq!(length("/", &past), Some(5), "the newest is found");
+
+        past.add(Purge::Url(key("/")));
+        assert_eq!((length("/", &past), length("/other", &past)), (None, Some(1)));
+
+        for _ in 0..2 {
+            assert!(matches!(jobs.next(None), Some(Job::Write(_))));
+        }
+        assert!(jobs.next(Some(Instant::now())).is_none());
+        assert_eq!(length("/other", &past), None, "it has been written");
+    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `per_host` | counted by host: those that sites name, and all others as `_other` |
 //! | `observe_catchall_hosts` | with `per_host`: other hosts too, up to 1000 of them |
+//! | `otlp` | all metrics are also [sent to a collector](monitoring.md#send-metrics-to-a-collector), as the environment says (`OTEL_…`) |
 
 use crate::call::Call;
 use crate::context::Context;
@@ -21,11 +22,12 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<HttpMetrics
             "observe_catchall_hosts" => {
                 option.exactly::<0>("observe_catchall_hosts").map(|_| all = Some(option.name))
             }
+            "otlp" => option.exactly::<0>("otlp").map(|_| cx.metrics_otlp = Some(option.name.clone())),
             _ => Err(unknown_option(
                 option.name,
                 "metrics",
-                &["observe_catchall_hosts", "per_host"],
-                &["otlp"],
+                &["observe_catchall_hosts", "otlp", "per_host"],
+                &[],
             )),
         };
         cx.check(result);
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let errors = |options: &str| file_errors(&format!("{{\n{options}\n}}\n:80 {{\n}}"));
-        assert!(errors("metrics {\notlp\n}")[0].starts_with("`metrics otlp` is not built yet in Regent; "));
+        assert_eq!(errors("metrics {\notlp grpc\n}").len(), 1);
         assert_eq!(errors("metrics on").len(), 1);
         assert_eq!(errors("metrics {\nper_host on\n}").len(), 1);
         assert_eq!(errors("servers {\nmetrics {\nobserve_catchall_hosts\n}\n}").len(), 1);

@@ -5,8 +5,8 @@ mod confine;
 pub use confine::*;
 
 use super::{
-    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, NativeGlobal,
-    RetryMethods, ServerLog, Task, Traces, as_octal, as_text,
+    CacheMemory, Circuit, GlobalTls, HotReload, Limits, LogConfig, LogSelection, MercureHub, MetricsExport,
+    NativeGlobal, RetryMethods, ServerLog, Task, Traces, as_octal, as_text,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -42,6 +42,9 @@ pub struct Global {
     /// Figures of all requests under Caddy's names; `None`: they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<HttpMetrics>,
+    /// Where all metrics are sent; `None`: they are only there to be asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_export: Option<MetricsExport>,
     /// Of all `tracing` directives; `None`: there are none, or the environment has turned them off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
@@ -299,6 +302,7 @@ impl Default for Global {
             health: None,
             persistence: Persistence::On,
             metrics: None,
+            metrics_export: None,
             traces: None,
             max_header_size: Limits::default().max_header_size,
             php: PhpGlobal::default(),

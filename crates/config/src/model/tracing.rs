@@ -1,8 +1,7 @@
 //! Traces, and where they go.
 
-use super::{Secret, Template, as_text};
+use super::{OtlpCollector, Template};
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// `tracing`: the requests behind it are traced.
@@ -55,46 +54,9 @@ pub enum TracePropagation {
 /// How spans are sent to a collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceExport {
-    pub endpoint: TraceEndpoint,
-    /// Of each request to it.
-    pub headers: Vec<(String, Secret)>,
-    pub compression: TraceCompression,
-    /// Of one request to it.
-    pub timeout: Duration,
-    /// PEM files of the roots that its certificate is verified with. `None`: those of the system.
-    #[serde(serialize_with = "as_optional_text")]
-    pub certificate: Option<PathBuf>,
-    /// What it is shown if it asks for a certificate.
-    pub client: Option<TraceClientCertificate>,
-    /// What is said of this server. No name occurs twice.
-    pub resource: Vec<(String, String)>,
+    #[serde(flatten)]
+    pub collector: OtlpCollector,
     pub batches: TraceBatches,
-}
-
-/// A URL, taken apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TraceEndpoint {
-    pub is_https: bool,
-    /// Without brackets.
-    pub host: String,
-    pub port: u16,
-    /// With the query. Begins with a slash.
-    pub path: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceCompression {
-    None,
-    Gzip,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TraceClientCertificate {
-    #[serde(serialize_with = "as_text")]
-    pub certificate: PathBuf,
-    #[serde(serialize_with = "as_text")]
-    pub key: PathBuf,
 }
 
 /// When spans are sent, and how many at once.
@@ -114,8 +76,4 @@ impl Default for TraceBatches {
     fn default() -> Self {
         Self { queue: 2048, size: 512, delay: Duration::from_secs(5), patience: Duration::from_secs(30) }
     }
-}
-
-fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

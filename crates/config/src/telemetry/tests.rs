@@ -1,10 +1,15 @@
 use super::*;
-use crate::{Environment, Errors, Loaded};
+use crate::{Environment, Errors, Loaded, OtlpCompression, OtlpEndpoint};
+use std::path::Path;
 
 fn load(variables: &[(&str, &str)]) -> Result<Loaded, Errors> {
+    load_text(":80 {\n\ttracing\n}\n", variables)
+}
+
+fn load_text(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Errors> {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let environment = Environment { variables, current_dir: "/srv".into() };
-    crate::parse("Caddyfile", ":80 {\n\ttracing\n}\n", Path::new("/srv"), &environment)
+    crate::parse("Caddyfile", text, Path::new("/srv"), &environment)
 }
 
 fn traces(variables: &[(&str, &str)]) -> Traces {
@@ -17,7 +22,7 @@ fn export_of(variables: &[(&str, &str)]) -> TraceExport {
     traces(variables).export.unwrap()
 }
 
-fn url(endpoint: &TraceEndpoint) -> String {
+fn url(endpoint: &OtlpEndpoint) -> String {
     let scheme = if endpoint.is_https { "https" } else { "http" };
     format!("{scheme} {} {} {}", endpoint.host, endpoint.port, endpoint.path)
 }
@@ -28,19 +33,19 @@ fn without_a_word_all_goes_to_a_collector_on_this_machine() {
     assert_eq!(found.sampler, TraceSampler { ratio: 1.0, follows_parent: true });
     assert_eq!(found.propagation, TracePropagation::TraceContext);
     let export = found.export.unwrap();
-    assert_eq!(url(&export.endpoint), "http localhost 4318 /v1/traces");
+    assert_eq!(url(&export.collector.endpoint), "http localhost 4318 /v1/traces");
     assert_eq!(export.batches, TraceBatches::default());
-    assert_eq!(export.resource, [("service.name".to_owned(), "regent".to_owned())]);
+    assert_eq!(export.collector.resource, [("service.name".to_owned(), "regent".to_owned())]);
 }
 
 #[test]
 fn endpoints() {
-    let of_all = |text| url(&export_of(&[("OTEL_EXPORTER_OTLP_ENDPOINT", text)]).endpoint);
+    let of_all = |text| url(&export_of(&[("OTEL_EXPORTER_OTLP_ENDPOINT", text)]).collector.endpoint);
     assert_eq!(of_all("https://collector.example"), "https collector.example 443 /v1/traces");
     assert_eq!(of_all("http://[::1]:4318/otlp/"), "http ::1 4318 /otlp/v1/traces");
     let of_traces = |text| {
         let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://other:1");
-        url(&export_of(&[all, ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", text)]).endpoint)
+        url(&export_of(&[all, ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", text)]).collector.endpoint)
     };
     assert_eq!(of_traces("HTTP://a:1/x?key=1#part"), "http a 1 /x?key=1");
     assert_eq!(of_traces("http://a:1"), "http a 1 /");
@@ -82,7 +87,8 @@ fn secrets_and_names() {
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500"),
         ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem"),
-    ]);
+    ])
+    .collector;
     let headers: Vec<_> =
         export.headers.iter().map(|(name, value)| (name.as_str(), value.0.as_str())).collect();
     assert_eq!(headers, [("authorization", "Basic eA=="), ("x-team", "a=b")]);
@@ -91,7 +97,7 @@ fn secrets_and_names() {
     let resource: Vec<_> =
         export.resource.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(resource, [("deployment.environment.name", "a,b"), ("service.name", "shop")]);
-    assert_eq!((export.compression, export.timeout), (TraceCompression::Gzip, Duration::from_millis(1500)));
+    assert_eq!((export.compression, export.timeout), (OtlpCompression::Gzip, Duration::from_millis(1500)));
     assert_eq!(export.certificate.unwrap(), Path::new("/srv/ca.pem"));
 }
 
@@ -144,4 +150,33 @@ fn traces_can_be_turned_off_in_whole_or_in_part() {
     let passed_on = traces(&[("OTEL_TRACES_EXPORTER", "none")]);
     assert_eq!(passed_on.export, None);
     assert_eq!(traces(&[("OTEL_PROPAGATORS", "none")]).propagation, TracePropagation::Nothing);
+}
+
+#[test]
+fn metrics_are_sent_where_they_are_wanted() {
+    let wanted = "{\n\tmetrics {\n\t\totlp\n\t}\n}\n:80 {\n}\n";
+    let export = |variables: &[(&str, &str)]| {
+        let loaded = load_text(wanted, variables).unwrap();
+        (loaded.config.global.metrics_export, loaded.warnings.len())
+    };
+    let (usual, _) = export(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://other:1")]);
+    let usual = usual.unwrap();
+    assert_eq!(url(&usual.collector.endpoint), "http localhost 4318 /v1/metrics");
+    assert_eq!(usual.interval, Duration::from_secs(60));
+    let (own, warnings) = export(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "https://own/x"),
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "a=b"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "15000"),
+    ]);
+    let own = own.unwrap();
+    assert_eq!((url(&own.collector.endpoint), warnings), ("https own 443 /x".to_owned(), 1));
+    assert_eq!((own.collector.headers.len(), own.interval), (1, Duration::from_secs(15)));
+    for nothing in [("OTEL_METRICS_EXPORTER", "none"), ("OTEL_SDK_DISABLED", "true")] {
+        assert_eq!(export(&[nothing]), (None, 1), "{nothing:?}");
+    }
+    let error = load_text(wanted, &[("OTEL_METRICS_EXPORTER", "console")]).unwrap_err().to_string();
+    assert!(error.starts_with("Caddyfile:3:3: OTEL_METRICS_EXPORTER=console is not possible"), "{error}");
+    assert_eq!(load_text(":80 {\n}\n", &[]).unwrap().config.global.metrics_export, None);
 }

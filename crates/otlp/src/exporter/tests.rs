@@ -1,7 +1,7 @@
 use super::*;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
-use regent_config::{Secret, TraceCompression, TraceEndpoint};
+use regent_config::{OtlpCollector, OtlpCompression, OtlpEndpoint, Secret};
 use regent_traces::{SpanId, SpanKind, TraceId};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -65,21 +65,21 @@ fn serve(
 }
 
 fn export(port: u16, batches: TraceBatches) -> TraceExport {
-    TraceExport {
-        endpoint: TraceEndpoint {
+    let collector = OtlpCollector {
+        endpoint: OtlpEndpoint {
             is_https: false,
             host: "127.0.0.1".to_owned(),
             port,
             path: "/v1/traces".to_owned(),
         },
         headers: vec![("x-team".to_owned(), Secret("one".to_owned()))],
-        compression: TraceCompression::None,
+        compression: OtlpCompression::None,
         timeout: Duration::from_secs(5),
         certificate: None,
         client: None,
         resource: Vec::new(),
-        batches,
-    }
+    };
+    TraceExport { collector, batches }
 }
 
 fn batches(queue: usize, size: usize, delay: Duration, patience: Duration) -> TraceBatches {
@@ -113,7 +113,7 @@ fn lost(exporter: &Exporter) -> Vec<(Loss, u64)> {
 }
 
 fn finish(exporter: &Exporter) {
-    let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let finished =
         runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), exporter.finish()).await });
     finished.expect("it ends");
@@ -171,8 +171,8 @@ fn what_nobody_takes_is_counted_and_holds_up_nobody() {
 fn a_collector_that_hangs_is_given_up_at_the_end() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let export =
-        TraceExport { timeout: Duration::from_millis(100), ..export(port, batches(4, 2, LONG, LONG)) };
+    let mut export = export(port, batches(4, 2, LONG, LONG));
+    export.collector.timeout = Duration::from_millis(100);
     let exporter = Exporter::start(&export, "1").unwrap();
     put(&exporter, 2);
     let (hanging, _) = listener.accept().unwrap();
