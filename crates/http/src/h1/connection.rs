@@ -147,7 +147,7 @@ where
             return served;
         }
         let Some((body, framing)) = stream else { return served };
-        let parts = connection.into_parts();
+        let parts = unboxed(connection).into_parts();
         let mut events = Events::new(parts.io.into_inner(), &parts.read_buf, body, framing);
         drop(parts.read_buf);
         if events.send(expiry.as_mut()).await.is_err() {
@@ -159,6 +159,11 @@ where
         }
         connection = Box::new(http.serve_connection(TokioIo::new(socket), parts.service));
     }
+}
+
+/// Moved out of a box where it stands, a value would leave the box its memory.
+fn unboxed<T>(boxed: Box<T>) -> T {
+    *boxed
 }
 
 /// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).
