@@ -161,7 +161,7 @@ where
     }
 }
 
-/// Moved out of a box where it stands, a value would leave the box its memory.
+#[expect(clippy::boxed_local, reason = "moved out where the box stands, a value would leave it its memory")]
 fn unboxed<T>(boxed: Box<T>) -> T {
     *boxed
 }
