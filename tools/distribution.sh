@@ -9,7 +9,7 @@ php_suites() {
   case $ID-$1 in
     debian-8.2) echo bookworm-security bookworm ;;
     debian-8.4) echo trixie-security trixie ;;
-    debian-8.5) echo experimental sid forky ;;
+    debian-8.5) echo experimental sid ;;
     debian-8.6) echo experimental sid ;;
     ubuntu-8.3) echo noble-security noble ;;
     ubuntu-8.4) echo questing plucky ;;

@@ -189,12 +189,14 @@ fn refuses_what_is_not_whole_or_has_no_safe_place(made: &Made) {
 #[test]
 fn what_cannot_be_packed_is_named_and_no_file_is_made() {
     let directory = tempfile::tempdir().unwrap();
+    let settings_of_php = tempfile::tempdir().unwrap();
     let app = directory.path().join("app");
     fs::create_dir_all(app.join("public")).unwrap();
     symlink("/etc", app.join("public/etc")).unwrap();
     let embed = |arguments: &[&str]| {
-        let mut command = regent_command(directory.path());
-        complaint(&command.arg("embed").args(arguments).output().expect("regent can be run"))
+        let mut command = regent_command(settings_of_php.path());
+        command.current_dir(directory.path()).arg("embed").args(arguments);
+        complaint(&command.output().expect("regent can be run"))
     };
     let said = embed(&["app", "-o", "out"]);
     assert!(said.contains("public/etc leads out of the application, to /etc"), "{said}");

@@ -148,7 +148,7 @@ fn has_german(locales: &Path) -> bool {
         .args(["--no-archive", "-i", "de_DE", "-f", "UTF-8"])
         .arg(locales.join("de_DE.UTF-8"))
         .output();
-    made.is_ok() && locales.join("de_DE.UTF-8").is_dir()
+    made.is_ok() && locales.join("de_DE.UTF-8/LC_NUMERIC").is_file()
 }
 
 #[test]

@@ -30,7 +30,10 @@ pub(super) enum ForeignCalls {
 }
 
 /// A system call by its number in the ABI of this program, and in that of 32-bit programs on x86.
-struct Call(c_long, u32);
+struct Call(
+    c_long,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is one ABI"))] u32,
+);
 
 /// There is no such call in that ABI.
 const NONE: u32 = u32::MAX;

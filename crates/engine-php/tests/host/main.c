@@ -355,6 +355,26 @@ static void *run_thread(void *argument)
     }
 }
 
+/* Without threads PHP takes the stack that it was started on for that of its scripts, as in the engine (zend_call_stack_init()). */
+static void run_all(worker_thread *threads)
+{
+    if (!regent_php_has_threads()) {
+        threads[0].thread = pthread_self();
+        run_thread(&threads[0]);
+        return;
+    }
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 16u << 20);
+    for (int i = 0; i < the_scenario.threads; i++) {
+        pthread_create(&threads[i].thread, &attributes, run_thread, &threads[i]);
+    }
+    for (int i = 0; i < the_scenario.threads; i++) {
+        pthread_join(threads[i].thread, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -381,10 +401,7 @@ int main(int argc, char **argv)
         the_scenario.threads = 1;
     }
     worker_thread *threads = calloc((size_t)the_scenario.threads, sizeof(worker_thread));
-    pthread_attr_t attributes;
     struct timespec begin, end;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 16u << 20);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < the_scenario.threads; i++) {
         threads[i].options = (regent_thread_options){
@@ -392,11 +409,8 @@ int main(int argc, char **argv)
             .worker_env = the_scenario.worker_env,
             .n_worker_env = the_scenario.n_worker_env,
         };
-        pthread_create(&threads[i].thread, &attributes, run_thread, &threads[i]);
     }
-    for (int i = 0; i < the_scenario.threads; i++) {
-        pthread_join(threads[i].thread, NULL);
-    }
+    run_all(threads);
     clock_gettime(CLOCK_MONOTONIC, &end);
     long ns = (end.tv_sec - begin.tv_sec) * 1000000000L + (end.tv_nsec - begin.tv_nsec);
     printf("total %ld %ld %ld %ld\n", ended, ended > 0 ? ns / ended : 0, kib_at_a_tenth, resident_kib());

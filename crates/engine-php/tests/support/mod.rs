@@ -65,7 +65,12 @@ impl Scenario {
     /// Classic mode, one thread.
     pub fn classic() -> Self {
         let empty = Self { lines: String::new(), environment: Vec::new() };
-        let empty = empty.ini(concat!("extension_dir=", env!("REGENT_PHP_EXTENSION_DIR")));
+        let extensions = env!("REGENT_PHP_EXTENSION_DIR");
+        let mut empty = empty.ini(&format!("extension_dir={extensions}"));
+        // A part of PHP since 8.5, which warns of those who load it.
+        if Path::new(extensions).join("opcache.so").is_file() {
+            empty = empty.ini("zend_extension=opcache");
+        }
         // Built in where we build PHP; distributions load it.
         let loaded = SHARED_EXTENSIONS.iter().filter(|_| !HAS_THREADS);
         loaded.fold(empty, |scenario, extension| scenario.ini(&format!("extension={extension}")))
