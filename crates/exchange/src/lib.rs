@@ -13,5 +13,5 @@ pub use connection::{Connection, Tls};
 pub use informational::Informational;
 pub use pace::{BodyLimits, BodyTimeouts, Pace};
 pub use request_body::{BodyError, RequestBody};
-pub use response_body::{ResponseBody, Segment, read_at_once};
+pub use response_body::{EventStream, ResponseBody, Segment, read_at_once};
 pub use tunnel::{Duplex, Tunnel, WebSocketStream};

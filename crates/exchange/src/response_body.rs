@@ -22,6 +22,11 @@ const CHUNK: u64 = 64 * 1024;
 /// The body of a response, whoever made it.
 pub struct ResponseBody(Kind);
 
+/// Among the extensions of a response's head: its body is an event stream (`text/event-stream`) without an end of its own or trailers,
+/// of which thousands wait at a time. A front may keep less than usual for it while it is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventStream;
+
 enum Kind {
     Full(Bytes),
     File(Box<FileBody>),

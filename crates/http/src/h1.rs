@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod events;
 mod inbound;
 mod interim;
 mod tunnel;

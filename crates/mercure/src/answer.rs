@@ -13,7 +13,7 @@ use crate::{cors, update::Publication};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
-use regent_exchange::{RequestBody, ResponseBody};
+use regent_exchange::{EventStream, RequestBody, ResponseBody};
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -159,6 +159,7 @@ impl Hub {
         if let (true, Ok(after)) = (is_asked_for_more, HeaderValue::from_maybe_shared(Bytes::from(after))) {
             response.headers_mut().insert(LAST_EVENT_ID, after);
         }
+        response.extensions_mut().insert(EventStream);
         *response.body_mut() = ResponseBody::stream(stream);
         Ok(response)
     }

@@ -2,25 +2,30 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-/// RFC 9110 §7.6.1, and what Caddy removes besides (reverseproxy.go, `hopHeaders`).
-const HOP_BY_HOP: [HeaderName; 10] = [
-    header::ALT_SVC,
-    header::CONNECTION,
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-/// Removes these and those that `Connection` names.
+/// Removes what is between two neighbours, and what `Connection` names.
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    let named: Vec<HeaderName> =
-        tokens(fields, &header::CONNECTION).filter_map(|name| name.parse().ok()).collect();
-    named.iter().chain(&HOP_BY_HOP).for_each(|name| drop(fields.remove(name)));
+    let named = tokens(fields, &header::CONNECTION).filter_map(|name| name.parse().ok());
+    // Looked for among the few that there are: most heads have none of them.
+    let own = fields.keys().filter(|name| is_hop_by_hop(name)).cloned();
+    let removed: Vec<HeaderName> = named.chain(own).collect();
+    removed.into_iter().for_each(|name| drop(fields.remove(name)));
+}
+
+/// RFC 9110 §7.6.1, and what Caddy removes besides (reverseproxy.go, `hopHeaders`).
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "alt-svc"
+            | "connection"
+            | "proxy-connection"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }
 
 /// The members of a field that is a list.

@@ -36,9 +36,10 @@ fn sender(exchange: &Exchange, client: Option<IpAddr>, trusted: &[(IpAddr, u8)])
 }
 
 fn replace(fields: &mut HeaderMap, exchange: &Exchange, client: Option<IpAddr>) {
-    [FOR, PROTO, HOST].iter().for_each(|name| drop(fields.remove(name)));
-    // Of a Unix socket nothing is known.
-    let Some(client) = client else { return };
+    let Some(client) = client else {
+        // Of a Unix socket nothing is known.
+        return [FOR, PROTO, HOST].iter().for_each(|name| drop(fields.remove(name)));
+    };
     insert(fields, FOR, client.to_string().as_bytes());
     insert(fields, PROTO, exchange.connection.scheme().as_bytes());
     insert(fields, HOST, exchange.host_port());
@@ -60,8 +61,9 @@ fn add_to(fields: &mut HeaderMap, exchange: &Exchange, client: Option<IpAddr>) {
 
 /// All of it was part of a head before.
 fn insert(fields: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    if let Ok(value) = HeaderValue::from_bytes(value) {
-        fields.insert(name, value);
+    match HeaderValue::from_bytes(value) {
+        Ok(value) => drop(fields.insert(name, value)),
+        Err(_) => drop(fields.remove(name)),
     }
 }
 

@@ -21,6 +21,7 @@ mod metrics_export;
 mod parts;
 mod plan;
 mod reload;
+mod send_metrics;
 mod source;
 mod state;
 mod succeed;

@@ -166,17 +166,6 @@ impl Server {
         }
     }
 
-    /// As the configuration of the start wants it.
-    pub async fn begin_to_send_metrics(self: &Arc<Self>) -> Result<(), StartError> {
-        // Whoever has it stopped already needs no metrics.
-        let Ok(mut state) = self.lock().await else { return Ok(()) };
-        let wanted = self.send_metrics(None, state.config.global.metrics_export.as_ref()).await?;
-        if let NextMetrics::Changed(metrics) = wanted {
-            state.metrics = metrics;
-        }
-        Ok(())
-    }
-
     async fn restart_workers(&self) {
         let current = self.current();
         let engines = &current.subject.engines;

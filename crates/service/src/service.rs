@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full};
 use regent_config::SniHost;
 use regent_engines::InFlight;
 use regent_exchange::BodyLimits;
-use regent_exchange::{Connection, Informational, RequestBody, ResponseBody};
+use regent_exchange::{Connection, EventStream, Informational, RequestBody, ResponseBody};
 use regent_gateway::{Completed, Ends, Gateway, IncomingRequest, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target, caching};
 use regent_metrics::{HttpRequest, Outcome};
@@ -356,7 +356,7 @@ impl Service {
     }
 
     fn finish(&self, mut response: Response<ResponseBody>, ending: Ending) -> Response<Counted> {
-        let Ending { exchange, started, received, counted } = ending;
+        let Ending { mut exchange, started, received, counted } = ending;
         if exchange.is_websocket_stream && response.status().is_success() {
             response = no_websocket().plain_page();
         }
@@ -372,6 +372,10 @@ impl Service {
         }
         let response = exchange.finish(response);
         let span = exchange.span(&response);
+        if response.extensions().get::<EventStream>().is_some() {
+            // Its access log has it when it has ended.
+            exchange.detach();
+        }
         let logged = match started.filter(|_| self.sites.keep_access_logs()) {
             Some(started) => Logged::new(response, &self.sites, exchange, received, started),
             None => Logged::nowhere(response),

@@ -27,6 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+mod detaching;
 mod observing;
 mod rewriting;
 mod verifying;

@@ -1,6 +1,7 @@
 //! One HTTP/1.1 connection: hyper, with time-outs for every way in which a client can stall.
 
 use crate::h1::activity::Activity;
+use crate::h1::events::{Events, Framing, Lull};
 use crate::h1::interim::Interim;
 use crate::h1::tunnel;
 use crate::h1::watched::{WatchedAnswer, WatchedSocket};
@@ -13,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use regent_exchange::RequestBody;
+use regent_exchange::{Informational, RequestBody};
 use regent_net::{CoarseInstant, Cork, Drain, Stream};
 use std::error::Error;
 use std::future::Future;
@@ -67,70 +68,102 @@ where
     let for_service = Rc::clone(&activity);
     let last = Rc::clone(&cork);
     let ends = Rc::clone(&interim);
+    let silent = Rc::<Lull<B>>::default();
+    let lull = Rc::clone(&silent);
     let service = service_fn(move |request: Request<Incoming>| {
         let head_time = for_service.request_started(request.body().size_hint().exact());
         if request.extensions().get::<OnUpgrade>().is_some() {
             for_service.upgrade_offered();
         }
         let (activity, interim) = (Rc::clone(&for_service), Rc::clone(&interim));
-        let cork = is_last(&request).then(|| Rc::clone(&last));
+        let is_last = is_last(&request);
+        let cork = is_last.then(|| Rc::clone(&last));
+        let lull = Framing::of(&request, is_last).map(|framing| (Rc::clone(&lull), framing));
         let answer = service(request.map(RequestBody::new), head_time);
-        WatchedAnswer { answer, held: None, activity, interim, cork }
+        WatchedAnswer { answer, held: None, activity, interim, cork, lull }
     });
-    let mut connection = http1::Builder::new()
-        .max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER))
-        .serve_connection(TokioIo::new(socket), service);
+    let mut http = http1::Builder::new();
+    http.max_buf_size(settings.max_header_size.max(SMALLEST_BUFFER));
+    // Boxed, so that nothing of it is kept while an event stream is silent.
+    let mut connection = Box::new(http.serve_connection(TokioIo::new(socket), service));
     let mut watch = drain.watch();
     let mut expiry = pin!(expiry(&activity, settings));
-    let mut draining = false;
-    let mut handed_over = None;
-    let served = std::future::poll_fn(|context| {
-        if !draining && (ends.is_closing() || watch.poll_begun(context)) {
-            draining = true;
-            Pin::new(&mut connection).graceful_shutdown();
-        }
-        let mut served = Pin::new(&mut connection).poll(context);
-        if ends.is_aborted() {
-            return Poll::Ready(Ok(()));
-        }
-        // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. If nobody
-        // does, and it is polled again, it ends the connection like any other.
-        if matches!(served, Poll::Ready(Ok(()))) && activity.take_upgrade_offered() {
-            // What hyper could not send of the 101 is lost to whoever takes over.
-            handed_over = ends.take_tunnel().filter(|_| !activity.is_write_blocked());
-            if handed_over.is_none() {
-                served = Pin::new(&mut connection).poll(context);
+    loop {
+        let mut draining = false;
+        let mut handed_over = None;
+        let mut stream = None;
+        let served = std::future::poll_fn(|context| {
+            if !draining && (ends.is_closing() || watch.poll_begun(context)) {
+                draining = true;
+                Pin::new(&mut *connection).graceful_shutdown();
             }
-        }
-        // Said behind the head of an answer.
-        if !draining && ends.is_closing() {
-            context.waker().wake_by_ref();
-        }
-        // Whatever is left to wait for, or has gone wrong.
-        cork.release();
-        if served.is_ready() {
-            return served;
-        }
-        match Pin::new(&mut expiry).poll(context) {
-            // Nothing is under way: the stream is shut down, which a client of TLS needs to see, as far as it takes that.
-            Poll::Ready(Expired::Idle) => {
-                Pin::new(&mut connection).graceful_shutdown();
-                match Pin::new(&mut connection).poll(context) {
-                    Poll::Ready(ended) => Poll::Ready(ended),
-                    Poll::Pending => Poll::Ready(Ok(())),
+            let mut served = Pin::new(&mut *connection).poll(context);
+            if ends.is_aborted() {
+                return Poll::Ready(Ok(()));
+            }
+            // After an `Upgrade` field hyper leaves the socket to whoever takes it over, neither flushed nor shut down. If nobody
+            // does, and it is polled again, it ends the connection like any other.
+            if matches!(served, Poll::Ready(Ok(()))) && activity.take_upgrade_offered() {
+                // What hyper could not send of the 101 is lost to whoever takes over.
+                handed_over = ends.take_tunnel().filter(|_| !activity.is_write_blocked());
+                if handed_over.is_none() {
+                    served = Pin::new(&mut *connection).poll(context);
                 }
             }
-            // There is nobody to tell.
-            Poll::Ready(Expired::Stalled) => Poll::Ready(Ok(())),
-            Poll::Pending => Poll::Pending,
+            // Said behind the head of an answer.
+            if !draining && ends.is_closing() {
+                context.waker().wake_by_ref();
+            }
+            // Whatever is left to wait for, or has gone wrong.
+            cork.release();
+            if served.is_ready() {
+                return served;
+            }
+            // hyper flushes what it has when a body has nothing to say.
+            if !activity.is_write_blocked() {
+                stream = silent.take();
+                if stream.is_some() {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            match Pin::new(&mut expiry).poll(context) {
+                // Nothing is under way: the stream is shut down, which a client of TLS needs to see, as far as it takes that.
+                Poll::Ready(Expired::Idle) => {
+                    Pin::new(&mut *connection).graceful_shutdown();
+                    match Pin::new(&mut *connection).poll(context) {
+                        Poll::Ready(ended) => Poll::Ready(ended),
+                        Poll::Pending => Poll::Ready(Ok(())),
+                    }
+                }
+                // There is nobody to tell.
+                Poll::Ready(Expired::Stalled) => Poll::Ready(Ok(())),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        if let Some(tunnel) = handed_over {
+            let parts = connection.into_parts();
+            Box::pin(tunnel::dig(parts.io.into_inner(), &parts.read_buf, tunnel, drain)).await;
+            return served;
         }
-    })
-    .await;
-    if let Some(tunnel) = handed_over {
-        let parts = connection.into_parts();
-        Box::pin(tunnel::dig(parts.io.into_inner(), &parts.read_buf, tunnel, drain)).await;
+        let Some((body, framing)) = stream else { return served };
+        let parts = unboxed(connection).into_parts();
+        let mut events = Events::new(parts.io.into_inner(), &parts.read_buf, body, framing);
+        drop(parts.read_buf);
+        if events.send(expiry.as_mut()).await.is_err() {
+            return Ok(());
+        }
+        let (socket, framing) = events.into_socket();
+        if framing != Framing::Chunked || activity.is_cut_off() {
+            ends.close_connection();
+        }
+        connection = Box::new(http.serve_connection(TokioIo::new(socket), parts.service));
     }
-    served
+}
+
+#[expect(clippy::boxed_local, reason = "moved out where the box stands, a value would leave it its memory")]
+fn unboxed<T>(boxed: Box<T>) -> T {
+    *boxed
 }
 
 /// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).
@@ -166,7 +199,6 @@ mod tests {
     use http::StatusCode;
     use http_body::{Frame, SizeHint};
     use http_body_util::Full;
-    use regent_exchange::Informational;
     use std::cell::{Cell, RefCell};
     use std::convert::Infallible;
     use std::future::{Ready, ready};

@@ -96,6 +96,12 @@ impl Inbound {
         rest
     }
 
+    /// What was handed on, for whoever reads next.
+    pub fn give_back(&mut self, mut read: Vec<u8>) {
+        read.append(&mut self.ready);
+        self.ready = read;
+    }
+
     /// hyper asks for more: it has understood the head that it was given.
     fn pass_head_end(&mut self, activity: &Activity) {
         if self.place == Place::HeadEnd {

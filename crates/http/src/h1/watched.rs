@@ -1,6 +1,7 @@
 //! A socket, an answer and its body that report to the connection's [`Activity`].
 
 use crate::h1::activity::Activity;
+use crate::h1::events::{self, Framing, Lull};
 use crate::h1::inbound::Inbound;
 use crate::h1::interim::Interim;
 use crate::linger::Linger;
@@ -35,7 +36,7 @@ pub(crate) struct WatchedSocket<S: Stream> {
 }
 
 /// An answer that is on its way.
-pub(crate) struct WatchedAnswer<R, B> {
+pub(crate) struct WatchedAnswer<R, B: Body> {
     pub answer: R,
     /// The final answer, while the interim ones that came with it are sent. Boxed, since few have any.
     pub held: Option<Box<Response<B>>>,
@@ -43,14 +44,19 @@ pub(crate) struct WatchedAnswer<R, B> {
     pub interim: Rc<Interim>,
     /// `Some`: the client wants no other after it.
     pub cork: Option<Rc<Cork>>,
+    /// Where its body goes if it is an event stream; `None`: nowhere.
+    pub lull: Option<(Rc<Lull<B>>, Framing)>,
 }
 
 /// An answer's body whose end is noticed: the last frame, or the drop of a body that was not sent whole.
 pub(crate) struct WatchedBody<B: Body> {
-    pub body: B,
-    pub activity: Rc<Activity>,
+    /// `None`: it has gone into its lull.
+    body: Option<B>,
+    activity: Rc<Activity>,
     /// Its end was seen.
-    pub is_whole: bool,
+    is_whole: bool,
+    /// Where it goes as soon as it has nothing to say; `None`: nowhere.
+    lull: Option<(Rc<Lull<B>>, Framing)>,
 }
 
 impl<S: Stream> AsyncRead for WatchedSocket<S> {
@@ -141,6 +147,11 @@ impl<S: Stream> WatchedSocket<S> {
         Pin::new(&mut self.socket)
     }
 
+    /// Has these bytes read again, before all others.
+    pub fn give_back(&mut self, read: Vec<u8>) {
+        self.inbound.give_back(read);
+    }
+
     /// What was read of it that hyper has not had.
     pub fn take_rest(&mut self) -> Vec<u8> {
         self.inbound.take_rest()
@@ -224,8 +235,9 @@ impl<R: Future<Output = Response<B>> + Unpin, B: Body> Future for WatchedAnswer<
         {
             cork.arm();
         }
+        let lull = self.lull.take().filter(|_| events::take_mark(&mut answer));
         let activity = Rc::clone(&self.activity);
-        Poll::Ready(Ok(answer.map(|body| WatchedBody { body, activity, is_whole: false })))
+        Poll::Ready(Ok(answer.map(|body| WatchedBody { body: Some(body), activity, is_whole: false, lull })))
     }
 }
 
@@ -237,23 +249,32 @@ impl<B: Body<Data = Bytes> + Unpin> Body for WatchedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let Some(body) = &mut self.body else { return Poll::Pending };
+        let polled = Pin::new(body).poll_frame(context);
         self.is_whole |= matches!(polled, Poll::Ready(None));
+        if polled.is_pending()
+            && let Some((lull, framing)) = self.lull.take()
+        {
+            let activity = Rc::clone(&self.activity);
+            let body = Self { body: self.body.take(), activity, is_whole: false, lull: None };
+            lull.put(body, framing);
+        }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_some_and(|body| body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(SizeHint::default, |body| body.size_hint())
     }
 }
 
 impl<B: Body> Drop for WatchedBody<B> {
     fn drop(&mut self) {
-        if !self.is_whole && !self.body.is_end_stream() {
+        let Some(body) = &self.body else { return };
+        if !self.is_whole && !body.is_end_stream() {
             self.activity.broke_off();
         }
         self.activity.request_ended();
@@ -358,7 +379,7 @@ mod tests {
         let activity = Rc::new(Activity::new());
         activity.request_started(Some(0));
         let body = http_body_util::Full::new(Bytes::from("half"));
-        drop(WatchedBody { body, activity: Rc::clone(&activity), is_whole: false });
+        drop(WatchedBody { body: Some(body), activity: Rc::clone(&activity), is_whole: false, lull: None });
         assert!(!is_told(Rc::into_inner(activity).unwrap()), "so would one that has failed");
     }
 }
