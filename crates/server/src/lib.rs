@@ -17,7 +17,6 @@ mod io_thread;
 mod io_threads;
 mod lasting;
 mod listener;
-mod metrics_export;
 mod parts;
 mod plan;
 mod reload;
@@ -25,7 +24,6 @@ mod send_metrics;
 mod source;
 mod state;
 mod succeed;
-mod traces;
 mod upgrade;
 
 use admin::{AdminHandle, AdminListener, AdminTask};

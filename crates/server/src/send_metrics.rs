@@ -1,9 +1,9 @@
-//! What is sent of a running server's metrics, and where, follows its configuration.
+//! Where the metrics of a running server are sent follows its configuration.
 
 use crate::StartError;
-use crate::metrics_export::{NextMetrics, SentMetrics};
-use crate::state::Server;
-use regent_config::MetricsExport;
+use crate::state::{Server, State};
+use regent_config::Config;
+use regent_control::export::{NextMetrics, SentMetrics};
 use regent_otlp::Reading;
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
@@ -13,28 +13,22 @@ impl Server {
     pub async fn begin_to_send_metrics(self: &Arc<Self>) -> Result<(), StartError> {
         // Whoever has stopped it already needs no metrics.
         let Ok(mut state) = self.lock().await else { return Ok(()) };
-        let wanted = self.send_metrics(None, state.config.global.metrics_export.as_ref()).await?;
-        if let NextMetrics::Changed(metrics) = wanted {
-            state.metrics = metrics;
-        }
+        let next = self.send_metrics(&state, &state.config).await?;
+        next.apply_to(&mut state.metrics);
         Ok(())
     }
 
-    /// `before`: where they are sent now; `config`: where they are to be sent.
     pub async fn send_metrics(
         self: &Arc<Self>,
-        before: Option<&SentMetrics>,
-        config: Option<&MetricsExport>,
+        state: &State,
+        config: &Config,
     ) -> Result<NextMetrics, StartError> {
-        if before.map(SentMetrics::config) == config {
-            return Ok(NextMetrics::Kept);
-        }
-        let Some(config) = config.cloned() else { return Ok(NextMetrics::Changed(None)) };
+        let before = state.metrics.as_deref().map(SentMetrics::config).cloned();
+        let wanted = config.global.metrics_export.clone();
         let (started, read) = (self.registry.started(), reader(Arc::downgrade(self)));
-        // It reads certificates.
-        let sent = tokio::task::spawn_blocking(move || SentMetrics::start(config, started, read)).await;
-        let sent = sent.expect("invariant: starting it does not panic")?;
-        Ok(NextMetrics::Changed(Some(Box::new(sent))))
+        let prepare = move || NextMetrics::prepare(before.as_ref(), wanted.as_ref(), started, read);
+        let prepared = tokio::task::spawn_blocking(prepare).await;
+        Ok(prepared.expect("invariant: nothing in it panics")?)
     }
 }
 

@@ -8,29 +8,45 @@ use std::time::{Duration, SystemTime};
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// Sends them.
-pub(crate) struct SentMetrics {
+pub struct SentMetrics {
     config: MetricsExport,
     exporter: MetricsExporter,
 }
 
 /// Whether metrics are sent elsewhere from now on.
-pub(crate) enum NextMetrics {
+pub enum NextMetrics {
     Kept,
     /// `None`: nowhere.
     Changed(Option<Box<SentMetrics>>),
 }
 
-impl SentMetrics {
-    /// Blocks: it reads certificates. `started`: when the server was.
-    pub fn start(
-        config: MetricsExport,
+impl NextMetrics {
+    /// Blocks: it reads certificates. `before`: where they are sent now; `config`: where they are to be sent; `started`: when the
+    /// server was; `read`: how they are read.
+    pub fn prepare(
+        before: Option<&MetricsExport>,
+        config: Option<&MetricsExport>,
         started: SystemTime,
         read: impl Fn() -> Reading + Send + 'static,
     ) -> Result<Self, Error> {
-        let exporter = MetricsExporter::start(&config, env!("CARGO_PKG_VERSION"), started, read)?;
-        Ok(Self { config, exporter })
+        if before == config {
+            return Ok(Self::Kept);
+        }
+        let start = |config: &MetricsExport| {
+            let exporter = MetricsExporter::start(config, env!("CARGO_PKG_VERSION"), started, read)?;
+            Ok(Box::new(SentMetrics { config: config.clone(), exporter }))
+        };
+        config.map(start).transpose().map(Self::Changed)
     }
 
+    pub fn apply_to(self, sent: &mut Option<Box<SentMetrics>>) {
+        if let Self::Changed(next) = self {
+            *sent = next;
+        }
+    }
+}
+
+impl SentMetrics {
     pub fn config(&self) -> &MetricsExport {
         &self.config
     }
