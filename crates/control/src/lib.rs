@@ -6,6 +6,7 @@
 
 pub mod cache;
 mod certificates;
+pub mod export;
 mod figures;
 pub mod purging;
 pub mod reloads;

@@ -1,6 +1,6 @@
 //! What goes on from one configuration to the next, beside engines and hubs.
 
-use crate::traces::Traces;
+use regent_control::export::Traces;
 use regent_control::purging;
 use regent_engines::PurgeSink;
 use regent_handlers::{Caches, LogOutputs, ShutdownNotice};

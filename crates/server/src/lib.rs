@@ -17,14 +17,13 @@ mod io_thread;
 mod io_threads;
 mod lasting;
 mod listener;
-mod metrics_export;
 mod parts;
 mod plan;
 mod reload;
+mod send_metrics;
 mod source;
 mod state;
 mod succeed;
-mod traces;
 mod upgrade;
 
 use admin::{AdminHandle, AdminListener, AdminTask};

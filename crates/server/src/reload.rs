@@ -4,13 +4,13 @@
 //! engines started until their workers have booted. What goes wrong until then changes nothing. Then the I/O threads change to
 //! the new App, each in one step, and what is old ends with its last request.
 
-use crate::metrics_export::NextMetrics;
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
 use crate::state::{Current, Server, State};
 use crate::{ConfigSource, Place, StartError};
 use regent_config::{Config, HotReload};
 use regent_connections::{AddressChange, trust_at_start};
+use regent_control::export::NextMetrics;
 use regent_engines::{CommandRefused, EngineKind, EnginePlan, Sinks, StartUntil};
 use regent_gateway::Inlined;
 use regent_hot_reload::{Begun, React, Wanted};
@@ -166,17 +166,6 @@ impl Server {
         }
     }
 
-    /// As the configuration of the start wants it.
-    pub async fn begin_to_send_metrics(self: &Arc<Self>) -> Result<(), StartError> {
-        // Whoever has it stopped already needs no metrics.
-        let Ok(mut state) = self.lock().await else { return Ok(()) };
-        let wanted = self.send_metrics(None, state.config.global.metrics_export.as_ref()).await?;
-        if let NextMetrics::Changed(metrics) = wanted {
-            state.metrics = metrics;
-        }
-        Ok(())
-    }
-
     async fn restart_workers(&self) {
         let current = self.current();
         let engines = &current.subject.engines;
@@ -263,8 +252,7 @@ impl Server {
         let clients = (to_php, to_native);
         let starts = parts.app_starts(&config, self.facts.io_threads, clients, inlined.as_ref());
         self.io.prepare(starts).await.map_err(ReloadError::IoThread)?;
-        let wanted = config.global.metrics_export.as_ref();
-        let metrics = self.send_metrics(state.metrics.as_deref(), wanted).await?;
+        let metrics = self.send_metrics(state, &config).await?;
         Ok(Next { config, change, parts, php, native, inlined, metrics })
     }
 
@@ -313,9 +301,7 @@ impl Server {
                 state.retire(old, old_inlined, deadline);
             }
         }
-        if let NextMetrics::Changed(metrics) = metrics {
-            state.metrics = metrics;
-        }
+        metrics.apply_to(&mut state.metrics);
         state.spools = parts.spools;
         state.proxies = parts.proxies;
         state.hubs = parts.hubs;

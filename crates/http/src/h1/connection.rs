@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection: hyper, with time-outs for every way in which a client can stall.
 
 use crate::h1::activity::Activity;
-use crate::h1::events::{Events, Framing, Lull};
+use crate::h1::events::{Events, Framing, Lull, unboxed};
 use crate::h1::interim::Interim;
 use crate::h1::tunnel;
 use crate::h1::watched::{WatchedAnswer, WatchedSocket};
@@ -159,11 +159,6 @@ where
         }
         connection = Box::new(http.serve_connection(TokioIo::new(socket), parts.service));
     }
-}
-
-#[expect(clippy::boxed_local, reason = "moved out where the box stands, a value would leave it its memory")]
-fn unboxed<T>(boxed: Box<T>) -> T {
-    *boxed
 }
 
 /// Whether the client has nothing more to send, nor wants another answer (RFC 9112 §9.3).

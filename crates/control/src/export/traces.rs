@@ -10,7 +10,7 @@ use std::time::Duration;
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(crate) struct Traces(Mutex<Option<Open>>);
+pub struct Traces(Mutex<Option<Open>>);
 
 /// What was opened last.
 struct Open {
