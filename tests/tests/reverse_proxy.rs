@@ -148,7 +148,13 @@ fn connections_are_kept_and_one_that_was_closed_meanwhile_is_replaced() {
         }
     });
     let server = proxy_to(upstream.address());
-    let texts: Vec<String> = (0..4).map(|_| server.get("/").expect(200).text()).collect();
+    // Each I/O thread has its own: those of one client's connection.
+    let mut client = server.connect();
+    let mut get = || {
+        client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        client.response().expect(200).text()
+    };
+    let texts: Vec<String> = (0..4).map(|_| get()).collect();
     assert_eq!(texts, ["0.0 ", "0.1 ", "1.0 ", "1.1 "]);
     server.stop();
 }
@@ -166,8 +172,11 @@ fn a_request_that_may_have_had_an_effect_is_not_sent_again() {
         }
     });
     let server = proxy_to(upstream.address());
-    server.get("/").expect(200);
-    server.post("/", "text/plain", "order").expect(502);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.response().expect(200);
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\norder");
+    client.response().expect(502);
     assert_eq!(upstream.connections(), 1);
     server.stop();
 }

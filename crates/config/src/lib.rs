@@ -7,6 +7,7 @@
 mod address;
 mod advice;
 mod call;
+mod code;
 mod command_line;
 mod conditions;
 mod context;

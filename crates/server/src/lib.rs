@@ -142,7 +142,7 @@ pub struct Running {
 /// [`Predecessor::serving`].
 pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result<Running, StartError> {
     let Sockets { inherited, predecessor } = sockets;
-    let facts = plan::facts();
+    let facts = plan::facts(&config);
     let plan = Plan::new(&config, facts)?;
     let spools = Spools::open(&config.global.php.spool)?;
     let bind_admin = |admin| AdminListener::bind(admin, &inherited);

@@ -5,6 +5,10 @@ use regent_engines::{EngineError, EnginePlan, ServerFacts};
 use regent_gateway::{SOFTWARE, warmup};
 use std::thread::available_parallelism;
 
+/// I/O threads of a server without engines: what they have for themselves, pools of connections to upstreams above all, is worth
+/// the less the more they are.
+const MOST_ALONE: usize = 8;
+
 /// Everything that follows from the configuration before anything is started.
 pub(crate) struct Plan {
     pub php: EnginePlan,
@@ -22,15 +26,21 @@ impl Plan {
     }
 }
 
-/// What stays as it is for the life of the process, whatever its configurations say.
-pub(crate) fn facts() -> ServerFacts {
+/// What stays as it is for the life of the process, whatever configurations come after this one.
+pub(crate) fn facts(config: &Config) -> ServerFacts {
     let cores = available_parallelism().map_or(1, usize::from);
-    ServerFacts { io_threads: io_threads(cores), cores, software: SOFTWARE }
+    let io_threads = if config.runs_code() { beside_engines(cores) } else { without_engines(cores) };
+    ServerFacts { io_threads, cores, software: SOFTWARE }
 }
 
 /// One I/O thread is enough for four cores; PHP needs the others.
-fn io_threads(cores: usize) -> usize {
+fn beside_engines(cores: usize) -> usize {
     cores.div_ceil(4)
+}
+
+/// Nobody else needs the cores; but not fewer than beside engines, which a later configuration may have.
+fn without_engines(cores: usize) -> usize {
+    cores.min(MOST_ALONE).max(beside_engines(cores))
 }
 
 #[cfg(test)]
@@ -39,6 +49,11 @@ mod tests {
 
     #[test]
     fn four_cores_share_an_io_thread() {
-        assert_eq!([1, 2, 4, 5, 8, 64].map(io_threads), [1, 1, 1, 2, 2, 16]);
+        assert_eq!([1, 2, 4, 5, 8, 64].map(beside_engines), [1, 1, 1, 2, 2, 16]);
+    }
+
+    #[test]
+    fn without_engines_each_core_has_an_io_thread_up_to_a_bound() {
+        assert_eq!([1, 2, 4, 8, 9, 32, 64].map(without_engines), [1, 2, 4, 8, 8, 8, 16]);
     }
 }
