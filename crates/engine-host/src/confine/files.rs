@@ -221,9 +221,12 @@ mod tests {
         Some(std::thread::spawn(attempt).join().unwrap())
     }
 
-    /// Two directories, of which none is that of temporary files.
+    /// Two directories, of which none is below that of temporary files, as a checkout may be.
     fn directories() -> tempfile::TempDir {
-        let base = tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let beside = program.parent().unwrap();
+        let is_temporary = beside.starts_with(std::env::temp_dir());
+        let base = tempfile::tempdir_in(if is_temporary { Path::new("/var/tmp") } else { beside }).unwrap();
         for name in ["a", "b"] {
             fs::create_dir(base.path().join(name)).unwrap();
             fs::write(base.path().join(name).join("file"), name).unwrap();
