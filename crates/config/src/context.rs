@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
                 None => error(
                     token,
                     format!(
-                        "`{text}` cannot depend on the request: only {{env.NAME}} and {{file./PATH}} are possible here"
+                        "`{text}` cannot depend on the request: only {{env.NAME}}, {{system.hostname}} and {{file./PATH}} are possible here"
                     ),
                 ),
             }
