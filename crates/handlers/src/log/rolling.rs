@@ -2,14 +2,17 @@
 //!
 //! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz`.
 
+mod open;
+
 use crate::log::schedule;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use open::append_to;
 use regent_config::{LogFile, LogRolling};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -44,7 +47,7 @@ impl RollingFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(config: &LogFile) -> io::Result<Self> {
-        let file = append_to(&config.path, config.mode)?;
+        let file = append_to(config, config.mode)?;
         let metadata = file.metadata()?;
         // What was written before a time at which nobody was there is rolled with the first line.
         let since = if metadata.len() > 0 { metadata.modified()? } else { SystemTime::now() };
@@ -70,7 +73,7 @@ impl RollingFile {
     /// # Errors
     /// If it cannot be opened; the file before is kept.
     pub fn reopen(&mut self) -> io::Result<()> {
-        let file = append_to(&self.config.path, self.config.mode)?;
+        let file = append_to(&self.config, self.config.mode)?;
         self.size = file.metadata()?.len();
         self.file = file;
         Ok(())
@@ -116,7 +119,7 @@ impl RollingFile {
         let mode = self.file.metadata()?.permissions().mode();
         let old = free_name(path, now)?;
         fs::rename(path, &old)?;
-        match append_to(path, Some(mode)) {
+        match append_to(&self.config, Some(mode)) {
             Ok(file) => self.file = file,
             Err(error) => {
                 // Lines go to the file that is open, by its old name if that can be had again.
@@ -158,21 +161,6 @@ impl Write for RollingFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-fn append_to(path: &Path, mode: Option<u32>) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    if let Some(mode) = mode {
-        options.mode(mode & 0o777);
-    }
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            options.open(path)
-        }
-        opened => opened,
     }
 }
 
@@ -294,7 +282,7 @@ mod tests {
     };
 
     fn file(path: &Path) -> LogFile {
-        LogFile { path: path.to_owned(), mode: None, rolling: Some(ROLLING) }
+        LogFile { path: path.to_owned(), mode: None, directory_mode: None, rolling: Some(ROLLING) }
     }
 
     fn names(directory: &Path) -> Vec<String> {

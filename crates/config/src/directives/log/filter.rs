@@ -173,7 +173,7 @@ impl LogField {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{errors, file_errors, load};
+    use crate::directives::testing::{errors, load};
     use crate::model::{LogAction, LogConfig, LogField, LogFilter, LogFormat, ValueAction, ValueEdit};
 
     fn log(directive: &str) -> (LogConfig, Vec<String>) {
@@ -274,7 +274,5 @@ mod tests {
             assert!(found[index].contains(part), "{part}: {found:#?}");
         }
         assert_eq!(found.len(), 8);
-        let of_server = "{\nlog {\nformat filter {\nstatus delete\n}\n}\n}\n:80 {\n}";
-        assert!(file_errors(of_server)[0].contains("not built yet"), "{:?}", file_errors(of_server));
     }
 }
