@@ -29,7 +29,7 @@ mod logs;
 mod metrics;
 mod module;
 mod php;
-mod servers;
+pub(crate) mod servers;
 mod slow_log;
 mod spool;
 mod storage;
@@ -41,7 +41,7 @@ pub(crate) use servers::{ServerBlock, Servers};
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::bind::{self, Interface};
+use crate::directives::bind::{self, Bound, Interface};
 use crate::directives::tls::issuer::Issuer;
 use crate::model::{Acme, DnsProvider, Global, KeyType, LogLevel, Persistence};
 use crate::order::Changed;
@@ -95,6 +95,8 @@ pub(crate) struct GlobalOptions {
     pub servers: Servers,
     /// Where sites without `bind` listen, with the places; empty: on all of the machine's addresses.
     pub default_bind: Vec<(Token, Interface)>,
+    /// What is spoken there, as far as that is said.
+    pub default_bound: Vec<Bound>,
     /// `num_threads`, and where it was written.
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
@@ -139,6 +141,7 @@ impl GlobalOptions {
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
             "default_bind" => {
                 let bound = bind::interfaces(cx, call)?.into_iter();
+                self.default_bound.append(&mut cx.bound);
                 self.default_bind.extend(bound.map(|(token, interface)| (token.clone(), interface)));
             }
             "debug" => call.exactly::<0>("debug").map(|_| ())?,

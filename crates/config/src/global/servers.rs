@@ -271,7 +271,7 @@ fn min_body_rate(option: &Call<'_>) -> Result<u64, Error> {
     if token.text == "off" { Ok(0) } else { values::size(token) }
 }
 
-fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
+pub(crate) fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
     let mut protocols = Vec::new();
     for token in option.some("protocols h1 [h2] [h2c] [h3]")? {
         let protocol = protocol(token)?;
@@ -287,7 +287,7 @@ fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
     Ok(protocols)
 }
 
-fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
+pub(crate) fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
     match token.text.as_str() {
         "h1" => Ok(HttpProtocol::H1),
         "h2" => Ok(HttpProtocol::H2),
