@@ -7,7 +7,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
     ("bind udp/…", "write the address alone; where HTTP/3 is spoken, the same port of UDP is taken too"),
-    ("bind { protocols }", "write `servers ADDRESS { protocols … }` in the global options"),
     ("ca intermediate", "leave it out; intermediates are made, and signed by `root { cert FILE; key FILE }`"),
     ("ca maintenance_interval", "leave it out; `renew_interval` says how often certificates are looked at"),
     ("ca renewal_window_ratio", RENEWAL),
@@ -35,7 +34,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("renewal_window_ratio", RENEWAL),
     ("reverse_proxy proxy_status_name", "leave it out; responses have no `Proxy-Status`"),
-    ("roll_compression zstd", "write `gzip`"),
     ("servers expected_dot_headers", "leave it out"),
     (
         "servers expected_underscore_headers",

@@ -79,8 +79,7 @@ const PREFIXES: &[(&str, &str)] = &[
 ];
 
 /// Placeholders of Caddy (modules/caddyhttp/replacer.go, log_append, handle_errors) that Regent does not fill in. In
-/// braces they would be empty or text, and nobody would notice. Those of TLS are not among them: without TLS they are
-/// empty in Caddy too.
+/// braces they would be empty or text, and nobody would notice.
 const UNBUILT: &[&str] = &["http.error.trace", "http.request.body", "http.request.body_base64"];
 
 /// The same for what begins like this.

@@ -27,7 +27,7 @@
 //! The server's own log can have them, too. It has no lines of access logs with an `output`, `format`, `level` or `sampling` of
 //! their own.
 //!
-//! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed. It
+//! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed (`.gz`, `.zst`). It
 //! is made with its directory if need be.
 //!
 //! | option of `output file` | default | meaning |
@@ -37,7 +37,7 @@
 //! | `roll_at HH:MM…`, `roll_minutes MINUTE…` | | times of the day, or minutes of each hour, by UTC, at which a new file begins, with the next line |
 //! | `roll_keep N` | 10 | old files |
 //! | `roll_keep_for DURATION` | 2160h | |
-//! | `roll_uncompressed`, or `roll_compression gzip` \| `none` | gzip | whether old files are compressed |
+//! | `roll_uncompressed`, or `roll_compression gzip` \| `zstd` \| `none` | gzip | whether old files are compressed |
 //! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
 //! | `dir_mode MODE` \| `inherit` \| `from_file` | as the process makes directories | those of directories that are made: in octal digits, as the directory above them has, or as the file's with a way through for those who can read |
@@ -70,7 +70,7 @@
 //! | `FIELD cookie { replace NAME TEXT; hash NAME; delete NAME }` | so are cookies; they are in the log with [log_credentials](#servers) alone |
 //! | `FIELD ip_mask [BITS [BITS6]]`, or a block of `ipv4 BITS` and `ipv6 BITS` | addresses are cut to so many bits; without a number, to none |
 //! | `FIELD regexp PATTERN TEXT` | what the pattern finds is this text, in which `$1` is a group |
-//! | `FIELD multi_regexp { regexp PATTERN TEXT }` | the same for several, one after the other |
+//! | `FIELD multi_regexp { regexp PATTERN TEXT }` | the same for several, one after the other; several lines of `regexp` for a field are that too |
 //! | `FIELD rename NAME` | it has another name |
 //!
 //! A field is named as in the JSON, with `>` for each step inwards: `status`, `request>uri`, `request>headers>Referer`. `uri` alone
@@ -275,8 +275,8 @@ fn level(token: &Token) -> Result<LogLevel, Error> {
 mod tests {
     use crate::directives::testing::{config, errors, file_errors};
     use crate::model::{
-        LogConfig, LogDirectoryMode, LogDuration, LogFile, LogFormat, LogKeys, LogLevel, LogLevelFormat,
-        LogOutput, LogPrefix, LogRolling, LogSampling, LogScope, LogTime,
+        LogCompression, LogConfig, LogDirectoryMode, LogDuration, LogFile, LogFormat, LogKeys, LogLevel,
+        LogLevelFormat, LogOutput, LogPrefix, LogRolling, LogSampling, LogScope, LogTime,
     };
     use std::time::Duration;
 
@@ -341,6 +341,8 @@ mod tests {
             .unwrap();
         assert_eq!((&times.at[..], times.compress), (&[5, 13 * 60 + 30][..], false));
         assert_eq!(times.interval, Some(Duration::from_secs(24 * 3600)));
+        let zstd = file("roll_compression zstd").rolling.unwrap();
+        assert_eq!((zstd.compress, zstd.compression), (true, LogCompression::Zstd));
         let hourly = file("roll_minutes 0 30").rolling.unwrap().at;
         assert_eq!((hourly.len(), &hourly[..3]), (48, &[0, 30, 60][..]));
         assert_eq!(file("roll_keep 0").rolling, Some(LogRolling::default()));

@@ -164,8 +164,27 @@ pub struct LogRolling {
     pub keep: Option<u32>,
     /// Since a file was followed. Default: 90 days.
     pub keep_for: Option<Duration>,
-    /// With gzip. Default: true.
+    /// Default: true.
     pub compress: bool,
+    /// How, if so.
+    #[serde(skip_serializing_if = "LogCompression::is_default")]
+    pub compression: LogCompression,
+}
+
+/// How old files of a log are compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum LogCompression {
+    /// `.gz`
+    #[default]
+    Gzip,
+    /// `.zst`
+    Zstd,
+}
+
+impl LogCompression {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -366,6 +385,7 @@ impl Default for LogRolling {
             keep: Some(10),
             keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
             compress: true,
+            compression: LogCompression::Gzip,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Files of logs that are renamed when they have grown, as Caddy's are, and the old ones that are kept.
 //!
-//! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz`.
+//! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz` or `.zst`.
 
 mod open;
 
@@ -8,11 +8,11 @@ use crate::log::schedule;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use open::append_to;
-use regent_config::{LogFile, LogRolling};
+use regent_config::{LogCompression, LogFile, LogRolling};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -168,7 +168,7 @@ impl Write for RollingFile {
 fn free_name(path: &Path, now: SystemTime) -> io::Result<PathBuf> {
     (0..1000)
         .map(|step| old_name(path, now + Duration::from_millis(step)))
-        .find(|name| !name.exists() && !with_gz(name).exists())
+        .find(|name| !name.exists() && ENDINGS.iter().all(|ending| !with(name, ending).exists()))
         .ok_or_else(|| io::ErrorKind::AlreadyExists.into())
 }
 
@@ -183,9 +183,19 @@ fn old_name(path: &Path, now: SystemTime) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn with_gz(path: &Path) -> PathBuf {
+/// Of compressed files.
+const ENDINGS: [&str; 2] = [".gz", ".zst"];
+
+fn ending(compression: LogCompression) -> &'static str {
+    match compression {
+        LogCompression::Gzip => ENDINGS[0],
+        LogCompression::Zstd => ENDINGS[1],
+    }
+}
+
+fn with(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(".gz");
+    name.push(ending);
     name.into()
 }
 
@@ -210,7 +220,7 @@ fn keep(path: &Path, rolling: &LogRolling, now: SystemTime) {
         let result = if index >= most || is_too_old {
             fs::remove_file(&file.path)
         } else if rolling.compress && !file.is_compressed {
-            compress(&file.path)
+            compress(&file.path, rolling.compression)
         } else {
             Ok(())
         };
@@ -228,10 +238,8 @@ fn old_files(path: &Path) -> Vec<Old> {
 
 fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
     let name = candidate.file_name()?.to_str()?;
-    let (plain, is_compressed) = match name.strip_suffix(".gz") {
-        Some(plain) => (plain, true),
-        None => (name, false),
-    };
+    let plain = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+    let (plain, is_compressed) = (plain.unwrap_or(name), plain.is_some());
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
     let time = plain
         .strip_prefix(path.file_stem()?.to_str()?)?
@@ -242,29 +250,34 @@ fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
 }
 
 /// A crash leaves the file and perhaps a piece of the other, which the next try writes anew.
-fn compress(path: &Path) -> io::Result<()> {
-    let unfinished = {
-        let mut name = OsString::from(path);
-        name.push(".gz.tmp");
-        PathBuf::from(name)
-    };
-    let result = write_compressed(path, &unfinished);
+fn compress(path: &Path, compression: LogCompression) -> io::Result<()> {
+    let compressed = with(path, ending(compression));
+    let unfinished = with(&compressed, ".tmp");
+    let result = write_compressed(path, &unfinished, compression);
     if result.is_err() {
         // A full disk has no use for a half of it.
         let _ = fs::remove_file(&unfinished);
         return result;
     }
-    fs::rename(&unfinished, with_gz(path))?;
+    fs::rename(&unfinished, compressed)?;
     fs::remove_file(path)
 }
 
-fn write_compressed(path: &Path, target: &Path) -> io::Result<()> {
+fn write_compressed(path: &Path, target: &Path, compression: LogCompression) -> io::Result<()> {
     let mut source = File::open(path)?;
     let mode = source.metadata()?.mode() & 0o777;
-    let target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)?;
-    let mut encoder = GzEncoder::new(target, Compression::default());
-    io::copy(&mut source, &mut encoder)?;
-    encoder.finish()?.sync_all()
+    let mut target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)?;
+    match compression {
+        LogCompression::Gzip => {
+            let mut encoder = GzEncoder::new(target, Compression::default());
+            io::copy(&mut source, &mut encoder)?;
+            encoder.finish()?.sync_all()
+        }
+        LogCompression::Zstd => {
+            zstd::stream::copy_encode(&mut source, &mut target, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            target.sync_all()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -279,10 +292,24 @@ mod tests {
         keep: Some(2),
         keep_for: None,
         compress: false,
+        compression: LogCompression::Gzip,
     };
 
     fn file(path: &Path) -> LogFile {
         LogFile { path: path.to_owned(), mode: None, directory_mode: None, rolling: Some(ROLLING) }
+    }
+
+    #[test]
+    fn old_files_may_be_compressed_with_zstd() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        let old = old_name(&path, SystemTime::UNIX_EPOCH);
+        fs::write(&old, "a line\n").unwrap();
+        let rolling = LogRolling { compress: true, compression: LogCompression::Zstd, ..ROLLING };
+        keep(&path, &rolling, SystemTime::UNIX_EPOCH);
+        let compressed = with(&old, ".zst");
+        assert!(!old.exists() && old_file(&path, &compressed).unwrap().is_compressed);
+        assert_eq!(zstd::decode_all(File::open(compressed).unwrap()).unwrap(), b"a line\n");
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -354,7 +381,7 @@ mod tests {
         let old = old_name(path, now);
         assert_eq!(old, Path::new("/logs/access-2017-07-14T02-40-00.250.log"));
         assert!(!old_file(path, &old).unwrap().is_compressed);
-        assert!(old_file(path, &with_gz(&old)).unwrap().is_compressed);
+        assert!(old_file(path, &with(&old, ".gz")).unwrap().is_compressed);
         for other in [
             "access.log",
             "access-old.log",

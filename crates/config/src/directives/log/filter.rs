@@ -41,8 +41,22 @@ fn add(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) {
         let message = format!("this filter has no effect: access logs have no field `{}`", call.name());
         return cx.warn(call.name, message);
     };
-    if config.filters.iter().any(|filter| filter.field == field) {
-        return cx.errors.push(error(call.name, format!("`{}` has a filter already", call.name())));
+    if let Some(known) = config.filters.iter_mut().find(|filter| filter.field == field) {
+        match (&mut known.action, action) {
+            // Several regular expressions for a field come one after the other, as in Caddy.
+            (LogAction::MultiRegexp(steps), LogAction::Regexp { pattern, replacement }) => {
+                steps.push((pattern, replacement));
+            }
+            (
+                LogAction::Regexp { pattern: first, replacement: before },
+                LogAction::Regexp { pattern, replacement },
+            ) => {
+                let steps = vec![(first.clone(), before.clone()), (pattern, replacement)];
+                known.action = LogAction::MultiRegexp(steps);
+            }
+            _ => cx.errors.push(error(call.name, format!("`{}` has a filter already", call.name()))),
+        }
+        return;
     }
     let is_for_texts = !matches!(action, LogAction::Delete | LogAction::Replace(_) | LogAction::Rename(_));
     if is_for_texts && !field.is_text() {
@@ -233,6 +247,16 @@ mod tests {
             "log {\nformat filter {\nrequest>uri ip_mask 33\nrequest>host regexp ( x\nstatus ip_mask\n}\n}",
         );
         assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn regular_expressions_for_a_field_add_up() {
+        let (config, _) = log(
+            "log {\nformat filter {\nrequest>uri regexp a+ b\nrequest>uri regexp c d\nrequest>uri regexp e f\n}\n}",
+        );
+        let steps = [("a+", "b"), ("c", "d"), ("e", "f")];
+        let steps = steps.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec();
+        assert_eq!(config.filters, [filter(LogField::Uri, LogAction::MultiRegexp(steps))]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ mod net;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{LogDirectoryMode, LogFile, LogOutput, LogRolling};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::model::{LogCompression, LogDirectoryMode, LogFile, LogOutput, LogRolling};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::Path;
@@ -127,12 +127,12 @@ fn roll(option: &Call<'_>, rolling: &mut LogRolling) -> Result<(), Error> {
         }
         "roll_uncompressed" => rolling.compress = option.exactly::<0>("roll_uncompressed").map(|_| false)?,
         "roll_compression" => {
-            let token = option.one("roll_compression gzip | none")?;
-            rolling.compress = match token.text.to_ascii_lowercase().as_str() {
-                "gzip" => true,
-                "none" => false,
-                "zstd" => return Err(not_built_as(token, "roll_compression zstd")),
-                _ => return Err(unknown(token, "compression", &["gzip", "none"])),
+            let token = option.one("roll_compression gzip | zstd | none")?;
+            (rolling.compress, rolling.compression) = match token.text.to_ascii_lowercase().as_str() {
+                "gzip" => (true, LogCompression::Gzip),
+                "zstd" => (true, LogCompression::Zstd),
+                "none" => (false, LogCompression::Gzip),
+                _ => return Err(unknown(token, "compression", &["gzip", "zstd", "none"])),
             };
         }
         // 0 is none, as in Caddy.
