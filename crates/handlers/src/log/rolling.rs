@@ -238,7 +238,7 @@ fn old_files(path: &Path) -> Vec<Old> {
 
 fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
     let name = candidate.file_name()?.to_str()?;
-    let plain = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+    let plain = ENDINGS.iter().find_map(|ending| name.strip_suffix(*ending));
     let (plain, is_compressed) = (plain.unwrap_or(name), plain.is_some());
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
     let time = plain
