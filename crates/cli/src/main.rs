@@ -39,6 +39,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    refuse_huge_pages();
     match run(Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
@@ -46,6 +47,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The allocator asks for them, and has few bytes in use of each: docs/design/huge-pages.md. Engines take them again.
+fn refuse_huge_pages() {
+    // A kernel that was built without them has none.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 fn run(command: Command) -> Result<ExitCode> {

@@ -1,6 +1,13 @@
-//! Memory that ended threads have left behind.
+//! Memory of the process: its pages, and what ended threads have left behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The server has no huge pages for itself, and what it starts inherits that; whether PHP and modules have them is as the
+/// machine is set up. To be called first of all.
+pub fn allow_huge_pages() {
+    // A kernel that was built without them (Linux 3.15 has the call) has none to allow.
+    let _ = rustix::thread::disable_transparent_huge_pages(false);
+}
 
 /// Gives it back to the system, for all threads of a process.
 #[derive(Debug, Default)]

@@ -17,6 +17,7 @@ mod sched_batch;
 mod thread_pool;
 
 pub use confine::NotConfined;
+pub use heap::allow_huge_pages;
 pub use profiling::{Profiling, RunningThread};
 pub use reporter::Reporter;
 pub use sched_batch::{EngineLoad, SchedPolicy};

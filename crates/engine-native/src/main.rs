@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
+    regent_engine_host::allow_huge_pages();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

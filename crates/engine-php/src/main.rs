@@ -49,6 +49,7 @@ const PHP_INI_DIR: &str = env!("REGENT_PHP_INI_DIR");
 const PACKAGED_CLI: &str = "php/bin/php";
 
 fn main() -> ExitCode {
+    regent_engine_host::allow_huge_pages();
     let mut arguments = std::env::args_os().skip(1);
     let result = match arguments.next() {
         Some(option) if option == CLI => become_cli(arguments),
