@@ -184,6 +184,19 @@ fn read(path: &str) -> io::Result<String> {
     Ok(text)
 }
 
+/// A text as it is written where placeholders could be: braces that would begin one have a backslash.
+pub fn escaped(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let is_brace = matches!(c, '{' | '}');
+        if is_brace && (text[..at].ends_with('\\') || placeholder(&text[at..]).is_some()) {
+            written.push('\\');
+        }
+        written.push(c);
+    }
+    written
+}
+
 /// The placeholders of a text that Caddy fills in and Regent does not, as written.
 pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
     let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
@@ -347,6 +360,14 @@ mod tests {
         assert_eq!(content().unwrap().len(), (1 << 20) + 4);
         std::fs::write(&path, "x".repeat((1 << 20) + 1)).unwrap();
         assert_eq!(content(), None);
+    }
+
+    #[test]
+    fn an_escaped_text_has_no_placeholders() {
+        for text in ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"] {
+            assert_eq!(Template::parse(&escaped(text)), Template::text(text), "{text}");
+        }
+        assert_eq!(escaped("{\"path\": {\"a\": 1}}"), "{\"path\": {\"a\": 1}}", "no more than is needed");
     }
 
     #[test]
