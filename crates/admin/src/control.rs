@@ -172,6 +172,16 @@ pub enum Language {
     Json,
 }
 
+impl Language {
+    /// As `--adapter` and `adapter=` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caddyfile => "caddyfile",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// Whether a configuration is loaded that is the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {

@@ -34,7 +34,7 @@ use io_threads::IoThreads;
 use lasting::Lasting;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
-use regent_config::{Config, Listen};
+use regent_config::Listen;
 use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;

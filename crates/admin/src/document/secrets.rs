@@ -102,11 +102,15 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn is_secret(self) -> bool {
-        let key = self.key.to_ascii_lowercase();
-        ENDINGS.iter().any(|ending| key.ends_with(ending))
-            || (key == "key" && HOLDERS_OF_KEYS.contains(&self.holder))
+        names_a_secret(self.key)
+            || (self.key == "key" && HOLDERS_OF_KEYS.contains(&self.holder))
             || (ARGUMENTS.contains(&self.key) && self.holder == "provider")
     }
+}
+
+fn names_a_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ENDINGS.iter().any(|ending| key.ends_with(ending))
 }
 
 /// Each secret text of a document.
@@ -124,7 +128,17 @@ fn visit(value: &mut Value, place: Place<'_>, each: &mut impl FnMut(Kind, &mut S
                 text.replace_range(range, &secret);
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|value| visit(value, place, each)),
+        Value::Array(list) => {
+            // Words of a Caddyfile: `["password", "…"]`.
+            let mut last = String::new();
+            for value in list {
+                let word = value.as_str().unwrap_or_default().to_owned();
+                let place =
+                    if names_a_secret(&last) { Place { key: &last, holder: place.key } } else { place };
+                visit(value, place, each);
+                last = word;
+            }
+        }
         Value::Object(object) => {
             for (key, value) in object {
                 visit(value, Place { key, holder: place.key }, each);
@@ -155,6 +169,7 @@ mod tests {
             "provider": { "name": "exec", "args": ["p5", "p6"], "key_name": "n", "key": "p7" },
             "accounts": [{ "username": "u", "password": "p8" }],
             "env": { "DB_PASSWORD": "p9", "DB_HOST": "db" },
+            "options": [["redis", ["password", "p10"], ["port", "6379"]]],
             "upstreams": [{ "dial": "http://host:80/@x:y" }],
             "password": ""
         })
@@ -163,10 +178,11 @@ mod tests {
     #[test]
     fn secrets_are_hidden_and_nothing_else() {
         let shown = Secrets::default().hide(&document()).to_string();
-        for secret in 1..=9 {
+        for secret in 1..=10 {
             assert!(!shown.contains(&format!("p{secret}")), "p{secret} in {shown}");
         }
         for text in [
+            "6379",
             "a.pem",
             "b.pem",
             "HS256",
@@ -178,7 +194,7 @@ mod tests {
         ] {
             assert!(shown.contains(text), "{text} in {shown}");
         }
-        assert_eq!(shown.matches("(hidden ").count(), 9);
+        assert_eq!(shown.matches("(hidden ").count(), 10);
     }
 
     #[test]
