@@ -89,10 +89,10 @@ impl Node {
         matches!(self.value, Value::Null)
     }
 
-    /// The member of this name, if it is an object that has it.
+    /// The member of this name that is not `null`, if it is an object that has it.
     pub fn get(&self, name: &str) -> Option<&Self> {
-        let Value::Object(members) = &self.value else { return None };
-        members.iter().find(|member| member.name == name).map(|member| &member.value)
+        let found = self.members().iter().find(|member| member.name == name);
+        found.map(|member| &member.value).filter(|value| !value.is_null())
     }
 
     pub fn as_text(&self) -> Option<&str> {

@@ -9,11 +9,13 @@
 mod apps;
 mod document;
 mod handlers;
+mod logs;
 mod matchers;
 mod own;
 mod reader;
 mod routes;
 mod servers;
+mod tls;
 
 pub use reader::Warning;
 

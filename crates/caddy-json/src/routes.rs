@@ -23,6 +23,11 @@ pub(crate) fn lines(r: &mut Reader, list: &Node) -> Vec<Line> {
     lines
 }
 
+/// The lines of a route that has a name and no conditions.
+pub(crate) fn of_named(r: &mut Reader, route: &Node) -> Vec<Line> {
+    of_route(r, route, &mut Groups::default())
+}
+
 /// The groups of a list, by the order in which they come.
 #[derive(Default)]
 struct Groups(Vec<String>);

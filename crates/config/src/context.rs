@@ -19,8 +19,9 @@ pub(crate) enum ResponseBlock {
 }
 
 /// What the configuration is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Notation {
+    #[default]
     Caddyfile,
     /// Caddy's JSON, of which `regent-caddy-json` makes the lines of a Caddyfile: in the order in which they are carried
     /// out, and with the groups that it names.

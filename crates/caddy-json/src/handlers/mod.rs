@@ -1,7 +1,11 @@
 //! `handle` of routes: each handler becomes the directive that Caddy makes it from.
 
+mod files;
 mod headers;
+pub(crate) mod others;
+pub(crate) mod php;
 mod plain;
+pub(crate) mod proxy;
 mod rewrite;
 
 use crate::document::Node;
@@ -25,10 +29,15 @@ fn of_handler(r: &mut Reader, node: &Node) -> Vec<Line> {
         r.error(node, "a handler needs its name: \"handler\": \"NAME\"");
         return Vec::new();
     };
-    let Some(lines) = known(r, &fields, &name.text) else {
+    let own = fields.take("regent").map(|node| own::lines(r, node));
+    let Some(mut lines) = known(r, &fields, &name.text) else {
         r.error(node, unknown(&name.text));
         return Vec::new();
     };
+    // Options of the directive that Caddy does not have.
+    if let (Some(own), Some(last)) = (own, lines.last_mut()) {
+        last.block.get_or_insert_default().extend(own);
+    }
     fields.finish(r, &format!("the handler `{}`", name.text));
     lines
 }
@@ -43,6 +52,24 @@ fn known(r: &mut Reader, fields: &Fields<'_>, name: &str) -> Option<Vec<Line>> {
         "rewrite" => rewrite::rewrite(r, fields),
         "subroute" => plain::subroute(r, fields),
         "invoke" => plain::invoke(r, fields),
+        "file_server" => files::file_server(r, fields),
+        "encode" => files::encode(r, fields),
+        "templates" => files::templates(r, fields),
+        "reverse_proxy" => proxy::reverse_proxy(r, fields),
+        "php" => php::php(r, fields),
+        "mercure" => php::mercure(r, fields),
+        "request_body" => others::request_body(r, fields),
+        "timeouts" => others::timeouts(r, fields),
+        "map" => others::map(r, fields),
+        "authentication" => others::authentication(r, fields),
+        "intercept" => others::intercept(r, fields),
+        "log_append" => others::log_append(r, fields),
+        "copy_response" => others::copy_response(r, fields),
+        "copy_response_headers" => others::copy_response_headers(r, fields),
+        "tracing" => others::tracing(r, fields),
+        "metrics" => others::metrics(r, fields),
+        // The Caddyfile says what becomes of these, whatever their options are.
+        "push" | "vulcain" | "acme_server" => others::without_effect(fields, name),
         "regent" => own::line(r, fields, "directive").into_iter().collect(),
         _ => return None,
     })

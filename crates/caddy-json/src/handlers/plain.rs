@@ -2,7 +2,7 @@
 
 use super::{directive, routes};
 use crate::document::{Node, Value};
-use crate::reader::{Fields, Kind, Reader, block, line, word};
+use crate::reader::{Fields, Reader, block, line, word};
 use regent_caddyfile::{Line, Token};
 
 pub(super) fn static_response(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
@@ -92,15 +92,4 @@ fn variable(r: &mut Reader, node: &Node) -> Option<Token> {
         }
         _ => r.scalar(node),
     }
-}
-
-/// A directive whose options are keys of the handler.
-pub(super) fn options(
-    r: &mut Reader,
-    fields: &Fields<'_>,
-    name: &str,
-    table: &[(&'static str, &'static str, Kind)],
-) -> Vec<Line> {
-    let lines = r.options(fields, table);
-    directive(fields, name, Vec::new(), lines)
 }
