@@ -48,7 +48,7 @@ pub use command_line::{
 pub use environment::Environment;
 pub use hot_reload::hub_of;
 pub use listing::modules;
-pub use load::{Loaded, load, parse, to_json};
+pub use load::{Loaded, load, parse, parse_json, to_json};
 pub use model::*;
 pub use networks::Networks;
 pub use problems::Warning;

@@ -176,7 +176,7 @@ impl<'a> Lines<'a> {
                 "log" => lines.logs.push(line),
                 "bind" => lines.binds.push(line),
                 "tls" => lines.tls.push(line),
-                "handle_errors" => lines.errors.push(line),
+                "handle_errors" | handle_errors::OF_JSON => lines.errors.push(line),
                 _ => lines.routes.push(line.clone()),
             }
         }

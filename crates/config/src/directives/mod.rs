@@ -18,6 +18,7 @@ mod header;
 mod ignored;
 mod intercept;
 mod invoke;
+mod json_route;
 mod lane;
 pub(crate) mod log;
 mod log_append;
@@ -147,6 +148,11 @@ const TABLE: &[Directive] = &[
 
 pub(crate) fn find(name: &str) -> Option<&'static Directive> {
     TABLE.iter().find(|directive| directive.name == name)
+}
+
+/// Those that only `regent-caddy-json` writes.
+pub(crate) fn find_of_json(name: &str) -> Option<&'static Directive> {
+    Some(&json_route::DIRECTIVE).filter(|directive| directive.name == name)
 }
 
 pub(crate) fn is_not_built(name: &str) -> bool {

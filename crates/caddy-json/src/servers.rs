@@ -1,0 +1,134 @@
+//! `apps.http.servers`: each becomes sites, and the options `servers` of its addresses.
+
+mod https;
+mod listen;
+mod named;
+mod options;
+mod sites;
+
+use crate::document::{Node, Value};
+use crate::logs::Logs;
+use crate::reader::{Fields, Reader, block, line, word};
+use crate::tls::Tls;
+use https::Https;
+use listen::Place;
+use regent_caddyfile::{File, Line, SiteBlock, Token};
+
+pub(crate) use https::finish as finish_https;
+pub(crate) use sites::Site;
+use named::Names;
+
+/// The ports of HTTP and HTTPS.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports {
+    http: u16,
+    https: u16,
+}
+
+impl Ports {
+    pub fn of(http: &Fields<'_>) -> Self {
+        let number = |name, default| match http.node.get(name).map(|node| &node.value) {
+            Some(Value::Number(text)) => text.parse().unwrap_or(default),
+            _ => default,
+        };
+        Self { http: number("http_port", 80), https: number("https_port", 443) }
+    }
+}
+
+/// What servers are read with.
+pub(crate) struct Around<'a> {
+    pub ports: Ports,
+    pub tls: &'a Tls<'a>,
+    pub logs: &'a Logs<'a>,
+}
+
+/// Reads all servers. What they say of automatic HTTPS is returned, as Regent has one setting for all.
+pub(crate) fn read<'a>(r: &mut Reader, node: &'a Node, around: &Around<'_>, file: &mut File) -> Vec<Https<'a>> {
+    r.object(node);
+    let mut names = Names::default();
+    let mut all = Vec::new();
+    for (index, member) in node.members().iter().enumerate() {
+        let fields = r.object(&member.value);
+        let places: Vec<Place> = match fields.take("listen") {
+            Some(node) => r.list(node).iter().flat_map(|item| listen::places(r, item)).collect(),
+            None => Vec::new(),
+        };
+        let sites = sites::read(r, &fields, &mut names, &member.name);
+        let https = Https::read(r, &fields, &places, around.ports, &sites);
+        let own = options::read(r, &fields, &member.name, index);
+        blocks(r, &Server { fields: &fields, places: &places, sites: &sites, https: &https }, around, file);
+        if !own.is_empty() {
+            file.global.extend(places.iter().map(|place| block(place.at, "servers", vec![place.address()], own.clone())));
+        }
+        fields.finish(r, "a server");
+        if places.is_empty() {
+            r.error(&member.value, "a server needs addresses to listen on: \"listen\": [\":443\"]");
+        }
+        all.push(https);
+    }
+    names.finish(file);
+    all
+}
+
+struct Server<'s, 'a> {
+    fields: &'s Fields<'a>,
+    places: &'s [Place<'a>],
+    sites: &'s [Site],
+    https: &'s Https<'a>,
+}
+
+/// The site blocks of a server: one for each site, set of interfaces and way to certificates.
+fn blocks(r: &mut Reader, server: &Server<'_, '_>, around: &Around<'_>, file: &mut File) {
+    let logs = server.fields.take("logs");
+    for site in server.sites {
+        let log = around.logs.of_site(r, logs, site, server.sites);
+        for (hosts, tls) in certificates(r, server.https, around.tls, &site.hosts) {
+            for group in listen::groups(server.places) {
+                let addresses = addresses(&hosts, &group, server.https.has_tls, around.ports);
+                let mut lines = group.bind();
+                lines.extend(tls.iter().cloned());
+                lines.extend(log.iter().cloned());
+                lines.extend(site.lines.iter().cloned());
+                file.sites.push(SiteBlock { addresses, lines });
+            }
+        }
+    }
+}
+
+/// Hosts that have the same `tls` lines; an empty name stands for any.
+fn certificates(r: &mut Reader, https: &Https<'_>, tls: &Tls<'_>, hosts: &[Token]) -> Vec<(Vec<Token>, Vec<Line>)> {
+    let mut found: Vec<(Vec<Token>, Vec<Line>, String)> = Vec::new();
+    for host in hosts {
+        let lines = if https.has_tls { tls.of_host(r, https.policies, host) } else { Vec::new() };
+        let shown = format!("{lines:?}");
+        match found.iter_mut().find(|(.., known)| *known == shown) {
+            Some((hosts, ..)) => hosts.push(host.clone()),
+            None => found.push((vec![host.clone()], lines, shown)),
+        }
+    }
+    found.into_iter().map(|(hosts, lines, _)| (hosts, lines)).collect()
+}
+
+fn addresses(hosts: &[Token], group: &listen::Group<'_>, has_tls: bool, ports: Ports) -> Vec<Token> {
+    let scheme = if has_tls { "https" } else { "http" };
+    let default = if has_tls { ports.https } else { ports.http };
+    let numbers = if group.ports.is_empty() { vec![default] } else { group.ports.clone() };
+    let mut addresses = Vec::new();
+    for number in numbers {
+        for host in hosts {
+            let name = if host.text.contains(':') { format!("[{}]", host.text) } else { host.text.clone() };
+            addresses.push(Token { text: format!("{scheme}://{name}:{number}"), ..host.clone() });
+        }
+    }
+    addresses
+}
+
+/// A line without arguments, which says only that there is something.
+fn flag(at: &Node, name: &str) -> Line {
+    line(at, name, Vec::new())
+}
+
+/// The same with words.
+fn words(at: &Node, name: &str, args: &[&str]) -> Line {
+    line(at, name, args.iter().map(|arg| word(at, arg)).collect())
+}
