@@ -14,7 +14,7 @@ impl Writer<'_> {
         if !global.shutdown_delay.is_zero() {
             http.set("shutdown_delay", nanoseconds(global.shutdown_delay));
         }
-        http.set_some("metrics", global.metrics.map(metrics));
+        http.set_some("metrics", global.metrics.map(|metrics| self::metrics(metrics, global.metrics_export.is_some())));
         http.non_empty("servers", self.servers());
         http
     }
@@ -46,10 +46,12 @@ fn is_alike(one: &Server, other: &Server) -> bool {
     one.tls == other.tls && one.options == other.options && one.sites == other.sites
 }
 
-fn metrics(metrics: HttpMetrics) -> Object {
+/// `sends`: to a collector, which the environment names.
+fn metrics(metrics: HttpMetrics, sends: bool) -> Object {
     let mut object = Object::new();
     object.set_if("per_host", metrics != HttpMetrics::Together);
     object.set_if("observe_catchall_hosts", metrics == HttpMetrics::PerAnyHost);
+    object.set_if("otlp", sends);
     object
 }
 

@@ -2,24 +2,30 @@
 
 use crate::Writer;
 use crate::object::{Object, nanoseconds};
+use crate::tls::is_redirect;
 use regent_config::{
     ClientIpReading, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials, PlainHttp, ProxyPolicy,
     ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts, TrustedProxies, UdpPort, UnixSocket,
 };
 use serde_json::Value;
-use std::net::IpAddr;
+use std::net::Ipv6Addr;
 
 impl Writer<'_> {
     /// Servers that differ in their addresses alone. Never empty.
     pub(crate) fn server(&self, alike: &[&Server]) -> Object {
         let Server { listen: _, tls, options, sites, purpose: _ } = alike[0];
+        // What only redirects to HTTPS follows from the sites with HTTPS.
+        let sites: Vec<_> = sites.iter().filter(|site| !is_redirect(site)).collect();
         let mut server = Object::new();
         server.set_list("listen", alike.iter().map(|server| listen(&server.listen)));
         set_options(&mut server, options);
         if let Some(tls) = tls {
-            set_sni_host(&mut server, tls, sites.iter().any(|site| site.tls.as_ref().is_some_and(|tls| tls.client_auth.is_some())));
+            let asks_clients = sites.iter().any(|site| site.tls.as_ref().is_some_and(|tls| tls.client_auth.is_some()));
+            set_sni_host(&mut server, tls, asks_clients);
         }
-        self.set_sites(&mut server, sites);
+        self.set_https(&mut server, alike, &sites);
+        self.set_logs(&mut server, &sites, options.log_credentials == LogCredentials::Shown);
+        self.set_sites(&mut server, &sites);
         server
     }
 }
@@ -117,7 +123,7 @@ fn set_trusted_proxies(server: &mut Object, proxies: &TrustedProxies) {
 }
 
 /// A name in lower case, as it looks in a header.
-fn field_name(name: &str) -> String {
+pub(crate) fn field_name(name: &str) -> String {
     let capital = |part: &str| {
         let mut letters = part.chars();
         letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
@@ -175,16 +181,11 @@ fn set_sni_host(server: &mut Object, tls: &ServerTls, asks_clients: bool) {
     }
 }
 
-/// What access logs have of credentials.
-pub(crate) fn shows_credentials(options: &ServerOptions) -> bool {
-    options.log_credentials == LogCredentials::Shown
-}
-
 /// An address as it stands beside a port.
 pub(crate) fn with_port(host: &str, port: u16) -> String {
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V6(_)) => format!("[{host}]:{port}"),
-        _ => format!("{host}:{port}"),
+    match host.parse::<Ipv6Addr>() {
+        Ok(_) => format!("[{host}]:{port}"),
+        Err(_) => format!("{host}:{port}"),
     }
 }
 

@@ -7,9 +7,13 @@ use serde_json::Value;
 
 impl Writer<'_> {
     /// Routes and error routes.
-    pub(crate) fn set_sites(&self, server: &mut Object, sites: &[Site]) {
+    pub(crate) fn set_sites(&self, server: &mut Object, sites: &[&Site]) {
         server.set_list("routes", self.routes_of(sites, |site| &site.routes));
-        let errors = self.routes_of(sites, |site| &site.error_routes);
+        let with_errors: Vec<_> = sites.iter().copied().filter(|site| !site.error_routes.is_empty()).collect();
+        let is_open = with_errors.iter().any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.contains('*')));
+        // Where errors of one site would go to those of another, that has a route with an end, too.
+        let errors = if is_open { sites.to_vec() } else { with_errors };
+        let errors = self.routes_of(&errors, |site| &site.error_routes);
         if !errors.is_empty() {
             let mut object = Object::new();
             object.set("routes", errors);
@@ -18,7 +22,7 @@ impl Writer<'_> {
     }
 
     /// Of the sites, only the first that is for a host is taken: each is a route with an end.
-    fn routes_of(&self, sites: &[Site], of: fn(&Site) -> &Vec<Route>) -> Vec<Value> {
+    fn routes_of(&self, sites: &[&Site], of: fn(&Site) -> &Vec<Route>) -> Vec<Value> {
         if let [site] = sites
             && site.hosts.is_empty()
             && !asks_for_host(of(site))

@@ -1,13 +1,38 @@
 //! Where certificates are kept, and servers of Redis.
 
 use crate::Writer;
+use crate::object::Object;
 use crate::words::Line;
 use regent_config::{
-    RedisAddress, RedisPlace, RedisSentinels, RedisServer, RedisTls, escaped,
+    RedisAddress, RedisCompression, RedisPlace, RedisSentinels, RedisServer, RedisStorage, RedisTls, escaped,
 };
 use crate::server::with_port;
 
 impl Writer<'_> {
+    /// Caddy's default is a directory of the user that runs it, which only the environment knows: so it is always written.
+    pub(crate) fn storage(&self) -> Object {
+        let tls = &self.config.global.tls;
+        let Some(redis) = &tls.redis else {
+            let mut object = Object::of_kind("module", "file_system");
+            object.set("root", escaped(&tls.storage.display().to_string()));
+            return object;
+        };
+        let RedisStorage { server, key_prefix, encryption_key, compression } = redis;
+        let mut object = Object::of_kind("module", "redis");
+        for line in self.redis_lines(server) {
+            let (key, value) = line.into_member();
+            object.set(key, value);
+        }
+        object.set("key_prefix", escaped(key_prefix));
+        object.set_some("encryption_key", encryption_key.as_ref().map(|key| self.secret(&escaped(&key.0))));
+        match compression {
+            RedisCompression::None => {}
+            RedisCompression::Flate => object.set("compression", "flate"),
+            RedisCompression::Zlib => object.set("compression", "zlib"),
+        }
+        object
+    }
+
     /// As options of a Caddyfile, which `storage redis` and a hub have alike.
     pub(crate) fn redis_lines(&self, server: &RedisServer) -> Vec<Line> {
         let RedisServer { place, username, password, database, timeout, tls } = server;

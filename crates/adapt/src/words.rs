@@ -40,6 +40,20 @@ impl Line {
         self.object(Object::new(), "line").build()
     }
 
+    /// As a member of an object, where a module's keys are its options in a Caddyfile.
+    pub fn into_member(self) -> (String, Value) {
+        let mut words = self.words.into_iter();
+        let name = words.next().unwrap_or_default();
+        let words: Vec<String> = words.collect();
+        let value = match &words[..] {
+            [] => true.into(),
+            [only] if only == "true" => true.into(),
+            [only] if name != "address" => only.parse::<u64>().map_or_else(|_| only.as_str().into(), Value::from),
+            _ => words.into(),
+        };
+        (name, value)
+    }
+
     fn object(self, mut object: Object, key: &str) -> Object {
         object.set(key, self.words);
         object.set_list("block", self.block.into_iter().map(Self::build));

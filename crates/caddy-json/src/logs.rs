@@ -161,7 +161,10 @@ impl ServerLogs {
     }
 
     fn of_host(&self, host: &str) -> Vec<String> {
-        if self.skipped.iter().any(|skipped| skipped.text.eq_ignore_ascii_case(host)) {
+        // Caddy's adapter writes the port behind the host where it is not a usual one.
+        let bare = |name: &str| name.rsplit_once(':').map_or(name, |(name, _)| name).to_lowercase();
+        let is_same = |skipped: &Token| skipped.text.eq_ignore_ascii_case(host) || bare(&skipped.text) == host.to_lowercase();
+        if self.skipped.iter().any(is_same) {
             return Vec::new();
         }
         let covers = |name: &str| {

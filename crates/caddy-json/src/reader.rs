@@ -169,8 +169,9 @@ pub(crate) fn block(at: &Node, name: &str, args: Vec<Token>, lines: Vec<Line>) -
 /// A duration of so many nanoseconds, in the largest unit that it is a whole number of.
 fn go_duration(nanoseconds: i64) -> String {
     const UNITS: &[(&str, i64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    if nanoseconds == 0 {
-        return "0".to_owned();
+    // -1 is a word of its own in some options.
+    if matches!(nanoseconds, 0 | -1) {
+        return nanoseconds.to_string();
     }
     let unit = UNITS.iter().find(|(_, length)| nanoseconds % length == 0);
     let (unit, length) = unit.unwrap_or(&("ns", 1));

@@ -54,5 +54,6 @@ pub use networks::Networks;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
 pub use routes::script_purge_of;
+pub use sites::is_internal;
 pub use template::{escaped, file_content};
 pub use timeout::timeout;

@@ -5,6 +5,8 @@ mod certificates;
 mod redirects;
 mod transport;
 
+pub use certificates::is_internal;
+
 use crate::address::{self, Place, Security};
 use crate::call::Call;
 use crate::context::Context;

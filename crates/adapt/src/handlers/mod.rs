@@ -6,7 +6,7 @@ mod files;
 mod headers;
 mod map;
 mod mercure;
-mod native;
+pub(crate) mod native;
 mod php;
 pub(crate) mod proxy;
 pub(crate) mod rewrite;

@@ -1,23 +1,62 @@
 //! `php` and `php_server`.
+//!
+//! `php` is FrankenPHP's handler as long as only its options are used. `php_server` keeps its name: FrankenPHP writes the routes that
+//! it stands for, but those would also give out what Regent's directive holds back, such as copies of scripts.
 
 use super::native;
 use crate::Writer;
 use crate::object::Object;
 use crate::text::{text, texts};
 use crate::words::Line;
-use regent_config::{Php, PhpServer};
+use regent_config::{Delivery, HotReload, Php, PhpServer, WorkerRef, escaped};
+use std::collections::HashSet;
+
+/// The variable of scripts that says where pages subscribe, and what its value begins with.
+const HOT_RELOAD: &str = "FRANKENPHP_HOT_RELOAD";
+const HUB: &str = "/.well-known/mercure?topic=";
 
 impl Writer<'_> {
     pub(super) fn php(&self, php: &Php) -> Object {
-        Line::new(["php"]).block(self.php_lines(php)).handler()
+        let Php { root, split_path, resolve_root_symlink, workers, delivery } = php;
+        if !is_plain(delivery) || workers.iter().any(|own| self.is_own(own) && self.has_own_options(own)) {
+            return Line::new(["php"]).block(self.php_lines(php)).handler();
+        }
+        let mut handler = Object::handler("php");
+        handler.set_some("root", root.as_ref().map(text));
+        if *split_path != Php::default().split_path {
+            handler.set_list("split_path", split_path.iter().cloned());
+        }
+        if *resolve_root_symlink != Php::default().resolve_root_symlink {
+            handler.set("resolve_root_symlink", *resolve_root_symlink);
+        }
+        let hot_reload = self.hot_reload(delivery);
+        let mut env = Object::new();
+        let shown = delivery.env.iter().filter(|(name, _)| hot_reload.is_none() || name != HOT_RELOAD);
+        shown.for_each(|(name, value)| env.set(name, text(value)));
+        handler.non_empty("env", env);
+        handler.set_list("workers", workers.iter().filter(|own| self.is_own(own)).map(|own| self.worker(own)));
+        handler.set_some("hot_reload", hot_reload.map(|reload| {
+            let HotReload { hub: _, topic, watch } = reload;
+            let mut object = Object::new();
+            object.set("topic", escaped(topic));
+            object.set_list("watch", watch.iter().map(|pattern| escaped(pattern)));
+            object
+        }));
+        handler
     }
 
     pub(super) fn php_server(&self, server: &PhpServer) -> Object {
+        // The file server is that of the root, with what is hidden everywhere.
         let PhpServer { php, index, try_files, file_server } = server;
         let mut lines = self.php_lines(php);
-        lines.push(Line::new(["index"]).word(index.as_deref().unwrap_or("off")));
-        if index.is_some() {
-            lines.push(Line::new(["try_files"]).words(texts(try_files)));
+        let usual = index.as_ref().map(|index| usual_files(index, file_server.is_some())).unwrap_or_default();
+        match index.as_deref() {
+            Some("index.php") => {}
+            other => lines.push(Line::new(["index"]).word(other.unwrap_or("off"))),
+        }
+        let files = texts(try_files);
+        if files != usual {
+            lines.push(Line::new(["try_files"]).words(files));
         }
         if file_server.is_none() {
             lines.push(Line::new(["file_server", "off"]));
@@ -26,7 +65,7 @@ impl Writer<'_> {
     }
 
     fn php_lines(&self, php: &Php) -> Vec<Line> {
-        let Php { root, split_path, resolve_root_symlink, workers: _, delivery } = php;
+        let Php { root, split_path, resolve_root_symlink, workers, delivery } = php;
         let mut lines = Vec::new();
         lines.extend(root.as_ref().map(|root| Line::new(["root"]).word(text(root))));
         if *split_path != Php::default().split_path {
@@ -35,7 +74,51 @@ impl Writer<'_> {
         if !resolve_root_symlink {
             lines.push(Line::new(["resolve_root_symlink", "false"]));
         }
-        lines.append(&mut native::options(delivery));
+        let hot_reload = self.hot_reload(delivery);
+        let env = delivery.env.iter().filter(|(name, _)| hot_reload.is_none() || name != HOT_RELOAD);
+        let delivery = Delivery { env: env.cloned().collect(), ..delivery.clone() };
+        lines.append(&mut native::options(&delivery));
+        lines.extend(workers.iter().filter(|own| self.is_own(own)).map(|own| self.worker_line(own)));
+        lines.extend(hot_reload.map(|HotReload { hub: _, topic, watch }| {
+            let topic = Line::new(["topic"]).word(escaped(topic));
+            let watch = Line::new(["watch"]).words(watch.iter().map(|pattern| escaped(pattern)));
+            Line::new(["hot_reload"]).block(vec![topic, watch])
+        }));
         lines
     }
+
+    /// What tells pages of changed files, by the topic that the variable of scripts has.
+    fn hot_reload(&self, delivery: &Delivery) -> Option<&HotReload> {
+        let (_, url) = delivery.env.iter().find(|(name, _)| name == HOT_RELOAD)?;
+        let topic = url.as_text()?.strip_prefix(HUB)?;
+        self.config.global.hot_reloads.iter().find(|reload| query_escaped(&reload.topic) == topic)
+    }
+
+    /// Whether the worker is this block's, and not one of the whole server.
+    fn is_own(&self, worker: &WorkerRef) -> bool {
+        !self.is_global(worker.id)
+    }
+}
+
+/// Whether nothing is said but what FrankenPHP has JSON for. Of variables, an object has each once.
+fn is_plain(delivery: &Delivery) -> bool {
+    let mut names = HashSet::new();
+    *delivery == Delivery { env: delivery.env.clone(), ..Delivery::default() }
+        && delivery.env.iter().all(|(name, _)| names.insert(name))
+}
+
+fn usual_files(index: &str, has_files: bool) -> Vec<String> {
+    const PATH: &str = "{http.request.uri.path}";
+    let own = has_files.then(|| PATH.to_owned());
+    own.into_iter().chain([format!("{PATH}/{index}"), index.to_owned()]).collect()
+}
+
+/// As a value within a query.
+fn query_escaped(text: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b' ' => "+".to_owned(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escaped).collect()
 }

@@ -3,7 +3,7 @@
 mod balancing;
 mod dynamic;
 mod health;
-mod transport;
+pub(crate) mod transport;
 
 use super::{headers, rewrite};
 use crate::Writer;

@@ -9,11 +9,12 @@ pub(super) fn written(expression: &Expression) -> String {
     match expression {
         Expression::Constant(value) => value.to_string(),
         Expression::Matchers(set) => set.iter().map(function).collect::<Vec<_>>().join(" && "),
-        Expression::Not(of) => format!("!{}", inner(of)),
-        Expression::All(of) => of.iter().map(inner).collect::<Vec<_>>().join(" && "),
-        Expression::Any(of) => of.iter().map(inner).collect::<Vec<_>>().join(" || "),
+        Expression::Not(of) => format!("!{}", within(of, Binding::Not)),
+        Expression::All(of) => joined(of, " && ", Binding::All),
+        Expression::Any(of) => joined(of, " || ", Binding::Any),
         Expression::Choice { condition, then, otherwise } => {
-            format!("{} ? {} : {}", inner(condition), inner(then), inner(otherwise))
+            let part = |of| within(of, Binding::Choice);
+            format!("{} ? {} : {}", part(condition), part(then), part(otherwise))
         }
         Expression::Compare { left, relation, right } => {
             format!("{} {} {}", operand(left), relation_sign(*relation), operand(right))
@@ -27,14 +28,36 @@ pub(super) fn written(expression: &Expression) -> String {
     }
 }
 
-/// Within another expression.
-fn inner(expression: &Expression) -> String {
-    let is_whole = match expression {
-        Expression::Constant(_) | Expression::Text { .. } => true,
-        Expression::Matchers(set) => set.len() == 1,
-        _ => false,
-    };
-    if is_whole { written(expression) } else { format!("({})", written(expression)) }
+/// How firmly the parts of an expression hold together, from the loosest on.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Binding {
+    Choice,
+    Any,
+    All,
+    Relation,
+    Not,
+    Whole,
+}
+
+fn binding(expression: &Expression) -> Binding {
+    match expression {
+        Expression::Choice { .. } => Binding::Choice,
+        Expression::Any(_) => Binding::Any,
+        Expression::All(_) => Binding::All,
+        Expression::Matchers(set) if set.len() > 1 => Binding::All,
+        Expression::Compare { .. } | Expression::In { .. } => Binding::Relation,
+        Expression::Not(_) => Binding::Not,
+        Expression::Constant(_) | Expression::Matchers(_) | Expression::Text { .. } => Binding::Whole,
+    }
+}
+
+/// As a part of one that binds like this: in parentheses, unless it holds together better.
+fn within(expression: &Expression, outer: Binding) -> String {
+    if binding(expression) > outer { written(expression) } else { format!("({})", written(expression)) }
+}
+
+fn joined(parts: &[Expression], sign: &str, outer: Binding) -> String {
+    parts.iter().map(|part| within(part, outer)).collect::<Vec<_>>().join(sign)
 }
 
 /// A condition of Caddyfiles as a function.
@@ -67,7 +90,7 @@ fn function(matcher: &Matcher) -> String {
         }
         Matcher::File(files) => map("file", &file(files)),
         Matcher::Not(sets) => super::any_header(sets).map_or_else(|| any(sets), |pair| map("header", &[pair])),
-        Matcher::Expression(expression) => inner(expression),
+        Matcher::Expression(expression) => within(expression, Binding::Relation),
         Matcher::ErrorStatus(statuses) => super::error_statuses(statuses),
     }
 }
