@@ -91,7 +91,7 @@ fn what_is_wrong_changes_nothing_and_is_named() {
     let before = server.admin().get("/config/").expect(200).body;
     let wrong = document(&route("/a", "two")).replace("static_response", "statick_response");
     let refused = change(&server, "POST", "/load", &wrong).expect(400);
-    assert!(error(&refused).contains("JSON (body):6:"), "{refused:?}");
+    assert!(error(&refused).contains("JSON:6:"), "{refused:?}");
     assert!(error(&refused).contains("statick_response"), "{refused:?}");
     let refused = change(&server, "POST", "/load", "{\n \"apps\": }").expect(400);
     assert!(error(&refused).contains("line 2 column 10"), "{refused:?}");

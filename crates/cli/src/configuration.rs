@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What messages call a configuration that came as the body of a request.
 const CADDYFILE_BODY: &str = "Caddyfile (body)";
-const JSON_BODY: &str = "JSON (body)";
+/// The same, or what a change has made of the one before, with the lines that `GET /config/` has.
+const JSON_BODY: &str = "JSON";
 
 /// What is read when no file is named.
 pub const DEFAULT_FILE: &str = "Caddyfile";

@@ -75,7 +75,9 @@ pub fn parse(name: &str, text: &str, language: Language, environment: &Environme
             Ok(Read::of(loaded.map_err(|errors| anyhow!("\n{errors}"))?))
         }
         Language::Json => {
-            let loaded = regent_config::parse_json(name, text, &directory, environment);
+            // Of a configuration that was deleted `null` is left.
+            let meant = if text.trim() == "null" { "{}" } else { text };
+            let loaded = regent_config::parse_json(name, meant, &directory, environment);
             let loaded = loaded.map_err(|errors| anyhow!("\n{errors}"))?;
             Ok(Read { loaded, document: document(text)? })
         }

@@ -161,7 +161,7 @@ async fn replace(shared: &Shared, edit: Edit) -> Result<Answer, Failure> {
 /// One change waits for another. What changes the configuration besides, as a signal does, is found out when this one is to be
 /// loaded, which is then made once more, of what is there by then.
 async fn carry_out(control: Arc<dyn Control>, editing: Arc<Editing>, edit: Edit) -> Result<Answer, Failure> {
-    let _turn = editing.turn.lock().await;
+    let turn = editing.turn.lock().await;
     let edit = Arc::new(edit);
     loop {
         let configuration = control.configuration();
@@ -171,6 +171,7 @@ async fn carry_out(control: Arc<dyn Control>, editing: Arc<Editing>, edit: Edit)
         let text = match outcome {
             Outcome::Load(text) => text,
             Outcome::Restart => {
+                drop(turn);
                 let restarted: Restarted = control.restart_workers().await?;
                 tracing::info!(
                     threads = restarted.restarted,
