@@ -190,19 +190,20 @@ fn requests_go_on_while_it_changes() {
 
 #[test]
 fn what_was_changed_is_resumed_and_handed_on() {
-    let mut server = start(&route("/a", "one"));
+    let server = start(&route("/a", "one"));
     change(&server, "PATCH", "/id/one/handle/0/body", "\"two\"").expect(200);
     let document = server.admin().get("/config/").expect(200).json();
-    let upgraded = server.admin().request("POST", "/regent/upgrade").send().expect(200).json();
-    server.follow(u32::try_from(upgraded["process"].as_u64().expect("a number")).unwrap());
-    assert_eq!(server.get("/a").text(), "two");
-    assert_eq!(server.admin().get("/config/").expect(200).json(), document);
-    let server = server.restart(|directory| run(directory, &["--resume"]));
+    let server = server.restart(|directory| run(directory, &[]));
+    assert_eq!(server.get("/a").text(), "one", "only where it is asked for");
+    let mut server = server.restart(|directory| run(directory, &["--resume"]));
     assert_eq!(server.get("/a").text(), "two");
     assert_eq!(server.admin().get("/config/").expect(200).json(), document);
     change(&server, "PATCH", "/id/one/handle/0/body", "\"three\"").expect(200);
-    let server = server.restart(|directory| run(directory, &[]));
-    assert_eq!(server.get("/a").text(), "one", "only where it is asked for");
+    let document = server.admin().get("/config/").expect(200).json();
+    let upgraded = server.admin().request("POST", "/regent/upgrade").send().expect(200).json();
+    server.follow(u32::try_from(upgraded["process"].as_u64().expect("a number")).unwrap());
+    assert_eq!(server.get("/a").text(), "three");
+    assert_eq!(server.admin().get("/config/").expect(200).json(), document);
     server.stop();
 }
 
@@ -277,11 +278,16 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn files_are_known_by_their_names_and_adapters() {
     let directory = tempfile::tempdir().unwrap();
-    let json = r#"{ "apps": { "http": { "servers": { "a": { "listen": ["127.0.0.1:9"], "routes": [] } } } } }"#;
+    let json =
+        r#"{ "apps": { "http": { "servers": { "a": { "listen": ["127.0.0.1:9"], "routes": [] } } } } }"#;
     let caddyfile = "http://127.0.0.1:9 {\n\trespond \"a text\"\n}\n";
-    for (name, content) in
-        [("caddy.json", json), ("site.conf", json), ("other.conf", caddyfile), ("Caddyfile", caddyfile), ("odd.json", caddyfile)]
-    {
+    for (name, content) in [
+        ("caddy.json", json),
+        ("site.conf", json),
+        ("other.conf", caddyfile),
+        ("Caddyfile", caddyfile),
+        ("odd.json", caddyfile),
+    ] {
         fs::write(directory.path().join(name), content).unwrap();
     }
     let valid = |arguments: &[&str], input| {

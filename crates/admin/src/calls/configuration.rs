@@ -87,7 +87,7 @@ fn tag(path: &Path, part: &Value) -> String {
 #[derive(Default)]
 pub(crate) struct Editing {
     /// Held by who changes it, so that each finds what the one before has left.
-    pub turn: tokio::sync::Mutex<()>,
+    turn: tokio::sync::Mutex<()>,
     secrets: Secrets,
 }
 

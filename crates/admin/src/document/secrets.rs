@@ -25,6 +25,8 @@ const ENDINGS: &[&str] = &[
     "authorization",
     "auth_key",
     "account_key",
+    "publisher_jwt",
+    "subscriber_jwt",
 ];
 /// Of objects and lists whose `key` is secret; that of others is the name of a file, or of a field.
 const HOLDERS_OF_KEYS: &[&str] = &["publisher_jwt", "subscriber_jwt", "provider", "load_pem"];
