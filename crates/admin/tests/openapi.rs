@@ -124,6 +124,7 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ("get", "/regent/dashboard/{file}") => {
             vec![rest("dashboard.css"), rest("dashboard.js"), rest("plot.js"), rest("other.js")]
         }
+        ("get", "/config/") => vec![Case::default()],
         ("get", "/config/{path}") => vec![rest("apps/http"), rest("none/none")],
         ("get", "/id/{path}") => vec![rest("hello"), rest("none")],
         (_, "/config/" | "/config/{path}" | "/id/{path}") => changes(method, path),

@@ -118,11 +118,8 @@ fn names_a_secret(key: &str) -> bool {
 /// Each secret text of a document.
 fn visit(value: &mut Value, place: Place<'_>, each: &mut impl FnMut(Kind, &mut String)) {
     match value {
-        Value::String(text) if place.is_secret() => {
-            if !text.is_empty() {
-                each(Kind::Text, text);
-            }
-        }
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) if place.is_secret() => each(Kind::Text, text),
         Value::String(text) => {
             if let Some(range) = user_info(text) {
                 let mut secret = text[range.clone()].to_owned();

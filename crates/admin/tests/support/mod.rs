@@ -596,7 +596,8 @@ impl Site {
     /// A request on a connection of its own. `fields` that name Host replace it.
     pub fn send(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Response {
         let mut client = self.connect();
-        client.write_all(self.request(method, target, fields, body).as_bytes()).unwrap();
+        let sent = client.write_all(self.request(method, target, fields, body).as_bytes());
+        sent.unwrap_or_else(|error| panic!("sending {method} {target}, {} bytes: {error}", body.len()));
         Response::read(&mut BufReader::new(client), method)
     }
 
