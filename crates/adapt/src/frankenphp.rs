@@ -61,7 +61,9 @@ impl Writer<'_> {
         app.non_empty("php_ini", settings);
         let globals = (0_u16..).map(WorkerId).take(workers.len()).filter(|id| self.is_global(*id));
         let globals: Vec<_> = globals.map(|id| self.reference(id)).collect();
-        let (own, plain): (Vec<_>, Vec<_>) = globals.iter().partition(|worker| self.has_own_options(worker));
+        // From the first on that needs other words, all have them, so that their order stays.
+        let is_plain = globals.iter().position(|worker| self.has_own_options(worker)).unwrap_or(globals.len());
+        let (plain, own) = globals.split_at(is_plain);
         app.set_list("workers", plain.iter().map(|worker| self.worker(worker)));
         let mut lines = self.lines_of_frankenphp();
         lines.extend(own.iter().map(|worker| self.worker_line(worker)));

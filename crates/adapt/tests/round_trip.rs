@@ -28,7 +28,12 @@ const FILES: &[&str] = &[
 ];
 
 /// Files of which a part comes back as something else, and why that is so.
-const DIFFERENT: &[(&str, &str)] = &[];
+const DIFFERENT: &[(&str, &str)] = &[
+    ("rewrites.caddyfile", TRIED_WITH_QUERIES),
+    ("try-files.caddyfile", TRIED_WITH_QUERIES),
+    ("forward-auth.caddyfile", "what `copy_headers` copies is changes of headers with conditions in Caddy's JSON"),
+];
+const TRIED_WITH_QUERIES: &str = "a file with a query is a rewrite of its own in Caddy's JSON";
 
 #[test]
 fn caddyfiles_come_back_as_they_were() {
@@ -46,7 +51,7 @@ fn caddyfiles_come_back_as_they_were() {
                 continue;
             }
         };
-        let (before, after) = (even::config(&config), even::config(&back));
+        let (before, after) = (even::config(&sorted(config)), even::config(&sorted(back)));
         let is_different = DIFFERENT.iter().any(|(file, _)| name.ends_with(file));
         if (before == after) == is_different {
             failed.push_str(&format!("{name}:\n{}", even::differences(&before, &after)));
@@ -54,6 +59,12 @@ fn caddyfiles_come_back_as_they_were() {
     }
     assert!(failed.is_empty(), "{failed}");
     assert!(count > 40, "{count}");
+}
+
+/// With those of the server's logs that have names in the order of these: members of an object have none.
+fn sorted(mut config: Config) -> Config {
+    config.global.logs.sort_by(|one, other| one.name.cmp(&other.name));
+    config
 }
 
 fn app() -> tempfile::TempDir {

@@ -38,10 +38,14 @@ impl Writer<'_> {
     /// Plain HTTP, which automatic HTTPS must not take for something else.
     fn set_plain(&self, object: &mut Object, alike: &[&Server], sites: &[&Site]) {
         let global = &self.config.global;
-        let is_at = |port: u16| alike.iter().all(|server| matches!(server.listen, Listen::Tcp(address) if address.port() == port));
+        let is_at_port = |server: &Server, port: u16| matches!(server.listen, Listen::Tcp(address) if address.port() == port);
+        let is_at = |port: u16| alike.iter().all(|server| is_at_port(server, port));
         let hosts: Vec<_> = sites.iter().flat_map(|site| site.hosts.iter().cloned()).collect();
         let mut https = Object::new();
-        if is_at(global.tls.https_port) {
+        // Without any HTTPS, all servers say so or none.
+        let is_off = self.config.servers.iter().all(|server| server.tls.is_none())
+            && self.config.servers.iter().any(|server| is_at_port(server, global.tls.https_port));
+        if is_off || is_at(global.tls.https_port) {
             https.set("disable", true);
         } else if !is_at(global.http_port) {
             https.set_list("skip", hosts);
