@@ -95,9 +95,12 @@ fn blocks(r: &mut Reader, server: &Server<'_, '_>, around: &Around<'_>, file: &m
         let log = around.logs.of_site(r, logs, site, server.sites);
         for (hosts, tls) in certificates(r, server.https, around.tls, &site.hosts) {
             for group in listen::groups(server.places) {
-                let addresses = addresses(&hosts, &group, server.https.has_tls, around.ports);
+                // At the port of HTTP there is no TLS, whatever policies there are (Caddy's modules/caddyhttp/app.go, Start).
+                let has_tls = |port: u16| server.https.has_tls && port != around.ports.http;
+                let addresses = addresses(&hosts, &group, around.ports, &has_tls);
                 let mut lines = group.bind();
-                lines.extend(tls.iter().cloned());
+                let is_secured = addresses.iter().any(|address| host_of(&address.text).is_some());
+                lines.extend(tls.iter().filter(|_| is_secured).cloned());
                 lines.extend(log.iter().cloned());
                 lines.extend(site.lines.iter().cloned());
                 file.sites.push(SiteBlock { addresses, lines });
@@ -130,12 +133,18 @@ fn host_of(address: &str) -> Option<&str> {
     address.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host)
 }
 
-fn addresses(hosts: &[Token], group: &listen::Group<'_>, has_tls: bool, ports: Ports) -> Vec<Token> {
-    let scheme = if has_tls { "https" } else { "http" };
-    let default = if has_tls { ports.https } else { ports.http };
-    let numbers = if group.ports.is_empty() { vec![default] } else { group.ports.clone() };
+fn addresses(
+    hosts: &[Token],
+    group: &listen::Group<'_>,
+    ports: Ports,
+    has_tls: &dyn Fn(u16) -> bool,
+) -> Vec<Token> {
+    // Sockets alone have no port, and the usual one of what is spoken there does as well as any.
+    let usual = if has_tls(ports.https) { ports.https } else { ports.http };
+    let numbers = if group.ports.is_empty() { vec![usual] } else { group.ports.clone() };
     let mut addresses = Vec::new();
     for number in numbers {
+        let scheme = if has_tls(number) { "https" } else { "http" };
         for host in hosts {
             let name = if host.text.contains(':') { format!("[{}]", host.text) } else { host.text.clone() };
             addresses.push(Token { text: format!("{scheme}://{name}:{number}"), ..host.clone() });

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::load::Loaded;
 use crate::template;
 use regent_caddy_json::Parsed;
-use regent_caddyfile::{Errors, File, Line, Span, Token};
+use regent_caddyfile::{Error, Errors, File, Line, Span, Token};
 
 /// Says of each mistake and warning where in the document it is, beside the line and the column.
 pub(crate) fn with_places(parsed: &Parsed, result: Result<Loaded, Errors>) -> Result<Loaded, Errors> {
@@ -23,6 +23,9 @@ pub(crate) fn with_places(parsed: &Parsed, result: Result<Loaded, Errors>) -> Re
             Ok(loaded)
         }
         Err(mut errors) => {
+            // What is written once for several sites is wrong once.
+            let offset = |error: &Error| error.span.as_ref().map(Span::offset);
+            errors.0.dedup_by(|one, other| offset(one) == offset(other) && one.message == other.message);
             errors.0.iter_mut().for_each(|error| add(&mut error.message, &error.span));
             Err(errors)
         }

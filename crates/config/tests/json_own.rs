@@ -135,6 +135,29 @@ fn a_host_has_https_unless_it_is_disabled() {
 }
 
 #[test]
+fn the_port_of_http_has_no_tls() {
+    let document = server(r#"[{"match": [{"host": ["localhost"]}], "terminal": true}]"#);
+    let loaded =
+        json(&document.replace("\":8080\"", "\":80\", \":443\"")).unwrap_or_else(|errors| panic!("{errors}"));
+    let has_tls =
+        loaded.config.servers.iter().map(|server| (format!("{:?}", server.listen), server.tls.is_some()));
+    assert_eq!(has_tls.collect::<Vec<_>>(), [("Tcp([::]:80)".into(), false), ("Tcp([::]:443)".into(), true)]);
+}
+
+#[test]
+fn hidden_words_are_no_caddyfile() {
+    for text in [
+        ":80 {\n\"json route\" {\n}\n}",
+        ":80 {\n\"json errors\" {\n}\n}",
+        ":80 {\n@m \"error status\" 404\n}",
+        ":80 {\nheader {\n\"json at once\"\n}\n}",
+    ] {
+        let found = parse("Caddyfile", text, Path::new("/srv"), &environment(Path::new("/srv")));
+        assert!(found.is_err(), "{text}");
+    }
+}
+
+#[test]
 fn mistakes_name_the_place_in_the_document() {
     let cases = [
         (

@@ -43,6 +43,12 @@ pub(super) fn map(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
         let pattern = own.take("input_regexp").and_then(|node| r.text(node));
         let outputs = own.take("outputs").map(|node| outputs(r, node)).unwrap_or_default();
         own.finish(r, "a mapping");
+        if text.as_ref().is_some_and(|text| text.text.starts_with('~')) {
+            r.error(
+                item,
+                "an input of `map` that begins with `~` is a regular expression: write `input_regexp`",
+            );
+        }
         let input = match pattern {
             Some(pattern) => format!("~{}", pattern.text),
             None => text.map(|text| text.text).unwrap_or_default(),
@@ -64,6 +70,9 @@ fn outputs(r: &mut Reader, node: &Node) -> Vec<Token> {
     for item in r.list(node) {
         match item.value {
             Value::Null => outputs.push(word(item, "-")),
+            _ if item.as_text() == Some("-") => {
+                r.error(item, "`-` stands for the default in Regent, as in a Caddyfile; write null for that, or another text");
+            }
             _ => outputs.extend(r.scalar(item)),
         }
     }
