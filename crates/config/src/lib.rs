@@ -19,6 +19,7 @@ mod expression;
 mod global;
 mod hot_reload;
 mod ip_ranges;
+mod json;
 mod listing;
 mod load;
 mod mapped;

@@ -89,6 +89,10 @@ const UNBUILT: &[&str] = &[
     "http.request.body_base64",
     "http.request.duration",
     "http.request.duration_ms",
+    "http.request.orig_uri.path.dir_escaped",
+    "http.request.orig_uri.path.file_escaped",
+    "http.request.uri.path.dir_escaped",
+    "http.request.uri.path.file_escaped",
 ];
 
 /// The same for what begins like this.
@@ -216,6 +220,24 @@ pub(crate) fn is_of_response(written: &str) -> bool {
     ["resp.", "http.intercept."].iter().any(|space| name.starts_with(space))
 }
 
+/// The first placeholder of a text that only Caddyfiles have, and its long name in Caddy.
+pub(crate) fn shorthand(text: &str) -> Option<(&str, String)> {
+    let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
+    let mut names = starts.filter_map(|at| Some(&text[at + 1..at + text[at..].find('}')?]));
+    names.find_map(|name| {
+        let is_short =
+            !["http.", "env.", "system.", "time.", FILE].iter().any(|space| name.starts_with(space));
+        let long = long_name(name).filter(|_| is_short)?;
+        // What is shorter here than in Caddy.
+        let long = match long.strip_prefix("re.") {
+            Some(group) => format!("http.regexp.{group}"),
+            None if long.starts_with("vars.") => format!("http.{long}"),
+            None => long,
+        };
+        Some((name, long))
+    })
+}
+
 /// Whether this, between braces, is a placeholder.
 pub(crate) fn is_placeholder(name: &str) -> bool {
     long_name(name).is_some()
@@ -258,6 +280,20 @@ mod tests {
             Part::Placeholder(name) => format!("<{name}>"),
         };
         Template::parse(text).0.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn shorthands_have_a_long_name() {
+        for (text, expected) in [
+            ("a {path}", Some(("path", "http.request.uri.path"))),
+            ("{client_ip}", Some(("client_ip", "http.vars.client_ip"))),
+            ("{re.x.1}", Some(("re.x.1", "http.regexp.x.1"))),
+            ("{header.X-Y}", Some(("header.X-Y", "http.request.header.X-Y"))),
+            ("{http.vars.root} {env.A} {time.now} {file./etc/x} \\{path} {x} {", None),
+        ] {
+            let expected = expected.map(|(name, long)| (name, long.to_owned()));
+            assert_eq!(shorthand(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::call::Call;
 use crate::context::{Context, Notation};
 use crate::matchers::Scope;
 use crate::model::{Handler, Matcher, Route};
-use crate::problems::error;
+use crate::problems::{error, unknown_name};
 use crate::routes::{self, Sorting};
 use crate::values;
 use regent_caddyfile::{Error, Line};
@@ -50,8 +50,14 @@ const SYNTAX: &str = "handle_errors [STATUS…] { DIRECTIVE… }";
 pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -> Vec<Route> {
     let mut routes = Vec::new();
     for line in lines {
-        if line.name.text == OF_JSON && cx.notation == Notation::Json {
-            return of_json(cx, scope, line);
+        if line.name.text == OF_JSON {
+            return match cx.notation {
+                Notation::Json => of_json(cx, scope, line),
+                Notation::Caddyfile => {
+                    cx.errors.push(unknown_name(&line.name, "directive", &["handle_errors"]));
+                    Vec::new()
+                }
+            };
         }
         let route = route(cx, scope, &Call::new(line));
         routes.extend(cx.check(route));

@@ -18,7 +18,6 @@ mod header;
 mod ignored;
 mod intercept;
 mod invoke;
-mod json_route;
 mod lane;
 pub(crate) mod log;
 mod log_append;
@@ -52,6 +51,7 @@ mod vars;
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::json;
 use crate::matchers::Scope;
 use crate::model::{Handler, Route};
 use regent_caddyfile::Error;
@@ -152,7 +152,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Directive> {
 
 /// Those that only `regent-caddy-json` writes.
 pub(crate) fn find_of_json(name: &str) -> Option<&'static Directive> {
-    Some(&json_route::DIRECTIVE).filter(|directive| directive.name == name)
+    Some(&json::DIRECTIVE).filter(|directive| directive.name == name)
 }
 
 pub(crate) fn is_not_built(name: &str) -> bool {
