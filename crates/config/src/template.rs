@@ -400,7 +400,9 @@ mod tests {
 
     #[test]
     fn an_escaped_text_has_no_placeholders() {
-        for text in ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"] {
+        for text in
+            ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"]
+        {
             assert_eq!(Template::parse(&escaped(text)), Template::text(text), "{text}");
         }
         assert_eq!(escaped("{\"path\": {\"a\": 1}}"), "{\"path\": {\"a\": 1}}", "no more than is needed");

@@ -51,7 +51,10 @@ fn set_rolling(object: &mut Object, rolling: &LogRolling) {
     object.set_some_duration("roll_interval", *interval);
     object.set_list("roll_at", at.iter().map(|minute| format!("{:02}:{:02}", minute / 60, minute % 60)));
     object.set_some("roll_keep", keep.filter(|_| *keep != usual.keep));
-    object.set_some("roll_keep_days", keep_for.filter(|_| *keep_for != usual.keep_for).map(|time| time.as_secs().div_ceil(DAY)));
+    object.set_some(
+        "roll_keep_days",
+        keep_for.filter(|_| *keep_for != usual.keep_for).map(|time| time.as_secs().div_ceil(DAY)),
+    );
     if *compress != usual.compress {
         object.set("roll_gzip", *compress);
     }

@@ -5,8 +5,8 @@ use crate::Writer;
 use crate::handlers::proxy::transport::pem_files;
 use crate::object::Object;
 use regent_config::{
-    CertificateSource, CipherSuite, ClientAuth, ClientAuthMode, Curve, Handler, Listen, Part, Purpose, Route, Server, Site,
-    SiteTls, Template, TlsVersion, TlsVersions,
+    CertificateSource, CipherSuite, ClientAuth, ClientAuthMode, Curve, Handler, Listen, Part, Purpose, Route,
+    Server, Site, SiteTls, Template, TlsVersion, TlsVersions,
 };
 use std::path::PathBuf;
 
@@ -20,13 +20,20 @@ impl Writer<'_> {
     }
 
     fn set_tls(&self, object: &mut Object, sites: &[&Site]) {
-        let mut policies: Vec<Object> = sites.iter().map(|site| self.connection_policy(site)).filter(|policy| !policy.is_empty()).collect();
+        let mut policies: Vec<Object> = sites
+            .iter()
+            .map(|site| self.connection_policy(site))
+            .filter(|policy| !policy.is_empty())
+            .collect();
         let mut others = Object::new();
         others.set_some("default_sni", self.config.global.tls.default_sni.as_deref());
         others.set_some("fallback_sni", self.config.global.tls.fallback_sni.as_deref());
         let is_open = sites.iter().any(|site| site.hosts.is_empty());
-        let has_last = sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
-        if (!policies.is_empty() || is_open || !others.is_empty() || self.https_words().contains(&"disable")) && !has_last {
+        let has_last =
+            sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
+        if (!policies.is_empty() || is_open || !others.is_empty() || self.https_words().contains(&"disable"))
+            && !has_last
+        {
             policies.push(others);
         }
         object.set_list("tls_connection_policies", policies);
@@ -63,7 +70,8 @@ impl Writer<'_> {
         let has_redirects = self.config.servers.iter().flat_map(|server| &server.sites).any(is_redirect)
             || self.config.servers.iter().any(|server| server.purpose == Purpose::Redirects);
         let wants = secured().any(|server| {
-            matches!(server.listen, Listen::Tcp(_)) && server.sites.iter().any(|site| !self.is_served_plainly(site))
+            matches!(server.listen, Listen::Tcp(_))
+                && server.sites.iter().any(|site| !self.is_served_plainly(site))
         });
         let mut words = Vec::new();
         if wants && !has_redirects {
@@ -84,11 +92,14 @@ impl Writer<'_> {
         let sites: Vec<_> = plain.flat_map(|server| &server.sites).collect();
         let covers = |pattern: &String, host: &String| {
             let parent = pattern.strip_prefix("*.");
-            pattern == host || parent.is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest == parent))
+            pattern == host
+                || parent.is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest == parent))
         };
         match &site.hosts[..] {
             [] => sites.iter().any(|plain| plain.hosts.is_empty()),
-            hosts => hosts.iter().all(|host| sites.iter().flat_map(|plain| &plain.hosts).any(|own| covers(own, host))),
+            hosts => hosts
+                .iter()
+                .all(|host| sites.iter().flat_map(|plain| &plain.hosts).any(|own| covers(own, host))),
         }
     }
 
@@ -126,10 +137,17 @@ impl Writer<'_> {
 /// Whether the site does nothing but redirect to HTTPS, as one does that the file says nothing of.
 pub(crate) fn is_redirect(site: &Site) -> bool {
     let Site { hosts: _, tls: None, routes, error_routes, access_logs } = site else { return false };
-    let [Route { group: None, matchers, handler: Handler::Redirect { to, status } }] = &routes[..] else { return false };
+    let [Route { group: None, matchers, handler: Handler::Redirect { to, status } }] = &routes[..] else {
+        return false;
+    };
     let begins = matches!(to.0.first(), Some(Part::Text(text)) if text.starts_with("https://"));
     let ends = to.0.last() == Some(&Part::Placeholder("http.request.uri".into()));
-    begins && ends && to.0.len() <= 4 && matchers.is_empty() && error_routes.is_empty() && access_logs.is_empty()
+    begins
+        && ends
+        && to.0.len() <= 4
+        && matchers.is_empty()
+        && error_routes.is_empty()
+        && access_logs.is_empty()
         && *status == Template::text("308")
 }
 

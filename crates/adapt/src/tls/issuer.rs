@@ -5,8 +5,8 @@ use crate::object::{Object, nanoseconds};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_config::{
-    Acme, CertificateSource, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, Issuance, KeyType, Site, TsigAlgorithm, TsigKey,
-    escaped, is_internal,
+    Acme, CertificateSource, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, Issuance, KeyType, Site,
+    TsigAlgorithm, TsigKey, escaped, is_internal,
 };
 use std::time::Duration;
 
@@ -108,7 +108,8 @@ impl Writer<'_> {
             DnsProvider::Exec { program, arguments } => {
                 let mut object = Object::of_kind("name", "exec");
                 object.set("program", super::path(program));
-                object.set_list("arguments", arguments.iter().map(|argument| self.secret(&escaped(argument))));
+                object
+                    .set_list("arguments", arguments.iter().map(|argument| self.secret(&escaped(argument))));
                 object
             }
             DnsProvider::Rfc2136 { host, port, key } => {
