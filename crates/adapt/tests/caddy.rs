@@ -35,6 +35,7 @@ const DIFFERENT: &[(&str, &str)] = &[
         "names of the local CA are made of its `name`, and an issuer for all sites stands at each of them",
     ),
     ("respond", "`redir … html` is a change of the header and a response"),
+    ("tls", "names whose certificates are files have a policy of issuers in Caddy too, which nobody asks"),
     ("sites", "a loopback address as a host says where to listen too"),
 ];
 

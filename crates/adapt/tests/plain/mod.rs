@@ -6,8 +6,18 @@ use serde_json::{Value, json};
 const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
 
 /// What is taken, and has no effect in Regent, so that its model does not have it.
-const WITHOUT_EFFECT: &[&str] =
-    &["allow_0rtt", "enable_full_duplex", "flush_interval", "hash_cache", "max_write_chunk"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "allow_0rtt",
+    "compression",
+    "enable_full_duplex",
+    "expect_continue_timeout",
+    "flush_interval",
+    "hash_cache",
+    "max_write_chunk",
+    "read_buffer_size",
+    "renegotiation",
+    "write_buffer_size",
+];
 
 /// What is said in any case where nothing is said.
 const DEFAULTS: &[(&str, &str)] = &[
@@ -31,7 +41,7 @@ const SAME: &[(&str, &str)] = &[("write_idle_timeout", "write_timeout")];
 /// - without the file that was adapted among those that are hidden,
 /// - with the first issuer of a policy alone,
 /// - with servers by their addresses, and the names of those that have one,
-/// - with policies in order, and names of fields and of variables as the model has them,
+/// - with policies in order, and names of fields, of variables and of servers of DNS as the model has them,
 /// - without what has no effect, or is said in any case.
 pub fn document(mut document: Value) -> Value {
     document.as_object_mut().unwrap().remove("storage");
@@ -74,6 +84,9 @@ fn visit(value: &mut Value) {
                     (variable.map_or(name.clone(), str::to_owned), values)
                 });
                 vars.extend(renamed.collect::<Vec<_>>());
+            }
+            if let Some(servers) = members.get_mut("addresses") {
+                *servers = serde_json::from_str(&servers.to_string().replace(":53\"", "\"")).unwrap();
             }
             if let Some(headers) = members.get_mut("client_ip_headers") {
                 *headers = serde_json::from_str(&headers.to_string().to_lowercase()).unwrap();
