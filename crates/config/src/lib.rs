@@ -56,5 +56,5 @@ pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
 pub use routes::script_purge_of;
 pub use sites::is_internal;
-pub use template::{escaped, file_content};
+pub use template::{escaped, file_content, of_system};
 pub use timeout::timeout;

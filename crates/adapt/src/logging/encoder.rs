@@ -78,6 +78,7 @@ fn level_format(format: LogLevelFormat) -> Option<&'static str> {
         LogLevelFormat::Auto => None,
         LogLevelFormat::Lower => Some("lower"),
         LogLevelFormat::Upper => Some("upper"),
+        LogLevelFormat::Color => Some("color"),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::handlers::proxy::transport::pem_files;
 use crate::object::Object;
 use regent_config::{
     CertificateSource, CipherSuite, ClientAuth, ClientAuthMode, Curve, Handler, Listen, Part, Purpose, Route,
-    Server, Site, SiteTls, Template, TlsVersion, TlsVersions,
+    Server, Site, SiteTls, Template, TlsVersion, TlsVersions, TrustSource,
 };
 use std::path::PathBuf;
 
@@ -162,20 +162,52 @@ fn set_versions(policy: &mut Object, versions: TlsVersions) {
 }
 
 fn client_authentication(auth: &ClientAuth) -> Object {
-    let ClientAuth { mode, trusted_cas, trusted_leaves } = auth;
-    let trusts_any = !trusted_cas.is_empty() || !trusted_leaves.is_empty();
-    let usual = if trusts_any { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
+    let ClientAuth { mode, trusted_cas, trusted_leaves, other_cas, inline_leaves } = auth;
+    let has_cas = !trusted_cas.is_empty() || !other_cas.is_empty();
+    let has_leaves = !trusted_leaves.is_empty() || !inline_leaves.is_empty();
+    let usual = if has_cas || has_leaves { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
     let mut object = Object::new();
-    if *mode != usual || !trusts_any {
+    if *mode != usual || !(has_cas || has_leaves) {
         object.set("mode", mode_name(*mode));
     }
-    if !trusted_cas.is_empty() {
-        object.set("ca", pem_files(trusted_cas));
-    }
+    object.set_some("ca", trust_pool(trusted_cas, other_cas));
     if !trusted_leaves.is_empty() {
         object.set("verifiers", vec![leaf_verifier(trusted_leaves).build()]);
     }
+    object.set_list("trusted_leaf_certs", inline_leaves.iter().cloned());
     object
+}
+
+/// Where trusted CAs come from: one source, or several together.
+fn trust_pool(files: &[PathBuf], others: &[TrustSource]) -> Option<Object> {
+    let mut sources = Vec::new();
+    if !files.is_empty() {
+        sources.push(pem_files(files));
+    }
+    let inline = others.iter().filter_map(|source| match source {
+        TrustSource::Inline(certificate) => Some(certificate.clone()),
+        TrustSource::System | TrustSource::LocalRoot => None,
+    });
+    let inline: Vec<_> = inline.collect();
+    if !inline.is_empty() {
+        let mut object = Object::of_kind("provider", "inline");
+        object.set("trusted_ca_certs", inline);
+        sources.push(object);
+    }
+    if others.contains(&TrustSource::System) {
+        sources.push(Object::of_kind("provider", "system"));
+    }
+    if others.contains(&TrustSource::LocalRoot) {
+        let mut object = Object::of_kind("provider", "pki_root");
+        object.set("authority", vec!["local"]);
+        sources.push(object);
+    }
+    if sources.len() < 2 {
+        return sources.pop();
+    }
+    let mut combined = Object::of_kind("provider", "combined");
+    combined.set_list("sources", sources);
+    Some(combined)
 }
 
 fn leaf_verifier(files: &[PathBuf]) -> Object {

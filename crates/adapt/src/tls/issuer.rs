@@ -76,6 +76,8 @@ impl Writer<'_> {
             trusted_roots,
             profile,
             dns,
+            dns_override_domain,
+            dns_ttl,
             propagation_delay,
             http_challenge,
             tls_alpn_challenge,
@@ -97,6 +99,8 @@ impl Writer<'_> {
         challenges.non_empty("tls-alpn", disabled(*tls_alpn_challenge));
         let mut of_dns = Object::new();
         of_dns.set_some("provider", dns.as_ref().map(|provider| self.dns(provider)));
+        of_dns.set_some("override_domain", dns_override_domain.as_ref().map(|name| escaped(name)));
+        of_dns.set_some("ttl", dns_ttl.map(|seconds| nanoseconds(Duration::from_secs(seconds.into()))));
         of_dns.set_duration("propagation_delay", *propagation_delay, Duration::ZERO);
         challenges.non_empty("dns", of_dns);
         object.non_empty("challenges", challenges);
