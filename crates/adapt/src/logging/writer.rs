@@ -1,7 +1,9 @@
 //! Where a log goes.
 
 use crate::object::Object;
-use regent_config::{LogCompression, LogDirectoryMode, LogFile, LogNet, LogNetStart, LogOutput, LogRolling, escaped};
+use regent_config::{
+    LogCompression, LogDirectoryMode, LogFile, LogNet, LogNetStart, LogOutput, LogRolling, escaped,
+};
 use std::time::Duration;
 
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);

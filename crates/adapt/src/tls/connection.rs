@@ -165,7 +165,8 @@ fn client_authentication(auth: &ClientAuth) -> Object {
     let ClientAuth { mode, trusted_cas, trusted_leaves, other_cas, inline_leaves } = auth;
     let has_cas = !trusted_cas.is_empty() || !other_cas.is_empty();
     let has_leaves = !trusted_leaves.is_empty() || !inline_leaves.is_empty();
-    let usual = if has_cas || has_leaves { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
+    let usual =
+        if has_cas || has_leaves { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
     let mut object = Object::new();
     if *mode != usual || !(has_cas || has_leaves) {
         object.set("mode", mode_name(*mode));
