@@ -89,6 +89,39 @@ fn an_engine_that_was_stopped_is_replaced() {
 }
 
 #[test]
+fn requests_that_come_while_the_engine_stands_still_are_answered() {
+    let server = Setup::new()
+        .php_options("num_threads 2")
+        .file("hangs.php", "<?php file_put_contents(__DIR__ . '/started', '1'); usleep(100000000);")
+        .file("index.php", "<?php echo 'ok';")
+        .start();
+    server.get("/").expect(200);
+    // In processes the others go on, so that both have to hang for requests to wait.
+    let mut hanging: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for conn in &mut hanging {
+        conn.send("GET /hangs.php HTTP/1.1\r\nHost: x\r\n\r\n");
+        server.wait_for_file("started");
+        std::fs::remove_file(server.root().join("started")).expect("it is there");
+    }
+    let stopped = server.engine();
+    assert!(signal(stopped, Signal::STOP));
+    let mut waiting = Vec::new();
+    while server.engines().contains(&stopped) {
+        let mut conn = server.connect();
+        conn.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        waiting.push(conn);
+        // They come steadily, as long as it takes to give the engine up.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(waiting.len() > 20, "{} requests are not many", waiting.len());
+    for mut conn in waiting {
+        assert_eq!(conn.response().expect(200).text(), "ok");
+    }
+    server.wait_for_log("its process was stopped");
+    server.stop();
+}
+
+#[test]
 fn an_answer_that_had_begun_is_visibly_cut_short() {
     let server = Setup::new()
         .file("index.php", "<?php echo 'begun'; ob_flush(); flush(); while (true) { usleep(10000); }")

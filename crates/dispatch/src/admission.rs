@@ -161,6 +161,13 @@ impl Admission {
         }
     }
 
+    /// Forgets what is known of the pool's speed, and whether it was overloaded: its engine stands still, and will be
+    /// replaced if it goes on to. How long that takes is no measure of the next one's speed, and neither of this one's if it
+    /// comes back.
+    pub fn forget(&self) {
+        *self.state() = State::default();
+    }
+
     fn room(&self, arrival: Arrival) -> Option<Room> {
         let wait = self.bounds.max_wait.map(|wait| Room { wait, reason: Reason::WaitTime });
         let deadline = arrival.room().map(|wait| Room { wait, reason: Reason::Deadline });

@@ -245,8 +245,17 @@ impl State {
                 }
             }
         }
+        self.excuse_standstill();
         self.look_at_resets();
         self.look_at_trials();
+    }
+
+    /// That an engine takes no requests while it stands still is no reason to turn away those that come.
+    fn excuse_standstill(&self) {
+        let mut processes = self.generations.current.processes.iter();
+        if processes.all(|process| process.hang_watch.is_suspicious()) {
+            self.setup.pools.iter().for_each(|pool| pool.admission.forget());
+        }
     }
 
     /// Scales the pools; returns when to look again, if nobody calls before.

@@ -54,7 +54,7 @@ impl LogReader {
             let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
             let message = line["msg"].as_str().unwrap_or_default();
             if matches!(line["level"].as_str(), Some("warn" | "error")) {
-                *self.troubles.entry(message.chars().take(120).collect()).or_default() += 1;
+                *self.troubles.entry(trouble(message, &line)).or_default() += 1;
             }
             let at = self.clock.of_log(line["ts"].as_f64().unwrap_or_default());
             self.events.extend(event(message, &line).map(|event| Logged { at, event }));
@@ -78,6 +78,15 @@ impl LogReader {
 
     pub fn troubles(&self) -> &BTreeMap<String, usize> {
         &self.troubles
+    }
+}
+
+/// The message, and why a request was not answered: whatever an engine does, few reasons are as they should be.
+fn trouble(message: &str, line: &Value) -> String {
+    let message: String = message.chars().take(120).collect();
+    match line["reason"].as_str().filter(|_| message.starts_with("a request was not answered")) {
+        Some(reason) => format!("{message}: {reason}"),
+        None => message,
     }
 }
 

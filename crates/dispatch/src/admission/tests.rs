@@ -165,6 +165,21 @@ fn a_pool_that_takes_nothing_any_more_is_noticed() {
 }
 
 #[test]
+fn an_engine_that_stands_still_is_no_overload() {
+    let mut pool = Pool::new(Bounds::default());
+    for _ in 0..10 {
+        pool.pass(ms(250), 0);
+        pool.admission.forget();
+        assert_eq!(pool.shed(1000, deadline(ms(3000))), None);
+    }
+    // Another one has taken its place.
+    for _ in 0..100 {
+        pool.pass(ms(10), 10);
+        assert_eq!(pool.shed(1000, deadline(ms(3000))), None);
+    }
+}
+
+#[test]
 fn a_cold_start_is_no_overload() {
     // Ten thousand come at once. The first requests take 20 ms each, the later ones half a millisecond.
     let max_wait = Some(Duration::from_secs(3));

@@ -101,6 +101,11 @@ impl HangWatch {
         given_up
     }
 
+    /// Whether the last look found a symptom.
+    pub fn is_suspicious(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// The count begins anew with a symptom of another patience: what was borne for long as one is not at once too much
     /// as the other. It goes on where only the name changes, or an engine that hangs now so and now so would stay.
     fn count(&mut self, symptom: Option<Symptom>) -> Option<Symptom> {
