@@ -9,8 +9,9 @@ use crate::object::{Object, nanoseconds};
 use crate::text::texts;
 use crate::words::{self, Line};
 use regent_config::{
-    Circuit, Confine, Confinement, Enforcement, EngineUser, HealthCheck, Lane, LaneBound, MaxThreads, Namespaces, NativeModule,
-    PhpGlobal, Programs, Scheduling, SlowLog, Spool, Worker, WorkerId, WorkerRef, escaped,
+    Circuit, Confine, Confinement, Enforcement, EngineUser, HealthCheck, Lane, LaneBound, MaxThreads,
+    Namespaces, NativeModule, PhpGlobal, Programs, Scheduling, SlowLog, Spool, Worker, WorkerId, WorkerRef,
+    escaped,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +62,10 @@ impl Writer<'_> {
         app.non_empty("php_ini", settings);
         let globals = (0_u16..).map(WorkerId).take(workers.len()).filter(|id| self.is_global(*id));
         let globals: Vec<_> = globals.map(|id| self.reference(id)).collect();
-        let (own, plain): (Vec<_>, Vec<_>) = globals.iter().partition(|worker| self.has_own_options(worker));
+        // From the first on that needs other words, all have them, so that their order stays.
+        let is_plain =
+            globals.iter().position(|worker| self.has_own_options(worker)).unwrap_or(globals.len());
+        let (plain, own) = globals.split_at(is_plain);
         app.set_list("workers", plain.iter().map(|worker| self.worker(worker)));
         let mut lines = self.lines_of_frankenphp();
         lines.extend(own.iter().map(|worker| self.worker_line(worker)));
@@ -94,15 +98,37 @@ impl Writer<'_> {
         ];
         let lanes = php.lanes.iter().map(lane);
         let modules = self.config.global.native.modules.iter().map(module);
-        lines.into_iter().flatten().chain(lanes).chain(modules).chain(php.tasks.iter().map(tasks::line)).collect()
+        lines
+            .into_iter()
+            .flatten()
+            .chain(lanes)
+            .chain(modules)
+            .chain(php.tasks.iter().map(tasks::line))
+            .collect()
     }
 
-    /// A worker that all handlers of PHP have is one of the whole server.
+    /// Whether it is a worker of the whole server: those have the first numbers, and stand last in the list of each handler of
+    /// PHP, in their order. One that several handlers have is taken for one of the whole server too, as it must not be there twice.
     pub(crate) fn is_global(&self, id: WorkerId) -> bool {
-        let of_each = self.worker_lists.iter().map(|refs| refs.iter().find(|worker| worker.id == id));
-        let found: Vec<_> = of_each.map(|worker| worker.map(|worker| &worker.matches)).collect();
-        let is_shared = found.iter().flatten().count() > 1 && found.iter().flatten().all(|matches| matches.is_empty());
-        is_shared || (found.iter().all(Option::is_some) && found.windows(2).all(|pair| pair[0] == pair[1]))
+        let count = self.config.global.php.workers.len();
+        let stand_last = |globals: usize| {
+            let last = |refs: &Vec<WorkerRef>| refs.len().checked_sub(globals).map(|at| refs[at..].to_vec());
+            let mut ends = self.worker_lists.iter().map(last);
+            let first = self.worker_lists.first().and_then(last);
+            let in_order = |refs: &Vec<WorkerRef>| {
+                refs.iter().enumerate().all(|(at, worker)| usize::from(worker.id.0) == at)
+            };
+            first.as_ref().is_some_and(in_order) && ends.all(|end| end == first)
+        };
+        let globals = if self.worker_lists.is_empty() {
+            count
+        } else {
+            (0..=count).rev().find(|count| stand_last(*count)).unwrap_or(0)
+        };
+        let of_several: Vec<_> =
+            self.worker_lists.iter().flatten().filter(|worker| worker.id == id).collect();
+        usize::from(id.0) < globals
+            || (of_several.len() > 1 && of_several.iter().all(|worker| worker.matches.is_empty()))
     }
 
     fn reference(&self, id: WorkerId) -> WorkerRef {
@@ -123,8 +149,17 @@ impl Writer<'_> {
     /// As FrankenPHP has it.
     pub(crate) fn worker(&self, worker: &WorkerRef) -> Object {
         let WorkerRef { id: _, matches } = worker;
-        let Worker { name, file, num, max_threads, env, max_consecutive_failures, watch, request_timeout: _, warmup: _ } =
-            self.worker_of(worker);
+        let Worker {
+            name,
+            file,
+            num,
+            max_threads,
+            env,
+            max_consecutive_failures,
+            watch,
+            request_timeout: _,
+            warmup: _,
+        } = self.worker_of(worker);
         let mut object = Object::new();
         object.set("name", name.as_str());
         object.set("file_name", escaped(&file.display().to_string()));
@@ -143,10 +178,20 @@ impl Writer<'_> {
 
     pub(crate) fn worker_line(&self, worker: &WorkerRef) -> Line {
         let WorkerRef { id: _, matches } = worker;
-        let Worker { name, file, num, max_threads, env, max_consecutive_failures, watch, request_timeout, warmup } =
-            self.worker_of(worker);
+        let Worker {
+            name,
+            file,
+            num,
+            max_threads,
+            env,
+            max_consecutive_failures,
+            watch,
+            request_timeout,
+            warmup,
+        } = self.worker_of(worker);
         let number = |name: &str, value: Option<String>| value.map(|value| Line::new([name]).word(value));
-        let list = |name: &str, values: Vec<String>| (!values.is_empty()).then(|| Line::new([name]).words(values));
+        let list =
+            |name: &str, values: Vec<String>| (!values.is_empty()).then(|| Line::new([name]).words(values));
         let failures = (*max_consecutive_failures != Worker::default().max_consecutive_failures)
             .then(|| max_consecutive_failures.map_or("-1".to_owned(), |most| most.to_string()));
         let lines = [

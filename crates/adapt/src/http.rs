@@ -14,7 +14,10 @@ impl Writer<'_> {
         if !global.shutdown_delay.is_zero() {
             http.set("shutdown_delay", nanoseconds(global.shutdown_delay));
         }
-        http.set_some("metrics", global.metrics.map(|metrics| self::metrics(metrics, global.metrics_export.is_some())));
+        http.set_some(
+            "metrics",
+            global.metrics.map(|metrics| self::metrics(metrics, global.metrics_export.is_some())),
+        );
         http.non_empty("servers", self.servers());
         http
     }
@@ -54,4 +57,3 @@ fn metrics(metrics: HttpMetrics, sends: bool) -> Object {
     object.set_if("otlp", sends);
     object
 }
-

@@ -23,7 +23,8 @@ impl Writer<'_> {
             let LogSelection { include, exclude } = selection;
             let own = accesses.names().map(|name| format!("{ACCESS}{name}"));
             // What goes its own way is not in the default log too.
-            let mut left_out: Vec<String> = own.filter(|name| index == 0 && !exclude.contains(name)).collect();
+            let mut left_out: Vec<String> =
+                own.filter(|name| index == 0 && !exclude.contains(name)).collect();
             left_out.splice(0..0, exclude.iter().cloned());
             let mut object = self::log(config);
             object.set_list("include", include.iter().cloned());

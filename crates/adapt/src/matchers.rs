@@ -204,7 +204,8 @@ fn error_statuses(statuses: &[(u16, u16)]) -> String {
             let list: Vec<_> = alike.iter().map(|(status, _)| status.to_string()).collect();
             parts.push(format!("{STATUS} in [{}]", list.join(", ")));
         } else {
-            let ranges = alike.iter().map(|(least, most)| format!("{STATUS} >= {least} && {STATUS} <= {most}"));
+            let ranges =
+                alike.iter().map(|(least, most)| format!("{STATUS} >= {least} && {STATUS} <= {most}"));
             parts.extend(ranges);
         }
     }

@@ -27,7 +27,10 @@ impl Writer<'_> {
             written.extend(unconditional(std::mem::take(&mut open)));
             let handlers = self.handlers(handler);
             let mut route = Object::new();
-            route.set_some("group", group.map(|group| names.entry(group).or_insert_with(|| self.next_group()).clone()));
+            route.set_some(
+                "group",
+                group.map(|group| names.entry(group).or_insert_with(|| self.next_group()).clone()),
+            );
             route.set_list("match", matchers.iter().map(|set| self.matcher_set(set)));
             route.set("handle", handlers);
             written.push(route.build());

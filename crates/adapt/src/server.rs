@@ -4,8 +4,9 @@ use crate::Writer;
 use crate::object::{Object, nanoseconds};
 use crate::tls::is_redirect;
 use regent_config::{
-    ClientIpReading, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials, PlainHttp, ProxyPolicy,
-    ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts, TrustedProxies, UdpPort, UnixSocket,
+    ClientIpReading, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials, PlainHttp,
+    ProxyPolicy, ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts, TrustedProxies, UdpPort,
+    UnixSocket,
 };
 use serde_json::Value;
 use std::net::Ipv6Addr;
@@ -20,7 +21,8 @@ impl Writer<'_> {
         server.set_list("listen", alike.iter().map(|server| listen(&server.listen)));
         set_options(&mut server, options);
         if let Some(tls) = tls {
-            let asks_clients = sites.iter().any(|site| site.tls.as_ref().is_some_and(|tls| tls.client_auth.is_some()));
+            let asks_clients =
+                sites.iter().any(|site| site.tls.as_ref().is_some_and(|tls| tls.client_auth.is_some()));
             set_sni_host(&mut server, tls, asks_clients);
         }
         self.set_https(&mut server, alike, &sites);
@@ -33,7 +35,9 @@ impl Writer<'_> {
 /// As `listen` has it.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
-        Listen::Tcp(address) if address.ip().is_unspecified() && address.is_ipv6() => format!(":{}", address.port()),
+        Listen::Tcp(address) if address.ip().is_unspecified() && address.is_ipv6() => {
+            format!(":{}", address.port())
+        }
         Listen::Tcp(address) => address.to_string(),
         Listen::Unix(UnixSocket { path, mode: 0o200 }) => format!("unix/{}", path.display()),
         Listen::Unix(UnixSocket { path, mode }) => format!("unix/{}|{mode:04o}", path.display()),
@@ -126,13 +130,17 @@ fn set_trusted_proxies(server: &mut Object, proxies: &TrustedProxies) {
 pub(crate) fn field_name(name: &str) -> String {
     let capital = |part: &str| {
         let mut letters = part.chars();
-        letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
+        letters
+            .next()
+            .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+            .unwrap_or_default()
     };
     name.split('-').map(capital).collect::<Vec<_>>().join("-")
 }
 
 fn set_wrappers(server: &mut Object, proxy_protocol: Option<&ProxyProtocol>, plain_http: PlainHttp) {
-    let mut wrappers: Vec<Value> = proxy_protocol.map(|protocol| wrapper(protocol).build()).into_iter().collect();
+    let mut wrappers: Vec<Value> =
+        proxy_protocol.map(|protocol| wrapper(protocol).build()).into_iter().collect();
     if plain_http == PlainHttp::Redirected {
         wrappers.push(Object::of_kind("wrapper", "http_redirect").build());
     }
@@ -188,4 +196,3 @@ pub(crate) fn with_port(host: &str, port: u16) -> String {
         Err(_) => format!("{host}:{port}"),
     }
 }
-

@@ -9,8 +9,11 @@ impl Writer<'_> {
     /// Routes and error routes.
     pub(crate) fn set_sites(&self, server: &mut Object, sites: &[&Site]) {
         server.set_list("routes", self.routes_of(sites, |site| &site.routes));
-        let with_errors: Vec<_> = sites.iter().copied().filter(|site| !site.error_routes.is_empty()).collect();
-        let is_open = with_errors.iter().any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.contains('*')));
+        let with_errors: Vec<_> =
+            sites.iter().copied().filter(|site| !site.error_routes.is_empty()).collect();
+        let is_open = with_errors
+            .iter()
+            .any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.contains('*')));
         // Where errors of one site would go to those of another, that has a route with an end, too.
         let errors = if is_open { sites.to_vec() } else { with_errors };
         let errors = self.routes_of(&errors, |site| &site.error_routes);

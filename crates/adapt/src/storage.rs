@@ -2,11 +2,11 @@
 
 use crate::Writer;
 use crate::object::Object;
+use crate::server::with_port;
 use crate::words::Line;
 use regent_config::{
     RedisAddress, RedisCompression, RedisPlace, RedisSentinels, RedisServer, RedisStorage, RedisTls, escaped,
 };
-use crate::server::with_port;
 
 impl Writer<'_> {
     /// Caddy's default is a directory of the user that runs it, which only the environment knows: so it is always written.
@@ -46,7 +46,9 @@ impl Writer<'_> {
             lines.push(Line::new(["tls_enabled", "true"]));
             match tls {
                 RedisTls::SystemRoots => {}
-                RedisTls::Roots(path) => lines.push(text("tls_server_certs_path", &path.display().to_string())),
+                RedisTls::Roots(path) => {
+                    lines.push(text("tls_server_certs_path", &path.display().to_string()))
+                }
                 RedisTls::Insecure => lines.push(Line::new(["tls_insecure", "true"])),
             }
         }
@@ -62,7 +64,8 @@ impl Writer<'_> {
                 let text = |name: &str, value: &str| Line::new([name]).word(escaped(value));
                 let mut lines = vec![addresses(all), text("master_name", master_name)];
                 lines.extend(username.iter().map(|name| text("sentinel_username", name)));
-                lines.extend(password.iter().map(|secret| text("sentinel_password", &self.secret(&secret.0))));
+                lines
+                    .extend(password.iter().map(|secret| text("sentinel_password", &self.secret(&secret.0))));
                 lines
             }
         }

@@ -10,7 +10,8 @@ use crate::object::{Object, nanoseconds};
 use crate::words::{self, Line};
 use issuer::Policy;
 use regent_config::{
-    CertificateFiles, CertificateSource, GlobalTls, InstallTrust, Issuance, LocalCa, OcspStapling, OrderLimit, Site, escaped,
+    CertificateFiles, CertificateSource, GlobalTls, InstallTrust, Issuance, LocalCa, OcspStapling,
+    OrderLimit, Site, escaped,
 };
 use std::path::Path;
 
@@ -67,7 +68,8 @@ impl Writer<'_> {
     /// The bound on orders that Caddy had until 2.8, with whom to ask, as a line of the global options.
     pub(crate) fn on_demand_line(&self) -> Option<Line> {
         let OrderLimit { orders, interval } = self.config.global.tls.on_demand_limit?;
-        let ask = self.config.global.tls.on_demand_ask.iter().map(|url| Line::new(["ask"]).word(escaped(url)));
+        let ask =
+            self.config.global.tls.on_demand_ask.iter().map(|url| Line::new(["ask"]).word(escaped(url)));
         let bound = [
             Line::new(["interval"]).word(words::duration(interval)),
             Line::new(["burst"]).word(orders.to_string()),
@@ -78,7 +80,9 @@ impl Writer<'_> {
     /// What stands in `certificates`: files, and names that have a certificate of their own although a wildcard covers them.
     fn certificates(&self) -> Object {
         let mut folders: Vec<String> = Vec::new();
-        for directory in self.secured_sites().filter_map(|site| files(site)).flat_map(|(_, directories)| directories) {
+        for directory in
+            self.secured_sites().filter_map(|site| files(site)).flat_map(|(_, directories)| directories)
+        {
             let directory = path(directory);
             if !folders.contains(&directory) {
                 folders.push(directory);
@@ -114,7 +118,8 @@ impl Writer<'_> {
     pub(crate) fn is_covered(&self, host: &str) -> bool {
         let parent = |pattern: &str| pattern.strip_prefix("*.").map(str::to_owned);
         let rest = host.split_once('.').map(|(_, rest)| rest.to_owned());
-        let has_own = |site: &&Site| site.tls.as_ref().is_some_and(|tls| tls.source != CertificateSource::Shared);
+        let has_own =
+            |site: &&Site| site.tls.as_ref().is_some_and(|tls| tls.source != CertificateSource::Shared);
         let mut patterns = self.secured_sites().filter(has_own).flat_map(|site| &site.hosts);
         patterns.any(|pattern| pattern != host && rest.is_some() && parent(pattern) == rest)
     }
@@ -124,12 +129,20 @@ impl Writer<'_> {
         let mut usual = 0;
         for site in self.secured_sites() {
             let Some(policy) = Policy::of(site) else { continue };
-            let hosts = site.hosts.iter().map(String::as_str).filter(|host| !policy.is_usual_for(host)).collect::<Vec<_>>();
+            let hosts = site
+                .hosts
+                .iter()
+                .map(String::as_str)
+                .filter(|host| !policy.is_usual_for(host))
+                .collect::<Vec<_>>();
             usual += site.hosts.len() - hosts.len();
             if hosts.is_empty() && !site.hosts.is_empty() {
                 continue;
             }
-            match policies.iter_mut().find(|(known, own)| *known == policy && own.is_empty() == hosts.is_empty()) {
+            match policies
+                .iter_mut()
+                .find(|(known, own)| *known == policy && own.is_empty() == hosts.is_empty())
+            {
                 Some((_, own)) => own.extend(hosts),
                 None => policies.push((policy, hosts)),
             }
@@ -137,10 +150,13 @@ impl Writer<'_> {
         // What is for any name comes last; one that all sites have is for any name too.
         policies.sort_by_key(|(_, hosts)| hosts.is_empty());
         let is_for_all = usual == 0 && policies.len() == 1 && policies[0].0.is_public();
-        policies.into_iter().map(|(policy, mut hosts)| {
-            hosts.dedup();
-            self.automation_policy(&policy, if is_for_all { &[] } else { &hosts })
-        }).collect()
+        policies
+            .into_iter()
+            .map(|(policy, mut hosts)| {
+                hosts.dedup();
+                self.automation_policy(&policy, if is_for_all { &[] } else { &hosts })
+            })
+            .collect()
     }
 
     /// All pairs of files, each once.

@@ -48,7 +48,9 @@ impl Line {
         let value = match &words[..] {
             [] => true.into(),
             [only] if only == "true" => true.into(),
-            [only] if name != "address" => only.parse::<u64>().map_or_else(|_| only.as_str().into(), Value::from),
+            [only] if name != "address" => {
+                only.parse::<u64>().map_or_else(|_| only.as_str().into(), Value::from)
+            }
             _ => words.into(),
         };
         (name, value)
@@ -67,7 +69,8 @@ pub(crate) fn duration(duration: Duration) -> String {
     let mut text = String::new();
     let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
     let nanoseconds = duration.subsec_nanos();
-    let smaller = [(nanoseconds / 1_000_000, "ms"), (nanoseconds / 1000 % 1000, "us"), (nanoseconds % 1000, "ns")];
+    let smaller =
+        [(nanoseconds / 1_000_000, "ms"), (nanoseconds / 1000 % 1000, "us"), (nanoseconds % 1000, "ns")];
     let smaller = smaller.map(|(count, unit)| (u64::from(count), unit));
     for (count, unit) in parts.into_iter().chain(smaller).filter(|(count, _)| *count > 0) {
         text.push_str(&format!("{count}{unit}"));

@@ -45,14 +45,22 @@ fn environment() -> Environment {
 }
 
 fn config() -> Config {
-    parse("Caddyfile", CADDYFILE, Path::new("/srv"), &environment()).unwrap_or_else(|errors| panic!("{errors}")).config
+    parse("Caddyfile", CADDYFILE, Path::new("/srv"), &environment())
+        .unwrap_or_else(|errors| panic!("{errors}"))
+        .config
 }
 
 /// What is never printed, as it is compared nowhere else.
 fn hidden(config: &Config) -> impl PartialEq + std::fmt::Debug {
     let site = &config.servers[0].sites[0];
     let tls = &config.global.tls;
-    (config.global.hubs.clone(), tls.redis.clone(), site.tls.clone(), site.routes.clone(), config.proxies.clone())
+    (
+        config.global.hubs.clone(),
+        tls.redis.clone(),
+        site.tls.clone(),
+        site.routes.clone(),
+        config.proxies.clone(),
+    )
 }
 
 #[test]
@@ -60,11 +68,18 @@ fn all_is_there_and_comes_back() {
     let json = adapt(&config()).to_string();
     for secret in 1..=8 {
         // The fourth is in base64.
-        let is_there = json.contains(&format!("topsecret-{secret}")) || (secret == 4 && json.contains("dG9wc2VjcmV0LTQ="));
+        let is_there = json.contains(&format!("topsecret-{secret}"))
+            || (secret == 4 && json.contains("dG9wc2VjcmV0LTQ="));
         assert!(is_there, "{secret}: {json}");
     }
-    let back = parse_json("caddy.json", &json, Path::new("/srv"), &environment()).unwrap_or_else(|errors| panic!("{errors}"));
-    assert!(hidden(&config()) == hidden(&back.config), "{:#?}\n{:#?}", hidden(&config()), hidden(&back.config));
+    let back = parse_json("caddy.json", &json, Path::new("/srv"), &environment())
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(
+        hidden(&config()) == hidden(&back.config),
+        "{:#?}\n{:#?}",
+        hidden(&config()),
+        hidden(&back.config)
+    );
 }
 
 #[test]

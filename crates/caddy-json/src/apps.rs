@@ -36,8 +36,10 @@ fn admin(r: &mut Reader, node: &Node) -> Vec<Line> {
     let mut lines = Vec::new();
     let is_off = fields.take("disabled").is_some_and(|node| r.bool(node));
     let listen = fields.take("listen").and_then(|node| r.text(node)).filter(|listen| !listen.text.is_empty());
-    let options =
-        r.options(&fields, &[("enforce_origin", "enforce_origin", Kind::Flag), ("origins", "origins", Kind::Texts)]);
+    let options = r.options(
+        &fields,
+        &[("enforce_origin", "enforce_origin", Kind::Flag), ("origins", "origins", Kind::Texts)],
+    );
     if let Some(config) = fields.take("config") {
         let own = r.object(config);
         if own.take("persist").is_some_and(|node| !r.bool(node)) {
@@ -52,7 +54,12 @@ fn admin(r: &mut Reader, node: &Node) -> Vec<Line> {
     }
     for key in ["identity", "remote"] {
         if let Some(node) = fields.take(key) {
-            r.error(node, format_args!("`{key}` is not built yet in Regent: the admin API is for this machine; leave it out"));
+            r.error(
+                node,
+                format_args!(
+                    "`{key}` is not built yet in Regent: the admin API is for this machine; leave it out"
+                ),
+            );
         }
     }
     fields.finish(r, "`admin`");
@@ -145,8 +152,13 @@ fn http(r: &mut Reader, node: &Node, tls: &Tls<'_>, logs: &Logs<'_>, file: &mut 
 
 fn frankenphp(r: &mut Reader, node: &Node) -> Line {
     let fields = r.object(node);
-    let mut lines =
-        r.options(&fields, &[("max_wait_time", "max_wait_time", Kind::Duration), ("max_idle_time", "max_idle_time", Kind::Duration)]);
+    let mut lines = r.options(
+        &fields,
+        &[
+            ("max_wait_time", "max_wait_time", Kind::Duration),
+            ("max_idle_time", "max_idle_time", Kind::Duration),
+        ],
+    );
     for key in ["num_threads", "max_threads", "max_requests"] {
         lines.extend(fields.take(key).and_then(|node| count(r, node, key)));
     }
@@ -174,5 +186,9 @@ fn count(r: &mut Reader, node: &Node, name: &str) -> Option<Line> {
 
 /// Regent's own options of `frankenphp`.
 fn own_options(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
-    fields.take("regent").filter(|node| matches!(node.value, Value::List(_))).map(|node| own::lines(r, node)).unwrap_or_default()
+    fields
+        .take("regent")
+        .filter(|node| matches!(node.value, Value::List(_)))
+        .map(|node| own::lines(r, node))
+        .unwrap_or_default()
 }

@@ -21,6 +21,10 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
+/// Objects and lists within each other, beyond which a document is refused; keeps recursion off the end of the stack. Subroutes
+/// take five of them each.
+const MAX_NESTING: usize = 256;
+
 /// A value, and where it stands.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -65,12 +69,15 @@ pub(crate) fn parse(source: &Arc<Source>) -> Result<Node, Error> {
         let mut characters = message.chars();
         let first = characters.next().map(|first| first.to_ascii_lowercase());
         let message = first.into_iter().chain(characters).collect::<String>();
-        Error::new(&source.span(boundary(source.text(), error.range().start)), format!("this is no JSON: {message}"))
+        Error::new(
+            &source.span(boundary(source.text(), error.range().start)),
+            format!("this is no JSON: {message}"),
+        )
     })?;
     let Some(value) = parsed.value else {
         return Err(Error::new(&source.span(0), "this is no JSON: the file is empty"));
     };
-    node(source, &value, Place::default())
+    node(source, &value, Place::default(), 1)
 }
 
 impl Node {
@@ -110,6 +117,19 @@ impl Node {
         }
     }
 
+    /// The innermost value that begins at this byte or before it.
+    pub fn at(&self, offset: usize) -> &Self {
+        let inner = match &self.value {
+            Value::List(items) => items[..items.partition_point(|item| item.span.offset() <= offset)].last(),
+            Value::Object(members) => {
+                let before = members.partition_point(|member| member.span.offset() <= offset);
+                members[..before].last().map(|member| &member.value)
+            }
+            _ => None,
+        };
+        inner.map_or(self, |inner| inner.at(offset))
+    }
+
     pub fn members(&self) -> &[Member] {
         match &self.value {
             Value::Object(members) => members,
@@ -130,7 +150,8 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut steps: Vec<_> = std::iter::successors(self.0.as_deref(), |(outer, _)| outer.0.as_deref()).collect();
+        let mut steps: Vec<_> =
+            std::iter::successors(self.0.as_deref(), |(outer, _)| outer.0.as_deref()).collect();
         steps.reverse();
         for (position, (_, step)) in steps.into_iter().enumerate() {
             match step {
@@ -143,8 +164,11 @@ impl fmt::Display for Place {
     }
 }
 
-fn node(source: &Arc<Source>, value: &ast::Value<'_>, place: Place) -> Result<Node, Error> {
+fn node(source: &Arc<Source>, value: &ast::Value<'_>, place: Place, depth: usize) -> Result<Node, Error> {
     let span = source.span(value.start());
+    if depth > MAX_NESTING {
+        return Err(Error::new(&span, format!("objects and lists are nested more than {MAX_NESTING} deep")));
+    }
     let value = match value {
         ast::Value::NullKeyword(_) => Value::Null,
         ast::Value::BooleanLit(literal) => Value::Bool(literal.value),
@@ -152,14 +176,23 @@ fn node(source: &Arc<Source>, value: &ast::Value<'_>, place: Place) -> Result<No
         ast::Value::StringLit(literal) => Value::Text(literal.value.to_string()),
         ast::Value::Array(array) => {
             let items = array.elements.iter().enumerate();
-            Value::List(items.map(|(index, item)| node(source, item, place.index(index))).collect::<Result<_, _>>()?)
+            Value::List(
+                items
+                    .map(|(index, item)| node(source, item, place.index(index), depth + 1))
+                    .collect::<Result<_, _>>()?,
+            )
         }
-        ast::Value::Object(object) => Value::Object(members(source, object, &place)?),
+        ast::Value::Object(object) => Value::Object(members(source, object, &place, depth)?),
     };
     Ok(Node { span, place, value })
 }
 
-fn members(source: &Arc<Source>, object: &ast::Object<'_>, place: &Place) -> Result<Vec<Member>, Error> {
+fn members(
+    source: &Arc<Source>,
+    object: &ast::Object<'_>,
+    place: &Place,
+    depth: usize,
+) -> Result<Vec<Member>, Error> {
     let mut names = std::collections::HashSet::new();
     let mut members = Vec::with_capacity(object.properties.len());
     for property in &object.properties {
@@ -172,7 +205,7 @@ fn members(source: &Arc<Source>, object: &ast::Object<'_>, place: &Place) -> Res
             // What Go does, to take the last one, would hide the other.
             return Err(Error::new(&span, format!("`{name}` is written twice in this object")));
         }
-        let value = node(source, &property.value, place.key(&name))?;
+        let value = node(source, &property.value, place.key(&name), depth + 1)?;
         members.push(Member { name, span, value });
     }
     Ok(members)

@@ -19,8 +19,9 @@ mod tls;
 
 pub use reader::Warning;
 
+use document::Node;
 use reader::Reader;
-use regent_caddyfile::{Error, Errors, File, Source};
+use regent_caddyfile::{Error, Errors, File, Source, Span};
 use std::sync::Arc;
 
 /// What [`read`] found.
@@ -31,6 +32,14 @@ pub struct Parsed {
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
     pub source: Arc<Source>,
+    root: Node,
+}
+
+impl Parsed {
+    /// The way from the document's root to what stands there, as `apps.http.servers.srv0.listen[0]`.
+    pub fn place(&self, span: &Span) -> String {
+        self.root.at(span.offset()).place.to_string()
+    }
 }
 
 /// Reads a document. Fails when it is no JSON, has a key twice, or is nested too deep; other mistakes are in
@@ -40,5 +49,5 @@ pub fn read(source: Source) -> Result<Parsed, Errors> {
     let root = document::parse(&source)?;
     let mut reader = Reader::default();
     let file = apps::file(&mut reader, &root);
-    Ok(Parsed { file, errors: reader.errors, warnings: reader.warnings, source })
+    Ok(Parsed { file, errors: reader.errors, warnings: reader.warnings, source, root })
 }

@@ -32,7 +32,10 @@ impl<'a> Logs<'a> {
         let Some(logging) = logging else { return Self::default() };
         let fields = r.object(logging);
         if let Some(sink) = fields.take("sink") {
-            r.error(sink, "`sink` is not built yet in Regent: what libraries print goes to the standard error");
+            r.error(
+                sink,
+                "`sink` is not built yet in Regent: what libraries print goes to the standard error",
+            );
         }
         let node = fields.take("logs");
         fields.finish(r, "`logging`");
@@ -55,7 +58,9 @@ impl<'a> Logs<'a> {
         for log in self.logs.iter().filter(|log| log.accesses.is_none()) {
             let mut options = options(r, log.node);
             let is_own = |name: &str| self.logs.iter().any(|log| log.accesses == name.strip_prefix(ACCESS));
-            for option in options.iter_mut().filter(|option| log.name == "default" && option.name.text == "exclude") {
+            for option in
+                options.iter_mut().filter(|option| log.name == "default" && option.name.text == "exclude")
+            {
                 // Regent's own log has no lines of access logs that go somewhere else.
                 option.args.retain(|name| !name.text.starts_with(ACCESS) || !is_own(&name.text));
             }
@@ -108,7 +113,9 @@ impl<'a> Logs<'a> {
         }
         options.extend(scope);
         // Those that Caddy has numbered had no name in their Caddyfile.
-        let is_numbered = name.strip_prefix("log").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+        let is_numbered = name
+            .strip_prefix("log")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
         let name = Some(word(node, name)).filter(|name| !name.text.is_empty() && !is_numbered);
         block(own.map_or(node, |log| log.node), "log", name.into_iter().collect(), options)
     }
@@ -152,7 +159,8 @@ impl ServerLogs {
     fn of(&self, hosts: &[Token], sites: &[Site]) -> Vec<(Token, Vec<String>)> {
         let mut found: Vec<_> = hosts.iter().map(|host| (host.clone(), self.of_host(&host.text))).collect();
         if let Some(any) = hosts.iter().find(|host| host.text.is_empty()) {
-            let is_elsewhere = |name: &str| sites.iter().flat_map(|site| &site.hosts).any(|host| host.text == name);
+            let is_elsewhere =
+                |name: &str| sites.iter().flat_map(|site| &site.hosts).any(|host| host.text == name);
             for (name, own) in self.names.iter().filter(|(name, _)| !is_elsewhere(name)) {
                 found.push((Token { text: name.clone(), ..any.clone() }, own.clone()));
             }
@@ -163,7 +171,9 @@ impl ServerLogs {
     fn of_host(&self, host: &str) -> Vec<String> {
         // Caddy's adapter writes the port behind the host where it is not a usual one.
         let bare = |name: &str| name.rsplit_once(':').map_or(name, |(name, _)| name).to_lowercase();
-        let is_same = |skipped: &Token| skipped.text.eq_ignore_ascii_case(host) || bare(&skipped.text) == host.to_lowercase();
+        let is_same = |skipped: &Token| {
+            skipped.text.eq_ignore_ascii_case(host) || bare(&skipped.text) == host.to_lowercase()
+        };
         if self.skipped.iter().any(is_same) {
             return Vec::new();
         }
@@ -187,7 +197,10 @@ fn named_in(lines: &[Line]) -> Vec<Token> {
         let own = if line.name.text == "log_name" { &line.args[1..] } else { &[] };
         let inner = line.block.as_deref().map(named_in).unwrap_or_default();
         for name in own.iter().cloned().chain(inner) {
-            if !name.text.is_empty() && !name.text.contains('{') && !names.iter().any(|known| known.text == name.text) {
+            if !name.text.is_empty()
+                && !name.text.contains('{')
+                && !names.iter().any(|known| known.text == name.text)
+            {
                 names.push(name);
             }
         }
@@ -200,22 +213,34 @@ fn options(r: &mut Reader, node: &Node) -> Vec<Line> {
     let fields = r.object(node);
     let mut lines = r.options(
         &fields,
-        &[("level", "level", Kind::Text), ("include", "include", Kind::Texts), ("exclude", "exclude", Kind::Texts)],
+        &[
+            ("level", "level", Kind::Text),
+            ("include", "include", Kind::Texts),
+            ("exclude", "exclude", Kind::Texts),
+        ],
     );
     lines.extend(fields.take("writer").and_then(|node| writer::read(r, node)));
     lines.extend(fields.take("encoder").and_then(|node| encoder::read(r, node, "format")));
     lines.extend(fields.take("core").map(|node| line(node, "core", Vec::new())));
     if let Some(node) = fields.take("sampling") {
         let own = r.object(node);
-        let table =
-            [("interval", "interval", Kind::Duration), ("first", "first", Kind::Number), ("thereafter", "thereafter", Kind::Number)];
+        let table = [
+            ("interval", "interval", Kind::Duration),
+            ("first", "first", Kind::Number),
+            ("thereafter", "thereafter", Kind::Number),
+        ];
         let options = r.options(&own, &table);
         own.finish(r, "`sampling`");
         lines.push(block(node, "sampling", Vec::new(), options));
     }
     for key in ["with_caller", "with_caller_skip", "with_stacktrace"] {
         if let Some(node) = fields.take(key).filter(|node| !matches!(node.value, Value::Bool(false))) {
-            r.warn(node, format_args!("`{key}` has no effect: no line of Regent says where in its source it comes from"));
+            r.warn(
+                node,
+                format_args!(
+                    "`{key}` has no effect: no line of Regent says where in its source it comes from"
+                ),
+            );
         }
     }
     fields.finish(r, "a log");

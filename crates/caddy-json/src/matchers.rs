@@ -118,7 +118,11 @@ fn query(r: &mut Reader, node: &Node) -> Vec<Line> {
         if values.is_empty() {
             r.error(&member.value, "a condition on a parameter needs a value, or \"*\" for any");
         }
-        pairs.extend(values.into_iter().map(|value| Token { text: format!("{}={}", member.name, value.text), ..value }));
+        pairs.extend(
+            values
+                .into_iter()
+                .map(|value| Token { text: format!("{}={}", member.name, value.text), ..value }),
+        );
     }
     if node.members().is_empty() {
         r.error(node, "Regent has no condition that a request have no query; use an expression: {http.request.uri.query} == \"\"");
@@ -173,7 +177,9 @@ fn expression(r: &mut Reader, node: &Node) -> Vec<Line> {
     };
     let Some(text) = text else { return Vec::new() };
     match statuses(&text.text) {
-        Some(statuses) => vec![line(node, "error status", statuses.iter().map(|status| word(node, status)).collect())],
+        Some(statuses) => {
+            vec![line(node, "error status", statuses.iter().map(|status| word(node, status)).collect())]
+        }
         None => vec![line(node, "expression", vec![text])],
     }
 }
@@ -192,6 +198,7 @@ fn statuses(expression: &str) -> Option<Vec<String>> {
             statuses.push(Some(format!("{first}xx")).filter(|_| rest == range)?);
         }
     }
-    let is_status = |status: &String| status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_status =
+        |status: &String| status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_alphanumeric());
     statuses.iter().all(is_status).then_some(statuses)
 }

@@ -24,7 +24,12 @@ pub(crate) fn line(r: &mut Reader, fields: &Fields<'_>, key: &'static str) -> Op
     let block = fields.take("block").map(|node| lines(r, node));
     let mut words = words.into_iter();
     let Some(name) = words.next() else {
-        r.error(fields.node, format_args!("`{key}` has to have the words of a line of a Caddyfile, such as [\"deadline\", \"3s\"]"));
+        r.error(
+            fields.node,
+            format_args!(
+                "`{key}` has to have the words of a line of a Caddyfile, such as [\"deadline\", \"3s\"]"
+            ),
+        );
         return None;
     };
     Some(Line { name, args: words.collect(), block })

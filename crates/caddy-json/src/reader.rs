@@ -26,17 +26,11 @@ pub(crate) struct Fields<'a> {
 
 impl Reader {
     pub fn error(&mut self, node: &Node, message: impl std::fmt::Display) {
-        self.error_at(&node.span, &node.place.to_string(), message);
-    }
-
-    fn error_at(&mut self, span: &Span, place: &str, message: impl std::fmt::Display) {
-        let place = if place.is_empty() { String::new() } else { format!(" (at {place})") };
-        self.errors.push(Error::new(span, format!("{message}{place}")));
+        self.errors.push(Error::new(&node.span, message.to_string()));
     }
 
     pub fn warn(&mut self, node: &Node, message: impl std::fmt::Display) {
-        let message = format!("{message} (at {})", node.place);
-        self.warnings.push(Warning { message, span: node.span.clone() });
+        self.warnings.push(Warning { message: message.to_string(), span: node.span.clone() });
     }
 
     fn wrong_kind(&mut self, node: &Node, wanted: &str) {
@@ -108,7 +102,12 @@ impl Reader {
             Value::Number(number) => match number.parse::<i64>() {
                 Ok(nanoseconds) => Some(word(node, &go_duration(nanoseconds))),
                 Err(_) => {
-                    self.error(node, format_args!("`{number}` is no whole number of nanoseconds; write a text such as \"5s\""));
+                    self.error(
+                        node,
+                        format_args!(
+                            "`{number}` is no whole number of nanoseconds; write a text such as \"5s\""
+                        ),
+                    );
                     None
                 }
             },
@@ -140,9 +139,13 @@ impl<'a> Fields<'a> {
         known.sort_unstable();
         known.dedup();
         for member in self.left.into_inner() {
-            let known = if known.is_empty() { "it has none".to_owned() } else { format!("its keys: {}", known.join(", ")) };
+            let known = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("its keys: {}", known.join(", "))
+            };
             let message = format!("unknown key `{}` of {what} ({known})", member.name);
-            reader.error_at(&member.span, &member.value.place.to_string(), message);
+            reader.errors.push(Error::new(&member.span, message));
         }
     }
 

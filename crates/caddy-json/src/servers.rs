@@ -13,10 +13,11 @@ use crate::tls::Tls;
 use https::Https;
 use listen::Place;
 use regent_caddyfile::{File, Line, SiteBlock, Token};
+use std::collections::HashSet;
 
 pub(crate) use https::finish as finish_https;
-pub(crate) use sites::Site;
 use named::Names;
+pub(crate) use sites::Site;
 
 /// The ports of HTTP and HTTPS.
 #[derive(Clone, Copy)]
@@ -43,7 +44,12 @@ pub(crate) struct Around<'a> {
 }
 
 /// Reads all servers. What they say of automatic HTTPS is returned, as Regent has one setting for all.
-pub(crate) fn read<'a>(r: &mut Reader, node: &'a Node, around: &Around<'_>, file: &mut File) -> Vec<Https<'a>> {
+pub(crate) fn read<'a>(
+    r: &mut Reader,
+    node: &'a Node,
+    around: &Around<'_>,
+    file: &mut File,
+) -> Vec<Https<'a>> {
     r.object(node);
     let mut names = Names::default();
     let mut all = Vec::new();
@@ -58,7 +64,9 @@ pub(crate) fn read<'a>(r: &mut Reader, node: &'a Node, around: &Around<'_>, file
         let own = options::read(r, &fields, &member.name, index);
         blocks(r, &Server { fields: &fields, places: &places, sites: &sites, https: &https }, around, file);
         if !own.is_empty() {
-            file.global.extend(places.iter().map(|place| block(place.at, "servers", vec![place.address()], own.clone())));
+            file.global.extend(
+                places.iter().map(|place| block(place.at, "servers", vec![place.address()], own.clone())),
+            );
         }
         fields.finish(r, "a server");
         if places.is_empty() {
@@ -67,6 +75,9 @@ pub(crate) fn read<'a>(r: &mut Reader, node: &'a Node, around: &Around<'_>, file
         all.push(https);
     }
     names.finish(file);
+    let addresses = file.sites.iter().flat_map(|site| &site.addresses);
+    let hosts: HashSet<&str> = addresses.filter_map(|address| host_of(&address.text)).collect();
+    around.tls.check_names(r, |name| hosts.contains(name));
     all
 }
 
@@ -84,9 +95,12 @@ fn blocks(r: &mut Reader, server: &Server<'_, '_>, around: &Around<'_>, file: &m
         let log = around.logs.of_site(r, logs, site, server.sites);
         for (hosts, tls) in certificates(r, server.https, around.tls, &site.hosts) {
             for group in listen::groups(server.places) {
-                let addresses = addresses(&hosts, &group, server.https.has_tls, around.ports);
+                // At the port of HTTP there is no TLS, whatever policies there are (Caddy's modules/caddyhttp/app.go, Start).
+                let has_tls = |port: u16| server.https.has_tls && port != around.ports.http;
+                let addresses = addresses(&hosts, &group, around.ports, &has_tls);
                 let mut lines = group.bind();
-                lines.extend(tls.iter().cloned());
+                let is_secured = addresses.iter().any(|address| host_of(&address.text).is_some());
+                lines.extend(tls.iter().filter(|_| is_secured).cloned());
                 lines.extend(log.iter().cloned());
                 lines.extend(site.lines.iter().cloned());
                 file.sites.push(SiteBlock { addresses, lines });
@@ -96,7 +110,12 @@ fn blocks(r: &mut Reader, server: &Server<'_, '_>, around: &Around<'_>, file: &m
 }
 
 /// Hosts that have the same `tls` lines; an empty name stands for any.
-fn certificates(r: &mut Reader, https: &Https<'_>, tls: &Tls<'_>, hosts: &[Token]) -> Vec<(Vec<Token>, Vec<Line>)> {
+fn certificates(
+    r: &mut Reader,
+    https: &Https<'_>,
+    tls: &Tls<'_>,
+    hosts: &[Token],
+) -> Vec<(Vec<Token>, Vec<Line>)> {
     let mut found: Vec<(Vec<Token>, Vec<Line>, String)> = Vec::new();
     for host in hosts {
         let lines = if https.has_tls { tls.of_host(r, https.policies, host) } else { Vec::new() };
@@ -109,12 +128,23 @@ fn certificates(r: &mut Reader, https: &Https<'_>, tls: &Tls<'_>, hosts: &[Token
     found.into_iter().map(|(hosts, lines, _)| (hosts, lines)).collect()
 }
 
-fn addresses(hosts: &[Token], group: &listen::Group<'_>, has_tls: bool, ports: Ports) -> Vec<Token> {
-    let scheme = if has_tls { "https" } else { "http" };
-    let default = if has_tls { ports.https } else { ports.http };
-    let numbers = if group.ports.is_empty() { vec![default] } else { group.ports.clone() };
+/// The host of an address that [`addresses`] made, if it has TLS.
+fn host_of(address: &str) -> Option<&str> {
+    address.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host)
+}
+
+fn addresses(
+    hosts: &[Token],
+    group: &listen::Group<'_>,
+    ports: Ports,
+    has_tls: &dyn Fn(u16) -> bool,
+) -> Vec<Token> {
+    // Sockets alone have no port, and the usual one of what is spoken there does as well as any.
+    let usual = if has_tls(ports.https) { ports.https } else { ports.http };
+    let numbers = if group.ports.is_empty() { vec![usual] } else { group.ports.clone() };
     let mut addresses = Vec::new();
     for number in numbers {
+        let scheme = if has_tls(number) { "https" } else { "http" };
         for host in hosts {
             let name = if host.text.contains(':') { format!("[{}]", host.text) } else { host.text.clone() };
             addresses.push(Token { text: format!("{scheme}://{name}:{number}"), ..host.clone() });

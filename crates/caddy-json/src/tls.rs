@@ -26,7 +26,9 @@ impl<'a> Tls<'a> {
     /// Mistakes in it are told by [`options`].
     pub fn of(app: Option<&'a Node>) -> Self {
         let certificates = app.and_then(|app| app.get("certificates"));
-        let items = |node: Option<&'a Node>, key: &str| node.and_then(|node| node.get(key)).map(Node::items).unwrap_or_default();
+        let items = |node: Option<&'a Node>, key: &str| {
+            node.and_then(|node| node.get(key)).map(Node::items).unwrap_or_default()
+        };
         Self {
             files: items(certificates, "load_files"),
             folders: items(certificates, "load_folders"),
@@ -55,17 +57,28 @@ impl<'a> Tls<'a> {
         lines
     }
 
+    /// Reports names that have a certificate without a site, which Regent makes none for.
+    pub fn check_names(&self, r: &mut Reader, is_host: impl Fn(&str) -> bool) {
+        for name in self.automated.iter().filter(|name| name.as_text().is_some_and(|name| !is_host(name))) {
+            r.error(name, "Regent makes certificates for the names of its sites: write a route with this host, or leave the name out");
+        }
+    }
+
     /// The first that is for the name (modules/caddytls/tls.go, getAutomationPolicyForName).
     fn policy(&self, host: &str) -> Option<&'a Node> {
         self.policies.iter().find(|policy| match policy.get("subjects").map(Node::items) {
             None | Some([]) => true,
-            Some(subjects) => subjects.iter().filter_map(Node::as_text).any(|subject| is_matched(host, subject)),
+            Some(subjects) => {
+                subjects.iter().filter_map(Node::as_text).any(|subject| is_matched(host, subject))
+            }
         })
     }
 
     /// The files that a connection policy chooses; without a choice, those that nobody else's choice is about.
     fn files(&self, r: &mut Reader, connection: Option<&Node>, has_policy: bool) -> Vec<Line> {
-        let chosen = connection.and_then(|policy| policy.get("certificate_selection")).map(|node| connection::tags(r, node));
+        let chosen = connection
+            .and_then(|policy| policy.get("certificate_selection"))
+            .map(|node| connection::tags(r, node));
         let fits = |file: &&Node| match &chosen {
             Some(tags) => tags.iter().any(|tag| has_tag(file, &tag.text)),
             None => !has_policy && file.get("tags").is_none_or(|tags| tags.items().is_empty()),
@@ -85,7 +98,8 @@ fn is_matched(host: &str, subject: &str) -> bool {
         return true;
     }
     let parent = subject.strip_prefix("*.");
-    parent.is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent)))
+    parent
+        .is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent)))
 }
 
 fn has_tag(file: &Node, tag: &str) -> bool {
@@ -103,10 +117,13 @@ fn pair(r: &mut Reader, file: &Node) -> Option<Line> {
 /// What a policy says of how certificates are made.
 fn automation(r: &mut Reader, policy: &Node) -> Vec<Line> {
     let fields = r.object(policy);
-    let mut lines = r.options(&fields, &[("key_type", "key_type", Kind::Text), ("on_demand", "on_demand", Kind::Flag)]);
-    lines.extend(issuer::first(r, fields.take("issuers")).map(|(node, name, options)| match options.is_empty() {
-        true => line(node, "issuer", vec![word(node, &name)]),
-        false => block(node, "issuer", vec![word(node, &name)], options),
-    }));
+    let mut lines =
+        r.options(&fields, &[("key_type", "key_type", Kind::Text), ("on_demand", "on_demand", Kind::Flag)]);
+    lines.extend(issuer::first(r, fields.take("issuers")).map(
+        |(node, name, options)| match options.is_empty() {
+            true => line(node, "issuer", vec![word(node, &name)]),
+            false => block(node, "issuer", vec![word(node, &name)], options),
+        },
+    ));
     lines
 }

@@ -4,6 +4,7 @@ use crate::context::{Context, Notation};
 use crate::differences;
 use crate::environment::Environment;
 use crate::global;
+use crate::json;
 use crate::mapped;
 use crate::model::{Config, Template};
 use crate::named_routes::NamedRoutes;
@@ -82,13 +83,16 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
 }
 
 fn parse_json_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
-    let parsed = regent_caddy_json::read(source)?;
-    let sources = [parsed.source];
+    let mut parsed = regent_caddy_json::read(source)?;
+    let sources = [Arc::clone(&parsed.source)];
+    let file = std::mem::take(&mut parsed.file);
     let mut cx = Context::new(environment, Notation::Json, hidden(&sources));
-    cx.errors = parsed.errors;
-    let warnings = parsed.warnings.into_iter();
-    cx.warnings.extend(warnings.map(|warning| Warning { message: warning.message, span: Some(warning.span) }));
-    finish(cx, parsed.file, &sources)
+    cx.errors = std::mem::take(&mut parsed.errors);
+    let warnings = std::mem::take(&mut parsed.warnings).into_iter();
+    cx.warnings
+        .extend(warnings.map(|warning| Warning { message: warning.message, span: Some(warning.span) }));
+    json::warn_of_shorthands(&mut cx, &file);
+    json::with_places(&parsed, finish(cx, file, &sources))
 }
 
 fn hidden(sources: &[Arc<Source>]) -> Vec<Template> {

@@ -66,7 +66,8 @@ pub(crate) fn parse_within(
 }
 
 fn entry(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Entry, Error> {
-    let of_json = (cx.notation == Notation::Json).then(|| directives::find_of_json(&line.name.text)).flatten();
+    let of_json =
+        (cx.notation == Notation::Json).then(|| directives::find_of_json(&line.name.text)).flatten();
     let Some(directive) = of_json.or_else(|| directives::find(&line.name.text)) else {
         let names: Vec<_> = directives::names().collect();
         return Err(unknown_name(&line.name, "directive", &names));

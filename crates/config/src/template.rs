@@ -79,16 +79,15 @@ const PREFIXES: &[(&str, &str)] = &[
 ];
 
 /// Placeholders of Caddy (modules/caddyhttp/replacer.go, log_append, handle_errors) that Regent does not fill in. In
-/// braces they would be empty or text, and nobody would notice. Those of TLS are not among them: without TLS they are
-/// empty in Caddy too.
+/// braces they would be empty or text, and nobody would notice.
 const UNBUILT: &[&str] = &[
-    "http.error",
-    "http.error.id",
     "http.error.trace",
     "http.request.body",
     "http.request.body_base64",
-    "http.request.duration",
-    "http.request.duration_ms",
+    "http.request.orig_uri.path.dir_escaped",
+    "http.request.orig_uri.path.file_escaped",
+    "http.request.uri.path.dir_escaped",
+    "http.request.uri.path.file_escaped",
 ];
 
 /// The same for what begins like this.
@@ -156,10 +155,24 @@ pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> O
         Part::Text(text) => Some(text.clone()),
         Part::Placeholder(name) => match name.strip_prefix("env.") {
             Some(name) => Some(variable(name)),
-            None => file_content(name)?.ok(),
+            None => of_system(name).or_else(|| file_content(name)?.ok()),
         },
     });
     parts.collect()
+}
+
+/// What a placeholder `system.…` says of the machine.
+pub fn of_system(name: &str) -> Option<String> {
+    match name {
+        "system.hostname" => {
+            Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
+        }
+        "system.slash" => Some("/".into()),
+        "system.os" => Some(std::env::consts::OS.into()),
+        "system.arch" => Some(std::env::consts::ARCH.into()),
+        "system.wd" => Some(std::env::current_dir().ok()?.to_string_lossy().into_owned()),
+        _ => None,
+    }
 }
 
 /// What the file has that a placeholder `file./PATH` names, without the line end that editors put there. `None`: it names
@@ -216,6 +229,24 @@ pub(crate) fn is_of_response(written: &str) -> bool {
     ["resp.", "http.intercept."].iter().any(|space| name.starts_with(space))
 }
 
+/// The first placeholder of a text that only Caddyfiles have, and its long name in Caddy.
+pub(crate) fn shorthand(text: &str) -> Option<(&str, String)> {
+    let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
+    let mut names = starts.filter_map(|at| Some(&text[at + 1..at + text[at..].find('}')?]));
+    names.find_map(|name| {
+        let is_short =
+            !["http.", "env.", "system.", "time.", FILE].iter().any(|space| name.starts_with(space));
+        let long = long_name(name).filter(|_| is_short)?;
+        // What is shorter here than in Caddy.
+        let long = match long.strip_prefix("re.") {
+            Some(group) => format!("http.regexp.{group}"),
+            None if long.starts_with("vars.") => format!("http.{long}"),
+            None => long,
+        };
+        Some((name, long))
+    })
+}
+
 /// Whether this, between braces, is a placeholder.
 pub(crate) fn is_placeholder(name: &str) -> bool {
     long_name(name).is_some()
@@ -258,6 +289,20 @@ mod tests {
             Part::Placeholder(name) => format!("<{name}>"),
         };
         Template::parse(text).0.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn shorthands_have_a_long_name() {
+        for (text, expected) in [
+            ("a {path}", Some(("path", "http.request.uri.path"))),
+            ("{client_ip}", Some(("client_ip", "http.vars.client_ip"))),
+            ("{re.x.1}", Some(("re.x.1", "http.regexp.x.1"))),
+            ("{header.X-Y}", Some(("header.X-Y", "http.request.header.X-Y"))),
+            ("{http.vars.root} {env.A} {time.now} {file./etc/x} \\{path} {x} {", None),
+        ] {
+            let expected = expected.map(|(name, long)| (name, long.to_owned()));
+            assert_eq!(shorthand(text), expected, "{text}");
+        }
     }
 
     #[test]
@@ -326,18 +371,19 @@ mod tests {
             "{http.reverse_proxy.duration}",
             "{http.auth.user.name}",
             "{err.trace}",
+            "{http.request.body_base64}",
             "{http.request.body}",
             "{http.response.header.X-A}",
         ] {
             assert_eq!(found(text), [text]);
         }
-        assert_eq!(found("a {resp.header.A} {path} {err.id}"), ["{resp.header.A}", "{err.id}"]);
+        assert_eq!(found("a {resp.header.A} {path} {err.trace}"), ["{resp.header.A}", "{err.trace}"]);
         for text in [
             "{\"resp.a\": {\"rp.b\": \"{path}\"}}",
             "\\{resp.status_code\\}",
             "{nonsense}",
             "{resp",
-            "{tls_version}",
+            "{tls_version}{tls_client_subject}{err.id}{http.error}{http.request.duration_ms}",
             "{rp.header.X}{upstream_hostport}{http.reverse_proxy.upstream.address}",
             "{vars.a}{err.status_code}{file.base}{http.error.message}",
         ] {
@@ -364,7 +410,9 @@ mod tests {
 
     #[test]
     fn an_escaped_text_has_no_placeholders() {
-        for text in ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"] {
+        for text in
+            ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"]
+        {
             assert_eq!(Template::parse(&escaped(text)), Template::text(text), "{text}");
         }
         assert_eq!(escaped("{\"path\": {\"a\": 1}}"), "{\"path\": {\"a\": 1}}", "no more than is needed");
@@ -375,5 +423,7 @@ mod tests {
         let lookup = |name: &str| format!("<{name}>");
         assert_eq!(fixed(&Template::parse("a{env.X}b"), &lookup).as_deref(), Some("a<X>b"));
         assert_eq!(fixed(&Template::parse("{path}"), &lookup), None);
+        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(fixed(&Template::parse("{system.hostname}"), &lookup).as_deref(), Some(hostname.trim()));
     }
 }

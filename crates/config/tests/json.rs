@@ -26,7 +26,9 @@ fn adapted_files_mean_the_same() {
         let text = read(&name, "caddyfile");
         let environment = environment(&text, app.path());
         let caddyfile = parse("Caddyfile", &text, Path::new(DIRECTORY), &environment);
-        let Ok(caddyfile) = caddyfile.map_err(|errors| failed.push_str(&format!("{name}.caddyfile:\n{errors}\n"))) else {
+        let Ok(caddyfile) =
+            caddyfile.map_err(|errors| failed.push_str(&format!("{name}.caddyfile:\n{errors}\n")))
+        else {
             continue;
         };
         let json = match parse_json("caddy.json", &read(&name, "json"), Path::new(DIRECTORY), &environment) {
@@ -48,15 +50,18 @@ fn adapted_files_mean_the_same() {
 }
 
 fn names() -> Vec<String> {
-    let files = fs::read_dir(DIRECTORY).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = files.filter_map(|name| Some(name.strip_suffix(".caddyfile")?.to_owned())).collect();
+    let files =
+        fs::read_dir(DIRECTORY).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> =
+        files.filter_map(|name| Some(name.strip_suffix(".caddyfile")?.to_owned())).collect();
     names.sort();
     assert!(names.len() > 20, "{names:?}");
     names
 }
 
 fn read(name: &str, ending: &str) -> String {
-    fs::read_to_string(format!("{DIRECTORY}/{name}.{ending}")).unwrap_or_else(|error| panic!("{name}.{ending}: {error}"))
+    fs::read_to_string(format!("{DIRECTORY}/{name}.{ending}"))
+        .unwrap_or_else(|error| panic!("{name}.{ending}: {error}"))
 }
 
 fn environment(text: &str, app: &Path) -> Environment {

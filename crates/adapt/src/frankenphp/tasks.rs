@@ -6,7 +6,8 @@ use regent_config::{DaysBy, Restart, Schedule, Task, TaskTime, escaped};
 pub(super) fn line(task: &Task) -> Line {
     let Task { name, file, arguments, num, when, env, timeout, stop_timeout } = task;
     let words = std::iter::once(file.display().to_string()).chain(arguments.iter().cloned());
-    let mut lines = vec![Line::new(["name"]).word(escaped(name)), Line::new(["num"]).word(num.to_string()), time(when)];
+    let mut lines =
+        vec![Line::new(["name"]).word(escaped(name)), Line::new(["num"]).word(num.to_string()), time(when)];
     lines.extend(env.iter().map(|(name, value)| Line::new(["env", name]).word(escaped(value))));
     lines.extend(timeout.map(|limit| Line::new(["timeout"]).word(words::duration(limit))));
     lines.push(Line::new(["stop_timeout"]).word(words::duration(*stop_timeout)));
@@ -66,7 +67,8 @@ fn list(bits: u64, least: u32, most: u32) -> String {
 /// `*/STEP`, if that is what the bits are.
 fn step(bits: u64, least: u32, most: u32) -> Option<String> {
     (2..=most).find_map(|step| {
-        let stepped = (least..=most).step_by(usize::try_from(step).ok()?).fold(0, |all, value| all | 1_u64 << value);
+        let stepped =
+            (least..=most).step_by(usize::try_from(step).ok()?).fold(0, |all, value| all | 1_u64 << value);
         (stepped == bits).then(|| format!("*/{step}"))
     })
 }

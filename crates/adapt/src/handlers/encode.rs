@@ -26,7 +26,9 @@ fn encoding(format: EncodeFormat) -> Object {
     match format {
         EncodeFormat::Zstd { level, checksum } => {
             object.set_unless("level", level_name(level), level_name(ZstdLevel::Default));
-            object.set_if("disable_checksum", !checksum);
+            if !checksum {
+                object.set("checksum", false);
+            }
         }
         EncodeFormat::Brotli { level } => object.set_unless("level", level, BROTLI_LEVEL),
         EncodeFormat::Gzip { level } => object.set_unless("level", level, GZIP_LEVEL),

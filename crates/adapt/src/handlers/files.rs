@@ -2,7 +2,7 @@
 
 use crate::object::Object;
 use crate::text::{text, texts};
-use regent_config::{Browse, FileServer, ListingOrder, ListingSort};
+use regent_config::{Browse, FileServer, escaped};
 
 pub(super) fn handler(files: &FileServer) -> Object {
     let FileServer {
@@ -25,7 +25,7 @@ pub(super) fn handler(files: &FileServer) -> Object {
     } else if *index != usual.index {
         handler.set("index_names", index.clone());
     }
-    handler.set_some("browse", browse.map(self::browse));
+    handler.set_some("browse", browse.as_ref().map(self::browse));
     handler.set_if("pass_thru", *pass_thru);
     if *canonical_uris != usual.canonical_uris {
         handler.set("canonical_uris", *canonical_uris);
@@ -39,30 +39,16 @@ pub(super) fn handler(files: &FileServer) -> Object {
     handler
 }
 
-fn browse(browse: Browse) -> Object {
-    let Browse { file_limit, sort, order, reveal_links } = browse;
+fn browse(browse: &Browse) -> Object {
+    let Browse { file_limit, sort, order, reveal_links, template, plain_time_format } = browse;
     let usual = Browse::default();
     let mut object = Object::new();
-    object.set_unless("file_limit", file_limit, usual.file_limit);
-    if (sort, order) != (usual.sort, usual.order) {
-        object.set("sort", vec![sort_name(sort), order_name(order)]);
+    object.set_some("template_file", template.as_ref().map(|file| escaped(&file.display().to_string())));
+    object.set_unless("file_limit", *file_limit, usual.file_limit);
+    if (*sort, *order) != (usual.sort, usual.order) {
+        object.set("sort", vec![sort.name(), order.name()]);
     }
-    object.set_if("reveal_symlinks", reveal_links);
+    object.set_if("reveal_symlinks", *reveal_links);
+    object.set_unless("plain_time_format", plain_time_format.as_str(), &usual.plain_time_format);
     object
-}
-
-fn sort_name(sort: ListingSort) -> &'static str {
-    match sort {
-        ListingSort::Name => "name",
-        ListingSort::NameDirFirst => "namedirfirst",
-        ListingSort::Size => "size",
-        ListingSort::Time => "time",
-    }
-}
-
-fn order_name(order: ListingOrder) -> &'static str {
-    match order {
-        ListingOrder::Ascending => "asc",
-        ListingOrder::Descending => "desc",
-    }
 }

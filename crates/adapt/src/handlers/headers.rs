@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 /// Changes of responses. Those that set a field which is not there have a handler of their own each, as in Caddy.
 pub(super) fn response(ops: &[HeaderOp]) -> Vec<Object> {
-    if !is_free_of_order(ops) || ops.is_empty() {
+    let is_at_once = ops.iter().all(|op| op.deferred == ops[0].deferred);
+    if !is_free_of_order(ops) || !is_at_once {
         return vec![own("header", ops)];
     }
     let (defaults, others): (Vec<_>, Vec<_>) = ops.iter().partition(|op| op.kind == HeaderOpKind::Default);
@@ -26,8 +27,7 @@ pub(super) fn response(ops: &[HeaderOp]) -> Vec<Object> {
 
 /// Changes of the responses that fit.
 pub(super) fn of_some_responses(matcher: &ResponseMatcher, ops: &[HeaderOp]) -> Object {
-    let is_plain = is_free_of_order(ops) && ops.iter().all(|op| op.kind != HeaderOpKind::Default);
-    if !is_plain {
+    if !is_plain(ops) {
         let condition = Line::new(["match"]).block(condition_lines(matcher));
         let lines = ops.iter().map(line).chain([condition]).collect();
         return Line::new(["header"]).block(lines).handler();
@@ -38,14 +38,23 @@ pub(super) fn of_some_responses(matcher: &ResponseMatcher, ops: &[HeaderOp]) -> 
 }
 
 /// Changes of the request.
-pub(super) fn request(ops: &[HeaderOp]) -> Object {
-    let is_plain = is_free_of_order(ops) && ops.iter().all(|op| op.kind != HeaderOpKind::Default);
-    if let ([op], false) = (ops, is_plain) {
-        return words(Line::new(["request_header", "*"]), op).handler();
+pub(super) fn request(ops: &[HeaderOp]) -> Vec<Object> {
+    if !is_plain(ops) {
+        return ops.iter().map(|op| words(Line::new(["request_header", "*"]), op).handler()).collect();
     }
     let mut handler = Object::handler("headers");
     handler.set("request", changes(&ops.iter().collect::<Vec<_>>()));
-    handler
+    vec![handler]
+}
+
+/// Whether an object of JSON can have all of it.
+pub(super) fn is_plain(ops: &[HeaderOp]) -> bool {
+    is_free_of_order(ops) && ops.iter().all(|op| op.kind != HeaderOpKind::Default)
+}
+
+/// Lines such as `header_up FIELD VALUE`.
+pub(super) fn lines(option: &str, ops: &[HeaderOp]) -> Vec<Line> {
+    ops.iter().map(|op| words(Line::new([option]), op)).collect()
 }
 
 /// `set`, `add`, `delete` and `replace`.
@@ -77,14 +86,13 @@ pub(super) fn changes(ops: &[&HeaderOp]) -> Object {
 }
 
 /// Whether it does not matter which comes first: no field is changed twice, but by several values that are added to it.
-pub(super) fn is_free_of_order(ops: &[HeaderOp]) -> bool {
+fn is_free_of_order(ops: &[HeaderOp]) -> bool {
     let is_independent = |one: &HeaderOp, other: &HeaderOp| {
-        let both_add = one.kind == HeaderOpKind::Add && other.kind == HeaderOpKind::Add && one.name == other.name;
+        let both_add =
+            one.kind == HeaderOpKind::Add && other.kind == HeaderOpKind::Add && one.name == other.name;
         both_add || !(names(one, other) || names(other, one))
     };
-    let is_same_time = |op: &HeaderOp| op.deferred == ops[0].deferred;
-    ops.iter().all(is_same_time)
-        && ops.iter().enumerate().all(|(at, op)| ops[..at].iter().all(|other| is_independent(op, other)))
+    ops.iter().enumerate().all(|(at, op)| ops[..at].iter().all(|other| is_independent(op, other)))
 }
 
 /// Whether an operation, which may have a `*` at an end of its name, is about the field of the other one.

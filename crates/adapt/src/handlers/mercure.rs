@@ -2,20 +2,12 @@
 
 use crate::Writer;
 use crate::object::Object;
-use crate::words::{self, Line};
+use crate::words::Line;
 use regent_config::{HubHistory, HubId, JwtKey, MercureHub, escaped};
 
 impl Writer<'_> {
     pub(super) fn mercure(&self, id: HubId) -> Object {
         let hub = &self.config.global.hubs[usize::from(id.0)];
-        match &hub.history {
-            // A transport that no JSON is known of.
-            HubHistory::Redis { .. } => Line::new(["mercure"]).block(self.hub_lines(hub)).handler(),
-            _ => self.hub(hub),
-        }
-    }
-
-    fn hub(&self, hub: &MercureHub) -> Object {
         let MercureHub {
             publisher,
             subscriber,
@@ -42,6 +34,7 @@ impl Writer<'_> {
         handler.set_duration("heartbeat", *heartbeat, usual.heartbeat);
         handler.set_duration("write_timeout", *write_timeout, usual.write_timeout);
         handler.set_duration("dispatch_timeout", *dispatch_timeout, usual.dispatch_timeout);
+        handler.set_list("regent", self.transport_line(history).map(Line::build));
         handler
     }
 
@@ -53,45 +46,7 @@ impl Writer<'_> {
         object
     }
 
-    fn hub_lines(&self, hub: &MercureHub) -> Vec<Line> {
-        let MercureHub {
-            publisher,
-            subscriber,
-            anonymous,
-            subscriptions,
-            cors_origins,
-            publish_origins,
-            cookie_name,
-            history,
-            heartbeat,
-            write_timeout,
-            dispatch_timeout,
-        } = hub;
-        let key = |name: &str, key: &Option<JwtKey>| {
-            let JwtKey { key, algorithm } = key.as_ref()?;
-            Some(Line::new([name]).word(self.secret(&escaped(&key.0))).word(algorithm))
-        };
-        let flag = |name: &str, is_on: bool| is_on.then(|| Line::new([name]));
-        let list = |name: &str, values: &[String]| {
-            (!values.is_empty()).then(|| Line::new([name]).words(values.iter().cloned()))
-        };
-        let time = |name: &str, value| Some(Line::new([name]).word(words::duration(value)));
-        let lines = [
-            key("publisher_jwt", publisher),
-            key("subscriber_jwt", subscriber),
-            flag("anonymous", *anonymous),
-            flag("subscriptions", *subscriptions),
-            list("cors_origins", cors_origins),
-            list("publish_origins", publish_origins),
-            Some(Line::new(["cookie_name", cookie_name])),
-            time("heartbeat", *heartbeat),
-            time("write_timeout", *write_timeout),
-            time("dispatch_timeout", *dispatch_timeout),
-            self.transport_line(history),
-        ];
-        lines.into_iter().flatten().collect()
-    }
-
+    /// A transport that no JSON is known of.
     fn transport_line(&self, history: &HubHistory) -> Option<Line> {
         let HubHistory::Redis { server, stream, size } = history else { return None };
         let mut lines = self.redis_lines(server);
@@ -114,4 +69,3 @@ fn transport(history: &HubHistory) -> Option<Object> {
         }
     }
 }
-

@@ -17,8 +17,8 @@ use crate::responses::response_matcher;
 use crate::text::{scalar, status, text};
 use crate::words::{self, Line};
 use regent_config::{
-    BasicAuth, Handler, InterceptAction, InterceptRule, LaneChoice, LogAppendTime, RequestBody, RetryMethods, Template,
-    Templates, TimingFields, Tracing,
+    BasicAuth, Handler, InterceptAction, InterceptRule, LaneChoice, LogAppendTime, RequestBody, RetryMethods,
+    Template, Templates, TimingFields, Tracing,
 };
 use serde_json::Value;
 
@@ -27,22 +27,24 @@ impl Writer<'_> {
     pub(crate) fn handlers(&self, handler: &Handler) -> Vec<Value> {
         let object = match handler {
             Handler::Header(ops) => return headers::response(ops).into_iter().map(Object::build).collect(),
+            Handler::RequestHeader(ops) => {
+                return headers::request(ops).into_iter().map(Object::build).collect();
+            }
+            Handler::RequestBody(body) => return request_body(body).into_iter().map(Object::build).collect(),
             Handler::Rewrite(change) => return rewrite::handlers(self, change),
             Handler::Tracing(tracing) => self::tracing(tracing),
             Handler::ServerTiming(fields) => server_timing(*fields),
             Handler::Root(root) => vars([("root", text(root).into())]),
-            Handler::Vars(pairs) => vars(pairs.iter().map(|(name, value)| (name.as_str(), scalar(value)))),
+            Handler::Vars(pairs) => variables(pairs),
             Handler::Map(map) => map::handler(map),
             Handler::LogSkip => vars([("log_skip", true.into())]),
             Handler::LogAppend { name, value, when } => log_append(name, value, *when),
             Handler::LogName(names) => vars([("access_logger_names", crate::text::texts(names).into())]),
             Handler::HeaderMatch(matcher, ops) => headers::of_some_responses(matcher, ops),
-            Handler::RequestHeader(ops) => headers::request(ops),
             Handler::Redirect { to, status } => redirect(to, status),
             Handler::Respond { status, body, close } => respond(status, body, *close),
             Handler::Abort => abort(),
             Handler::Error { status, message } => error(status, message),
-            Handler::RequestBody(body) => request_body(body),
             Handler::Deadline(limit) => Line::new(["deadline"]).word(words::duration(*limit)).handler(),
             Handler::Retry(methods) => retry(*methods).handler(),
             Handler::Lane(choice) => lane(choice).handler(),
@@ -113,6 +115,16 @@ fn vars<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Object {
     handler
 }
 
+/// Names that mean something else as keys need the words of a Caddyfile.
+fn variables(pairs: &[(String, Template)]) -> Object {
+    let is_taken = |name: &str| ["access_logger_names", "handler", "log_skip", "root"].contains(&name);
+    if pairs.iter().any(|(name, _)| is_taken(name)) {
+        let lines = pairs.iter().map(|(name, value)| Line::new([name]).word(text(value)));
+        return Line::new(["vars"]).block(lines.collect()).handler();
+    }
+    vars(pairs.iter().map(|(name, value)| (name.as_str(), scalar(value))))
+}
+
 fn tracing(tracing: &Tracing) -> Object {
     let Tracing { span, attributes } = tracing;
     let mut handler = Object::handler("tracing");
@@ -169,19 +181,23 @@ fn error(code: &Template, message: &Template) -> Object {
     handler
 }
 
-fn request_body(body: &RequestBody) -> Object {
+/// What `timeouts` says, and what `request_body` does.
+fn request_body(body: &RequestBody) -> Vec<Object> {
     let RequestBody { max_size, read_timeout, silence, min_rate, set } = body;
-    if silence.is_some() || (max_size.is_none() && read_timeout.is_none() && set.is_none()) {
-        let mut handler = Object::handler("timeouts");
-        handler.set_some_duration("read_timeout", *silence);
-        handler.set_some("read_min_rate", *min_rate);
-        return handler;
-    }
-    let mut handler = Object::handler("request_body");
-    handler.set_some("max_size", *max_size);
-    handler.set_some("read_timeout", read_timeout.map(nanoseconds));
-    handler.set_some("set", set.as_ref().map(text));
-    handler
+    let (mut timeouts, mut request_body) = (Object::new(), Object::new());
+    timeouts.set_some_duration("read_timeout", *silence);
+    timeouts.set_some("read_min_rate", *min_rate);
+    request_body.set_some("max_size", *max_size);
+    request_body.set_some("read_timeout", read_timeout.map(nanoseconds));
+    request_body.set_some("set", set.as_ref().map(text));
+    let is_empty = request_body.is_empty();
+    let named = |mut object: Object, name: &str| {
+        object.set("handler", name);
+        object
+    };
+    let timeouts = (!timeouts.is_empty() || is_empty).then(|| named(timeouts, "timeouts"));
+    let request_body = (!is_empty).then(|| named(request_body, "request_body"));
+    timeouts.into_iter().chain(request_body).collect()
 }
 
 /// `retry` as a directive and as an option.

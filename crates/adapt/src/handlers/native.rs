@@ -3,9 +3,7 @@
 use crate::Writer;
 use crate::object::Object;
 use crate::words::{self, Line};
-use regent_config::{
-    ClientAddress, Delivery, Inline, Native, NativeService, RequestBuffering, escaped,
-};
+use regent_config::{ClientAddress, Delivery, Inline, Native, NativeService, RequestBuffering, escaped};
 
 impl Writer<'_> {
     pub(super) fn native(&self, native: &Native) -> Object {
@@ -44,7 +42,8 @@ pub(crate) fn options(delivery: &Delivery) -> Vec<Line> {
         client_address,
     } = delivery;
     let env = env.iter().map(|(name, value)| Line::new(["env", name]).word(crate::text::text(value)));
-    let time = |name: &str, value: &Option<_>| value.map(|value| Line::new([name]).word(words::duration(value)));
+    let time =
+        |name: &str, value: &Option<_>| value.map(|value| Line::new([name]).word(words::duration(value)));
     let others = [
         time("request_body_timeout", request_body_timeout),
         (*request_buffering == RequestBuffering::Streaming).then(|| Line::new(["request_buffering", "off"])),

@@ -1,6 +1,6 @@
 //! `php` and `php_server`.
 //!
-//! `php` is FrankenPHP's handler as long as only its options are used. `php_server` keeps its name: FrankenPHP writes the routes that
+//! `php` is FrankenPHP's handler, with Regent's own options beside FrankenPHP's. `php_server` keeps its name: FrankenPHP writes the routes that
 //! it stands for, but those would also give out what Regent's directive holds back, such as copies of scripts.
 
 use super::native;
@@ -8,8 +8,7 @@ use crate::Writer;
 use crate::object::Object;
 use crate::text::{text, texts};
 use crate::words::Line;
-use regent_config::{Delivery, HotReload, Php, PhpServer, WorkerRef, escaped};
-use std::collections::HashSet;
+use regent_config::{Delivery, HotReload, Php, PhpServer, Template, WorkerRef, escaped};
 
 /// The variable of scripts that says where pages subscribe, and what its value begins with.
 const HOT_RELOAD: &str = "FRANKENPHP_HOT_RELOAD";
@@ -18,9 +17,6 @@ const HUB: &str = "/.well-known/mercure?topic=";
 impl Writer<'_> {
     pub(super) fn php(&self, php: &Php) -> Object {
         let Php { root, split_path, resolve_root_symlink, workers, delivery } = php;
-        if !is_plain(delivery) || workers.iter().any(|own| self.is_own(own) && self.has_own_options(own)) {
-            return Line::new(["php"]).block(self.php_lines(php)).handler();
-        }
         let mut handler = Object::handler("php");
         handler.set_some("root", root.as_ref().map(text));
         if *split_path != Php::default().split_path {
@@ -31,17 +27,28 @@ impl Writer<'_> {
         }
         let hot_reload = self.hot_reload(delivery);
         let mut env = Object::new();
-        let shown = delivery.env.iter().filter(|(name, _)| hot_reload.is_none() || name != HOT_RELOAD);
-        shown.for_each(|(name, value)| env.set(name, text(value)));
+        own_variables(delivery, hot_reload).for_each(|(name, value)| env.set(name, text(value)));
         handler.non_empty("env", env);
-        handler.set_list("workers", workers.iter().filter(|own| self.is_own(own)).map(|own| self.worker(own)));
-        handler.set_some("hot_reload", hot_reload.map(|reload| {
-            let HotReload { hub: _, topic, watch } = reload;
-            let mut object = Object::new();
-            object.set("topic", escaped(topic));
-            object.set_list("watch", watch.iter().map(|pattern| escaped(pattern)));
-            object
-        }));
+        let workers = self.own_workers(workers);
+        // From the first on that needs other words, all have them, so that their order stays.
+        let is_plain =
+            workers.iter().position(|worker| self.has_own_options(worker)).unwrap_or(workers.len());
+        let (plain, own) = workers.split_at(is_plain);
+        handler.set_list("workers", plain.iter().map(|worker| self.worker(worker)));
+        handler.set_some(
+            "hot_reload",
+            hot_reload.map(|HotReload { hub: _, topic, watch }| {
+                let mut object = Object::new();
+                object.set("topic", escaped(topic));
+                object.set_list("watch", watch.iter().map(|pattern| escaped(pattern)));
+                object
+            }),
+        );
+        let lines = native::options(&Delivery { env: Vec::new(), ..delivery.clone() }).into_iter();
+        handler.set_list(
+            "regent",
+            lines.chain(own.iter().map(|worker| self.worker_line(worker))).map(Line::build),
+        );
         handler
     }
 
@@ -75,10 +82,9 @@ impl Writer<'_> {
             lines.push(Line::new(["resolve_root_symlink", "false"]));
         }
         let hot_reload = self.hot_reload(delivery);
-        let env = delivery.env.iter().filter(|(name, _)| hot_reload.is_none() || name != HOT_RELOAD);
-        let delivery = Delivery { env: env.cloned().collect(), ..delivery.clone() };
-        lines.append(&mut native::options(&delivery));
-        lines.extend(workers.iter().filter(|own| self.is_own(own)).map(|own| self.worker_line(own)));
+        let env = own_variables(delivery, hot_reload).cloned().collect();
+        lines.append(&mut native::options(&Delivery { env, ..delivery.clone() }));
+        lines.extend(self.own_workers(workers).into_iter().map(|worker| self.worker_line(worker)));
         lines.extend(hot_reload.map(|HotReload { hub: _, topic, watch }| {
             let topic = Line::new(["topic"]).word(escaped(topic));
             let watch = Line::new(["watch"]).words(watch.iter().map(|pattern| escaped(pattern)));
@@ -94,17 +100,18 @@ impl Writer<'_> {
         self.config.global.hot_reloads.iter().find(|reload| query_escaped(&reload.topic) == topic)
     }
 
-    /// Whether the worker is this block's, and not one of the whole server.
-    fn is_own(&self, worker: &WorkerRef) -> bool {
-        !self.is_global(worker.id)
+    /// Those of this block, and not of the whole server.
+    fn own_workers<'w>(&self, workers: &'w [WorkerRef]) -> Vec<&'w WorkerRef> {
+        workers.iter().filter(|worker| !self.is_global(worker.id)).collect()
     }
 }
 
-/// Whether nothing is said but what FrankenPHP has JSON for. Of variables, an object has each once.
-fn is_plain(delivery: &Delivery) -> bool {
-    let mut names = HashSet::new();
-    *delivery == Delivery { env: delivery.env.clone(), ..Delivery::default() }
-        && delivery.env.iter().all(|(name, _)| names.insert(name))
+/// Without the one that stands for `hot_reload`. Of several with one name, the last counts.
+fn own_variables<'d>(
+    delivery: &'d Delivery,
+    hot_reload: Option<&HotReload>,
+) -> impl Iterator<Item = &'d (String, Template)> {
+    delivery.env.iter().filter(move |(name, _)| hot_reload.is_none() || name != HOT_RELOAD)
 }
 
 fn usual_files(index: &str, has_files: bool) -> Vec<String> {

@@ -11,10 +11,12 @@ use crate::object::{Object, nanoseconds};
 use crate::responses::response_matcher;
 use crate::server::ranges;
 use crate::text::{status, text};
+use crate::words::Line;
 use regent_config::{
-    CopiedFields, HeaderOp, ProxyId, ResponseAction, ResponseRule, ReverseProxy, Upstream,
+    CopiedFields, HeaderOp, ProxyId, ResponseAction, ResponseRule, ReverseProxy, Rewrite, Upstream,
 };
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// Bytes where nothing is said.
 const STREAM_BUFFER: u32 = 32 * 1024;
@@ -44,10 +46,7 @@ impl Writer<'_> {
         handler.set_some("dynamic_upstreams", dynamic::sources(dynamic));
         handler.set_some("transport", self.transport(transport));
         handler.set_list("trusted_proxies", ranges(trusted_proxies));
-        handler.non_empty("headers", header_changes(header_up, header_down));
-        let mut changes = Object::new();
-        rewrites.iter().for_each(|change| rewrite::set_keys(&mut changes, change));
-        handler.non_empty("rewrite", changes);
+        set_changes(&mut handler, header_up, header_down, rewrites);
         handler.non_empty("load_balancing", self.balancing(balancing));
         handler.non_empty("health_checks", health::checks(passive_health, active_health.as_ref()));
         if !stream_timeout.is_zero() {
@@ -83,11 +82,25 @@ fn upstream(upstream: &Upstream) -> Object {
     object
 }
 
-fn header_changes(up: &[HeaderOp], down: &[HeaderOp]) -> Object {
-    let mut object = Object::new();
-    object.non_empty("request", headers::changes(&up.iter().collect::<Vec<_>>()));
-    object.non_empty("response", headers::changes(&down.iter().collect::<Vec<_>>()));
-    object
+/// Changes of which the order counts need the words of a Caddyfile.
+fn set_changes(handler: &mut Object, up: &[HeaderOp], down: &[HeaderOp], rewrites: &[Rewrite]) {
+    let mut lines = Vec::new();
+    let mut fields = Object::new();
+    for (option, key, ops) in [("header_up", "request", up), ("header_down", "response", down)] {
+        match headers::is_plain(ops) {
+            true => fields.non_empty(key, headers::changes(&ops.iter().collect::<Vec<_>>())),
+            false => lines.append(&mut headers::lines(option, ops)),
+        }
+    }
+    handler.non_empty("headers", fields);
+    let mut changes = Object::new();
+    let kinds: HashSet<_> = rewrites.iter().map(std::mem::discriminant).collect();
+    match kinds.len() == rewrites.len() {
+        true => rewrites.iter().for_each(|change| rewrite::set_keys(&mut changes, change)),
+        false => lines.extend(rewrites.iter().filter_map(rewrite::line)),
+    }
+    handler.non_empty("rewrite", changes);
+    handler.set_list("regent", lines.into_iter().map(Line::build));
 }
 
 /// Bytes, or -1 for as many as there are.
@@ -107,6 +120,8 @@ pub(super) fn copy_response_headers(fields: &CopiedFields) -> Object {
 /// What `copy_headers` of `forward_auth` is in Caddy: a field of the request is deleted, and set if the response has it.
 pub(crate) fn copied_to_request(fields: &[(String, String)]) -> Vec<Value> {
     let mut routes = vec![route(None, Object::handler("vars"))];
+    let mut fields: Vec<_> = fields.iter().collect();
+    fields.sort();
     for (from, to) in fields {
         let value = format!("{{http.reverse_proxy.header.{from}}}");
         let (mut vars, mut inner, mut not) = (Object::new(), Object::new(), Object::new());

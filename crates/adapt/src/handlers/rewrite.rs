@@ -3,6 +3,7 @@
 use crate::Writer;
 use crate::object::Object;
 use crate::text::text;
+use crate::words::Line;
 use regent_config::{FileMatcher, Matcher, Part, QueryChange, Rewrite, Template};
 use serde_json::Value;
 
@@ -56,7 +57,8 @@ fn without_query(file: &Template) -> (Vec<Template>, String) {
             && let Some((path, query)) = text.split_once('?')
         {
             before.extend((!path.is_empty()).then(|| Part::Text(path.to_owned())));
-            let rest = Template(std::iter::once(Part::Text(format!("?{query}"))).chain(parts.cloned()).collect());
+            let rest =
+                Template(std::iter::once(Part::Text(format!("?{query}"))).chain(parts.cloned()).collect());
             return (vec![Template(before)], crate::text::text(&rest));
         }
         before.push(part.clone());
@@ -86,6 +88,15 @@ pub(super) fn set_keys(object: &mut Object, change: &Rewrite) {
         }
         Rewrite::Query(changes) => object.set("query", query(changes)),
         Rewrite::TryFiles(_) => {}
+    }
+}
+
+/// As an option of `reverse_proxy`, which has these two.
+pub(super) fn line(change: &Rewrite) -> Option<Line> {
+    match change {
+        Rewrite::To(to) => Some(Line::new(["rewrite"]).word(text(to))),
+        Rewrite::Method(method) => Some(Line::new(["method"]).word(text(method))),
+        _ => None,
     }
 }
 

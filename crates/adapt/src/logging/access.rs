@@ -142,6 +142,7 @@ impl Writer<'_> {
         let logger = log.name.as_ref().map_or("http.log.access".to_owned(), |name| format!("{ACCESS}{name}"));
         let fits = |selection: &LogSelection| selection.allows(&logger);
         let logs = self.config.global.server_logs().into_iter().skip(but).filter(|log| fits(&log.selection));
-        logs.map(|server| LogConfig { name: log.name.clone(), scope: log.scope.clone(), ..server.config }).collect()
+        logs.map(|server| LogConfig { name: log.name.clone(), scope: log.scope.clone(), ..server.config })
+            .collect()
     }
 }

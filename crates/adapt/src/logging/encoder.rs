@@ -2,8 +2,8 @@
 
 use crate::object::Object;
 use regent_config::{
-    LogAction, LogConfig, LogDuration, LogField, LogFilter, LogFormat, LogKeys, LogLevelFormat, LogPrefix, LogTime, ValueAction,
-    ValueEdit, escaped,
+    LogAction, LogConfig, LogDuration, LogField, LogFilter, LogFormat, LogKeys, LogLevelFormat, LogPrefix,
+    LogTime, ValueAction, ValueEdit, escaped,
 };
 
 /// `None`: as the place of the log decides.
@@ -22,7 +22,10 @@ pub(super) fn encoder(config: &LogConfig) -> Option<Object> {
     if !config.filters.is_empty() {
         let mut object = around("filter", encoder);
         let mut fields = Object::new();
-        config.filters.iter().for_each(|LogFilter { field, action }| fields.set(field_name(field), filter(action)));
+        config
+            .filters
+            .iter()
+            .for_each(|LogFilter { field, action }| fields.set(field_name(field), filter(action)));
         object.set("fields", fields);
         encoder = Some(object);
     }
@@ -75,6 +78,7 @@ fn level_format(format: LogLevelFormat) -> Option<&'static str> {
         LogLevelFormat::Auto => None,
         LogLevelFormat::Lower => Some("lower"),
         LogLevelFormat::Upper => Some("upper"),
+        LogLevelFormat::Color => Some("color"),
     }
 }
 
@@ -97,7 +101,9 @@ fn field_name(field: &LogField) -> String {
         LogField::Host => "request>host",
         LogField::Uri => "request>uri",
         LogField::RequestHeaders => "request>headers",
-        LogField::RequestHeader(name) => return format!("request>headers>{}", crate::server::field_name(name)),
+        LogField::RequestHeader(name) => {
+            return format!("request>headers>{}", crate::server::field_name(name));
+        }
         LogField::BytesRead => "bytes_read",
         LogField::UserId => "user_id",
         LogField::Duration => "duration",

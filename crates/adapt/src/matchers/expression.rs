@@ -2,7 +2,9 @@
 
 use crate::server::ranges;
 use crate::text::{placeholder, text, texts};
-use regent_config::{Expression, FileMatcher, Matcher, Operand, Part, Relation, Sign, Template, TextTest, TryPolicy};
+use regent_config::{
+    Expression, FileMatcher, Matcher, Operand, Part, Relation, Sign, Template, TextTest, TryPolicy,
+};
 
 /// The text of the expression.
 pub(super) fn written(expression: &Expression) -> String {
@@ -77,7 +79,9 @@ fn function(matcher: &Matcher) -> String {
         Matcher::Protocol(name) => call("protocol", vec![name.clone()]),
         Matcher::PathRegexp { name, pattern } => regexp("path_regexp", vec![pattern], name),
         Matcher::HeaderRegexp { name, field, pattern } => regexp("header_regexp", vec![field, pattern], name),
-        Matcher::VarsRegexp { name, value, pattern } => regexp("vars_regexp", vec![&text(value), pattern], name),
+        Matcher::VarsRegexp { name, value, pattern } => {
+            regexp("vars_regexp", vec![&text(value), pattern], name)
+        }
         Matcher::Header { name, value, absent: _ } => {
             map("header", &[(name.clone(), value.iter().map(text).collect())])
         }
@@ -89,7 +93,9 @@ fn function(matcher: &Matcher) -> String {
             map("vars", &pairs.iter().map(|(name, values)| (text(name), texts(values))).collect::<Vec<_>>())
         }
         Matcher::File(files) => map("file", &file(files)),
-        Matcher::Not(sets) => super::any_header(sets).map_or_else(|| any(sets), |pair| map("header", &[pair])),
+        Matcher::Not(sets) => {
+            super::any_header(sets).map_or_else(|| any(sets), |pair| map("header", &[pair]))
+        }
         Matcher::Expression(expression) => within(expression, Binding::Relation),
         Matcher::ErrorStatus(statuses) => super::error_statuses(statuses),
     }

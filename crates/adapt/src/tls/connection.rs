@@ -5,8 +5,8 @@ use crate::Writer;
 use crate::handlers::proxy::transport::pem_files;
 use crate::object::Object;
 use regent_config::{
-    CertificateSource, CipherSuite, ClientAuth, ClientAuthMode, Curve, Handler, Listen, Part, Purpose, Route, Server, Site,
-    SiteTls, Template, TlsVersion, TlsVersions,
+    CertificateSource, CipherSuite, ClientAuth, ClientAuthMode, Curve, Handler, Listen, Part, Purpose, Route,
+    Server, Site, SiteTls, Template, TlsVersion, TlsVersions, TrustSource,
 };
 use std::path::PathBuf;
 
@@ -20,13 +20,20 @@ impl Writer<'_> {
     }
 
     fn set_tls(&self, object: &mut Object, sites: &[&Site]) {
-        let mut policies: Vec<Object> = sites.iter().map(|site| self.connection_policy(site)).filter(|policy| !policy.is_empty()).collect();
+        let mut policies: Vec<Object> = sites
+            .iter()
+            .map(|site| self.connection_policy(site))
+            .filter(|policy| !policy.is_empty())
+            .collect();
         let mut others = Object::new();
         others.set_some("default_sni", self.config.global.tls.default_sni.as_deref());
         others.set_some("fallback_sni", self.config.global.tls.fallback_sni.as_deref());
         let is_open = sites.iter().any(|site| site.hosts.is_empty());
-        let has_last = sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
-        if (!policies.is_empty() || is_open || !others.is_empty() || self.https_words().contains(&"disable")) && !has_last {
+        let has_last =
+            sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
+        if (!policies.is_empty() || is_open || !others.is_empty() || self.https_words().contains(&"disable"))
+            && !has_last
+        {
             policies.push(others);
         }
         object.set_list("tls_connection_policies", policies);
@@ -38,10 +45,14 @@ impl Writer<'_> {
     /// Plain HTTP, which automatic HTTPS must not take for something else.
     fn set_plain(&self, object: &mut Object, alike: &[&Server], sites: &[&Site]) {
         let global = &self.config.global;
-        let is_at = |port: u16| alike.iter().all(|server| matches!(server.listen, Listen::Tcp(address) if address.port() == port));
+        let is_at_port = |server: &Server, port: u16| matches!(server.listen, Listen::Tcp(address) if address.port() == port);
+        let is_at = |port: u16| alike.iter().all(|server| is_at_port(server, port));
         let hosts: Vec<_> = sites.iter().flat_map(|site| site.hosts.iter().cloned()).collect();
         let mut https = Object::new();
-        if is_at(global.tls.https_port) {
+        // Without any HTTPS, all servers say so or none.
+        let is_off = self.config.servers.iter().all(|server| server.tls.is_none())
+            && self.config.servers.iter().any(|server| is_at_port(server, global.tls.https_port));
+        if is_off || is_at(global.tls.https_port) {
             https.set("disable", true);
         } else if !is_at(global.http_port) {
             https.set_list("skip", hosts);
@@ -59,7 +70,8 @@ impl Writer<'_> {
         let has_redirects = self.config.servers.iter().flat_map(|server| &server.sites).any(is_redirect)
             || self.config.servers.iter().any(|server| server.purpose == Purpose::Redirects);
         let wants = secured().any(|server| {
-            matches!(server.listen, Listen::Tcp(_)) && server.sites.iter().any(|site| !self.is_served_plainly(site))
+            matches!(server.listen, Listen::Tcp(_))
+                && server.sites.iter().any(|site| !self.is_served_plainly(site))
         });
         let mut words = Vec::new();
         if wants && !has_redirects {
@@ -80,11 +92,14 @@ impl Writer<'_> {
         let sites: Vec<_> = plain.flat_map(|server| &server.sites).collect();
         let covers = |pattern: &String, host: &String| {
             let parent = pattern.strip_prefix("*.");
-            pattern == host || parent.is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest == parent))
+            pattern == host
+                || parent.is_some_and(|parent| host.split_once('.').is_some_and(|(_, rest)| rest == parent))
         };
         match &site.hosts[..] {
             [] => sites.iter().any(|plain| plain.hosts.is_empty()),
-            hosts => hosts.iter().all(|host| sites.iter().flat_map(|plain| &plain.hosts).any(|own| covers(own, host))),
+            hosts => hosts
+                .iter()
+                .all(|host| sites.iter().flat_map(|plain| &plain.hosts).any(|own| covers(own, host))),
         }
     }
 
@@ -122,10 +137,17 @@ impl Writer<'_> {
 /// Whether the site does nothing but redirect to HTTPS, as one does that the file says nothing of.
 pub(crate) fn is_redirect(site: &Site) -> bool {
     let Site { hosts: _, tls: None, routes, error_routes, access_logs } = site else { return false };
-    let [Route { group: None, matchers, handler: Handler::Redirect { to, status } }] = &routes[..] else { return false };
+    let [Route { group: None, matchers, handler: Handler::Redirect { to, status } }] = &routes[..] else {
+        return false;
+    };
     let begins = matches!(to.0.first(), Some(Part::Text(text)) if text.starts_with("https://"));
     let ends = to.0.last() == Some(&Part::Placeholder("http.request.uri".into()));
-    begins && ends && to.0.len() <= 4 && matchers.is_empty() && error_routes.is_empty() && access_logs.is_empty()
+    begins
+        && ends
+        && to.0.len() <= 4
+        && matchers.is_empty()
+        && error_routes.is_empty()
+        && access_logs.is_empty()
         && *status == Template::text("308")
 }
 
@@ -140,20 +162,53 @@ fn set_versions(policy: &mut Object, versions: TlsVersions) {
 }
 
 fn client_authentication(auth: &ClientAuth) -> Object {
-    let ClientAuth { mode, trusted_cas, trusted_leaves } = auth;
-    let trusts_any = !trusted_cas.is_empty() || !trusted_leaves.is_empty();
-    let usual = if trusts_any { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
+    let ClientAuth { mode, trusted_cas, trusted_leaves, other_cas, inline_leaves } = auth;
+    let has_cas = !trusted_cas.is_empty() || !other_cas.is_empty();
+    let has_leaves = !trusted_leaves.is_empty() || !inline_leaves.is_empty();
+    let usual =
+        if has_cas || has_leaves { ClientAuthMode::RequireAndVerify } else { ClientAuthMode::Require };
     let mut object = Object::new();
-    if *mode != usual || !trusts_any {
+    if *mode != usual || !(has_cas || has_leaves) {
         object.set("mode", mode_name(*mode));
     }
-    if !trusted_cas.is_empty() {
-        object.set("ca", pem_files(trusted_cas));
-    }
+    object.set_some("ca", trust_pool(trusted_cas, other_cas));
     if !trusted_leaves.is_empty() {
         object.set("verifiers", vec![leaf_verifier(trusted_leaves).build()]);
     }
+    object.set_list("trusted_leaf_certs", inline_leaves.iter().cloned());
     object
+}
+
+/// Where trusted CAs come from: one source, or several together.
+fn trust_pool(files: &[PathBuf], others: &[TrustSource]) -> Option<Object> {
+    let mut sources = Vec::new();
+    if !files.is_empty() {
+        sources.push(pem_files(files));
+    }
+    let inline = others.iter().filter_map(|source| match source {
+        TrustSource::Inline(certificate) => Some(certificate.clone()),
+        TrustSource::System | TrustSource::LocalRoot => None,
+    });
+    let inline: Vec<_> = inline.collect();
+    if !inline.is_empty() {
+        let mut object = Object::of_kind("provider", "inline");
+        object.set("trusted_ca_certs", inline);
+        sources.push(object);
+    }
+    if others.contains(&TrustSource::System) {
+        sources.push(Object::of_kind("provider", "system"));
+    }
+    if others.contains(&TrustSource::LocalRoot) {
+        let mut object = Object::of_kind("provider", "pki_root");
+        object.set("authority", vec!["local"]);
+        sources.push(object);
+    }
+    if sources.len() < 2 {
+        return sources.pop();
+    }
+    let mut combined = Object::of_kind("provider", "combined");
+    combined.set_list("sources", sources);
+    Some(combined)
 }
 
 fn leaf_verifier(files: &[PathBuf]) -> Object {

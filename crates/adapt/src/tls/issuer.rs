@@ -5,8 +5,8 @@ use crate::object::{Object, nanoseconds};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_config::{
-    Acme, CertificateSource, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, Issuance, KeyType, Site, TsigAlgorithm, TsigKey,
-    escaped, is_internal,
+    Acme, CertificateSource, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, Issuance, KeyType, Site,
+    TsigAlgorithm, TsigKey, escaped, is_internal,
 };
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ impl Writer<'_> {
             trusted_roots,
             profile,
             dns,
+            dns_override_domain,
+            dns_ttl,
             propagation_delay,
             http_challenge,
             tls_alpn_challenge,
@@ -97,6 +99,8 @@ impl Writer<'_> {
         challenges.non_empty("tls-alpn", disabled(*tls_alpn_challenge));
         let mut of_dns = Object::new();
         of_dns.set_some("provider", dns.as_ref().map(|provider| self.dns(provider)));
+        of_dns.set_some("override_domain", dns_override_domain.as_ref().map(|name| escaped(name)));
+        of_dns.set_some("ttl", dns_ttl.map(|seconds| nanoseconds(Duration::from_secs(seconds.into()))));
         of_dns.set_duration("propagation_delay", *propagation_delay, Duration::ZERO);
         challenges.non_empty("dns", of_dns);
         object.non_empty("challenges", challenges);
@@ -108,7 +112,8 @@ impl Writer<'_> {
             DnsProvider::Exec { program, arguments } => {
                 let mut object = Object::of_kind("name", "exec");
                 object.set("program", super::path(program));
-                object.set_list("arguments", arguments.iter().map(|argument| self.secret(&escaped(argument))));
+                object
+                    .set_list("arguments", arguments.iter().map(|argument| self.secret(&escaped(argument))));
                 object
             }
             DnsProvider::Rfc2136 { host, port, key } => {

@@ -6,7 +6,32 @@ use serde_json::{Value, json};
 const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
 
 /// What is taken, and has no effect in Regent, so that its model does not have it.
-const WITHOUT_EFFECT: &[&str] = &["allow_0rtt", "enable_full_duplex", "flush_interval", "hash_cache", "max_write_chunk"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "allow_0rtt",
+    "compression",
+    "enable_full_duplex",
+    "expect_continue_timeout",
+    "flush_interval",
+    "hash_cache",
+    "max_write_chunk",
+    "read_buffer_size",
+    "renegotiation",
+    "write_buffer_size",
+];
+
+/// What is said in any case where nothing is said.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("expect_status", "2"),
+    ("mode", "\"require_and_verify\""),
+    ("policy", "\"random\""),
+    ("port", "\"80\""),
+    ("protocol_min", "\"tls1.2\""),
+    ("strict_sni_host", "false"),
+    ("try_policy", "\"first_exist\""),
+];
+
+/// What has another name that means the same in Regent.
+const SAME: &[(&str, &str)] = &[("write_idle_timeout", "write_timeout")];
 
 /// The document
 /// - without the place of the storage, which Regent always writes, as the environment decides on it,
@@ -15,10 +40,21 @@ const WITHOUT_EFFECT: &[&str] = &["allow_0rtt", "enable_full_duplex", "flush_int
 /// - without the names of expressions, and with their texts free of parentheses and kinds of quotes,
 /// - without the file that was adapted among those that are hidden,
 /// - with the first issuer of a policy alone,
-/// - without what has no effect.
+/// - with servers by their addresses, and the names of those that have one,
+/// - with policies in order, and names of fields, of variables and of servers of DNS as the model has them,
+/// - without what has no effect, or is said in any case.
 pub fn document(mut document: Value) -> Value {
     document.as_object_mut().unwrap().remove("storage");
     visit(&mut document);
+    if let Some(Value::Object(servers)) = document.pointer_mut("/apps/http/servers") {
+        let by_address = std::mem::take(servers).into_iter().map(|(name, mut server)| {
+            if !name.starts_with("srv") {
+                server["name"] = name.into();
+            }
+            (server["listen"].to_string(), server)
+        });
+        servers.extend(by_address.collect::<Vec<_>>());
+    }
     document
 }
 
@@ -32,7 +68,42 @@ fn visit(value: &mut Value) {
         }
         Value::Object(members) => {
             WITHOUT_EFFECT.iter().for_each(|name| drop(members.remove(*name)));
+            members.retain(|name, value| !DEFAULTS.contains(&(name.as_str(), value.to_string().as_str())));
+            for (theirs, ours) in SAME {
+                if let Some(value) = members.remove(*theirs) {
+                    members.insert((*ours).to_owned(), value);
+                }
+            }
+            if members.get("protocol").is_some_and(|name| name == "grpc") {
+                members.remove("protocol");
+                members.insert("header".into(), json!({"Content-Type": ["application/grpc*"]}));
+            }
+            if let Some(Value::Object(vars)) = members.get_mut("vars") {
+                let renamed = std::mem::take(vars).into_iter().map(|(name, values)| {
+                    let variable = name.strip_prefix("{http.vars.").and_then(|name| name.strip_suffix('}'));
+                    (variable.map_or(name.clone(), str::to_owned), values)
+                });
+                vars.extend(renamed.collect::<Vec<_>>());
+            }
+            if let Some(servers) = members.get_mut("addresses") {
+                *servers = serde_json::from_str(&servers.to_string().replace(":53\"", "\"")).unwrap();
+            }
+            if let Some(headers) = members.get_mut("client_ip_headers") {
+                *headers = serde_json::from_str(&headers.to_string().to_lowercase()).unwrap();
+            }
             members.values_mut().for_each(visit);
+            for name in ["selection_policy", "load_balancing"] {
+                if members.get(name).is_some_and(|value| *value == json!({})) {
+                    members.remove(name);
+                }
+            }
+            if let Some(Value::Array(policies)) = members.get_mut("policies") {
+                policies
+                    .iter_mut()
+                    .filter_map(|policy| policy["subjects"].as_array_mut())
+                    .for_each(|names| names.sort_by_key(Value::to_string));
+                policies.sort_by_key(|policy| policy["subjects"].to_string());
+            }
             if let Some(expression) = members.get_mut("expression") {
                 let text = expression.get("expr").unwrap_or(expression).as_str().unwrap_or_default();
                 *expression = text.replace(['(', ')', '"', '\'', '`', ' '], "").into();
@@ -61,9 +132,12 @@ fn routes(list: Vec<Value>) -> Vec<Value> {
             continue;
         }
         for handler in handlers {
-            let inner = handler.get("routes").and_then(Value::as_array).filter(|_| handler["handler"] == "subroute");
+            let inner =
+                handler.get("routes").and_then(Value::as_array).filter(|_| handler["handler"] == "subroute");
             match inner.filter(|_| route.get("match").is_none()) {
-                Some(inner) if inner.iter().all(|route| route.get("group").is_none()) => apart.extend(inner.iter().cloned()),
+                Some(inner) if inner.iter().all(|route| route.get("group").is_none()) => {
+                    apart.extend(inner.iter().cloned())
+                }
                 _ => {
                     let mut one = route.clone();
                     one["handle"] = json!([handler]);

@@ -71,7 +71,8 @@ pub(super) fn encode(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let place = |name: &str| prefer.iter().position(|known| known.text == name).unwrap_or(usize::MAX);
     let mut sorted: Vec<_> = members.iter().collect();
     sorted.sort_by_key(|member| place(&member.name));
-    let mut lines: Vec<Line> = sorted.into_iter().map(|member| encoding(r, &member.name, &member.value)).collect();
+    let mut lines: Vec<Line> =
+        sorted.into_iter().map(|member| encoding(r, &member.name, &member.value)).collect();
     lines.append(&mut r.options(fields, &[("minimum_length", "minimum_length", Kind::Number)]));
     if let Some(node) = fields.take("match") {
         lines.push(block(node, "match", Vec::new(), response_conditions(r, node)));
@@ -99,7 +100,11 @@ fn encoding(r: &mut Reader, name: &str, node: &Node) -> Line {
 pub(super) fn templates(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let mut lines = r.options(
         fields,
-        &[("file_root", "root", Kind::Text), ("mime_types", "mime", Kind::Texts), ("delimiters", "between", Kind::Texts)],
+        &[
+            ("file_root", "root", Kind::Text),
+            ("mime_types", "mime", Kind::Texts),
+            ("delimiters", "between", Kind::Texts),
+        ],
     );
     // Caddy keeps its modules with functions under a key of this name.
     if let Some(node) = fields.take("match").filter(|node| matches!(node.value, Value::Object(_))) {

@@ -32,7 +32,10 @@ fn response(r: &mut Reader, fields: &Fields<'_>, node: &Node) -> Vec<Line> {
     if let Some(line) = require.and_then(|require| default(node, require, &operations)) {
         return directive(fields, "header", line, Vec::new());
     }
-    let mut lines: Vec<_> = operations.into_iter().map(|(field, values)| Line { name: field, args: values, block: None }).collect();
+    let mut lines: Vec<_> = operations
+        .into_iter()
+        .map(|(field, values)| Line { name: field, args: values, block: None })
+        .collect();
     match require {
         Some(require) => lines.push(block(require, "match", Vec::new(), response_conditions(r, require))),
         None if is_deferred => lines.push(line(node, "defer", Vec::new())),
@@ -54,7 +57,8 @@ fn default(node: &Node, require: &Node, operations: &[Operation]) -> Option<Vec<
 pub(super) fn operations(r: &mut Reader, fields: &Fields<'_>) -> Vec<Operation> {
     let mut operations = Vec::new();
     if let Some(added) = fields.take("add") {
-        operations.extend(values(r, added).into_iter().map(|(field, value)| (signed(&field, '+'), vec![value])));
+        operations
+            .extend(values(r, added).into_iter().map(|(field, value)| (signed(&field, '+'), vec![value])));
     }
     if let Some(set) = fields.take("set") {
         operations.append(&mut self::set_operations(r, set));
@@ -87,7 +91,8 @@ fn replacements(r: &mut Reader, node: &Node) -> Vec<Operation> {
             let fields = r.object(replacement);
             let pattern = fields.take("search_regexp").and_then(|node| r.text(node));
             let text = fields.take("search").and_then(|node| r.text(node));
-            let by = fields.take("replace").and_then(|node| r.text(node)).unwrap_or_else(|| word(replacement, ""));
+            let by =
+                fields.take("replace").and_then(|node| r.text(node)).unwrap_or_else(|| word(replacement, ""));
             fields.finish(r, "a replacement");
             let field = word(replacement, &member.name);
             match (pattern, text) {
@@ -111,7 +116,13 @@ pub(super) fn values(r: &mut Reader, node: &Node) -> Vec<(Token, Token)> {
     for member in node.members() {
         let own = r.texts(&member.value);
         if own.is_empty() {
-            r.error(&member.value, format_args!("`{}` needs a value; to have the field deleted, write it into \"delete\"", member.name));
+            r.error(
+                &member.value,
+                format_args!(
+                    "`{}` needs a value; to have the field deleted, write it into \"delete\"",
+                    member.name
+                ),
+            );
         }
         values.extend(own.into_iter().map(|value| (word(&member.value, &member.name), value)));
     }
@@ -146,7 +157,9 @@ pub(super) fn response_conditions(r: &mut Reader, node: &Node) -> Vec<Line> {
                 let sign = if member.value.is_null() { "!" } else { "" };
                 lines.push(line(&member.value, "header", vec![field(sign)]));
             }
-            lines.extend(values.into_iter().map(|value| line(&member.value, "header", vec![field(""), value])));
+            lines.extend(
+                values.into_iter().map(|value| line(&member.value, "header", vec![field(""), value])),
+            );
         }
     }
     fields.finish(r, "a condition on a response");

@@ -76,7 +76,9 @@ fn known(r: &mut Reader, fields: &Fields<'_>, name: &str) -> Option<Vec<Line>> {
 }
 
 fn unknown(name: &str) -> String {
-    format!("`{name}` is no handler that Regent has; where a third party's module for Caddy has it, leave it out, or have it done in front of Regent")
+    format!(
+        "`{name}` is no handler that Regent has; where a third party's module for Caddy has it, leave it out, or have it done in front of Regent"
+    )
 }
 
 /// A directive with a block, for all requests: a word in its place could be taken for a matcher.

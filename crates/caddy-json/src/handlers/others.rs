@@ -21,9 +21,10 @@ pub(super) fn request_body(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
 
 pub(super) fn timeouts(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let mut lines = r.options(fields, &[("max_write_chunk", "max_write_chunk", Kind::Number)]);
-    for (key, rate, name) in
-        [("read_timeout", "read_min_rate", "read_timeout"), ("write_timeout", "write_min_rate", "write_timeout")]
-    {
+    for (key, rate, name) in [
+        ("read_timeout", "read_min_rate", "read_timeout"),
+        ("write_timeout", "write_min_rate", "write_timeout"),
+    ] {
         let rate = fields.take(rate).and_then(|node| r.number(node));
         let Some(node) = fields.take(key) else { continue };
         let duration = r.duration(node);
@@ -42,6 +43,12 @@ pub(super) fn map(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
         let pattern = own.take("input_regexp").and_then(|node| r.text(node));
         let outputs = own.take("outputs").map(|node| outputs(r, node)).unwrap_or_default();
         own.finish(r, "a mapping");
+        if text.as_ref().is_some_and(|text| text.text.starts_with('~')) {
+            r.error(
+                item,
+                "an input of `map` that begins with `~` is a regular expression: write `input_regexp`",
+            );
+        }
         let input = match pattern {
             Some(pattern) => format!("~{}", pattern.text),
             None => text.map(|text| text.text).unwrap_or_default(),
@@ -63,6 +70,9 @@ fn outputs(r: &mut Reader, node: &Node) -> Vec<Token> {
     for item in r.list(node) {
         match item.value {
             Value::Null => outputs.push(word(item, "-")),
+            _ if item.as_text() == Some("-") => {
+                r.error(item, "`-` stands for the default in Regent, as in a Caddyfile; write null for that, or another text");
+            }
             _ => outputs.extend(r.scalar(item)),
         }
     }
@@ -77,7 +87,13 @@ pub(super) fn authentication(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let own = r.object(providers);
     let basic = own.take("http_basic").map(|node| basic_auth(r, fields, node));
     for member in own.rest() {
-        r.error(&member.value, format_args!("`{}` is a third party's way to log in, and Regent has `http_basic` alone", member.name));
+        r.error(
+            &member.value,
+            format_args!(
+                "`{}` is a third party's way to log in, and Regent has `http_basic` alone",
+                member.name
+            ),
+        );
     }
     basic.unwrap_or_default()
 }
@@ -122,7 +138,10 @@ pub(super) fn responses(r: &mut Reader, list: &Node) -> Vec<Line> {
     let mut fits_all = false;
     for (index, rule) in r.list(list).iter().enumerate() {
         if fits_all {
-            r.error(rule, "this is never reached: the rule before it has no `match`, and so is for all responses");
+            r.warn(
+                rule,
+                "this is never reached: the rule before it has no `match`, and so is for all responses",
+            );
             break;
         }
         let fields = r.object(rule);
@@ -148,7 +167,8 @@ pub(super) fn log_append(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let key = fields.take("key").and_then(|node| r.text(node));
     let value = fields.take("value").and_then(|node| r.scalar(node));
     let is_early = fields.take("early").is_some_and(|node| r.bool(node));
-    let key = key.map(|key| Token { text: if is_early { format!("<{}", key.text) } else { key.text.clone() }, ..key });
+    let key = key
+        .map(|key| Token { text: if is_early { format!("<{}", key.text) } else { key.text.clone() }, ..key });
     directive(fields, "log_append", key.into_iter().chain(value).collect(), Vec::new())
 }
 
@@ -158,14 +178,16 @@ pub(super) fn copy_response(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
 }
 
 pub(super) fn copy_response_headers(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
-    let lines = r.options(fields, &[("include", "include", Kind::Texts), ("exclude", "exclude", Kind::Texts)]);
+    let lines =
+        r.options(fields, &[("include", "include", Kind::Texts), ("exclude", "exclude", Kind::Texts)]);
     directive(fields, "copy_response_headers", Vec::new(), lines)
 }
 
 pub(super) fn tracing(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     // Caddy's adapter writes an empty name where there is none.
-    if let Some(span) = fields.take("span").and_then(|node| r.text(node)).filter(|span| !span.text.is_empty()) {
+    if let Some(span) = fields.take("span").and_then(|node| r.text(node)).filter(|span| !span.text.is_empty())
+    {
         lines.push(line(fields.node, "span", vec![span]));
     }
     if let Some(node) = fields.take("span_attributes") {

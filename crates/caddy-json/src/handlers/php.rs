@@ -7,8 +7,14 @@ use crate::reader::{Fields, Kind, Reader, block, line, word};
 use regent_caddyfile::{Line, Token};
 
 pub(super) fn php(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
-    let mut lines =
-        r.options(fields, &[("root", "root", Kind::Text), ("split_path", "split_path", Kind::Texts), ("resolve_root_symlink", "resolve_root_symlink", Kind::Scalar)]);
+    let mut lines = r.options(
+        fields,
+        &[
+            ("root", "root", Kind::Text),
+            ("split_path", "split_path", Kind::Texts),
+            ("resolve_root_symlink", "resolve_root_symlink", Kind::Scalar),
+        ],
+    );
     if let Some(node) = fields.take("env") {
         lines.push(block(node, "env", Vec::new(), pairs(r, node)));
     }
@@ -36,7 +42,9 @@ pub(crate) fn worker(r: &mut Reader, node: &Node) -> Line {
     );
     // 0 is how FrankenPHP has it that nothing was said.
     for key in ["num", "max_threads"] {
-        if let Some(number) = fields.take(key).and_then(|node| r.number(node)).filter(|number| number.text != "0") {
+        if let Some(number) =
+            fields.take(key).and_then(|node| r.number(node)).filter(|number| number.text != "0")
+        {
             lines.push(line(node, key, vec![number]));
         }
     }

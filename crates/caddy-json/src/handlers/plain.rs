@@ -6,7 +6,8 @@ use crate::reader::{Fields, Reader, block, line, word};
 use regent_caddyfile::{Line, Token};
 
 pub(super) fn static_response(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
-    let status = fields.take("status_code").and_then(|node| r.scalar(node)).filter(|status| !status.text.is_empty());
+    let status =
+        fields.take("status_code").and_then(|node| r.scalar(node)).filter(|status| !status.text.is_empty());
     let body = fields.take("body").and_then(|node| r.text(node));
     let headers = fields.take("headers").map(|node| (node, super::headers::values(r, node))).unzip();
     let close = fields.take("close").is_some_and(|node| r.bool(node));
@@ -18,11 +19,19 @@ pub(super) fn static_response(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> 
         && field.text == "Location"
         && (status.text.starts_with('3') || status.text == "401" || status.text.contains('{'))
     {
-        return directive(fields, "redir", vec![target.clone(), status.clone()], Vec::new());
+        return directive(fields, "redir", vec![whole(target), status.clone()], Vec::new());
     }
     let mut lines = super::headers::set(node, values);
     lines.append(&mut respond(fields, status, body, close));
     lines
+}
+
+/// Since Caddy 2.11, `php_fastcgi` leads to a directory by the last part of its path: from where the client is, that is the
+/// whole path.
+fn whole(target: &Token) -> Token {
+    let rest = target.text.strip_prefix("./{http.request.orig_uri.path.file_escaped}/");
+    let text = rest.map(|rest| format!("{{http.request.orig_uri.path}}/{rest}"));
+    Token { text: text.unwrap_or_else(|| target.text.clone()), ..target.clone() }
 }
 
 fn respond(fields: &Fields<'_>, status: Option<Token>, body: Option<Token>, close: bool) -> Vec<Line> {
@@ -39,14 +48,20 @@ fn respond(fields: &Fields<'_>, status: Option<Token>, body: Option<Token>, clos
 
 pub(super) fn error(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let message = fields.take("error").and_then(|node| r.text(node)).unwrap_or_else(|| word(fields.node, ""));
-    let status = fields.take("status_code").and_then(|node| r.scalar(node)).unwrap_or_else(|| word(fields.node, "500"));
+    let status = fields
+        .take("status_code")
+        .and_then(|node| r.scalar(node))
+        .unwrap_or_else(|| word(fields.node, "500"));
     directive(fields, "error", vec![message, status], Vec::new())
 }
 
 pub(super) fn subroute(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let lines = fields.take("routes").map(|node| routes::lines(r, node)).unwrap_or_default();
     if let Some(errors) = fields.take("errors") {
-        r.error(errors, "Regent handles errors for a whole site: put these routes into `errors` of the server");
+        r.error(
+            errors,
+            "Regent handles errors for a whole site: put these routes into `errors` of the server",
+        );
     }
     vec![block(fields.node, "route", Vec::new(), lines)]
 }
@@ -62,8 +77,10 @@ pub(super) fn vars(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     if let Some(root) = fields.take("root").and_then(|node| r.text(node)) {
         lines.append(&mut directive(fields, "root", vec![root], Vec::new()));
     }
-    if let Some(name) = fields.take("fs").and_then(|node| r.text(node)) {
-        lines.append(&mut directive(fields, "fs", vec![name], Vec::new()));
+    for key in ["fs", "log_level"] {
+        if let Some(name) = fields.take(key).and_then(|node| r.text(node)) {
+            lines.append(&mut directive(fields, key, vec![name], Vec::new()));
+        }
     }
     for key in ["log_skip", "skip_log"] {
         if fields.take(key).is_some_and(|node| r.bool(node)) {

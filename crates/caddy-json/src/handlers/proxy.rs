@@ -94,7 +94,8 @@ fn health(r: &mut Reader, node: &Node) -> Vec<Line> {
             ],
         ));
         if let Some(node) = own.take("unhealthy_status") {
-            let codes: Vec<_> = r.list(node).iter().filter_map(|code| r.number(code).map(headers::status)).collect();
+            let codes: Vec<_> =
+                r.list(node).iter().filter_map(|code| r.number(code).map(headers::status)).collect();
             lines.push(line(node, "unhealthy_status", codes));
         }
         own.finish(r, "`passive`");
@@ -128,7 +129,8 @@ fn active(r: &mut Reader, node: &Node) -> Vec<Line> {
     }
     if let Some(node) = fields.take("headers") {
         let values = headers::values(r, node);
-        let fields = values.into_iter().map(|(field, value)| Line { name: field, args: vec![value], block: None });
+        let fields =
+            values.into_iter().map(|(field, value)| Line { name: field, args: vec![value], block: None });
         lines.push(block(node, "health_headers", Vec::new(), fields.collect()));
     }
     fields.finish(r, "`active`");
@@ -147,7 +149,10 @@ fn fields_of_upstream(r: &mut Reader, node: &Node) -> Vec<Line> {
         // They are set when they have come from the upstream, which is as late as it can be.
         own.take("deferred");
         if let Some(require) = own.take("require") {
-            r.error(require, "Regent changes the fields of all responses of an upstream alike; write `handle_response`");
+            r.error(
+                require,
+                "Regent changes the fields of all responses of an upstream alike; write `handle_response`",
+            );
         }
         own.finish(r, "the changes of a header");
     }

@@ -44,7 +44,8 @@ pub(super) fn rewrite(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
 
 /// What is looked for, and what takes its place.
 fn pair(r: &mut Reader, fields: &Fields<'_>, key: &'static str) -> (Token, Token) {
-    let mut text = |key| fields.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(fields.node, ""));
+    let mut text =
+        |key| fields.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(fields.node, ""));
     (text(key), text("replace"))
 }
 
@@ -71,7 +72,8 @@ fn changes(r: &mut Reader, query: &Node) -> Vec<Line> {
         let text = own.take("search").and_then(|node| r.text(node));
         let replace = own.take("replace").and_then(|node| r.text(node)).unwrap_or_else(|| word(item, ""));
         own.finish(r, "a replacement");
-        let pattern = pattern.or_else(|| text.map(|text| Token { text: super::headers::escaped(&text.text), ..text }));
+        let pattern =
+            pattern.or_else(|| text.map(|text| Token { text: super::headers::escaped(&text.text), ..text }));
         match pattern {
             Some(pattern) => lines.push(line(item, &key.text, vec![pattern, replace])),
             None => r.error(item, "a replacement needs either `search` or `search_regexp`"),

@@ -83,7 +83,8 @@ fn filter(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
 
 /// The words behind the name of a filter, and its block.
 fn of_field(r: &mut Reader, fields: &Fields<'_>, kind: &str) -> (Vec<Token>, Vec<Line>) {
-    let mut text = |key| fields.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(fields.node, ""));
+    let mut text =
+        |key| fields.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(fields.node, ""));
     match kind {
         "replace" => (vec![text("value")], Vec::new()),
         "rename" => (vec![text("name")], Vec::new()),
@@ -91,7 +92,10 @@ fn of_field(r: &mut Reader, fields: &Fields<'_>, kind: &str) -> (Vec<Token>, Vec
         "query" => (Vec::new(), actions(r, fields, "parameter")),
         "cookie" => (Vec::new(), actions(r, fields, "name")),
         "multi_regexp" => (Vec::new(), operations(r, fields)),
-        "ip_mask" => (Vec::new(), r.options(fields, &[("ipv4_cidr", "ipv4", Kind::Number), ("ipv6_cidr", "ipv6", Kind::Number)])),
+        "ip_mask" => (
+            Vec::new(),
+            r.options(fields, &[("ipv4_cidr", "ipv4", Kind::Number), ("ipv6_cidr", "ipv6", Kind::Number)]),
+        ),
         _ => (Vec::new(), Vec::new()),
     }
 }
@@ -114,7 +118,8 @@ fn operations(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     for operation in fields.take("operations").map(|node| r.list(node)).unwrap_or_default() {
         let own = r.object(operation);
-        let mut text = |key| own.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(operation, ""));
+        let mut text =
+            |key| own.take(key).and_then(|node| r.text(node)).unwrap_or_else(|| word(operation, ""));
         let args = vec![text("regexp"), text("value")];
         own.finish(r, "an operation");
         lines.push(line(operation, "regexp", args));

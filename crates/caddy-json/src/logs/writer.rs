@@ -15,7 +15,8 @@ pub(super) fn read(r: &mut Reader, node: &Node) -> Option<Line> {
         "file" => (fields.take("filename").and_then(|node| r.text(node)), file(r, &fields)),
         "net" => {
             let address = fields.take("address").and_then(|node| r.text(node));
-            let table = [("dial_timeout", "dial_timeout", Kind::Duration), ("soft_start", "soft_start", Kind::Flag)];
+            let table =
+                [("dial_timeout", "dial_timeout", Kind::Duration), ("soft_start", "soft_start", Kind::Flag)];
             (address, r.options(&fields, &table))
         }
         _ => (None, Vec::new()),
@@ -50,12 +51,18 @@ fn file(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
     }
     let with_unit = |number: Token, unit: &str| Token { text: format!("{}{unit}", number.text), ..number };
     // 0 is how it is when nothing is said.
-    for (key, name, unit) in [("roll_size_mb", "roll_size", "MiB"), ("roll_keep_days", "roll_keep_for", "d")] {
+    for (key, name, unit) in [("roll_size_mb", "roll_size", "MiB"), ("roll_keep_days", "roll_keep_for", "d")]
+    {
         let number = fields.take(key).and_then(|node| r.number(node)).filter(|number| number.text != "0");
         lines.extend(number.map(|number| line(fields.node, name, vec![with_unit(number, unit)])));
     }
     if let Some(node) = fields.take("roll_minutes") {
-        let minutes: Vec<_> = r.list(node).iter().filter_map(|item| r.number(item)).map(|number| word(node, &number.text)).collect();
+        let minutes: Vec<_> = r
+            .list(node)
+            .iter()
+            .filter_map(|item| r.number(item))
+            .map(|number| word(node, &number.text))
+            .collect();
         lines.push(line(node, "roll_minutes", minutes));
     }
     lines

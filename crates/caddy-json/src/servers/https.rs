@@ -53,9 +53,15 @@ impl<'a> Https<'a> {
         let is_automatic = !said.contains(&"off") && !is_at(ports.http);
         let hosts = || sites.iter().flat_map(|site| &site.hosts).filter(|host| !host.text.is_empty());
         let mut named = hosts().filter(|host| !skipped.iter().any(|skipped| skipped.text == host.text));
-        let has_tls = !policies.is_empty() || (is_automatic && (is_at(ports.https) || named.next().is_some()));
-        if let (true, Some(host)) = (has_tls, skipped.iter().find(|host| hosts().any(|own| own.text == host.text))) {
-            let message = format!("Regent has HTTPS for all hosts of a server: put `{}` into a server of its own", host.text);
+        let has_tls =
+            !policies.is_empty() || (is_automatic && (is_at(ports.https) || named.next().is_some()));
+        if let (true, Some(host)) =
+            (has_tls, skipped.iter().find(|host| hosts().any(|own| own.text == host.text)))
+        {
+            let message = format!(
+                "Regent has HTTPS for all hosts of a server: put `{}` into a server of its own",
+                host.text
+            );
             r.errors.push(regent_caddyfile::Error::new(&host.span, message));
         }
         if let (true, Some(node)) = (has_tls, skipped_certificates) {

@@ -40,7 +40,11 @@ impl Group<'_> {
             return Vec::new();
         }
         let of = |interface: &String| if interface.is_empty() { "::".to_owned() } else { interface.clone() };
-        vec![line(self.at, "bind", self.interfaces.iter().map(|interface| word(self.at, &of(interface))).collect())]
+        vec![line(
+            self.at,
+            "bind",
+            self.interfaces.iter().map(|interface| word(self.at, &of(interface))).collect(),
+        )]
     }
 }
 
@@ -51,12 +55,19 @@ pub(super) fn places<'a>(r: &mut Reader, node: &'a Node) -> Vec<Place<'a>> {
     if ["unix/", "fd/", "fdgram/"].iter().any(|network| text.starts_with(network)) {
         return vec![Place { at: node, interface: text.to_owned(), port: None }];
     }
-    if let Some((network, _)) = text.split_once('/').filter(|(network, _)| !["tcp", "tcp4", "tcp6"].contains(network)) {
-        r.error(node, format_args!("Regent does not listen on `{network}/…`; it has `tcp/…`, `unix/…` and `fd/…`"));
+    if let Some((network, _)) =
+        text.split_once('/').filter(|(network, _)| !["tcp", "tcp4", "tcp6"].contains(network))
+    {
+        r.error(
+            node,
+            format_args!("Regent does not listen on `{network}/…`; it has `tcp/…`, `unix/…` and `fd/…`"),
+        );
         return Vec::new();
     }
     let bare = text.strip_prefix("tcp/").unwrap_or(text);
-    let Some((host, (first, last))) = bare.rsplit_once(':').and_then(|(host, ports)| Some((host, range(ports)?))) else {
+    let Some((host, (first, last))) =
+        bare.rsplit_once(':').and_then(|(host, ports)| Some((host, range(ports)?)))
+    else {
         r.error(node, format_args!("`{text}` is no address to listen on; write one such as \":443\", \"127.0.0.1:8080\" or \"unix//run/site.sock\""));
         return Vec::new();
     };

@@ -35,7 +35,12 @@ impl Names {
         }
         // Routes may invoke each other.
         let mut routes = std::mem::take(&mut self.routes);
-        let own = self.names.iter().filter(|(of, ..)| of == server).map(|(.., own)| own.clone()).collect::<Vec<_>>();
+        let own = self
+            .names
+            .iter()
+            .filter(|(of, ..)| of == server)
+            .map(|(.., own)| own.clone())
+            .collect::<Vec<_>>();
         for route in routes.iter_mut().filter(|route| own.contains(&route.name.text)) {
             self.rename(route.lines.iter_mut(), server);
         }

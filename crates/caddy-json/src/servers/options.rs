@@ -27,14 +27,19 @@ pub(super) fn read(r: &mut Reader, fields: &Fields<'_>, name: &str, index: usize
     lines.extend(fields.take("packet_conn_wrappers").map(|node| flag(node, "packet_conn_wrappers")));
     lines.extend(fields.take("trusted_proxies").map(|node| trusted_proxies(r, node)));
     let strict = fields.take("trusted_proxies_strict").and_then(|node| Some((node, r.number(node)?)));
-    lines.extend(strict.filter(|(_, number)| number.text != "0").map(|(node, _)| flag(node, "trusted_proxies_strict")));
+    lines.extend(
+        strict.filter(|(_, number)| number.text != "0").map(|(node, _)| flag(node, "trusted_proxies_strict")),
+    );
     if let Some(node) = fields.take("strict_sni_host") {
         let word = if r.bool(node) { "on" } else { "insecure_off" };
         lines.push(words(node, "strict_sni_host", &[word]));
     }
     if let Some(node) = fields.take("allow_0rtt") {
         match r.bool(node) {
-            true => r.error(node, "Regent takes no requests in 0-RTT, which others could send again; leave `allow_0rtt` out"),
+            true => r.error(
+                node,
+                "Regent takes no requests in 0-RTT, which others could send again; leave `allow_0rtt` out",
+            ),
             false => lines.push(words(node, "0rtt", &["off"])),
         }
     }
@@ -78,7 +83,10 @@ fn timeouts(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
         None => {}
     }
     if let Some(node) = fields.take("write_min_rate").filter(|node| !is_zero(node)) {
-        r.error(node, "Regent has no least rate of responses; `write_idle_timeout` bounds the silence of a client");
+        r.error(
+            node,
+            "Regent has no least rate of responses; `write_idle_timeout` bounds the silence of a client",
+        );
     }
     match lines.is_empty() {
         true => lines,

@@ -52,7 +52,9 @@ pub(super) fn read(r: &mut Reader, fields: &Fields<'_>, names: &mut Names, serve
 
 fn site(r: &mut Reader, alone: &Alone<'_>) -> Site {
     let hosts = match alone.list {
-        Some(list) => list.items().iter().map(|item| word(item, item.as_text().unwrap_or_default())).collect(),
+        Some(list) => {
+            list.items().iter().map(|item| word(item, item.as_text().unwrap_or_default())).collect()
+        }
         None => vec![word(alone.route, "")],
     };
     Site { hosts, lines: inner(r, alone) }
@@ -89,7 +91,9 @@ fn apart<'a>(r: &mut Reader, list: &'a Node) -> Option<Vec<Alone<'a>>> {
     let alone: Vec<_> = routes.iter().map(alone).collect::<Option<_>>()?;
     let (last, others) = alone.split_last()?;
     let is_open = |route: &Alone<'_>| route.hosts.is_empty();
-    let is_terminal = |route: &Alone<'_>| matches!(route.route.get("terminal").map(|node| &node.value), Some(Value::Bool(true)));
+    let is_terminal = |route: &Alone<'_>| {
+        matches!(route.route.get("terminal").map(|node| &node.value), Some(Value::Bool(true)))
+    };
     // The last may go on, as nothing follows it.
     let fits = others.iter().all(|route| !is_open(route) && is_terminal(route))
         && (is_terminal(last) || (is_open(last) && !others.is_empty()) || is_open(last) && routes.len() == 1);

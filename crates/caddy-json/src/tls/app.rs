@@ -8,7 +8,8 @@ use regent_caddyfile::Line;
 /// The global options of the app. `servers`: that of the app `http`, whose policies name servers.
 pub(crate) fn options(r: &mut Reader, app: Option<&Node>, servers: Option<&Node>) -> Vec<Line> {
     let servers = servers.map(Node::members).unwrap_or_default().iter().map(|member| &member.value);
-    let policies: Vec<_> = servers.filter_map(|server| server.get("tls_connection_policies")).flat_map(Node::items).collect();
+    let policies: Vec<_> =
+        servers.filter_map(|server| server.get("tls_connection_policies")).flat_map(Node::items).collect();
     let mut lines = connection::names(r, &policies);
     let Some(app) = app else { return lines };
     let fields = r.object(app);
@@ -46,7 +47,9 @@ fn certificates(r: &mut Reader, node: &Node) {
         let own = r.object(file);
         let has_both = own.take("certificate").is_some() & own.take("key").is_some();
         own.take("tags").map(|node| r.texts(node));
-        if let Some(format) = own.take("format").filter(|format| !matches!(format.as_text(), Some("" | "pem"))) {
+        if let Some(format) =
+            own.take("format").filter(|format| !matches!(format.as_text(), Some("" | "pem")))
+        {
             r.error(format, "files of certificates are PEM");
         }
         own.finish(r, "a pair of files");
@@ -62,7 +65,13 @@ fn certificates(r: &mut Reader, node: &Node) {
         }
     }
     for member in fields.rest() {
-        r.error(&member.value, format_args!("`{}` is a third party's loader of certificates; Regent has `load_files` and `load_folders`", member.name));
+        r.error(
+            &member.value,
+            format_args!(
+                "`{}` is a third party's loader of certificates; Regent has `load_files` and `load_folders`",
+                member.name
+            ),
+        );
     }
 }
 
@@ -115,7 +124,14 @@ fn check_policy(r: &mut Reader, policy: &Node) -> bool {
     for key in ["issuers", "key_type", "on_demand"] {
         fields.take(key);
     }
-    for key in ["get_certificate", "must_staple", "renewal_window_ratio", "storage", "reuse_private_keys", "ocsp_overrides"] {
+    for key in [
+        "get_certificate",
+        "must_staple",
+        "renewal_window_ratio",
+        "storage",
+        "reuse_private_keys",
+        "ocsp_overrides",
+    ] {
         if let Some(node) = fields.take(key).filter(|node| !matches!(node.value, Value::Bool(false))) {
             r.error(node, format_args!("`{key}` of a policy is not built yet in Regent; leave it out"));
         }
@@ -166,7 +182,11 @@ pub(crate) fn pki(r: &mut Reader, app: &Node) -> Vec<Line> {
 
 fn key_pair(r: &mut Reader, node: &Node, name: &str) -> Line {
     let fields = r.object(node);
-    let table = [("certificate", "cert", Kind::Text), ("private_key", "key", Kind::Text), ("format", "format", Kind::Text)];
+    let table = [
+        ("certificate", "cert", Kind::Text),
+        ("private_key", "key", Kind::Text),
+        ("format", "format", Kind::Text),
+    ];
     let lines = r.options(&fields, &table);
     fields.finish(r, &format!("`{name}`"));
     block(node, name, Vec::new(), lines)

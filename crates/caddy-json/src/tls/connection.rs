@@ -9,7 +9,9 @@ use regent_caddyfile::{Line, Token};
 pub(super) fn is_for(policy: &Node, host: &str) -> bool {
     match policy.get("match").and_then(|conditions| conditions.get("sni")) {
         None => true,
-        Some(names) => names.items().iter().filter_map(Node::as_text).any(|name| super::is_matched(host, name)),
+        Some(names) => {
+            names.items().iter().filter_map(Node::as_text).any(|name| super::is_matched(host, name))
+        }
     }
 }
 
@@ -36,7 +38,10 @@ pub(super) fn options(r: &mut Reader, policy: &Node) -> Vec<Line> {
         let own = r.object(conditions);
         own.take("sni");
         for member in own.rest() {
-            r.error(&member.value, format_args!("Regent chooses among policies by `sni` alone, not by `{}`", member.name));
+            r.error(
+                &member.value,
+                format_args!("Regent chooses among policies by `sni` alone, not by `{}`", member.name),
+            );
         }
     }
     for key in ["certificate_selection", "default_sni", "fallback_sni"] {
@@ -58,7 +63,12 @@ pub(super) fn names(r: &mut Reader, policies: &[&Node]) -> Vec<Line> {
         let mut said = policies.iter().filter_map(|policy| policy.get(key));
         let Some(first) = said.next() else { continue };
         if let Some(other) = said.find(|other| other.as_text() != first.as_text()) {
-            r.error(other, format_args!("Regent has one `{key}` for all connections, and another policy says something else"));
+            r.error(
+                other,
+                format_args!(
+                    "Regent has one `{key}` for all connections, and another policy says something else"
+                ),
+            );
         }
         lines.extend(r.text(first).map(|name| line(first, key, vec![name])));
     }
@@ -118,7 +128,10 @@ fn leaves(r: &mut Reader, node: &Node) -> Vec<Line> {
         let files = own.take("files").map(|node| r.texts(node)).unwrap_or_default();
         if kind.is_none_or(|kind| kind.text != "file") {
             own.rest();
-            r.error(loader, "certificates of clients come from files: {\"loader\": \"file\", \"files\": […]}");
+            r.error(
+                loader,
+                "certificates of clients come from files: {\"loader\": \"file\", \"files\": […]}",
+            );
         } else {
             own.finish(r, "a loader");
         }

@@ -17,7 +17,10 @@ pub(super) fn first<'a>(r: &mut Reader, list: Option<&'a Node>) -> Option<(&'a N
         other.get("module").and_then(Node::as_text) == Some("zerossl") || ca == Some(ZEROSSL)
     };
     if let Some(other) = others.iter().find(|other| !is_usual(other)) {
-        r.warn(other, "this has no effect: Regent asks the first issuer of a policy, again and again, and no other");
+        r.warn(
+            other,
+            "this has no effect: Regent asks the first issuer of a policy, again and again, and no other",
+        );
     }
     let fields = r.object(node);
     let Some(name) = fields.take("module").and_then(|node| r.text(node)) else {
@@ -38,8 +41,11 @@ pub(super) fn first<'a>(r: &mut Reader, list: Option<&'a Node>) -> Option<(&'a N
 }
 
 fn internal(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
-    let table =
-        [("lifetime", "lifetime", Kind::Duration), ("ca", "ca", Kind::Text), ("sign_with_root", "sign_with_root", Kind::Flag)];
+    let table = [
+        ("lifetime", "lifetime", Kind::Duration),
+        ("ca", "ca", Kind::Text),
+        ("sign_with_root", "sign_with_root", Kind::Flag),
+    ];
     r.options(fields, &table)
 }
 
@@ -87,7 +93,9 @@ fn challenges(r: &mut Reader, node: &Node) -> Vec<Line> {
         if own.take("disabled").is_some_and(|node| r.bool(node)) {
             lines.push(line(node, disable, Vec::new()));
         }
-        lines.extend(own.take("alternate_port").and_then(|node| Some(line(node, port, vec![r.number(node)?]))));
+        lines.extend(
+            own.take("alternate_port").and_then(|node| Some(line(node, port, vec![r.number(node)?]))),
+        );
         own.finish(r, "a challenge");
     }
     lines.extend(fields.take("distributed").map(|node| line(node, "distributed", Vec::new())));

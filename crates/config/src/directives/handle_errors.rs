@@ -11,6 +11,8 @@
 //! | `{err.status_code}` | 404 |
 //! | `{err.status_text}` | Not Found |
 //! | `{err.message}` | what `error` says; otherwise the status text |
+//! | `{err.id}` | nine characters by which a page and a line of a log (`log_append id {err.id}`) can be found together |
+//! | `{http.error}` | all of it in a line |
 //!
 //! ```caddyfile
 //! handle_errors 404 503 {
@@ -29,7 +31,7 @@ use crate::call::Call;
 use crate::context::{Context, Notation};
 use crate::matchers::Scope;
 use crate::model::{Handler, Matcher, Route};
-use crate::problems::error;
+use crate::problems::{error, unknown_name};
 use crate::routes::{self, Sorting};
 use crate::values;
 use regent_caddyfile::{Error, Line};
@@ -50,8 +52,14 @@ const SYNTAX: &str = "handle_errors [STATUS…] { DIRECTIVE… }";
 pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -> Vec<Route> {
     let mut routes = Vec::new();
     for line in lines {
-        if line.name.text == OF_JSON && cx.notation == Notation::Json {
-            return of_json(cx, scope, line);
+        if line.name.text == OF_JSON {
+            return match cx.notation {
+                Notation::Json => of_json(cx, scope, line),
+                Notation::Caddyfile => {
+                    cx.errors.push(unknown_name(&line.name, "directive", &["handle_errors"]));
+                    Vec::new()
+                }
+            };
         }
         let route = route(cx, scope, &Call::new(line));
         routes.extend(cx.check(route));

@@ -18,10 +18,10 @@ mod header;
 mod ignored;
 mod intercept;
 mod invoke;
-mod json_route;
 mod lane;
 pub(crate) mod log;
 mod log_append;
+mod log_level;
 mod log_name;
 mod log_skip;
 mod map;
@@ -52,6 +52,7 @@ mod vars;
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::json;
 use crate::matchers::Scope;
 use crate::model::{Handler, Route};
 use regent_caddyfile::Error;
@@ -99,7 +100,7 @@ const TABLE: &[Directive] = &[
     log_skip::OLD_DIRECTIVE,
     log_skip::DIRECTIVE,
     log_name::DIRECTIVE,
-    not_built("log_level"),
+    log_level::DIRECTIVE,
     header::DIRECTIVE,
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,
@@ -152,7 +153,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Directive> {
 
 /// Those that only `regent-caddy-json` writes.
 pub(crate) fn find_of_json(name: &str) -> Option<&'static Directive> {
-    Some(&json_route::DIRECTIVE).filter(|directive| directive.name == name)
+    Some(&json::DIRECTIVE).filter(|directive| directive.name == name)
 }
 
 pub(crate) fn is_not_built(name: &str) -> bool {

@@ -86,12 +86,20 @@ fn visit(value: &mut Value) {
         Value::Object(members) => {
             members.values_mut().for_each(visit);
             if let Some(hidden) = members.get_mut("hide").and_then(Value::as_array_mut) {
-                hidden.retain(|file| !file.to_string().contains(".caddyfile"));
+                hidden.retain(|file| !file.to_string().to_lowercase().contains("caddyfile"));
             }
             if let Some(sets) = members.get_mut("matchers").and_then(Value::as_array_mut) {
-                sets.iter_mut().filter_map(Value::as_array_mut).for_each(|set| set.sort_by_key(Value::to_string));
+                sets.iter_mut()
+                    .filter_map(Value::as_array_mut)
+                    .for_each(|set| set.sort_by_key(Value::to_string));
             }
-            for name in ["Header", "header_up", "header_down", "hosts", "filters", "append"] {
+            // Caddy writes the names of fields as Go does.
+            if members.contains_key("deferred")
+                && let Some(name) = members["name"].as_str().map(str::to_lowercase)
+            {
+                members["name"] = name.into();
+            }
+            for name in ["Header", "header_up", "header_down", "hosts", "filters", "append", "ErrorStatus"] {
                 if let Some(Value::Array(items)) = members.get_mut(name) {
                     items.sort_by_key(Value::to_string);
                 }
@@ -110,7 +118,9 @@ fn routes(list: Vec<Value>) -> Vec<Value> {
     for mut route in list {
         let is_free = route["group"].is_null();
         let inner = match &mut route["handler"] {
-            Value::Object(handler) => handler.get_mut("Subroute").and_then(Value::as_array_mut).map(std::mem::take),
+            Value::Object(handler) => {
+                handler.get_mut("Subroute").and_then(Value::as_array_mut).map(std::mem::take)
+            }
             _ => None,
         };
         let Some(inner) = inner else {
@@ -121,9 +131,9 @@ fn routes(list: Vec<Value>) -> Vec<Value> {
         if is_free && route["matchers"] == json!([]) && inner.iter().all(|route| route["group"].is_null()) {
             flat.extend(inner);
         } else if is_free && !inner.is_empty() && inner.iter().all(is_plain) {
-            flat.extend(inner.into_iter().map(|inner| {
-                json!({"group": null, "matchers": route["matchers"], "handler": inner["handler"]})
-            }));
+            flat.extend(inner.into_iter().map(
+                |inner| json!({"group": null, "matchers": route["matchers"], "handler": inner["handler"]}),
+            ));
         } else if inner.len() == 1 && is_plain(&inner[0]) {
             route["handler"] = inner[0]["handler"].clone();
             flat.push(route);
@@ -158,7 +168,8 @@ fn routes(list: Vec<Value>) -> Vec<Value> {
 }
 
 fn is_mergeable(last: &Value, route: &Value) -> bool {
-    let is_same = last["matchers"] == route["matchers"] && last["group"] == route["group"] && last["group"].is_null();
+    let is_same =
+        last["matchers"] == route["matchers"] && last["group"] == route["group"] && last["group"].is_null();
     let has = |name: &str| last["handler"].get(name).is_some() && route["handler"].get(name).is_some();
     is_same && (has("Header") || has("RequestHeader") || has("Vars"))
 }

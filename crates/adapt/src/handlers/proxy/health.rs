@@ -12,7 +12,13 @@ pub(super) fn checks(passive: &PassiveHealth, active: Option<&ActiveHealth>) -> 
 }
 
 fn passive(health: &PassiveHealth) -> Object {
-    let PassiveHealth { fail_duration, max_fails, unhealthy_status, unhealthy_latency, unhealthy_request_count } = health;
+    let PassiveHealth {
+        fail_duration,
+        max_fails,
+        unhealthy_status,
+        unhealthy_latency,
+        unhealthy_request_count,
+    } = health;
     let usual = PassiveHealth::default();
     let mut object = Object::new();
     object.set_duration("fail_duration", *fail_duration, usual.fail_duration);

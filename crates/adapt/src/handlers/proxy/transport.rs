@@ -8,8 +8,8 @@ use crate::{Secrets, Writer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_config::{
-    Curve, FastCgi, ForwardProxy, ProxyProtocolVersion, ProxyTransport, UpstreamAddress, UpstreamTls, UpstreamVerification,
-    UpstreamVersions,
+    Curve, FastCgi, ForwardProxy, ProxyProtocolVersion, ProxyTransport, UpstreamAddress, UpstreamTls,
+    UpstreamVerification, UpstreamVersions,
 };
 use std::path::PathBuf;
 
@@ -50,8 +50,15 @@ impl Writer<'_> {
         object.set_some("tls", tls.as_ref().map(upstream_tls));
         object.set_some("versions", version_names(*versions));
         object.non_empty("resolver", resolver(dns));
-        object.set_some_duration("dial_timeout", Some(*dial_timeout).filter(|time| *time != usual.dial_timeout));
-        object.set_duration("response_header_timeout", *response_header_timeout, usual.response_header_timeout);
+        object.set_some_duration(
+            "dial_timeout",
+            Some(*dial_timeout).filter(|time| *time != usual.dial_timeout),
+        );
+        object.set_duration(
+            "response_header_timeout",
+            *response_header_timeout,
+            usual.response_header_timeout,
+        );
         object.set_duration("read_timeout", *read_timeout, usual.read_timeout);
         object.set_duration("write_timeout", *write_timeout, usual.write_timeout);
         object.set_unless("max_response_header_size", *max_response_header, usual.max_response_header);
@@ -132,7 +139,14 @@ fn protocol_version(version: ProxyProtocolVersion) -> &'static str {
 }
 
 fn upstream_tls(tls: &UpstreamTls) -> Object {
-    let UpstreamTls { verification, server_name, client_certificate, handshake_timeout, except_ports, curves } = tls;
+    let UpstreamTls {
+        verification,
+        server_name,
+        client_certificate,
+        handshake_timeout,
+        except_ports,
+        curves,
+    } = tls;
     let mut object = Object::new();
     match verification {
         UpstreamVerification::SystemRoots => {}

@@ -56,7 +56,8 @@ fn policy(r: &mut Reader, node: &Node, option: &str) -> Option<Line> {
 
 /// It stands behind the name, which is there then.
 fn cookie_secret(r: &mut Reader, fields: &Fields<'_>, args: &mut Vec<Token>) {
-    let Some(secret) = fields.take("secret").and_then(|node| r.text(node)).filter(|secret| !secret.text.is_empty())
+    let Some(secret) =
+        fields.take("secret").and_then(|node| r.text(node)).filter(|secret| !secret.text.is_empty())
     else {
         return;
     };
@@ -118,7 +119,8 @@ pub(super) fn resolvers(r: &mut Reader, node: &Node) -> Option<Line> {
 /// Those that are true, or all but those that are false.
 fn versions(r: &mut Reader, node: &Node) -> Option<Line> {
     let fields = r.object(node);
-    let said: Vec<_> = ["ipv4", "ipv6"].into_iter().map(|name| (name, fields.take(name).map(|node| r.bool(node)))).collect();
+    let said: Vec<_> =
+        ["ipv4", "ipv6"].into_iter().map(|name| (name, fields.take(name).map(|node| r.bool(node)))).collect();
     fields.finish(r, "`versions`");
     let names_some = said.iter().any(|(_, value)| *value == Some(true));
     let wanted = said.iter().filter(|(_, value)| value.unwrap_or(!names_some));

@@ -8,7 +8,8 @@ use regent_caddyfile::Line;
 
 pub(super) fn read(r: &mut Reader, node: &Node) -> Line {
     let fields = r.object(node);
-    let protocol = fields.take("protocol").and_then(|node| r.text(node)).unwrap_or_else(|| word(node, "http"));
+    let protocol =
+        fields.take("protocol").and_then(|node| r.text(node)).unwrap_or_else(|| word(node, "http"));
     let lines = match protocol.text.as_str() {
         "fastcgi" => fastcgi(r, &fields),
         "http" => http(r, &fields),
@@ -131,7 +132,12 @@ fn tls(r: &mut Reader, node: &Node) -> Vec<Line> {
     }
     for key in ["root_ca_pool", "client_certificate_automate"] {
         if let Some(node) = fields.take(key) {
-            r.error(node, format_args!("`{key}` is not built yet in Regent; certificates for upstreams come from files"));
+            r.error(
+                node,
+                format_args!(
+                    "`{key}` is not built yet in Regent; certificates for upstreams come from files"
+                ),
+            );
         }
     }
     fields.finish(r, "`tls`");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Environment;
+use crate::context::Notation;
 use crate::directives::testing::{config, file_errors, load};
 use crate::model::{Challenge, DnsProvider};
 use regent_caddyfile::Source;

@@ -3,17 +3,17 @@
 //! Its block has lines `match { CONDITION… }`, of which one must match, and `handle { DIRECTIVE… }`. The argument is the number
 //! of its group.
 
-use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::conditions;
 use crate::context::Context;
+use crate::directives::{Directive, Matchers, Parse};
 use crate::matchers::Scope;
 use crate::model::{Handler, Route};
 use crate::problems::error;
 use crate::routes::{self, Sorting};
 use regent_caddyfile::Error;
 
-pub(super) const DIRECTIVE: Directive = Directive {
+pub(crate) const DIRECTIVE: Directive = Directive {
     name: "json route",
     sorts_as: "json route",
     matchers: Matchers::None,
