@@ -30,8 +30,9 @@ fn every_described_answer_is_given() {
     let description = description();
     let given: BTreeSet<Described> = std::thread::scope(|scope| {
         let description = &description;
-        let ask =
-            |(method, path, operation)| scope.spawn(move || given(description, &method, &path, &operation));
+        let ask = |(method, path, operation): (String, String, Value)| {
+            scope.spawn(move || given(description, &method, &path, &operation))
+        };
         let asked: Vec<_> = operations(description).into_iter().map(ask).collect();
         let join = |asked: ScopedJoinHandle<'_, Vec<Described>>| {
             asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
