@@ -81,7 +81,7 @@ pub(crate) fn duration(duration: Duration) -> String {
 /// A number of bytes, in the largest unit that it is a whole number of.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.iter().find(|(_, unit)| bytes > 0 && bytes % unit == 0) {
+    match units.iter().find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit)) {
         Some((name, unit)) => format!("{}{name}", bytes / unit),
         None => bytes.to_string(),
     }

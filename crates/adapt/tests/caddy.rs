@@ -19,6 +19,7 @@ const DIRECTORY: &str = "../config/tests/json";
 
 /// Files of which Caddy's adapter writes something else, and why.
 const DIFFERENT: &[(&str, &str)] = &[
+    ("any-and-named", "a site for any host that has names too is two: certificates are made for names"),
     ("binds", "Regent has a server for each address; Caddy one for all sites with the same addresses"),
     ("log-of-any-host", "Caddy skips `b.com:8080`, which is no host"),
     (

@@ -119,8 +119,7 @@ impl Reader {
     }
 
     pub fn texts(&mut self, node: &Node) -> Vec<Token> {
-        let items = self.list(node).iter().filter_map(|item| self.text(item)).collect();
-        items
+        self.list(node).iter().filter_map(|item| self.text(item)).collect()
     }
 }
 
@@ -196,11 +195,11 @@ pub(crate) enum Kind {
 }
 
 /// A key of an object, the option that it becomes, and what it holds.
-pub(crate) type Option3 = (&'static str, &'static str, Kind);
+pub(crate) type Row = (&'static str, &'static str, Kind);
 
 impl Reader {
     /// The options that these keys become.
-    pub fn options(&mut self, fields: &Fields<'_>, table: &[Option3]) -> Vec<Line> {
+    pub fn options(&mut self, fields: &Fields<'_>, table: &[Row]) -> Vec<Line> {
         table.iter().filter_map(|(key, name, kind)| self.option(fields.take(key)?, name, *kind)).collect()
     }
 

@@ -52,6 +52,9 @@ pub(crate) fn read<'a>(
 ) -> Vec<Https<'a>> {
     r.object(node);
     let mut names = Names::default();
+    // A site for any host and for some by name, as `:443, example.com`, has these among the names of `automate` alone.
+    let hosts = hosts_in(node);
+    let mut homeless = around.tls.automated_but(&|name| hosts.contains(name));
     let mut all = Vec::new();
     for (index, member) in node.members().iter().enumerate() {
         let fields = r.object(&member.value);
@@ -59,8 +62,14 @@ pub(crate) fn read<'a>(
             Some(node) => r.list(node).iter().flat_map(|item| listen::places(r, item)).collect(),
             None => Vec::new(),
         };
-        let sites = sites::read(r, &fields, &mut names, &member.name);
+        let mut sites = sites::read(r, &fields, &mut names, &member.name);
         let https = Https::read(r, &fields, &places, around.ports, &sites);
+        if https.has_tls
+            && let Some(any) =
+                sites.iter_mut().find(|site| site.hosts.iter().any(|host| host.text.is_empty()))
+        {
+            any.hosts.append(&mut homeless);
+        }
         let own = options::read(r, &fields, &member.name, index);
         blocks(r, &Server { fields: &fields, places: &places, sites: &sites, https: &https }, around, file);
         if !own.is_empty() {
@@ -126,6 +135,14 @@ fn certificates(
         }
     }
     found.into_iter().map(|(hosts, lines, _)| (hosts, lines)).collect()
+}
+
+/// What all conditions `host` of routes name.
+fn hosts_in(servers: &Node) -> HashSet<&str> {
+    let routes =
+        servers.members().iter().filter_map(|server| server.value.get("routes")).flat_map(Node::items);
+    let sets = routes.filter_map(|route| route.get("match")).flat_map(Node::items);
+    sets.filter_map(|set| set.get("host")).flat_map(Node::items).filter_map(Node::as_text).collect()
 }
 
 /// The host of an address that [`addresses`] made, if it has TLS.

@@ -57,6 +57,12 @@ impl<'a> Tls<'a> {
         lines
     }
 
+    /// The names of `certificates.automate` that are no hosts.
+    pub fn automated_but(&self, is_host: &dyn Fn(&str) -> bool) -> Vec<Token> {
+        let names = self.automated.iter().filter_map(|node| Some((node, node.as_text()?)));
+        names.filter(|(_, name)| !is_host(name)).map(|(node, name)| word(node, name)).collect()
+    }
+
     /// Reports names that have a certificate without a site, which Regent makes none for.
     pub fn check_names(&self, r: &mut Reader, is_host: impl Fn(&str) -> bool) {
         for name in self.automated.iter().filter(|name| name.as_text().is_some_and(|name| !is_host(name))) {

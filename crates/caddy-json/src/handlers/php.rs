@@ -89,8 +89,8 @@ pub(super) fn mercure(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
         ],
     );
     lines.retain(|line| line.args.iter().any(|word| !word.text.is_empty()) || line.args.is_empty());
-    for (key, name) in [("publisher_jwt", "publisher_jwt"), ("subscriber_jwt", "subscriber_jwt")] {
-        lines.extend(fields.take(key).and_then(|node| jwt(r, node, name)));
+    for key in ["publisher_jwt", "subscriber_jwt"] {
+        lines.extend(fields.take(key).and_then(|node| jwt(r, node, key)));
     }
     lines.extend(fields.take("transport").and_then(|node| transport(r, node)));
     directive(fields, "mercure", Vec::new(), lines)

@@ -100,10 +100,8 @@ fn client_auth(r: &mut Reader, node: &Node) -> Line {
         ],
     );
     lines.extend(fields.take("ca").and_then(|node| trust_pool(r, node, "trust_pool")));
-    for (key, name) in [("trusted_ca_certs_pem_files", "trusted_ca_cert_file")] {
-        for file in fields.take(key).map(|node| r.texts(node)).unwrap_or_default() {
-            lines.push(line(node, name, vec![file]));
-        }
+    for file in fields.take("trusted_ca_certs_pem_files").map(|node| r.texts(node)).unwrap_or_default() {
+        lines.push(line(node, "trusted_ca_cert_file", vec![file]));
     }
     for verifier in fields.take("verifiers").map(|node| r.list(node)).unwrap_or_default() {
         lines.append(&mut leaves(r, verifier));
