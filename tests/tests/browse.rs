@@ -70,3 +70,37 @@ fn a_page_of_the_site_s_own_takes_the_place_of_a_listing_that_fails() {
     assert_eq!(server.get("/etc/").expect(404).text(), "sorry 404");
     server.stop();
 }
+
+#[test]
+fn pages_are_made_by_a_template_of_the_site() {
+    let site = "file_server {\nbrowse DIRECTORY/page.html {\nplain_time_format 2006\n}\n}";
+    let setup = Setup::new()
+        .site(site)
+        .php_options("num_threads 1")
+        .file("docs/a & b.txt", "12345")
+        .file("docs/part.html", "<p>{{.Path}}</p>")
+        .file("docs/sub/x.txt", "");
+    let template = setup.directory().join("page.html");
+    let page = "{{define \"row\"}}<a href=\"{{html .URL}}\">{{html .Name}}</a> {{.HumanSize}} {{.Tpl.Sort}}\n{{end}}\
+                {{.Host}} {{.NumFiles}} files of {{.Name}}{{range .Breadcrumbs}} [{{.Text}}]{{end}}\n\
+                {{range .Items}}{{template \"row\" .}}{{end}}{{placeholder \"http.request.method\"}}\n";
+    std::fs::write(&template, page).expect("the directory is ours");
+    let server = setup.start();
+    let listed = server.get("/docs/?sort=name").expect(200);
+    assert_eq!(listed.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(listed.header("content-security-policy"), None);
+    let expected =
+        "127.0.0.1 2 files of docs [/] [docs]\n<a href=\"./a%20&amp;%20b.txt\">a &amp; b.txt</a> 5 B name\n";
+    assert!(listed.text().starts_with(expected), "{}", listed.text());
+    assert!(listed.text().ends_with("\nGET\n"), "{}", listed.text());
+    let head = server.request("HEAD", "/docs/").send().expect(200);
+    assert!(head.body.is_empty());
+    let text = server.request("GET", "/docs/").header("Accept", "text/plain").send().expect(200);
+    assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert!(text.text().starts_with("Name\t\tSize\tModified\n----\t\t----\t--------\n"), "{}", text.text());
+    std::fs::write(&template, "changed").expect("the directory is ours");
+    assert_eq!(server.get("/docs/").expect(200).text(), "changed");
+    std::fs::write(&template, "{{.Nothing.At.All").expect("the directory is ours");
+    server.get("/docs/").expect(500);
+    server.stop();
+}

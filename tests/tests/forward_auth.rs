@@ -174,6 +174,38 @@ fn a_response_can_be_copied_after_all() {
 }
 
 #[test]
+fn rules_for_responses_may_have_upstreams_with_rules() {
+    let first = Upstream::answering(|request| match request.line().split(' ').nth(1) {
+        Some("/plain") => ok("", "first"),
+        _ => b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone".to_vec(),
+    });
+    let second = Upstream::answering(|request| match request.line().split(' ').nth(1) {
+        Some("/teapot") => b"HTTP/1.1 418 I'm a teapot\r\nContent-Length: 3\r\n\r\npot".to_vec(),
+        Some("/gone") => b"HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngone".to_vec(),
+        _ => ok("X-Second: 1\r\n", "second"),
+    });
+    let site = format!(
+        "handle {{\nreverse_proxy {} {{\n@missing status 404\nhandle_response @missing {{\n\
+         route {{\nheader X-Way first-to-second\nreverse_proxy {} {{\n\
+         @pot status 418\nhandle_response @pot {{\nrespond \"no coffee of {{rp.upstream.port}}\" 200\n}}\n\
+         @gone status 410\nhandle_response @gone {{\nrewrite /file.txt\nfile_server\n}}\n}}\n}}\n}}\n}}\n}}",
+        first.address(),
+        second.address()
+    );
+    let server = Setup::new().site(&site).file("file.txt", "a file").start();
+    let text = |target: &str, status: u16| server.get(target).expect(status).text();
+    assert_eq!(text("/plain", 200), "first");
+    let response = server.get("/other").expect(200);
+    assert_eq!((response.text().as_str(), response.header("x-second")), ("second", Some("1")));
+    assert_eq!(response.header("x-way"), Some("first-to-second"));
+    assert!(text("/teapot", 200).starts_with("no coffee of "));
+    assert_eq!(text("/gone", 200), "a file");
+    assert_eq!(first.last().line(), "GET /gone HTTP/1.1");
+    assert_eq!(second.last().line(), "GET /gone HTTP/1.1");
+    server.stop();
+}
+
+#[test]
 fn a_password_may_be_asked_for_behind_it() {
     let hash = password_hash("secret");
     let gate = gate();

@@ -1,6 +1,8 @@
 //! Sites with TLS: the real server, and clients that verify it.
 #![forbid(unsafe_code)]
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use regent_tests::{Conn, Server, Setup, TlsClient, TlsConn, regent_command, until};
 use rustix::process::Signal;
 use rustls::HandshakeKind;
@@ -331,6 +333,32 @@ fn a_site_that_asks_for_certificates_gets_them_and_is_reached_by_no_other_way() 
         conn.response().expect(421);
         server.stop();
     }
+}
+
+#[test]
+fn a_site_knows_whom_a_certificate_of_a_client_names() {
+    let ask = "tls internal {\n\t\tclient_auth {\n\t\t\tmode request\n\t\t\ttrust_pool inline {\n\t\t\t\ttrust_der CA\n\t\t\t}\n\t\t}\n\t}";
+    let text = "respond \"{tls_version} {tls_cipher} {http.request.tls.server_name} [{tls_client_issuer}] \
+                {http.request.tls.client.san.dns_names.0} {tls_client_fingerprint} {http.request.tls.resumed}\"";
+    let first = setup("", "");
+    let [ca, certificate, key] = client_ca(first.directory());
+    let ca = rustls::pki_types::CertificateDer::from_pem_file(&ca).expect("a certificate");
+    let ask = ask.replace("CA", &STANDARD.encode(&ca));
+    let server = setup("", &format!("localhost {{\n\t{ask}\n\t{text}\n}}")).start();
+    let said = |client: &TlsClient| {
+        let mut conn = client.connect(server.tls_address(), "localhost");
+        conn.send(get("/"));
+        conn.response().expect(200).text()
+    };
+    let known = said(&TlsClient::with_certificate(&root_certificate(&server), &certificate, &key));
+    let words: Vec<&str> = known.split(' ').collect();
+    assert_eq!(words[0], "tls1.3");
+    assert!(words[1].starts_with("TLS_") && words[2] == "localhost", "{known}");
+    assert!(known.contains("[CN=") && known.contains(" client "), "{known}");
+    assert_eq!(words[words.len() - 2].len(), 64, "{known}");
+    let unknown = said(&client(&server));
+    assert!(unknown.contains(" []  "), "{unknown}");
+    server.stop();
 }
 
 #[test]

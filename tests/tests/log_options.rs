@@ -263,3 +263,50 @@ fn times_are_written_in_a_layout_of_go() {
     assert!(time.len() == 20 && time.starts_with("20") && time.ends_with('Z'), "{time}");
     server.stop();
 }
+
+#[test]
+fn lines_have_the_level_that_a_route_says_and_the_server_s_log_its_filters() {
+    let global = "log {
+        output file DIRECTORY/server.log
+        format filter {
+            wrap json {
+                level_format color
+            }
+            request>headers>X-Key delete
+        }
+    }
+    log own {
+        output file DIRECTORY/own.log {
+            dir_mode 0750
+        }
+        format append {
+            wrap json
+            place here
+        }
+        include http.log.access
+    }";
+    let site = "log\nlog_level /quiet WARN\nrespond \"{http.request.duration_ms} {err.id}\"";
+    let server = Setup::new().global_options(global).site(site).start();
+    for target in ["/quiet", "/loud"] {
+        server.request("GET", target).header("X-Key", "secret").send().expect(200);
+    }
+    let of_access = |file: &str| {
+        until(&format!("{file} has both requests"), || {
+            let text = fs::read_to_string(server.directory().join(file)).ok()?;
+            let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+            let of = |uri: &str| lines.iter().find(|line| line["request"]["uri"] == uri).cloned();
+            Some([of("/quiet")?, of("/loud")?])
+        })
+    };
+    let found = of_access("server.log");
+    assert_eq!(
+        [&found[0]["level"], &found[1]["level"]],
+        ["\u{1b}[33mWARN\u{1b}[0m", "\u{1b}[34mINFO\u{1b}[0m"]
+    );
+    assert!(found[0]["request"]["headers"]["X-Key"].is_null(), "{:#}", found[0]);
+    let found = of_access("own.log");
+    assert_eq!([&found[0]["level"], &found[0]["place"]], ["warn", "here"]);
+    let age: f64 = server.get("/loud").expect(200).text().trim().parse().expect("a number of milliseconds");
+    assert!(age > 0.0);
+    server.stop();
+}

@@ -1,8 +1,11 @@
 //! The server's own log: JSON with the field names that Caddy's users' tools know, or text on a terminal.
 
+mod samples;
+
 use anyhow::{Context, Result};
 use regent_config::{LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix, LogTime, ServerLog};
 use regent_server::{LogKind, LogWriter, RollingFile, log_time, visible};
+use samples::Samples;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +15,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::{FilterExt, LevelFilter, filter_fn};
+use tracing_subscriber::filter::{FilterExt, LevelFilter, dynamic_filter_fn, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -63,6 +66,7 @@ fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> 
         time: config.time_format.clone(),
         level: config.level_format,
         keys: config.keys.clone(),
+        append: config.append.clone(),
         prefix: config.prefix,
         colour: if terminal { Colour::On } else { Colour::Off },
     };
@@ -70,7 +74,14 @@ fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> 
     let is_meant =
         filter_fn(move |metadata| selection.is_all() || selection.allows(logger(metadata.target())));
     let layer = tracing_subscriber::fmt::layer().with_writer(move || sink.clone()).event_format(lines);
-    layer.with_filter(level.and(is_meant)).boxed()
+    match &config.sampling {
+        None => layer.with_filter(level.and(is_meant)).boxed(),
+        Some(rules) => {
+            let samples = Samples::new(rules.clone());
+            let is_taken = dynamic_filter_fn(move |metadata, _| samples.take(metadata));
+            layer.with_filter(level.and(is_meant).and(is_taken)).boxed()
+        }
+    }
 }
 
 impl ServerLogs {
@@ -157,6 +168,8 @@ struct Lines {
     time: Option<LogTime>,
     level: LogLevelFormat,
     keys: LogKeys,
+    /// Fields that every line has.
+    append: Vec<(String, String)>,
     prefix: LogPrefix,
     colour: Colour,
 }
@@ -300,6 +313,7 @@ impl Lines {
         insert(&self.keys.name, logger(target).into());
         insert(&self.keys.message, fields.message.into());
         line.extend(fields.others);
+        line.extend(self.append.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
         let mut text = Vec::new();
         visible::write_json(&line, &mut text);
         writeln!(out, "{}", String::from_utf8_lossy(&text))
@@ -328,10 +342,16 @@ impl Lines {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             write!(out, "  {name}={}", printable(&text))?;
         }
+        for (name, value) in &self.append {
+            write!(out, "  {name}={}", printable(value))?;
+        }
         out.write_char('\n')
     }
 
     fn level(&self, level: &Level, usual: LogLevelFormat) -> String {
+        if self.level == LogLevelFormat::Color && self.colour == Colour::Off {
+            return log_level(level).coloured().to_owned();
+        }
         let format = if self.level == LogLevelFormat::Auto { usual } else { self.level };
         let written = level.as_str();
         if format == LogLevelFormat::Lower { written.to_ascii_lowercase() } else { written.to_owned() }
@@ -367,6 +387,15 @@ fn printable(text: &str) -> String {
     printable
 }
 
+fn log_level(level: &Level) -> LogLevel {
+    match *level {
+        Level::ERROR => LogLevel::Error,
+        Level::WARN => LogLevel::Warn,
+        Level::INFO => LogLevel::Info,
+        _ => LogLevel::Debug,
+    }
+}
+
 fn level(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Debug => LevelFilter::DEBUG,
@@ -377,18 +406,4 @@ fn level(level: LogLevel) -> LevelFilter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loggers_are_named_by_their_part() {
-        assert_eq!(logger("regent_server::reload"), "server");
-        assert_eq!(logger("php"), "php");
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_a_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\nc");
-        assert_eq!(printable("a\u{9b}2Jb\u{202e}c\u{2028}ü"), "a\u{fffd}2Jb\\u{202e}c\\u{2028}ü");
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! What the parsing of a whole file shares.
 
+use crate::directives::bind::Bound;
 use crate::environment::Environment;
 use crate::hot_reload::Pending;
 use crate::model::{HotReload, MercureHub, Part, ReverseProxy, Template};
@@ -53,6 +54,8 @@ pub(crate) struct Context<'a> {
     pub named_routes: NamedRoutes,
     /// The block of a `handle_response` that the lines stand in.
     pub response_block: Option<ResponseBlock>,
+    /// What the latest `bind` lines say of protocols.
+    pub bound: Vec<Bound>,
     /// The configuration's own files: no file server hands them out.
     pub hidden: Vec<Template>,
 }
@@ -77,6 +80,7 @@ impl<'a> Context<'a> {
             proxies: Vec::new(),
             named_routes: NamedRoutes::default(),
             response_block: None,
+            bound: Vec::new(),
             hidden,
         }
     }
@@ -109,7 +113,7 @@ impl<'a> Context<'a> {
                 None => error(
                     token,
                     format!(
-                        "`{text}` cannot depend on the request: only {{env.NAME}} and {{file./PATH}} are possible here"
+                        "`{text}` cannot depend on the request: only {{env.NAME}}, {{system.hostname}} and {{file./PATH}} are possible here"
                     ),
                 ),
             }

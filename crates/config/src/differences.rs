@@ -9,7 +9,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("basic_auth", "`{http.auth.user.id}` is empty where nobody has logged in, and no text"),
     (
         "browse",
-        "the page is Regent's own, remembers no order in a cookie, and leaves out links that lead out of the root",
+        "the page that no template makes is Regent's own; it remembers no order in a cookie, and leaves out links that lead out of the root",
     ),
     (
         "encode",

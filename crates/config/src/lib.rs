@@ -55,5 +55,5 @@ pub use networks::Networks;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
 pub use routes::script_purge_of;
-pub use template::file_content;
+pub use template::{file_content, of_system};
 pub use timeout::timeout;

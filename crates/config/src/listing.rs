@@ -43,6 +43,7 @@ mod tests {
         ("lane", "lane off"),
         ("log", "log"),
         ("log_append", "log_append a b"),
+        ("log_level", "log_level WARN"),
         ("log_name", "log_name a"),
         ("log_skip", "log_skip"),
         ("map", "map {path} {a} {\ndefault b\n}"),

@@ -76,7 +76,7 @@ impl Order {
         Ok(Changed::Order)
     }
 
-    /// Sorts as Caddy does: by this order, then the most specific path first (for `vars` last, so that it wins).
+    /// Sorts as Caddy does: by this order, then the most specific path first (for `vars` and `log_level` last, so that it wins).
     pub fn sort(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut sorted: Vec<(usize, Entry)> = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -99,7 +99,7 @@ impl Order {
 
 /// Whether `a` goes before `b`, both of the same directive.
 fn goes_before(a: &Entry, b: &Entry) -> bool {
-    if a.directive == "vars" { more_specific(b, a) } else { more_specific(a, b) }
+    if matches!(a.directive, "vars" | "log_level") { more_specific(b, a) } else { more_specific(a, b) }
 }
 
 fn more_specific(a: &Entry, b: &Entry) -> bool {

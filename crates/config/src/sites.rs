@@ -2,6 +2,7 @@
 
 mod by_path;
 mod certificates;
+mod listeners;
 mod redirects;
 mod transport;
 
@@ -11,18 +12,16 @@ use crate::context::Context;
 use crate::directives::bind::{self, Interface};
 use crate::directives::tls::{self, Tls};
 use crate::directives::{self, handle_errors, log};
-use crate::global::{GlobalOptions, ServerBlock};
+use crate::global::GlobalOptions;
 use crate::hot_reload;
 use crate::matchers::Scope;
-use crate::model::{
-    CertificateSource, Global, Listen, Purpose, Server, ServerTls, Site, SiteTls, SniHost, Template,
-    UnixSocket,
-};
+use crate::model::{CertificateSource, Global, Listen, Purpose, Server, Site, SiteTls, Template, UnixSocket};
 use crate::problems::{error, not_built_as};
 use crate::routes::{self, Sorting};
 use crate::template;
 use by_path::Written;
 use certificates::Certificates;
+use listeners::{BoundProtocols, servers};
 use regent_caddyfile::{Error, File, Line, SiteBlock, Token};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -68,7 +67,7 @@ struct Lines<'a> {
 pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) -> Vec<Server> {
     let blocks = &file.sites;
     file.named_routes.iter().for_each(|route| check_placeholders(cx, &route.lines, Within::Site));
-    let mut taken = Taken::default();
+    let (mut taken, mut bound) = (Taken::default(), BoundProtocols::default());
     for (token, interface) in &options.default_bind {
         cx.check(taken.check_mode(token, interface));
     }
@@ -78,6 +77,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, options, &lines.binds, &mut taken);
         let ways = ways(cx, options, block, &interfaces, &mut taken);
+        bound.note(cx, options, &lines.binds, &ways);
         let paths = paths(cx, options, block);
         let tls = tls::parse(cx, options, &lines.tls);
         opened.push(Opened {
@@ -97,7 +97,7 @@ pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) 
     narrow(&mut opened);
     let of_file = opened[..written].iter().flat_map(|block| &block.ways);
     let of_file: HashSet<&Listen> = of_file.map(|way| &way.door.listen).collect();
-    let mut servers = servers(options, sites(cx, options, &opened));
+    let mut servers = servers(options, &bound, sites(cx, options, &opened));
     for server in servers.iter_mut().filter(|server| !of_file.contains(&server.listen)) {
         server.purpose = Purpose::Redirects;
     }
@@ -138,32 +138,6 @@ fn sites(cx: &mut Context<'_>, options: &GlobalOptions, opened: &[Opened<'_>]) -
         certificates::check_any(cx, &secured);
     }
     by_path::merged(sites)
-}
-
-fn servers(options: &GlobalOptions, sites: Vec<(Listen, Site)>) -> Vec<Server> {
-    let mut servers: Vec<Server> = Vec::new();
-    for (listen, site) in sites {
-        match servers.iter_mut().find(|server| server.listen == listen) {
-            Some(server) => server.sites.push(site),
-            None => {
-                let options = options.servers.of(&listen).options.clone();
-                let purpose = Purpose::default();
-                servers.push(Server { listen, tls: None, options, sites: vec![site], purpose });
-            }
-        }
-    }
-    for server in &mut servers {
-        server.tls = server_tls(options.servers.of(&server.listen), &server.sites);
-    }
-    servers.into_iter().map(sorted).collect()
-}
-
-/// `None` for plain HTTP, which all sites of a server have or none.
-fn server_tls(block: &ServerBlock, sites: &[Site]) -> Option<ServerTls> {
-    let mut secured = sites.iter().filter_map(|site| site.tls.as_ref()).peekable();
-    secured.peek()?;
-    let default = if secured.any(|tls| tls.client_auth.is_some()) { SniHost::Strict } else { SniHost::Free };
-    Some(ServerTls { sni_host: block.sni_host.unwrap_or(default) })
 }
 
 impl<'a> Lines<'a> {

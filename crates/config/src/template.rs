@@ -79,16 +79,11 @@ const PREFIXES: &[(&str, &str)] = &[
 ];
 
 /// Placeholders of Caddy (modules/caddyhttp/replacer.go, log_append, handle_errors) that Regent does not fill in. In
-/// braces they would be empty or text, and nobody would notice. Those of TLS are not among them: without TLS they are
-/// empty in Caddy too.
+/// braces they would be empty or text, and nobody would notice.
 const UNBUILT: &[&str] = &[
-    "http.error",
-    "http.error.id",
     "http.error.trace",
     "http.request.body",
     "http.request.body_base64",
-    "http.request.duration",
-    "http.request.duration_ms",
     "http.request.orig_uri.path.dir_escaped",
     "http.request.orig_uri.path.file_escaped",
     "http.request.uri.path.dir_escaped",
@@ -160,10 +155,24 @@ pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> O
         Part::Text(text) => Some(text.clone()),
         Part::Placeholder(name) => match name.strip_prefix("env.") {
             Some(name) => Some(variable(name)),
-            None => file_content(name)?.ok(),
+            None => of_system(name).or_else(|| file_content(name)?.ok()),
         },
     });
     parts.collect()
+}
+
+/// What a placeholder `system.…` says of the machine.
+pub fn of_system(name: &str) -> Option<String> {
+    match name {
+        "system.hostname" => {
+            Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
+        }
+        "system.slash" => Some("/".into()),
+        "system.os" => Some(std::env::consts::OS.into()),
+        "system.arch" => Some(std::env::consts::ARCH.into()),
+        "system.wd" => Some(std::env::current_dir().ok()?.to_string_lossy().into_owned()),
+        _ => None,
+    }
 }
 
 /// What the file has that a placeholder `file./PATH` names, without the line end that editors put there. `None`: it names
@@ -349,18 +358,19 @@ mod tests {
             "{http.reverse_proxy.duration}",
             "{http.auth.user.name}",
             "{err.trace}",
+            "{http.request.body_base64}",
             "{http.request.body}",
             "{http.response.header.X-A}",
         ] {
             assert_eq!(found(text), [text]);
         }
-        assert_eq!(found("a {resp.header.A} {path} {err.id}"), ["{resp.header.A}", "{err.id}"]);
+        assert_eq!(found("a {resp.header.A} {path} {err.trace}"), ["{resp.header.A}", "{err.trace}"]);
         for text in [
             "{\"resp.a\": {\"rp.b\": \"{path}\"}}",
             "\\{resp.status_code\\}",
             "{nonsense}",
             "{resp",
-            "{tls_version}",
+            "{tls_version}{tls_client_subject}{err.id}{http.error}{http.request.duration_ms}",
             "{rp.header.X}{upstream_hostport}{http.reverse_proxy.upstream.address}",
             "{vars.a}{err.status_code}{file.base}{http.error.message}",
         ] {
@@ -390,5 +400,7 @@ mod tests {
         let lookup = |name: &str| format!("<{name}>");
         assert_eq!(fixed(&Template::parse("a{env.X}b"), &lookup).as_deref(), Some("a<X>b"));
         assert_eq!(fixed(&Template::parse("{path}"), &lookup), None);
+        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(fixed(&Template::parse("{system.hostname}"), &lookup).as_deref(), Some(hostname.trim()));
     }
 }

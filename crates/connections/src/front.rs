@@ -2,6 +2,7 @@
 
 mod handshakes;
 mod quic;
+mod secured;
 
 use crate::binding::{Binding, Bindings, Conditions, Service};
 use crate::datagrams::Receiving;
@@ -16,8 +17,9 @@ use regent_metrics::{ConnectionMeter, HandshakeTransport, Protocol};
 use regent_net::{
     Arrival, BusyPoll, Cork, Drain, Keepalive, Socket, Sockets, Stream, Transport, local_address,
 };
-use regent_tls::{Acceptor, ConnectionFacts};
+use regent_tls::Acceptor;
 use rustix::fd::OwnedFd;
+use secured::secured;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -399,15 +401,6 @@ impl<S: Service> Speaker<'_, S> {
             tracing::debug!(%error, "a connection ended with an error");
         }
     }
-}
-
-fn secured<S: Service>(connection: Connection, facts: &ConnectionFacts) -> S::Accepted {
-    let tls = regent_exchange::Tls {
-        protocol: facts.protocol,
-        cipher: facts.cipher,
-        server_name: facts.server_name.as_deref().map(Into::into),
-    };
-    S::accept(Connection { tls: Some(Arc::new(tls)), ..connection }, Some(facts.client_auth))
 }
 
 /// Says how a silent client is looked after, if that is not what its connection has inherited.

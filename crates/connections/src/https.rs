@@ -5,8 +5,8 @@ use regent_tls::{
     Acme, AuthorityOptions, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode,
     Compression, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance,
     KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisAddress, RedisPlace,
-    RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls, TrustStores,
-    TsigAlgorithm, TsigKey,
+    RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls, TrustSource,
+    TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -276,6 +276,8 @@ fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
         dns: acme.dns.as_ref().map(|dns| DnsChallenge {
             provider: dns_provider(dns),
             propagation_delay: acme.propagation_delay,
+            override_domain: acme.dns_override_domain.clone(),
+            ttl: acme.dns_ttl,
         }),
     }
 }
@@ -353,7 +355,18 @@ fn client_auth(auth: &config::ClientAuth) -> ClientAuth {
         config::ClientAuthMode::VerifyIfGiven => ClientAuthMode::VerifyIfGiven,
         config::ClientAuthMode::RequireAndVerify => ClientAuthMode::RequireAndVerify,
     };
-    ClientAuth { mode, trusted_ca: auth.trusted_cas.clone(), trusted_leaves: auth.trusted_leaves.clone() }
+    let source = |source: &config::TrustSource| match source {
+        config::TrustSource::Inline(text) => TrustSource::Inline(text.clone()),
+        config::TrustSource::System => TrustSource::System,
+        config::TrustSource::LocalRoot => TrustSource::LocalRoot,
+    };
+    ClientAuth {
+        mode,
+        trusted_ca: auth.trusted_cas.clone(),
+        trusted_leaves: auth.trusted_leaves.clone(),
+        other_ca: auth.other_cas.iter().map(source).collect(),
+        inline_leaves: auth.inline_leaves.clone(),
+    }
 }
 
 #[cfg(test)]

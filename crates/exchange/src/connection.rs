@@ -23,6 +23,31 @@ pub struct Tls {
     pub cipher: &'static str,
     /// The name that the client asked for, in lower case.
     pub server_name: Option<Box<str>>,
+    /// The cipher by IANA's name, as Go has it: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`.
+    pub cipher_suite: &'static str,
+    /// What is spoken on the stream (ALPN): `h2`. Empty: nothing was agreed on.
+    pub alpn: Box<str>,
+    /// The client came back with a ticket.
+    pub is_resumed: bool,
+    /// `None`: the client has shown no certificate.
+    pub client: Option<Box<ClientCertificate>>,
+}
+
+/// What a client's certificate says. Whether it is to be trusted has been decided by the handshake.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientCertificate {
+    pub der: Vec<u8>,
+    /// As Go writes names: `CN=client,O=Example`.
+    pub subject: String,
+    pub issuer: String,
+    /// Decimal.
+    pub serial: String,
+    /// The key alone: a point, the bytes of Ed25519, or PKCS #1.
+    pub public_key: Vec<u8>,
+    pub dns_names: Vec<String>,
+    pub emails: Vec<String>,
+    pub ips: Vec<String>,
+    pub uris: Vec<String>,
 }
 
 impl Connection {

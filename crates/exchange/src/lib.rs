@@ -9,7 +9,7 @@ mod request_body;
 mod response_body;
 mod tunnel;
 
-pub use connection::{Connection, Tls};
+pub use connection::{ClientCertificate, Connection, Tls};
 pub use informational::Informational;
 pub use pace::{BodyLimits, BodyTimeouts, Pace};
 pub use request_body::{BodyError, RequestBody};

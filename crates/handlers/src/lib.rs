@@ -39,5 +39,6 @@ pub use error::BuildError;
 pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
+pub use log::sampler::Sampler;
 pub use log::{log_time, visible};
 pub use routing::sites::Sites;

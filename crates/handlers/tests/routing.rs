@@ -140,7 +140,12 @@ fn every_configured_log_gets_the_request_unless_it_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     let log = LogConfig {
-        output: LogOutput::File(LogFile { path: path.clone(), mode: None, rolling: None }),
+        output: LogOutput::File(LogFile {
+            path: path.clone(),
+            mode: None,
+            directory_mode: None,
+            rolling: None,
+        }),
         format: LogFormat::Json,
         ..LogConfig::default()
     };

@@ -60,7 +60,7 @@ pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
 pub use regent_connections::{HttpsError, ListenError, tls_options};
 pub use regent_engines::{EngineError, EngineKind};
-pub use regent_handlers::{LogKind, LogWriter, RollingFile, log_time, visible};
+pub use regent_handlers::{LogKind, LogWriter, RollingFile, Sampler, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};

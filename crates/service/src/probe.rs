@@ -71,7 +71,13 @@ impl Service {
     fn local_connection(&self, host: &str) -> Connection {
         let tls = self.tls.is_some().then(|| {
             let server_name = Some(host.into());
-            Arc::new(Tls { protocol: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", server_name })
+            Arc::new(Tls {
+                protocol: "TLSv1.3",
+                cipher: "TLS_AES_128_GCM_SHA256",
+                cipher_suite: "TLS_AES_128_GCM_SHA256",
+                server_name,
+                ..Tls::default()
+            })
         });
         let at = |port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         Connection { remote: at(0), local: at(if tls.is_some() { 443 } else { 80 }), tls }

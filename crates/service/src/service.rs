@@ -237,7 +237,7 @@ impl Service {
                 }
                 Action::List(listing) => match Box::pin(self.listings.run(move || listing.run())).await {
                     None => self.sites.resume(exchange, busy()),
-                    Some(Ok(listed)) => self.sites.intercept(exchange, listed.response()).0,
+                    Some(Ok(listed)) => self.sites.listed(exchange, listed),
                     Some(Err(status)) => self.sites.resume(exchange, Failure::new(status)),
                 },
                 Action::Render(rendering) => Box::pin(self.rendered(*rendering, exchange, &accepted)).await,

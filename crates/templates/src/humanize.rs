@@ -2,13 +2,21 @@
 
 /// `83 MB`.
 pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    in_units(count, 1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"])
+}
+
+/// `79 MiB`.
+pub fn binary_bytes(count: u64) -> String {
+    in_units(count, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
+}
+
+fn in_units(count: u64, base: f64, units: [&str; 7]) -> String {
     if count < 10 {
         return format!("{count} B");
     }
-    let exponent = ((count as f64).ln() / 1000f64.ln()).floor();
-    let value = (count as f64 / 1000f64.powf(exponent) * 10.0 + 0.5).floor() / 10.0;
-    let unit = UNITS[(exponent as usize).min(UNITS.len() - 1)];
+    let exponent = ((count as f64).ln() / base.ln()).floor();
+    let value = (count as f64 / base.powf(exponent) * 10.0 + 0.5).floor() / 10.0;
+    let unit = units[(exponent as usize).min(units.len() - 1)];
     if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 

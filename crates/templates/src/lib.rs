@@ -14,6 +14,7 @@ mod front_matter;
 mod functions;
 mod go_time;
 mod humanize;
+mod listing;
 mod markdown;
 mod methods;
 mod page;
@@ -24,5 +25,7 @@ mod run;
 mod times;
 
 pub use go_time::utc_in_layout;
+pub use humanize::binary_bytes;
+pub use listing::{Item, Listing};
 pub use page::{Failed, FieldChange, Needs, Outcome, Page, Request, Supplied};
 pub use render::render;

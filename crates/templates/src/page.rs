@@ -1,5 +1,6 @@
 //! What a template is given, and what becomes of it.
 
+use crate::listing::Listing;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Page {
     pub fields: Vec<(String, String)>,
     /// The time that `now` is, however often the page is rendered.
     pub now: Timestamp,
+    /// The directory that the page lists, if it is such a page.
+    pub listing: Option<Listing>,
 }
 
 impl Page {

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Call, Map, string, text_of};
 use crate::functions::page::canonical;
+use crate::listing::{ITEM, item_method};
 use crate::page::{FieldChange, Page};
 use crate::run::header_map;
 use crate::times::{self, KIND};
@@ -16,13 +17,14 @@ const REQUEST: &str = "request";
 const RESPONSE_HEADER: &str = "response header";
 
 /// `.`, as Caddy has it.
-pub(crate) fn root(page: &Page, args: &[Value]) -> Value {
+pub(crate) fn root(page: &Page, listing: &Map, args: &[Value]) -> Value {
     let request = &page.request;
     // The colon before a port: within brackets there are others.
     let port = request.host.rsplit_once(':').filter(|(name, _)| !name.contains(':') || name.ends_with(']'));
     let host = port.map_or(request.host.as_str(), |(name, _)| name).trim_matches(['[', ']']);
     let original = (&*request.original_method, &*request.original_uri, &*request.original_path);
-    map([
+    let mut fields = listing.clone();
+    fields.extend(entries([
         (KIND, string(ROOT)),
         ("Args", Value::List(args.into())),
         ("Req", request_value(page, (&request.method, &request.uri, &request.path))),
@@ -31,11 +33,16 @@ pub(crate) fn root(page: &Page, args: &[Value]) -> Value {
         ("RemoteIP", string(request.remote_ip.as_str())),
         ("ClientIP", string(request.client_ip.as_str())),
         ("RespHeader", map([(KIND, string(RESPONSE_HEADER))])),
-    ])
+    ]));
+    Value::Map(Arc::new(fields))
 }
 
-fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::Map(Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Map(Arc::new(entries(fields).collect()))
+}
+
+fn entries<const N: usize>(fields: [(&str, Value); N]) -> impl Iterator<Item = (Arc<str>, Value)> {
+    fields.into_iter().map(|(key, value)| (key.into(), value))
 }
 
 fn request_value(page: &Page, (method, uri, path): (&str, &str, &str)) -> Value {
@@ -99,6 +106,7 @@ pub(crate) fn method(call: &Call<'_>) -> Result<Value> {
     };
     match (fields.get(KIND).and_then(Value::as_str), call.name) {
         (Some(ROOT), "Cookie") => cookie(&call),
+        (Some(ITEM), _) => item_method(&call, fields),
         (Some(REQUEST), "FormValue" | "PostFormValue") => first(&call, fields.get("Form")),
         (Some(RESPONSE_HEADER), _) => response_header(&call),
         (None, "Get") => first(&call, Some(receiver)),

@@ -1,5 +1,6 @@
 //! Renders a page.
 
+use crate::listing::Listing;
 use crate::page::{Failed, Outcome, Page, Supplied};
 use crate::run::Run;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub fn render(page: &Arc<Page>, supplied: &Arc<Supplied>) -> Outcome {
 
 fn render_here(run: Arc<Run>) -> Outcome {
     let page = Arc::clone(&run.page);
-    let result = run.execute(&page.name, &page.source, &[]);
+    let cost = page.listing.as_ref().map_or(0, Listing::cost);
+    let result = run.budget.bytes(cost).and_then(|()| run.execute(&page.name, &page.source, &[]));
     let state = std::mem::take(&mut *run.state());
     if !state.needs.is_empty() {
         // Whatever came of it, it came of values that were not there.

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Call, Map, string};
 use crate::budget::Budget;
+use crate::listing::Listing;
 use crate::page::{Failed, FieldChange, Needs, Page, Supplied};
 use crate::{functions, methods, receivers};
 use gotmpl::parse::Parser;
@@ -18,6 +19,8 @@ pub(crate) struct Run {
     pub(crate) page: Arc<Page>,
     pub(crate) supplied: Arc<Supplied>,
     pub(crate) budget: Budget,
+    /// What `.` has of the directory that the page lists.
+    listing: Map,
     state: Mutex<State>,
 }
 
@@ -40,7 +43,8 @@ struct Unit {
 
 impl Run {
     pub(crate) fn new(page: Arc<Page>, supplied: Arc<Supplied>) -> Arc<Self> {
-        Arc::new(Self { page, supplied, budget: Budget::new(), state: Mutex::default() })
+        let listing = page.listing.as_ref().map(Listing::fields).unwrap_or_default();
+        Arc::new(Self { page, supplied, budget: Budget::new(), listing, state: Mutex::default() })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -56,7 +60,7 @@ impl Run {
             )));
         }
         self.state().units.push(Unit::default());
-        let data = receivers::root(&self.page, args);
+        let data = receivers::root(&self.page, &self.listing, args);
         let result = self.execute_unit(name, source, &data);
         self.state().units.pop();
         result
@@ -204,6 +208,7 @@ pub(crate) mod tests {
             },
             fields: vec![("content-type".into(), "text/html".into())],
             now: "2026-05-04T15:02:01Z".parse().unwrap(),
+            listing: None,
         }
     }
 

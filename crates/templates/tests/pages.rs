@@ -1,6 +1,6 @@
 //! Pages as Caddy renders them.
 
-use regent_templates::{Failed, FieldChange, Outcome, Page, Request, Supplied, render};
+use regent_templates::{Failed, FieldChange, Item, Listing, Outcome, Page, Request, Supplied, render};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ fn page(source: &str, root: &Path) -> Page {
         },
         fields: vec![("content-type".into(), "text/html".into())],
         now: "2026-05-04T15:02:01Z".parse().unwrap(),
+        listing: None,
     }
 }
 
@@ -198,4 +199,62 @@ fn nesting_to_the_bounds_is_no_overflow() {
     let source = r#"{{define "a"}}{{if gt . 0}}{{template "a" (sub . 1)}}{{else}}{{include "p"}}{{end}}{{end}}{{template "a" 95}}"#;
     fs::write(dir.path().join("p"), source).unwrap();
     assert!(reason(outcome_in(dir.path(), source)).contains("deep"));
+}
+
+#[test]
+fn a_directory_is_listed() {
+    let item = |name: &str, is_directory| Item {
+        name: name.into(),
+        size: 2048,
+        url: format!("./{name}"),
+        modified: 1_777_863_721,
+        mode: 0o750,
+        is_directory,
+        ..Item::default()
+    };
+    let listing = Listing {
+        path: "/a%20b/c".into(),
+        items: vec![
+            item("sub/", true),
+            Item { is_link: true, target: "../x".into(), ..item("p.JPG", false) },
+        ],
+        limit: 2,
+        directories: 1,
+        files: 3,
+        size: 1_572_864,
+        size_with_targets: 2 << 20,
+        sort: "name".into(),
+        order: "asc".into(),
+        layout: "grid".into(),
+        ..Listing::default()
+    };
+    let shown = |source: &str| {
+        let page = Page { listing: Some(listing.clone()), ..page(source, Path::new("/nowhere")) };
+        body(render(&Arc::new(page), &Arc::default()))
+    };
+    for (source, text) in [
+        ("{{.Name}} {{.Path}} {{.CanGoUp}} {{.Limit}} {{.Sort}} {{.Order}}", "c /a%20b/c true 2 name asc"),
+        (
+            "{{.NumDirs}} {{.NumFiles}} {{.HumanTotalFileSize}} {{.HumanTotalFileSizeFollowingSymlinks}}",
+            "1 3 1.5 MiB 2.0 MiB",
+        ),
+        (
+            "{{range .Items}}{{.Name}}|{{.URL}}|{{.HumanSize}}|{{.IsDir}};{{end}}",
+            "sub/|./sub/|2.0 KiB|true;p.JPG|./p.JPG|2.0 KiB|false;",
+        ),
+        ("{{range .Items}}{{.Mode}} {{end}}", "drwxr-x--- Lrwxrwxrwx "),
+        ("{{range .Items}}{{.Tpl.Layout}}{{.HasExt \".png\" \".jpg\"}} {{end}}", "gridfalse gridtrue "),
+        ("{{range .Items}}{{if .IsSymlink}}{{.SymlinkPath}}{{end}}{{end}}", "../x"),
+        (
+            "{{with index .Items 0}}{{.HumanModTime \"2006-01-02 15:04\"}} {{.ModTime.Format \"Jan\"}}{{end}}",
+            "2026-05-04 03:02 May",
+        ),
+        (
+            "{{range $i, $crumb := .Breadcrumbs}}{{$crumb.Link}}={{$crumb.Text}};{{end}}",
+            "../../=/;../=a b;=c;",
+        ),
+        ("{{.Req.Method}} {{.Host}}", "GET example.com"),
+    ] {
+        assert_eq!(shown(source), text, "{source}");
+    }
 }

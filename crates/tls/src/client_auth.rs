@@ -4,8 +4,10 @@ mod leaves;
 
 use crate::certificate::parse_chain;
 use crate::clock::{self, Clock};
-use crate::options::{ClientAuth, ClientAuthMode};
-use crate::{Error, crypto};
+use crate::options::{ClientAuth, ClientAuthMode, TrustSource};
+use crate::{Error, crypto, roots};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use leaves::TrustedLeaves;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -14,7 +16,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Sites of the same class ask the same of their clients. A connection or a ticket of one class must not be used for a
@@ -48,15 +50,25 @@ pub(crate) struct Verification {
     pub class: ClientAuthClass,
 }
 
-pub(crate) fn verification(auth: &ClientAuth) -> Result<Verification, Error> {
-    let trusted = read_all(&auth.trusted_ca)?;
-    let leaves = read_all(&auth.trusted_leaves)?;
+/// `local_root`: the file of the local CA's root.
+pub(crate) fn verification(
+    auth: &ClientAuth,
+    local_root: impl Fn() -> Result<PathBuf, Error>,
+) -> Result<Verification, Error> {
+    let mut trusted = read_all(&auth.trusted_ca)?;
+    for source in &auth.other_ca {
+        trusted.extend(of_source(source, &local_root)?);
+    }
+    let mut leaves = read_all(&auth.trusted_leaves)?;
+    for text in &auth.inline_leaves {
+        leaves.push(inline(text)?);
+    }
     let class = class_of(auth.mode, &trusted, &leaves);
     let leaves = digests(&leaves);
     let roots = Arc::new(root_store(&trusted)?);
     let verifier = match auth.mode {
-        ClientAuthMode::Request => Unverified::with(roots, Presence::Optional),
-        ClientAuthMode::Require => Unverified::with(roots, Presence::Mandatory),
+        ClientAuthMode::Request => unverified(roots, leaves, Presence::Optional),
+        ClientAuthMode::Require => unverified(roots, leaves, Presence::Mandatory),
         ClientAuthMode::VerifyIfGiven => verified(roots, leaves, Presence::Optional)?,
         ClientAuthMode::RequireAndVerify => verified(roots, leaves, Presence::Mandatory)?,
     };
@@ -74,18 +86,50 @@ pub(crate) fn verify_again(
     verifier.verify_client_cert(own, intermediates, now).map(|_| ())
 }
 
-type Trusted<'a> = Vec<(&'a Path, CertificateDer<'static>)>;
+/// Certificates, and the files that they are of.
+type Trusted = Vec<(PathBuf, CertificateDer<'static>)>;
 
-fn read_all(paths: &[PathBuf]) -> Result<Trusted<'_>, Error> {
+/// What messages call the place of a certificate that is in no file.
+const INLINE: &str = "client_auth";
+
+fn read_all(paths: &[PathBuf]) -> Result<Trusted, Error> {
     let mut trusted = Vec::new();
     for path in paths {
         let pem = std::fs::read(path).map_err(|error| Error::read(path, error))?;
-        trusted.extend(parse_chain(path, &pem)?.into_iter().map(|certificate| (path.as_path(), certificate)));
+        trusted.extend(parse_chain(path, &pem)?.into_iter().map(|certificate| (path.clone(), certificate)));
     }
     Ok(trusted)
 }
 
-fn class_of(mode: ClientAuthMode, trusted: &Trusted<'_>, leaves: &Trusted<'_>) -> ClientAuthClass {
+/// DER in base64.
+fn inline(text: &str) -> Result<(PathBuf, CertificateDer<'static>), Error> {
+    let path = PathBuf::from(INLINE);
+    match STANDARD.decode(text) {
+        Ok(der) => Ok((path, der.into())),
+        Err(error) => Err(Error::BadCertificate { path, reason: error.to_string() }),
+    }
+}
+
+fn of_source(
+    source: &TrustSource,
+    local_root: &impl Fn() -> Result<PathBuf, Error>,
+) -> Result<Trusted, Error> {
+    match source {
+        TrustSource::Inline(text) => Ok(vec![inline(text)?]),
+        TrustSource::LocalRoot => read_all(&[local_root()?]),
+        TrustSource::System => {
+            let found = roots::system_certificates()?;
+            // What is there and cannot be a CA is left out, as where servers are verified.
+            let is_fit = |certificate: &CertificateDer<'static>| {
+                RootCertStore::empty().add(certificate.clone()).is_ok()
+            };
+            let fit = found.into_iter().filter(is_fit);
+            Ok(fit.map(|certificate| (PathBuf::from(INLINE), certificate)).collect())
+        }
+    }
+}
+
+fn class_of(mode: ClientAuthMode, trusted: &Trusted, leaves: &Trusted) -> ClientAuthClass {
     let mut description = format!("{mode:?}").into_bytes();
     for list in [trusted, leaves] {
         let digests = digests(list);
@@ -95,15 +139,15 @@ fn class_of(mode: ClientAuthMode, trusted: &Trusted<'_>, leaves: &Trusted<'_>) -
     ClientAuthClass::of(&description)
 }
 
-fn digests(certificates: &Trusted<'_>) -> BTreeSet<[u8; 32]> {
+fn digests(certificates: &Trusted) -> BTreeSet<[u8; 32]> {
     certificates.iter().map(|(_, certificate)| crypto::sha256(certificate)).collect()
 }
 
-fn root_store(trusted: &Trusted<'_>) -> Result<RootCertStore, Error> {
+fn root_store(trusted: &Trusted) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     for (path, certificate) in trusted {
         roots.add(certificate.clone()).map_err(|error| Error::BadCertificate {
-            path: path.to_path_buf(),
+            path: path.clone(),
             reason: format!("it cannot be a trusted CA: {error}"),
         })?;
     }
@@ -115,6 +159,16 @@ fn root_store(trusted: &Trusted<'_>) -> Result<RootCertStore, Error> {
 enum Presence {
     Optional,
     Mandatory,
+}
+
+/// Whoever has issued it; with `leaves`, no other certificate is accepted, as in Caddy.
+fn unverified(
+    roots: Arc<RootCertStore>,
+    leaves: BTreeSet<[u8; 32]>,
+    presence: Presence,
+) -> Arc<dyn ClientCertVerifier> {
+    let issuer = Unverified::with(roots, presence);
+    if leaves.is_empty() { issuer } else { Arc::new(TrustedLeaves { issuer, leaves }) }
 }
 
 /// `leaves`: digests; with any, no other certificate is accepted. A certificate among them needs no CA.

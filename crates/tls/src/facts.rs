@@ -1,7 +1,7 @@
 //! What is to be known of a connection.
 
-use crate::ClientAuthClass;
-use crate::policy::{cipher_name, protocol_name};
+use crate::policy::{cipher_name, cipher_suite, protocol_name};
+use crate::{ClientAuthClass, ClientCertificate};
 use rustls::{CommonState, HandshakeKind};
 
 /// Settled with the handshake.
@@ -11,6 +11,8 @@ pub struct ConnectionFacts {
     pub protocol: &'static str,
     /// By OpenSSL's name, as Apache's `SSL_CIPHER`: `TLS_AES_256_GCM_SHA384`, `ECDHE-ECDSA-AES128-GCM-SHA256`.
     pub cipher: &'static str,
+    /// The same by IANA's name.
+    pub cipher_suite: &'static str,
     /// The group of the key exchange by IANA's name, `X25519MLKEM768`. `None` of a TLS 1.2 session that was resumed.
     pub key_exchange: Option<String>,
     /// The name that the client asked for (SNI), in lower case.
@@ -23,6 +25,8 @@ pub struct ConnectionFacts {
     pub client_auth: ClientAuthClass,
     /// DER, the client's own first. Empty: it has shown none.
     pub client_certificates: Vec<Vec<u8>>,
+    /// What the client's own says.
+    pub client: Option<ClientCertificate>,
 }
 
 impl ConnectionFacts {
@@ -36,6 +40,9 @@ impl ConnectionFacts {
         Self {
             protocol: connection.protocol_version().map_or("", protocol_name),
             cipher: connection.negotiated_cipher_suite().map_or("", |suite| cipher_name(suite.suite())),
+            cipher_suite: connection
+                .negotiated_cipher_suite()
+                .map_or("", |suite| cipher_suite(suite.suite())),
             key_exchange: connection
                 .negotiated_key_exchange_group()
                 .map(|group| format!("{:?}", group.name())),
@@ -43,6 +50,7 @@ impl ConnectionFacts {
             alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             client_auth,
+            client: chain.first().map(|certificate| ClientCertificate::of(certificate)),
             client_certificates: chain.iter().map(|certificate| certificate.to_vec()).collect(),
         }
     }

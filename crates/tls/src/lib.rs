@@ -14,6 +14,7 @@ mod certificate;
 mod check;
 mod client;
 mod client_auth;
+mod client_certificate;
 mod clock;
 mod crypto;
 mod error;
@@ -55,6 +56,7 @@ pub use acme::{
 pub use check::{certificate_expiry, check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};
 pub use client_auth::ClientAuthClass;
+pub use client_certificate::ClientCertificate;
 pub use clock::{Clock, SystemClock};
 pub use crypto::keyed_digest;
 pub use error::{Error, SiteErrors};
@@ -64,7 +66,7 @@ pub use key_type::KeyType;
 pub use local_ca::{AuthorityCertificate, LocalAuthority};
 pub use options::{
     AuthorityOptions, CertificateFiles, CertificateSource, ClientAuth, ClientAuthMode, Internal, Issuance,
-    KeyPairFiles, OnDemand, Options, Site, Tickets,
+    KeyPairFiles, OnDemand, Options, Site, Tickets, TrustSource,
 };
 pub use plain_http::PlainHttp;
 pub use policy::{CipherSuite, Curve, Policy, ProtocolVersion, UnknownName};

@@ -147,8 +147,23 @@ pub struct ClientAuth {
     pub mode: ClientAuthMode,
     /// PEM files of CAs. With any, a certificate that is verified must be of one of them.
     pub trusted_ca: Vec<PathBuf>,
-    /// PEM files of certificates of clients. With any, a certificate that is verified must be one of them.
+    /// PEM files of certificates of clients. With any, no other is accepted.
     pub trusted_leaves: Vec<PathBuf>,
+    /// CAs beside those of the files.
+    pub other_ca: Vec<TrustSource>,
+    /// Certificates of clients beside those of the files: DER in base64.
+    pub inline_leaves: Vec<String>,
+}
+
+/// Where CAs come from that are in no file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustSource {
+    /// DER in base64.
+    Inline(String),
+    /// Those that this machine trusts.
+    System,
+    /// The root of the local CA, which is made if there is none.
+    LocalRoot,
 }
 
 /// The modes of Caddy's `client_auth`.

@@ -232,6 +232,11 @@ pub(crate) fn protocol_name(version: rustls::ProtocolVersion) -> &'static str {
     }
 }
 
+/// By IANA's name.
+pub(crate) fn cipher_suite(id: rustls::CipherSuite) -> &'static str {
+    SUITES.iter().find(|suite| suite.id == id).map_or("", |suite| suite.name)
+}
+
 /// As Apache's `SSL_CIPHER` has it.
 pub(crate) fn cipher_name(id: rustls::CipherSuite) -> &'static str {
     SUITES.iter().find(|suite| suite.id == id).map_or("", |suite| suite.openssl)

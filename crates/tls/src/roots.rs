@@ -3,18 +3,24 @@
 use crate::Error;
 use crate::certificate::parse_chain;
 use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
 
 /// Those that the system trusts. Blocks: it reads their files.
 pub(crate) fn system() -> Result<RootCertStore, Error> {
-    let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
+    roots.add_parsable_certificates(system_certificates()?);
+    if roots.is_empty() { Err(Error::NoRoots(String::new())) } else { Ok(roots) }
+}
+
+/// The same as they are stored; never empty.
+pub(crate) fn system_certificates() -> Result<Vec<CertificateDer<'static>>, Error> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
         let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
         return Err(Error::NoRoots(errors.join(", ")));
     }
-    Ok(roots)
+    Ok(found.certs)
 }
 
 /// Those of PEM files. Blocks: it reads them.

@@ -301,7 +301,8 @@ impl Inner {
     }
 
     fn entry(&self, site: &Site, resolver: Arc<dyn ResolvesServerCert>) -> Result<Entry, Error> {
-        let verification = site.client_auth.as_ref().map(client_auth::verification).transpose()?;
+        let verify = |auth| client_auth::verification(auth, || self.local_ca.root_path());
+        let verification = site.client_auth.as_ref().map(verify).transpose()?;
         let class = verification.as_ref().map_or(ClientAuthClass::NONE, |verification| verification.class);
         let ticketer = self.tickets.as_ref().map(|keys| keys.ticketer(class));
         let config =

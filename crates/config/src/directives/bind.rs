@@ -17,6 +17,9 @@
 //! no port of its own there. `fdgram/N` beside it has no effect: HTTP/3 is spoken at the `ListenDatagram=` that is bound as
 //! `fd/…` is. An address does as well as a number: what systemd passes is found by it.
 //!
+//! `bind ADDRESS… { protocols h1 [h2] [h2c] [h3] }` says which protocols are spoken there, whatever [servers](#servers) says for
+//! others. All that bind an address and say it say the same.
+//!
 //! ```caddyfile
 //! http://:8080 {
 //!     bind 127.0.0.1 [::1]
@@ -29,9 +32,10 @@
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
+use crate::global::servers;
 use crate::matchers::Scope;
-use crate::model::{Listen, Route, UnixSocket};
-use crate::problems::{error, not_built_as};
+use crate::model::{HttpProtocol, Listen, Route, UnixSocket};
+use crate::problems::{error, not_built_as, unknown_option};
 use crate::unix_socket;
 use regent_caddyfile::{Error, Token};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -45,6 +49,15 @@ pub(crate) enum Interface {
     Ip(IpAddr),
     Unix(UnixSocket),
     Descriptor(u16),
+}
+
+/// The protocols that a `bind` says for an address of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    /// `None`: the socket for datagrams that is passed beside the others.
+    pub interface: Option<Interface>,
+    pub protocols: Vec<HttpProtocol>,
+    pub place: Token,
 }
 
 /// Descriptors that sockets are passed as begin behind the standard streams (sd_listen_fds(3)).
@@ -69,13 +82,35 @@ pub(crate) fn interfaces<'a>(
     cx: &mut Context<'_>,
     call: &Call<'a>,
 ) -> Result<Vec<(&'a Token, Interface)>, Error> {
-    let syntax = format!("{} ADDRESS…", call.name());
-    if let Some(option) = call.options().next() {
-        return Err(not_built_as(option.name, &format!("bind {{ {} }}", option.name())));
+    let addresses = Call { block: None, ..*call };
+    let tokens = addresses.some(&format!("{} ADDRESS… [{{ protocols … }}]", call.name()))?;
+    let protocols = protocols(call, tokens)?;
+    let found: Vec<_> = tokens.iter().filter_map(|token| Some((token, read(cx, token)?))).collect();
+    if let Some((place, protocols)) = protocols {
+        let bound = |interface| Bound { interface, protocols: protocols.clone(), place: place.clone() };
+        if found.is_empty() {
+            cx.bound.push(bound(None));
+        }
+        cx.bound.extend(found.iter().map(|(_, interface)| bound(Some(interface.clone()))));
     }
-    call.without_block(&syntax)?;
-    let tokens = call.some(&syntax)?;
-    Ok(tokens.iter().filter_map(|token| Some((token, read(cx, token)?))).collect())
+    Ok(found)
+}
+
+/// What the block says, and where. Sockets for datagrams have HTTP/3 alone.
+fn protocols<'a>(call: &Call<'a>, tokens: &[Token]) -> Result<Option<(&'a Token, Vec<HttpProtocol>)>, Error> {
+    let mut found = None;
+    for option in call.options() {
+        if option.name() != "protocols" {
+            return Err(unknown_option(option.name, call.name(), &["protocols"], &[]));
+        }
+        let is_of_datagrams = tokens.iter().all(|token| token.text.starts_with("fdgram/"));
+        let protocols = match is_of_datagrams {
+            true => option.some("protocols h3")?.iter().map(servers::protocol).collect::<Result<_, _>>()?,
+            false => servers::protocols(&option)?,
+        };
+        found = Some((option.name, protocols));
+    }
+    Ok(found)
 }
 
 /// `None`: it is a mistake, or says nothing.
@@ -227,7 +262,7 @@ mod tests {
             of("default_bind\ndefault_bind example.com udp/::1\ndefault_bind ::1 {\nx\n}", ":81 {\n}");
         assert!(found[0].contains("`default_bind`"), "{found:?}");
         assert!(found[1].contains("no address of this machine"), "{found:?}");
-        assert!(found[2].contains("not built yet"), "{found:?}");
+        assert!(found.iter().any(|message| message.contains("unknown option `x`")), "{found:?}");
         assert_eq!(found.len(), 4, "{found:?}");
         let sites = ":81 {\nbind unix//x\n}\n:82 {\n}\nhttp://a:83 {\n}";
         let found = of("default_bind unix//x|0660", sites);

@@ -82,18 +82,18 @@ mod tests {
         let found = errors(
             "copy_response\nreverse_proxy a {\nreplace_status @no 200\nreplace_status x\nhandle_response\n\
              @a status 200\n@a status 201\nhandle_response {\ncopy_response x\nreverse_proxy b {\n\
-             handle_response {\n}\n}\n}\n}",
+             handle_response {\nrespond x\n}\n}\n}\n}\nintercept {\nhandle_response {\nreverse_proxy c {\nhandle_response {\n}\n}\n}\n}",
         );
-        assert_eq!(
-            found[0],
-            "`copy_response` has to stand in the block of a `handle_response` of `reverse_proxy`"
-        );
-        assert!(found[1].contains("unknown matcher of responses `@no`"), "{found:?}");
-        assert!(found[2].contains("`x` is no status"));
-        assert!(found[3].contains("needs a block"));
-        assert!(found[4].contains("defined twice"));
-        assert!(found[5].contains("`x` is no status"));
-        assert!(found[6].contains("within a `handle_response`"));
+        for part in [
+            "`copy_response` has to stand in the block of a `handle_response` of `reverse_proxy`",
+            "unknown matcher of responses `@no`",
+            "`x` is no status",
+            "needs a block",
+            "defined twice",
+            "is not built yet in Regent within `intercept`",
+        ] {
+            assert!(found.iter().any(|message| message.contains(part)), "{part}: {found:?}");
+        }
         assert_eq!(found.len(), 7, "{found:?}");
     }
 }

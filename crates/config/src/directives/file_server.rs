@@ -10,11 +10,13 @@
 //! | `disable_canonical_uris` | | no redirect from `/dir` to `/dir/` |
 //! | `etag_file_extensions ENDING…` | | the `ETag` of `FILE` is what `FILE` with the first of these endings holds that is there: a text in double quotes |
 //! | `pass_thru` | | a missing file is left to the next handler |
-//! | `browse`, or a block of `file_limit N`, `sort BY [asc\|desc]` and `reveal_symlinks` | off | a directory without an index has a page that lists it: see below |
+//! | `browse [TEMPLATE]`, or a block of `file_limit N`, `sort BY [asc\|desc]`, `reveal_symlinks` and `plain_time_format LAYOUT` behind it | off | a directory without an index has a page that lists it: see below |
 //!
 //! A page of `browse` shows names, sizes and times of at most `file_limit` entries (10,000), sorted by name, namedirfirst (the
 //! default), size or time. The query of a request may say otherwise, as `?sort=time&order=desc&limit=20&offset=40`. `Accept:
-//! application/json` gets the same as JSON, in Caddy's form. What is hidden is not in it, nor are links that lead out of the
+//! application/json` gets the same as JSON, in Caddy's form, and `Accept: text/plain` as text, with times by the layout. `TEMPLATE`
+//! is a file that makes the page instead: a Go template with the functions of [templates](templates.md), and Caddy's names for
+//! what is listed (`.Name`, `.Path`, `.Items`, `.Breadcrumbs` and so on), read for each page. What is hidden is not in it, nor are links that lead out of the
 //! root or nowhere; a directory that a link out of the root leads to has no page. With `reveal_symlinks` it says where the others
 //! lead, in the words of the link.
 //!
@@ -29,9 +31,10 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::matchers::Scope;
 use crate::model::{Browse, FileServer, Handler, ListingOrder, ListingSort, Template};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
+use std::path::{Path, PathBuf};
 
 pub(super) const DIRECTIVE: Directive = super::handler("file_server", parse);
 
@@ -65,13 +68,13 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     };
     let mut server = FileServer { hide: cx.hidden.clone(), browse, ..FileServer::default() };
     for option in call.options() {
-        let result = apply(&option, &mut server);
+        let result = apply(cx, &option, &mut server);
         cx.check(result);
     }
     Ok(Handler::FileServer(server))
 }
 
-fn apply(option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
+fn apply(cx: &mut Context<'_>, option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
     match option.name() {
         "root" => server.root = Some(Template::parse(&option.one("root PATH")?.text)),
         "hide" => {
@@ -82,9 +85,13 @@ fn apply(option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
         "disable_canonical_uris" => {
             server.canonical_uris = option.exactly::<0>("disable_canonical_uris").map(|_| false)?;
         }
-        "status" => server.status = Some(values::integer(option.one("status CODE")?, 100..=999, "status")?),
+        "status" => {
+            let token = option.one("status CODE")?;
+            let fixed = Token { text: cx.fixed_text(token)?, ..token.clone() };
+            server.status = Some(values::integer(&fixed, 100..=999, "status")?);
+        }
         "precompressed" => server.precompressed = precompressed(option)?,
-        "browse" => server.browse = Some(browse(option)?),
+        "browse" => server.browse = Some(browse(cx, option)?),
         "etag_file_extensions" => {
             let endings = option.some("etag_file_extensions ENDING…")?;
             if let Some(ending) =
@@ -102,11 +109,13 @@ fn apply(option: &Call<'_>, server: &mut FileServer) -> Result<(), Error> {
     Ok(())
 }
 
-fn browse(option: &Call<'_>) -> Result<Browse, Error> {
-    if let Some(template) = option.args.first() {
-        return Err(not_built_as(template, "browse TEMPLATE"));
-    }
+fn browse(cx: &Context<'_>, option: &Call<'_>) -> Result<Browse, Error> {
     let mut browse = Browse::default();
+    match option.args {
+        [] => {}
+        [template] => browse.template = Some(self::template(cx, template)?),
+        _ => return Err(option.wrong_arguments(1, "browse [TEMPLATE] { OPTION… }")),
+    }
     for line in option.options() {
         match line.name() {
             "file_limit" => {
@@ -126,13 +135,29 @@ fn browse(option: &Call<'_>) -> Result<Browse, Error> {
             "reveal_symlinks" => {
                 browse.reveal_links = line.exactly::<0>("reveal_symlinks").map(|_| true)?;
             }
+            "plain_time_format" => {
+                let layout = line.one("plain_time_format LAYOUT")?;
+                if layout.text.is_empty() {
+                    return Err(error(layout, "write a layout of Go's, such as `2006-01-02 15:04:05`"));
+                }
+                browse.plain_time_format.clone_from(&layout.text);
+            }
             _ => {
-                let known = ["file_limit", "reveal_symlinks", "sort"];
+                let known = ["file_limit", "plain_time_format", "reveal_symlinks", "sort"];
                 return Err(unknown_option(line.name, "browse", &known, &[]));
             }
         }
     }
     Ok(browse)
+}
+
+/// The path of a file that is there; relative ones are to the working directory, as in Caddy.
+fn template(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Error> {
+    let path = cx.environment.absolute(Path::new(&cx.fixed_text(token)?));
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(error(token, format!("the file does not exist: {}", path.display()))),
+    }
 }
 
 fn index(names: &[Token]) -> Vec<String> {
@@ -190,13 +215,20 @@ mod tests {
             sort: ListingSort::Time,
             order: ListingOrder::Descending,
             reveal_links: true,
+            plain_time_format: "15:04".into(),
+            template: Some("/proc/self/status".into()),
         };
         assert_eq!(
-            browse("file_server {\nbrowse {\nfile_limit 5\nsort time desc\nreveal_symlinks\n}\n}"),
+            browse(
+                "file_server {\nbrowse /proc/self/status {\nfile_limit 5\nsort time desc\nreveal_symlinks\n\
+                 plain_time_format 15:04\n}\n}"
+            ),
             Some(own)
         );
         for text in [
-            "browse page.html",
+            "browse /nowhere/page.html",
+            "browse a b",
+            "browse {\nplain_time_format \"\"\n}",
             "browse {\nsort age\n}",
             "browse {\nfile_limit 0\n}",
             "browse {\nreveal_symlinks x\n}",

@@ -11,6 +11,8 @@
 //! | `{err.status_code}` | 404 |
 //! | `{err.status_text}` | Not Found |
 //! | `{err.message}` | what `error` says; otherwise the status text |
+//! | `{err.id}` | nine characters by which a page and a line of a log (`log_append id {err.id}`) can be found together |
+//! | `{http.error}` | all of it in a line |
 //!
 //! ```caddyfile
 //! handle_errors 404 503 {

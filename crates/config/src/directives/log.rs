@@ -7,11 +7,11 @@
 //! | `format json { … }` \| `console { … }` | console on a terminal, else json | |
 //! | `format journald { wrap json }` | | a format with systemd's mark of how bad it is before each line, and, as `console`, without times |
 //! | `level DEBUG` \| `INFO` \| `WARN` \| `ERROR` | INFO | |
-//! | `format filter { … }` | | access logs only; see below |
-//! | `format append { NAME VALUE … }` | | access logs only: fields that every line has; in its block, `wrap json` is the format itself |
+//! | `format filter { … }` | | changes fields of requests; see below |
+//! | `format append { NAME VALUE … }` | | fields that every line has; in its block, `wrap json` is the format itself |
 //! | `hostnames NAME…` | all of the site | access logs only: requests for these hosts |
 //! | `no_hostname` | | access logs only: requests for which [log_name](#log_name) names it |
-//! | `sampling { interval D; first N; thereafter N }` | off; 1s, 100, 100 | access logs only: of each interval the first lines, and then one in so many |
+//! | `sampling { interval D; first N; thereafter N }` | off; 1s, 100, 100 | of each interval the first lines, and then one in so many; in the server's own log, of lines that say the same |
 //!
 //! `log NAME { … }` is an access log with a name, which is in its lines. One that says nothing of itself but its name and hosts
 //! goes where the server's own log goes, and looks like that.
@@ -27,7 +27,7 @@
 //! The server's own log can have them, too. It has no lines of access logs with an `output`, `format`, `level` or `sampling` of
 //! their own.
 //!
-//! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed. It
+//! A file that is full is followed by a new one: `access.log` is renamed to `access-2026-05-04T03-02-01.678.log`, and compressed (`.gz`, `.zst`). It
 //! is made with its directory if need be.
 //!
 //! | option of `output file` | default | meaning |
@@ -37,9 +37,10 @@
 //! | `roll_at HH:MM…`, `roll_minutes MINUTE…` | | times of the day, or minutes of each hour, by UTC, at which a new file begins, with the next line |
 //! | `roll_keep N` | 10 | old files |
 //! | `roll_keep_for DURATION` | 2160h | |
-//! | `roll_uncompressed`, or `roll_compression gzip` \| `none` | gzip | whether old files are compressed |
+//! | `roll_uncompressed`, or `roll_compression gzip` \| `zstd` \| `none` | gzip | whether old files are compressed |
 //! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
+//! | `dir_mode MODE` \| `inherit` \| `from_file` | as the process makes directories | those of directories that are made: in octal digits, as the directory above them has, or as the file's with a way through for those who can read |
 //!
 //! `output net` sends lines to a collector: over TCP (`HOST:PORT`, or `tcp/HOST:PORT`), a Unix socket (`unix/PATH`), or UDP
 //! (`udp/HOST:PORT`), each line a datagram. No request waits for it: see [Logs](operations.md#logs-over-the-network).
@@ -52,7 +53,7 @@
 //! | option of `format json` and `console` | default | meaning |
 //! |---|---|---|
 //! | `time_format FORMAT` | unix_seconds_float in JSON, else wall_milli | unix_seconds_float, unix_milli_float, unix_nano, iso8601, rfc3339, rfc3339_nano, wall, wall_milli, wall_nano, common_log, or a layout of Go's such as `2006-01-02 15:04:05` |
-//! | `level_format lower` \| `upper` | lower in JSON, else upper | |
+//! | `level_format lower` \| `upper` \| `color` | lower in JSON, else upper | `color`: upper, with the codes of terminals |
 //! | `level_key`, `time_key`, `name_key`, `message_key NAME` | level, ts, logger, msg | what these are called in JSON; `""` leaves them out |
 //! | `duration_format FORMAT` | seconds | access logs only: seconds, ms, ns, or string for `1.5ms` |
 //! | `caller_key`, `stacktrace_key NAME` | | taken and not needed: no line has them |
@@ -69,7 +70,7 @@
 //! | `FIELD cookie { replace NAME TEXT; hash NAME; delete NAME }` | so are cookies; they are in the log with [log_credentials](#servers) alone |
 //! | `FIELD ip_mask [BITS [BITS6]]`, or a block of `ipv4 BITS` and `ipv6 BITS` | addresses are cut to so many bits; without a number, to none |
 //! | `FIELD regexp PATTERN TEXT` | what the pattern finds is this text, in which `$1` is a group |
-//! | `FIELD multi_regexp { regexp PATTERN TEXT }` | the same for several, one after the other |
+//! | `FIELD multi_regexp { regexp PATTERN TEXT }` | the same for several, one after the other; several lines of `regexp` for a field are that too |
 //! | `FIELD rename NAME` | it has another name |
 //!
 //! A field is named as in the JSON, with `>` for each step inwards: `status`, `request>uri`, `request>headers>Referer`. `uri` alone
@@ -161,15 +162,18 @@ fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
 pub(crate) fn server_log(cx: &mut Context<'_>, call: &Call<'_>, base: LogConfig) -> LogConfig {
     let mut config = base;
     for option in call.options() {
-        let of_access_logs = ["hostnames", "no_hostname", "sampling"];
+        let of_access_logs = ["hostnames", "no_hostname"];
         let result = match option.name() {
             name if of_access_logs.contains(&name) => {
                 Err(not_built_as(option.name, &format!("log {{ {name} }} in the global options")))
             }
-            "format" if is_format(&option, "filter") || is_format(&option, "append") => {
-                let kind = &option.args[0];
-                Err(not_built_as(kind, &format!("log {{ format {} }} in the global options", kind.text)))
+            "sampling" => sampling(cx, &option).map(|sampling| config.sampling = Some(sampling)),
+            // Of the lines that access logs have there.
+            "format" if is_format(&option, "filter") => {
+                filter::apply(cx, &option, &mut config);
+                Ok(())
             }
+            "format" if is_format(&option, "append") => append(cx, &option, &mut config),
             // Whose lines it has is nothing of how it looks.
             "include" | "exclude" => Ok(()),
             _ => common(cx, &option, &mut config),
@@ -271,8 +275,8 @@ fn level(token: &Token) -> Result<LogLevel, Error> {
 mod tests {
     use crate::directives::testing::{config, errors, file_errors};
     use crate::model::{
-        LogConfig, LogDuration, LogFile, LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix,
-        LogRolling, LogSampling, LogScope, LogTime,
+        LogCompression, LogConfig, LogDirectoryMode, LogDuration, LogFile, LogFormat, LogKeys, LogLevel,
+        LogLevelFormat, LogOutput, LogPrefix, LogRolling, LogSampling, LogScope, LogTime,
     };
     use std::time::Duration;
 
@@ -283,7 +287,8 @@ mod tests {
     #[test]
     fn options() {
         let text = "log {\noutput file logs/a.log {\nroll_disabled\n}\nformat json\nlevel warn\n}\nlog";
-        let file = LogFile { path: "/srv/logs/a.log".into(), mode: None, rolling: None };
+        let file =
+            LogFile { path: "/srv/logs/a.log".into(), mode: None, directory_mode: None, rolling: None };
         let first = LogConfig {
             output: LogOutput::File(file),
             format: LogFormat::Json,
@@ -292,6 +297,24 @@ mod tests {
         };
         assert_eq!(logs(text), [first, LogConfig::default()]);
         assert_eq!(logs("respond x"), []);
+    }
+
+    #[test]
+    fn directories_of_files_may_have_a_mode() {
+        let mode = |options: &str| match logs(&format!("log {{\noutput file a {{\n{options}\n}}\n}}"))
+            .remove(0)
+            .output
+        {
+            LogOutput::File(file) => file.directory_mode,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(mode(""), None);
+        assert_eq!(mode("dir_mode 0750"), Some(LogDirectoryMode::Fixed(0o750)));
+        assert_eq!(mode("dir_mode inherit"), Some(LogDirectoryMode::Inherited));
+        assert_eq!(mode("mode 0640\ndir_mode from_file"), Some(LogDirectoryMode::Fixed(0o750)));
+        assert_eq!(mode("dir_mode from_file"), Some(LogDirectoryMode::Fixed(0o700)));
+        let found = errors("log {\noutput file a {\ndir_mode 0600\n}\n}");
+        assert!(found[0].contains("no mode of a directory"), "{found:?}");
     }
 
     #[test]
@@ -318,14 +341,16 @@ mod tests {
             .unwrap();
         assert_eq!((&times.at[..], times.compress), (&[5, 13 * 60 + 30][..], false));
         assert_eq!(times.interval, Some(Duration::from_secs(24 * 3600)));
+        let zstd = file("roll_compression zstd").rolling.unwrap();
+        assert_eq!((zstd.compress, zstd.compression), (true, LogCompression::Zstd));
         let hourly = file("roll_minutes 0 30").rolling.unwrap().at;
         assert_eq!((hourly.len(), &hourly[..3]), (48, &[0, 30, 60][..]));
         assert_eq!(file("roll_keep 0").rolling, Some(LogRolling::default()));
         let found = errors(
-            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\ndir_mode 0755\nroll_at 24:00\nroll_minutes 60\n}\noutput stderr {\nroll_keep 1\n}\n}",
+            "log {\noutput file a {\nroll_size 0\nroll_kep 1\nmode 9\ndir_mode 9\nroll_at 24:00\nroll_minutes 60\n}\noutput stderr {\nroll_keep 1\n}\n}",
         );
         assert_eq!(found.len(), 7, "{found:?}");
-        assert!(found[3].contains("is not built yet"), "{found:?}");
+        assert!(found[3].contains("no mode of a directory"), "{found:?}");
     }
 
     #[test]
@@ -382,7 +407,19 @@ mod tests {
         );
         assert_eq!(found.len(), 9, "{found:?}");
         let global = file_errors("{\nlog x {\nhostnames a\nformat append {\na b\n}\n}\n}\n:80 {\n}");
-        assert_eq!(global.len(), 2, "{global:?}");
-        assert!(global.iter().all(|message| message.contains("is not built yet")), "{global:?}");
+        assert_eq!(global.len(), 1, "{global:?}");
+        assert!(global[0].contains("is not built yet"), "{global:?}");
+    }
+
+    #[test]
+    fn what_a_log_of_the_server_leaves_out_access_logs_leave_out_there_too() {
+        let text = "{\nlog {\nformat filter {\nwrap json\nrequest>headers>X-Key delete\n}\nsampling {\nfirst 5\n}\n}\n\
+                    log b {\nformat append {\nplace here\n}\n}\n}\n:80 {\nlog\n}";
+        let loaded = config(text);
+        let found = &loaded.servers[0].sites[0].access_logs;
+        assert_eq!((found[0].filters.len(), found[0].format), (1, LogFormat::Json));
+        assert_eq!(found[0].sampling.as_ref().map(|sampling| sampling.first), Some(5));
+        assert_eq!(found[1].append, [("place".to_owned(), "here".to_owned())]);
+        assert_eq!(loaded.global.log.filters.len(), 1);
     }
 }

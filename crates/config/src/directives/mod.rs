@@ -21,6 +21,7 @@ mod invoke;
 mod lane;
 pub(crate) mod log;
 mod log_append;
+mod log_level;
 mod log_name;
 mod log_skip;
 mod map;
@@ -99,7 +100,7 @@ const TABLE: &[Directive] = &[
     log_skip::OLD_DIRECTIVE,
     log_skip::DIRECTIVE,
     log_name::DIRECTIVE,
-    not_built("log_level"),
+    log_level::DIRECTIVE,
     header::DIRECTIVE,
     copy_response_headers::DIRECTIVE,
     request_body::DIRECTIVE,

@@ -123,7 +123,7 @@ mod upstream;
 
 use super::Directive;
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, ResponseBlock};
 use crate::ip_ranges;
 use crate::matchers::Scope;
 use crate::model::{Handler, ProxyId, ResponseRule, ReverseProxy, UpstreamTls, UpstreamVersions};
@@ -188,7 +188,7 @@ pub(super) fn parse_with(
                 );
             }),
             name if Streams::OPTIONS.contains(&name) => streams.read(&option),
-            _ => Err(unknown_option(option.name, "reverse_proxy", &options(), &[])),
+            _ => Err(unknown_option(option.name, "reverse_proxy", &options(), &["proxy_status_name"])),
         };
         cx.check(read);
     }
@@ -205,9 +205,9 @@ pub(super) fn parse_with(
     }
     let fields::Written { header_up, header_down, rewrites } = fields;
     let responses = responses.finish();
-    if !responses.is_empty() && cx.response_block.is_some() {
+    if !responses.is_empty() && cx.response_block == Some(ResponseBlock::Intercept) {
         let message = format!(
-            "`{}` with rules for its responses is not built yet in Regent within a `handle_response`",
+            "`{}` with rules for its responses is not built yet in Regent within `intercept`: write the rules without it",
             call.name()
         );
         return Err(error(call.name, message));

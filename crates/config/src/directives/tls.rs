@@ -16,7 +16,7 @@
 //! | `on_demand` | | certificates are made or ordered in the handshake that asks for a name; see [HTTPS](https.md#certificates-on-demand) |
 //! | `client_auth { … }` | | certificates of clients; see below |
 //! | `issuer acme [DIRECTORY] { … }` | | certificates of a public CA; its options are below |
-//! | `ca URL`, `ca_root FILE`, `dns …`, `eab …`, `propagation_delay …` | | the same without a block: `dir`, `trusted_roots`, `dns`, `eab` and `propagation_delay` |
+//! | `ca URL`, `ca_root FILE` | | as `dir` and `trusted_roots` below. `dns`, `dns_ttl`, `dns_challenge_override_domain`, `eab` and `propagation_delay` can stand here too, and `dns` alone is that of the global options |
 //!
 //! | option of `issuer acme` | default | meaning |
 //! |---|---|---|
@@ -29,14 +29,22 @@
 //! | `dns exec PROGRAM [ARGUMENT…]` | | the DNS challenge alone, with a program that sets and removes the records |
 //! | `dns rfc2136 { server ADDRESS; key_name NAME; key_alg ALGORITHM; key SECRET }` | key_alg hmac-sha256 | the DNS challenge alone, by updates of a name server (RFC 2136), signed with a key (TSIG) |
 //! | `propagation_delay DURATION` | 0 | how long to wait after the record is set, for name servers that have it later |
+//! | `dns_challenge_override_domain NAME` | `_acme-challenge.` and the name | the name of the record, where that of the challenge is an alias for it (CNAME) |
+//! | `dns_ttl DURATION` | 60s | of records that are set by `rfc2136` |
+//! | `propagation_timeout -1`, `resolvers ADDRESS…` | | taken and not needed: records are not looked up before the CA does that |
 //! | `disable_http_challenge`, `disable_tlsalpn_challenge` | | one challenge less |
 //!
 //! | option of `client_auth` | default | meaning |
 //! |---|---|---|
 //! | `mode MODE` | require_and_verify with a trusted certificate, otherwise require | request, require, verify_if_given or require_and_verify |
 //! | `trust_pool file FILE…` | | PEM files of CAs whose certificates are trusted |
-//! | `trusted_ca_cert_file FILE` | | the same, one file a line |
-//! | `trusted_leaf_cert_file FILE` | | PEM file of a client certificate; with any, no other is trusted |
+//! | `trust_pool inline { trust_der BASE64… }` | | such CAs themselves: DER in base64 |
+//! | `trust_pool system` | | the CAs that this machine trusts: whoever has a certificate of a public CA is let in |
+//! | `trust_pool pki_root local` | | the root of the local CA |
+//! | `trust_pool combined { source KIND …; … }` | | several of these |
+//! | `trusted_ca_cert_file FILE`, `trusted_ca_cert BASE64` | | one CA a line |
+//! | `trusted_leaf_cert_file FILE`, `trusted_leaf_cert BASE64` | | a client certificate; with any, no other is accepted, whatever the mode |
+//! | `verifier leaf file FILE…`, `… folder DIRECTORY…`, `… pem TEXT…` | | the same, several a line; or a block of such lines behind `leaf` |
 //!
 //! ```caddyfile
 //! shop.example.com {
@@ -77,6 +85,8 @@ const OPTIONS: &[&str] = &[
     "client_auth",
     "curves",
     "dns",
+    "dns_challenge_override_domain",
+    "dns_ttl",
     "eab",
     "force_automate",
     "issuer",
@@ -84,19 +94,13 @@ const OPTIONS: &[&str] = &[
     "load",
     "on_demand",
     "propagation_delay",
+    "propagation_timeout",
     "protocols",
+    "resolvers",
 ];
 
-const UNBUILT: &[&str] = &[
-    "dns_challenge_override_domain",
-    "dns_ttl",
-    "get_certificate",
-    "insecure_secrets_log",
-    "propagation_timeout",
-    "renewal_window_ratio",
-    "resolvers",
-    "reuse_private_keys",
-];
+const UNBUILT: &[&str] =
+    &["get_certificate", "insecure_secrets_log", "renewal_window_ratio", "reuse_private_keys"];
 
 /// What the `tls` lines of a block say together.
 pub(crate) struct Tls<'a> {
@@ -220,7 +224,7 @@ impl<'a> Tls<'a> {
             }
             "client_auth" => self.client_auth = Some(client_auth::parse(cx, option)?),
             "issuer" => {
-                let issuer = issuer::parse(cx, option, &options.acme)?;
+                let issuer = issuer::parse(cx, option, &options.acme, &options.global.tls.local_ca)?;
                 self.set_issuer(option.name, issuer)?;
             }
             "on_demand" => {
@@ -231,7 +235,21 @@ impl<'a> Tls<'a> {
                 option.exactly::<0>("force_automate")?;
                 self.wildcard = Wildcard::Unused;
             }
-            "ca" | "ca_root" | "dns" | "eab" | "propagation_delay" => {
+            "dns" if option.args.is_empty() && option.block.is_none() => {
+                let default = options.default_dns.clone().ok_or_else(|| {
+                    error(option.name, "write who sets the records here, or in the global option `dns`")
+                })?;
+                self.acme(option.name, options)?.dns = Some(default);
+            }
+            "ca"
+            | "ca_root"
+            | "dns"
+            | "dns_challenge_override_domain"
+            | "dns_ttl"
+            | "eab"
+            | "propagation_delay"
+            | "propagation_timeout"
+            | "resolvers" => {
                 let acme = self.acme(option.name, options)?;
                 issuer::apply(cx, option, acme)?;
             }

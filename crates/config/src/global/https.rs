@@ -23,6 +23,8 @@
 //! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
 //! | `acme_dns exec …`, `acme_dns rfc2136 { … }` | | the DNS challenge for all names of a public CA, as `dns` of [tls](#tls) |
+//! | `dns exec …`, `dns rfc2136 { … }` | | who sets the records where `acme_dns`, or the `dns` of a site, stands alone |
+//! | `tls_resolvers ADDRESS…` | | taken and not needed: records are not looked up before the CA does that |
 //!
 //! | option of `ca local` | default | meaning |
 //! |---|---|---|
@@ -53,6 +55,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "auto_https",
     "cert_issuer",
     "default_sni",
+    "dns",
     "email",
     "fallback_sni",
     "https_port",
@@ -67,6 +70,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "storage",
     "storage_check",
     "storage_clean_interval",
+    "tls_resolvers",
 ];
 
 const UNCHECKED: &str =
@@ -153,6 +157,11 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         "on_demand_tls" => on_demand::apply(cx, call, &mut options.global.tls)?,
         "pki" => pki::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
+        "dns" => options.default_dns = Some(dns::parse(cx, call)?),
+        "tls_resolvers" => {
+            call.some("tls_resolvers ADDRESS…")?;
+            cx.warn(call.name, issuer::NOT_LOOKED_UP);
+        }
         "storage_check" => match call.one("storage_check off")? {
             off if off.text == "off" => cx.warn(call.name, UNCHECKED),
             other => return Err(error(other, "`storage_check` can only be `off`")),
@@ -181,6 +190,9 @@ fn acme(cx: &Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Resul
             let token = call.one("acme_ca_root FILE")?;
             options.acme.trusted_roots = vec![cx.environment.absolute(Path::new(&cx.fixed_text(token)?))];
         }
+        "acme_dns" if call.args.is_empty() && call.block.is_none() => {
+            options.acme_dns = Some(call.name.clone());
+        }
         "acme_dns" => options.acme.dns = Some(dns::parse(cx, call)?),
         _ => options.acme.eab = Some(eab(cx, call)?),
     }
@@ -204,13 +216,19 @@ fn eab(cx: &Context<'_>, call: &Call<'_>) -> Result<Eab, Error> {
 }
 
 fn cert_issuer(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
-    options.issuer = Some(issuer::parse(cx, call, &options.acme)?);
+    options.issuer = Some(issuer::parse(cx, call, &options.acme, &options.global.tls.local_ca)?);
     Ok(())
 }
 
 /// What the other options say of a public CA goes for `cert_issuer acme` too, wherever they stand (Caddy's
 /// fillInGlobalACMEDefaults).
-pub(super) fn complete_issuer(options: &mut GlobalOptions) {
+pub(super) fn complete_issuer(cx: &mut Context<'_>, options: &mut GlobalOptions) {
+    if let Some(token) = options.acme_dns.take() {
+        options.acme.dns = options.default_dns.clone();
+        if options.acme.dns.is_none() {
+            cx.errors.push(error(&token, "write who sets the records here, or in the global option `dns`"));
+        }
+    }
     let Some(Issuer::Acme(issuer)) = &mut options.issuer else { return };
     let all = options.acme.clone();
     issuer.email = issuer.email.take().or(all.email);

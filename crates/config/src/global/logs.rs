@@ -33,6 +33,7 @@ const LOGGERS: &[&str] = &[
 const ACCESS: &str = "http.log.access.";
 /// What Caddy calls the parts that are here.
 const IN_CADDY: &[(&str, &str)] = &[
+    ("admin.", "admin"),
     ("caddy", "server"),
     ("frankenphp", "php"),
     ("http.auto_https", "tls"),
@@ -71,37 +72,40 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, global: &mut Global) 
 fn selection(cx: &mut Context<'_>, call: &Call<'_>, selection: &mut LogSelection) {
     for option in call.options() {
         let names = match option.name() {
-            "include" => loggers(&option, "include LOGGER…").map(|names| selection.include.extend(names)),
-            "exclude" => loggers(&option, "exclude LOGGER…").map(|names| selection.exclude.extend(names)),
+            "include" => loggers(cx, &option, "include LOGGER…").map(|names| selection.include.extend(names)),
+            "exclude" => loggers(cx, &option, "exclude LOGGER…").map(|names| selection.exclude.extend(names)),
             _ => continue,
         };
         cx.check(names);
     }
 }
 
-fn loggers(option: &Call<'_>, syntax: &str) -> Result<Vec<String>, Error> {
-    option.some(syntax)?.iter().map(logger).collect()
+fn loggers(cx: &mut Context<'_>, option: &Call<'_>, syntax: &str) -> Result<Vec<String>, Error> {
+    Ok(option.some(syntax)?.iter().map(|token| logger(cx, token)).collect())
 }
 
-fn logger(token: &Token) -> Result<String, Error> {
+/// A name of Caddy's stands for what is that part here. One that nothing has is kept, as it stands for no line; that is no
+/// mistake in Caddy, whose modules make their own.
+fn logger(cx: &mut Context<'_>, token: &Token) -> String {
     let name = token.text.as_str();
     if LOGGERS.contains(&name) || name.strip_prefix(ACCESS).is_some_and(|name| !name.is_empty()) {
-        return Ok(name.to_owned());
+        return name.to_owned();
     }
-    let ours = IN_CADDY.iter().find(|(theirs, _)| name.starts_with(theirs));
-    let hint = match ours {
-        Some((_, ours)) => format!("write `{ours}`, which has these lines in Regent"),
-        None => format!(
-            "there are {}, and `http.log.access.NAME` for an access log with a name",
-            LOGGERS.join(", ")
-        ),
-    };
-    Err(error(token, format!("no logger is called `{name}`; {hint}")))
+    if let Some((_, ours)) = IN_CADDY.iter().find(|(theirs, _)| name.starts_with(theirs)) {
+        return (*ours).to_owned();
+    }
+    let known = LOGGERS.join(", ");
+    let message = format!(
+        "this has no effect: no logger is called `{name}`; there are {known}, and `http.log.access.NAME` for an access log \
+         with a name"
+    );
+    cx.warn(token, message);
+    name.to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, file_errors, load};
     use crate::model::{LogConfig, LogFormat, LogLevel, LogOutput};
 
     #[test]
@@ -145,13 +149,23 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        let text = "{\nlog a {\ninclude http.handlers.reverse_proxy\nexclude banana http.log.access.\n}\nlog a\nlog b c\n\
-                    log d {\ninclude\nhostnames x\n}\n}\n:80 {\nlog {\ninclude php\n}\n}";
+        let text =
+            "{\nlog a\nlog a\nlog b c\nlog d {\ninclude\nhostnames x\n}\n}\n:80 {\nlog {\ninclude php\n}\n}";
         let found = file_errors(text);
-        assert!(found[0].contains("write `proxy`"), "{found:?}");
-        assert!(found[1].contains("no logger is called `banana`; there are admin, "), "{found:?}");
-        assert!(found[2].contains("there is a log `a` already"), "{found:?}");
+        assert!(found[0].contains("there is a log `a` already"), "{found:?}");
         assert!(found.iter().any(|message| message.contains("in the global options")), "{found:?}");
-        assert_eq!(found.len(), 7, "{found:?}");
+        assert_eq!(found.len(), 5, "{found:?}");
+    }
+
+    #[test]
+    fn loggers_of_caddy_are_those_here() {
+        let text =
+            "{\nlog a {\ninclude http.handlers.reverse_proxy admin.api\nexclude banana\n}\n}\n:80 {\n}";
+        let loaded = load(text).unwrap();
+        let selection = &loaded.config.global.logs[0].selection;
+        assert_eq!(selection.include, ["proxy", "admin"]);
+        assert_eq!(selection.exclude, ["banana"]);
+        let warning = loaded.warnings[0].to_string();
+        assert!(warning.contains("no logger is called `banana`; there are admin, "), "{warning}");
     }
 }

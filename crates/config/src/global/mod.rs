@@ -29,7 +29,7 @@ mod logs;
 mod metrics;
 mod module;
 mod php;
-mod servers;
+pub(crate) mod servers;
 mod slow_log;
 mod spool;
 mod storage;
@@ -41,10 +41,9 @@ pub(crate) use servers::{ServerBlock, Servers};
 
 use crate::call::Call;
 use crate::context::{Context, Notation};
-use crate::directives::bind::{self, Interface};
+use crate::directives::bind::{self, Bound, Interface};
 use crate::directives::tls::issuer::Issuer;
-use crate::model::Persistence;
-use crate::model::{Acme, Global, KeyType, LogLevel};
+use crate::model::{Acme, DnsProvider, Global, KeyType, LogLevel, Persistence};
 use crate::order::Changed;
 use crate::problems::{error, not_built, unknown_name};
 use crate::values;
@@ -71,14 +70,13 @@ const OPTIONS: &[&str] = &[
 /// Caddy's, and those of the modules that FrankenPHP is built with.
 const UNBUILT: &[&str] = &[
     "cert_lifetime",
-    "dns",
     "ech",
     "events",
     "filesystem",
     "mercure",
     "preferred_chains",
     "renewal_window_ratio",
-    "tls_resolvers",
+    "tls_automate_names",
 ];
 
 /// The options that become part of the configuration, and those that only say how to read the rest of the file.
@@ -90,10 +88,16 @@ pub(crate) struct GlobalOptions {
     /// Of certificates that nothing else is said about; `None`: the local CA for internal names, a public one for others.
     pub issuer: Option<Issuer>,
     pub acme: Acme,
+    /// Who sets records of the DNS challenge where that is not said (`dns`).
+    pub default_dns: Option<DnsProvider>,
+    /// An `acme_dns` that does not say it.
+    pub acme_dns: Option<Token>,
     pub key_type: KeyType,
     pub servers: Servers,
     /// Where sites without `bind` listen, with the places; empty: on all of the machine's addresses.
     pub default_bind: Vec<(Token, Interface)>,
+    /// What is spoken there, as far as that is said.
+    pub default_bound: Vec<Bound>,
     /// `num_threads`, and where it was written.
     pub num_threads: Option<(Token, u16)>,
     /// The same of a `max_threads` that is a number.
@@ -105,11 +109,13 @@ pub(crate) struct GlobalOptions {
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
     let mut options = GlobalOptions { notation: cx.notation, ..GlobalOptions::default() };
     options.global.tls.storage = storage::default(cx.environment);
-    for line in lines {
+    // How long the local CA's own certificates are good for bounds what others say of theirs.
+    let (authorities, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.name.text == "pki");
+    for line in authorities.into_iter().chain(others) {
         let result = options.apply(cx, &Call::new(line));
         cx.check(result);
     }
-    https::complete_issuer(&mut options);
+    https::complete_issuer(cx, &mut options);
     options.global.metrics = metrics::merge(options.global.metrics, options.servers.metrics());
     // Wherever it stands, it goes before what `log` says.
     if lines.iter().any(|line| line.name.text == "debug") {
@@ -136,6 +142,7 @@ impl GlobalOptions {
             "metrics" => self.global.metrics = Some(metrics::parse(cx, call)?),
             "default_bind" => {
                 let bound = bind::interfaces(cx, call)?.into_iter();
+                self.default_bound.append(&mut cx.bound);
                 self.default_bind.extend(bound.map(|(token, interface)| (token.clone(), interface)));
             }
             "debug" => call.exactly::<0>("debug").map(|_| ())?,

@@ -217,7 +217,9 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
     for option in call.options() {
         let result = match option.name() {
             "timeouts" => timeouts::parse(cx, &option, server),
-            "max_header_size" => max_header_size(&option).map(|size| server.limits.max_header_size = size),
+            "max_header_size" => {
+                max_header_size(cx, &option).map(|size| server.limits.max_header_size = size)
+            }
             "min_body_rate" => min_body_rate(&option).map(|rate| server.limits.min_body_rate = rate),
             "protocols" => protocols(&option).map(|protocols| {
                 let asks = protocols.contains(&HttpProtocol::H3);
@@ -250,11 +252,16 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
     Ok(())
 }
 
-fn max_header_size(option: &Call<'_>) -> Result<usize, Error> {
+/// Memory for it is taken for each connection, so that more than a bound is not given, whatever is written.
+fn max_header_size(cx: &mut Context<'_>, option: &Call<'_>) -> Result<usize, Error> {
     let token = option.one("max_header_size SIZE")?;
-    let size = values::size(token)?;
-    if !HEADER_SIZES.contains(&size) {
+    let written = values::size(token)?;
+    if written < *HEADER_SIZES.start() {
         return Err(error(token, "`max_header_size` must be from 1KiB to 16MiB"));
+    }
+    let size = written.min(*HEADER_SIZES.end());
+    if size < written {
+        cx.warn(token, "heads of more than 16MiB are refused all the same");
     }
     usize::try_from(size).map_err(|_| error(token, "`max_header_size` is too large for this machine"))
 }
@@ -264,7 +271,7 @@ fn min_body_rate(option: &Call<'_>) -> Result<u64, Error> {
     if token.text == "off" { Ok(0) } else { values::size(token) }
 }
 
-fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
+pub(crate) fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
     let mut protocols = Vec::new();
     for token in option.some("protocols h1 [h2] [h2c] [h3]")? {
         let protocol = protocol(token)?;
@@ -280,7 +287,7 @@ fn protocols(option: &Call<'_>) -> Result<Vec<HttpProtocol>, Error> {
     Ok(protocols)
 }
 
-fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
+pub(crate) fn protocol(token: &Token) -> Result<HttpProtocol, Error> {
     match token.text.as_str() {
         "h1" => Ok(HttpProtocol::H1),
         "h2" => Ok(HttpProtocol::H2),
@@ -333,6 +340,10 @@ mod tests {
         assert_eq!(rate("min_body_rate 1KiB"), 1024);
         assert_eq!((rate("min_body_rate off"), rate("min_body_rate 0")), (0, 0));
         assert_eq!(rate("max_header_size 8KiB"), 240);
+        let large =
+            crate::directives::testing::load("{\nservers {\nmax_header_size 100MB\n}\n}\n:80 {\n}").unwrap();
+        assert_eq!(large.config.servers[0].options.limits.max_header_size, 16 << 20);
+        assert!(large.warnings[0].to_string().contains("16MiB"), "{:?}", large.warnings);
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! `file_server browse`: pages that list directories.
 
+use super::global::as_optional_text;
 use serde::Serialize;
+use std::path::PathBuf;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Browse {
+    /// The file of a template that makes the pages. `None`: they are Regent's own.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
+    pub template: Option<PathBuf>,
     /// Entries of a directory that are looked at; those beyond are left out.
     pub file_limit: u32,
     /// Where the client does not say.
@@ -12,6 +17,8 @@ pub struct Browse {
     /// Pages and JSON tell where links lead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reveal_links: bool,
+    /// Go's layout of times in pages of plain text.
+    pub plain_time_format: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,6 +47,15 @@ impl ListingSort {
             _ => return None,
         })
     }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::NameDirFirst => "namedirfirst",
+            Self::Size => "size",
+            Self::Time => "time",
+        }
+    }
 }
 
 impl ListingOrder {
@@ -48,6 +64,13 @@ impl ListingOrder {
             "asc" => Some(Self::Ascending),
             "desc" => Some(Self::Descending),
             _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
         }
     }
 }
@@ -60,6 +83,8 @@ impl Default for Browse {
             sort: ListingSort::NameDirFirst,
             order: ListingOrder::Ascending,
             reveal_links: false,
+            template: None,
+            plain_time_format: "January 2, 2006 at 15:04:05".into(),
         }
     }
 }

@@ -377,6 +377,9 @@ fn is_one(number: &u16) -> bool {
     *number == 1
 }
 
-fn as_optional_text<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn as_optional_text<S: serde::Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

@@ -22,10 +22,10 @@ pub struct LogConfig {
     #[serde(skip_serializing_if = "LogDuration::is_default")]
     pub duration_format: LogDuration,
     pub level: LogLevel,
-    /// What is written otherwise than it was, at most once for each field. Only of access logs.
+    /// What is written otherwise than it was, at most once for each field, in lines of access logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<LogFilter>,
-    /// Fields that every line has beside those of the request. Only of access logs.
+    /// Fields that every line has beside its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub append: Vec<(String, String)>,
     /// What `log_name` calls it. Only of access logs.
@@ -134,8 +134,19 @@ pub struct LogFile {
     pub path: PathBuf,
     /// Permissions of a file that is made. `None`: as the process makes files.
     pub mode: Option<u32>,
+    /// Permissions of directories that are made. `None`: as the process makes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory_mode: Option<LogDirectoryMode>,
     /// `None`: it grows for ever.
     pub rolling: Option<LogRolling>,
+}
+
+/// Of directories for a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LogDirectoryMode {
+    Fixed(u32),
+    /// That of the directory above.
+    Inherited,
 }
 
 /// When a file is followed by a new one, and what becomes of the old.
@@ -153,8 +164,27 @@ pub struct LogRolling {
     pub keep: Option<u32>,
     /// Since a file was followed. Default: 90 days.
     pub keep_for: Option<Duration>,
-    /// With gzip. Default: true.
+    /// Default: true.
     pub compress: bool,
+    /// How, if so.
+    #[serde(skip_serializing_if = "LogCompression::is_default")]
+    pub compression: LogCompression,
+}
+
+/// How old files of a log are compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum LogCompression {
+    /// `.gz`
+    #[default]
+    Gzip,
+    /// `.zst`
+    Zstd,
+}
+
+impl LogCompression {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -239,6 +269,8 @@ pub enum LogLevelFormat {
     Auto,
     Lower,
     Upper,
+    /// As `Upper`, with the codes of terminals for colours.
+    Color,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -247,6 +279,27 @@ pub enum LogLevel {
     Info,
     Warn,
     Error,
+}
+
+impl LogLevel {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// In upper case, in the colours of zap's `CapitalColorLevelEncoder`.
+    pub fn coloured(self) -> &'static str {
+        match self {
+            Self::Debug => "\x1b[35mDEBUG\x1b[0m",
+            Self::Info => "\x1b[34mINFO\x1b[0m",
+            Self::Warn => "\x1b[33mWARN\x1b[0m",
+            Self::Error => "\x1b[31mERROR\x1b[0m",
+        }
+    }
 }
 
 impl LogSelection {
@@ -332,6 +385,7 @@ impl Default for LogRolling {
             keep: Some(10),
             keep_for: Some(Duration::from_secs(90 * 24 * 3600)),
             compress: true,
+            compression: LogCompression::Gzip,
         }
     }
 }

@@ -102,6 +102,12 @@ pub struct Acme {
     pub dns: Option<DnsProvider>,
     /// Between the record of the DNS challenge and the CA's look at it (`propagation_delay`). Default: 0.
     pub propagation_delay: Duration,
+    /// The name of the record, where that of the challenge is an alias for it (`dns_challenge_override_domain`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns_override_domain: Option<String>,
+    /// In seconds, of records that are set by updates. `None`: 60.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns_ttl: Option<u32>,
     pub http_challenge: Challenge,
     pub tls_alpn_challenge: Challenge,
 }
@@ -230,9 +236,26 @@ pub struct ClientAuth {
     /// PEM files of CAs. With any, a certificate that is verified has to be issued by one of them.
     #[serde(serialize_with = "as_texts")]
     pub trusted_cas: Vec<PathBuf>,
-    /// PEM files of client certificates. With any, a certificate that is verified has to be one of them.
+    /// PEM files of client certificates. With any, no other is accepted.
     #[serde(serialize_with = "as_texts")]
     pub trusted_leaves: Vec<PathBuf>,
+    /// CAs beside those of the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_cas: Vec<TrustSource>,
+    /// Client certificates beside those of the files: DER in base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inline_leaves: Vec<String>,
+}
+
+/// Where CAs come from that are in no file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum TrustSource {
+    /// DER in base64.
+    Inline(String),
+    /// Those that this machine trusts.
+    System,
+    /// The root of the local CA.
+    LocalRoot,
 }
 
 /// What becomes of a client by its certificate. The modes that verify have a trusted CA or leaf.

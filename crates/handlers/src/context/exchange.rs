@@ -19,7 +19,7 @@ use crate::paths::host;
 use crate::paths::root::Root;
 use crate::paths::url_path::{self, BadRequest};
 use http::{HeaderMap, Method, Response, Uri, Version, request};
-use regent_config::{LaneChoice, RetryMethods};
+use regent_config::{LaneChoice, LogLevel, RetryMethods};
 use regent_exchange::{Connection, ResponseBody, WebSocketStream};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -96,6 +96,8 @@ pub struct Exchange {
     origin: Origin,
     /// When the server stops, if that was known when the request came.
     pub(crate) stops_at: Option<Instant>,
+    /// When it came, if that is told.
+    pub(crate) came_at: Option<Instant>,
     uuid: OnceLock<Uuid>,
     pub(crate) observed: Observed,
 }
@@ -148,6 +150,7 @@ impl Exchange {
             engines_are_out: false,
             origin: Origin::Regent,
             stops_at: None,
+            came_at: None,
             uuid: OnceLock::new(),
             observed: Observed::default(),
         }
@@ -175,6 +178,11 @@ impl Exchange {
             Some(forwarded) => forwarded.address,
             None => self.connection.remote.map(|remote| remote.ip()),
         }
+    }
+
+    /// How long ago it came, if that is told.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.came_at.map(|came_at| came_at.elapsed())
     }
 
     /// As the client sent it.
@@ -258,6 +266,13 @@ impl Exchange {
             ("trusted_proxy", _) => out.extend_from_slice(self.forwarded.is_some().to_string().as_bytes()),
             _ => {}
         }
+    }
+
+    /// Of its lines in access logs (`log_level`, which is a variable, as in Caddy).
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        let (_, level) = self.vars.iter().find(|(name, _)| name == "log_level")?;
+        let levels = [LogLevel::Debug, LogLevel::Info, LogLevel::Warn, LogLevel::Error];
+        levels.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(level))
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {

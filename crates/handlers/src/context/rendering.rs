@@ -25,7 +25,7 @@ const MOST_DEPTH: u16 = 3;
 const DEPTH: HeaderName = HeaderName::from_static("caddy-templates-include");
 
 /// What the directive says.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rules {
     pub(crate) delimiters: (String, String),
     pub(crate) root: PathBuf,
@@ -76,6 +76,7 @@ impl Rendering {
             request: facts(exchange, rules.protocol),
             fields: texts(&filter::with_prepared(exchange, response.headers())),
             now: Page::time(since),
+            listing: None,
         };
         Self {
             is_head: exchange.original_method() == Method::HEAD,
@@ -85,6 +86,14 @@ impl Rendering {
             supplied: Arc::default(),
             rounds: 0,
         }
+    }
+
+    /// With a directory that the page lists.
+    pub(crate) fn with_listing(mut self, listing: regent_templates::Listing) -> Self {
+        if let Some(page) = Arc::get_mut(&mut self.page) {
+            page.listing = Some(listing);
+        }
+        self
     }
 
     /// The body, which is the template; `None` if nobody will see what becomes of it.

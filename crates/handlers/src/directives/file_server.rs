@@ -8,6 +8,7 @@ use crate::context::page;
 use crate::context::target::Action;
 use crate::directives::Context;
 use crate::directives::redir;
+use crate::directives::templates;
 use crate::error::BuildError;
 use crate::files::conditional::{Outcome, Validators};
 use crate::files::content_coding::{self, Coding};
@@ -108,7 +109,7 @@ impl FileServer {
             hide: Hide::compile(&server.hide, sources)?,
             // Cleaned, so that an index name cannot lead elsewhere.
             index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
-            browse: server.browse,
+            browse: server.browse.clone(),
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },
             canonical_uris: server.canonical_uris,
             status: server.status.map(status).transpose()?,
@@ -185,7 +186,9 @@ impl FileServer {
         }
         match exchange.method {
             Method::GET | Method::HEAD => {
-                let listing = DirectoryListing::new(browse, exchange, prefix, path, &self.hide);
+                let between = ("{{".to_owned(), "}}".to_owned());
+                let rules = templates::rules(exchange, between, root::prefix_path(prefix).to_owned());
+                let listing = DirectoryListing::new(browse, exchange, prefix, path, &self.hide, rules);
                 Flow::Answer(Action::List(Box::new(listing)))
             }
             _ => self.refused_method(),

@@ -12,6 +12,7 @@ use crate::templates::root_source::RootSource;
 use crate::templates::text::lossy;
 use http::{HeaderMap, StatusCode, header};
 use regent_config as config;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The compiled directive.
@@ -66,14 +67,13 @@ impl Interceptor for Templates {
         let Some(root) = self.root.resolve(exchange) else {
             return Some(Interception::Flow(Flow::error(StatusCode::BAD_REQUEST)));
         };
-        let (open, close) = self.between.clone();
-        Some(Interception::Render(Rules {
-            delimiters: (open, close),
-            root: root.path().to_owned(),
-            protocol: proto(exchange.version),
-            placeholder,
-        }))
+        Some(Interception::Render(rules(exchange, self.between.clone(), root.path().to_owned())))
     }
+}
+
+/// For a template with these delimiters, and files below this root.
+pub(super) fn rules(exchange: &Exchange, delimiters: (String, String), root: PathBuf) -> Rules {
+    Rules { delimiters, root, protocol: proto(exchange.version), placeholder }
 }
 
 fn placeholder(exchange: &Exchange, name: &str) -> String {

@@ -2,14 +2,18 @@
 //!
 //! A directory is read on a thread that may block, so that is a job of its own.
 
+mod form;
 mod page;
+mod plain;
 
 use crate::context::exchange::Exchange;
 use crate::context::listing::{Listed, Listing};
+use crate::context::rendering::Rules;
 use crate::files::hide::Hide;
 use crate::paths::root;
 use crate::paths::url_path;
-use http::{HeaderMap, Method, StatusCode, header};
+use form::Form;
+use http::{Method, StatusCode};
 use regent_config::{Browse, ListingOrder, ListingSort};
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -34,6 +38,12 @@ pub(crate) struct DirectoryListing {
     reveals_links: bool,
     view: View,
     form: Form,
+    plain_time_format: String,
+    /// What makes a page of HTML; `None`: it is our own.
+    template: Option<PathBuf>,
+    /// The path of the request, encoded, without a slash at its end, for templates.
+    uri_path: String,
+    rules: Rules,
     is_head: bool,
 }
 
@@ -44,12 +54,8 @@ struct View {
     order: ListingOrder,
     offset: usize,
     limit: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
-    Html,
-    Json,
+    /// What a template makes of it: `list`, `grid`.
+    layout: &'static str,
 }
 
 /// What is shown of a file or a directory.
@@ -60,14 +66,26 @@ struct Entry {
     /// Where a link leads, in its own words, if that is to be shown.
     target: Option<Vec<u8>>,
     size: u64,
+    /// The same, but of a link itself.
+    own_size: u64,
     /// Seconds since 1970.
     modified: i64,
     mode: u32,
 }
 
 impl DirectoryListing {
-    /// `path`: of the directory, below the root of this prefix, decoded and clean.
-    pub(crate) fn new(browse: &Browse, exchange: &Exchange, prefix: &[u8], path: &[u8], hide: &Hide) -> Self {
+    /// `path`: of the directory, below the root of this prefix, decoded and clean. `rules`: of the template, where there is one.
+    pub(crate) fn new(
+        browse: &Browse,
+        exchange: &Exchange,
+        prefix: &[u8],
+        path: &[u8],
+        hide: &Hide,
+        rules: Rules,
+    ) -> Self {
+        let mut uri_path = Vec::new();
+        url_path::encode_path(url_path::trim_end_slashes(exchange.path()), &mut uri_path);
+        let uri_path = String::from_utf8_lossy(&uri_path).into_owned();
         let bare = url_path::trim_end_slashes(path);
         let original = exchange.original_path();
         let title = [url_path::trim_end_slashes(&original), b"/"].concat();
@@ -81,6 +99,10 @@ impl DirectoryListing {
             reveals_links: browse.reveal_links,
             view: View::asked(browse, exchange.uri.query().unwrap_or_default()),
             form: Form::asked(&exchange.headers),
+            plain_time_format: browse.plain_time_format.clone(),
+            template: browse.template.clone(),
+            uri_path: if uri_path.is_empty() { "/".to_owned() } else { uri_path },
+            rules,
             is_head: exchange.original_method() == Method::HEAD,
         }
     }
@@ -119,9 +141,11 @@ impl DirectoryListing {
             return None;
         }
         let found = fs::metadata(entry.path()).ok()?;
+        let own_size = if is_link { entry.metadata().ok()?.len() } else { found.len() };
         let target = (is_link && self.reveals_links).then(|| fs::read_link(entry.path()).ok()).flatten();
         let target = target.map(|target| target.into_os_string().into_encoded_bytes());
-        (found.is_file() || found.is_dir()).then(|| Entry { target, ..Entry::new(name, is_link, &found) })
+        let entry = || Entry { target, own_size, ..Entry::new(name, is_link, &found) };
+        (found.is_file() || found.is_dir()).then(entry)
     }
 }
 
@@ -136,13 +160,70 @@ impl Listing for DirectoryListing {
             }
         })?;
         entries.sort_by(|a, b| self.view.compare(a, b));
-        let all = entries.len();
+        let totals = Totals::of(&entries);
         let shown: Vec<Entry> = entries.into_iter().skip(self.view.offset).take(self.view.limit).collect();
-        let text = match self.form {
-            Form::Html => page::html(&self.title, &shown, self.view, all, is_whole),
-            Form::Json => page::json(&shown),
+        let mut template = None;
+        let text = match (self.form, &self.template) {
+            (Form::Html, None) => page::html(&self.title, &shown, self.view, totals.all(), is_whole),
+            (Form::Html, Some(file)) => {
+                let source = fs::read(file).map_err(|error| {
+                    tracing::error!(%error, file = %file.display(), "cannot read the template of a listing");
+                    StatusCode::INTERNAL_SERVER_ERROR
+                })?;
+                template = Some((self.rules.clone(), self.listing(&shown, totals)));
+                source
+            }
+            (Form::Json, _) => page::json(&shown),
+            (Form::Text, _) => plain::text(&shown, &self.plain_time_format),
         };
-        Ok(Listed { text, content_type: self.form.content_type(), is_head: self.is_head })
+        Ok(Listed { text, content_type: self.form.content_type(), is_head: self.is_head, template })
+    }
+}
+
+/// What there is in a directory, shown or not.
+#[derive(Debug, Clone, Copy)]
+struct Totals {
+    directories: usize,
+    files: usize,
+    /// Bytes of all files, with what links lead to, and without.
+    size: u64,
+    own_size: u64,
+}
+
+impl Totals {
+    fn of(entries: &[Entry]) -> Self {
+        let directories = entries.iter().filter(|entry| entry.is_directory).count();
+        let files = || entries.iter().filter(|entry| !entry.is_directory);
+        Self {
+            directories,
+            files: entries.len() - directories,
+            size: files().map(|entry| entry.size).sum(),
+            own_size: files().map(|entry| entry.own_size).sum(),
+        }
+    }
+
+    fn all(self) -> usize {
+        self.directories + self.files
+    }
+}
+
+impl DirectoryListing {
+    /// As a template has it.
+    fn listing(&self, shown: &[Entry], totals: Totals) -> regent_templates::Listing {
+        let View { sort, order, offset, limit, layout } = self.view;
+        regent_templates::Listing {
+            path: self.uri_path.clone(),
+            items: shown.iter().map(page::template_item).collect(),
+            offset,
+            limit: if shown.len() < totals.all() && limit == shown.len() { limit } else { 0 },
+            directories: totals.directories,
+            files: totals.files,
+            size: totals.own_size,
+            size_with_targets: totals.size,
+            sort: sort.name().to_owned(),
+            order: order.name().to_owned(),
+            layout: layout.to_owned(),
+        }
     }
 }
 
@@ -154,6 +235,7 @@ impl Entry {
             is_link,
             target: None,
             size: found.len(),
+            own_size: found.len(),
             modified: found.mtime(),
             mode: found.permissions().mode() & 0o777,
         }
@@ -172,6 +254,11 @@ impl View {
             order: value("order").and_then(ListingOrder::named).unwrap_or(browse.order),
             offset: number("offset").unwrap_or(0),
             limit: number("limit").filter(|limit| *limit > 0).unwrap_or(usize::MAX),
+            layout: match value("layout") {
+                None | Some("") => "",
+                Some("grid") => "grid",
+                Some(_) => "list",
+            },
         }
     }
 
@@ -191,23 +278,6 @@ impl View {
             // What a directory's own size says nobody wants to know.
             ListingSort::Size => directories(ordered(a.size.cmp(&b.size).then_with(name))),
             ListingSort::Time => ordered(a.modified.cmp(&b.modified).then_with(name)),
-        }
-    }
-}
-
-impl Form {
-    fn asked(headers: &HeaderMap) -> Self {
-        let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        match accepted.any(|value| value.to_ascii_lowercase().contains("application/json")) {
-            true => Self::Json,
-            false => Self::Html,
-        }
-    }
-
-    fn content_type(self) -> &'static str {
-        match self {
-            Self::Html => "text/html; charset=utf-8",
-            Self::Json => "application/json; charset=utf-8",
         }
     }
 }

@@ -76,9 +76,11 @@ struct Form {
 pub struct LogOutputs(Mutex<Vec<(LogOutput, Option<Arc<LogWriter>>)>>);
 
 impl AccessLog {
-    /// Writes a line, if the log's level lets it through: answers from 500 on are errors, the others are information.
+    /// Writes a line, if the log's level lets it through: answers from 500 on are errors, the others are information, unless
+    /// `log_level` says otherwise.
     pub fn write(&self, record: &AccessRecord<'_>) {
-        let level = if record.status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
+        let usual = if record.status.is_server_error() { LogLevel::Error } else { LogLevel::Info };
+        let level = record.exchange.log_level().unwrap_or(usual);
         let Some(writer) = self.writer.as_ref().filter(|_| level >= self.level) else { return };
         if self.sampler.as_ref().is_none_or(|sampler| sampler.takes(Instant::now())) {
             writer.write(self.form.line(level, record, SystemTime::now()));
@@ -212,21 +214,25 @@ impl Form {
     fn line(&self, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         let (time, is_number) = log_time::written(&self.time, now);
-        let is_upper = match self.level {
-            LogLevelFormat::Auto => self.format == Format::Console,
-            format => format == LogLevelFormat::Upper,
-        };
         if self.prefix == LogPrefix::Journald {
-            out.extend_from_slice(if level == LogLevel::Error { b"<3>" } else { b"<6>" });
+            out.extend_from_slice(match level {
+                LogLevel::Error => b"<3>",
+                LogLevel::Warn => b"<4>",
+                LogLevel::Info => b"<6>",
+                LogLevel::Debug => b"<7>",
+            });
         }
-        let level = match (level == LogLevel::Error, is_upper) {
-            (true, true) => "ERROR",
-            (true, false) => "error",
-            (false, true) => "INFO",
-            (false, false) => "info",
+        let level = match self.level {
+            LogLevelFormat::Color if self.format == Format::Json => {
+                Cow::Owned(level.coloured().replace('\x1b', "\\u001b"))
+            }
+            LogLevelFormat::Color => Cow::Borrowed(level.coloured()),
+            LogLevelFormat::Auto if self.format == Format::Json => Cow::Borrowed(level.as_str()),
+            LogLevelFormat::Lower => Cow::Borrowed(level.as_str()),
+            LogLevelFormat::Auto | LogLevelFormat::Upper => Cow::Owned(level.as_str().to_ascii_uppercase()),
         };
         let quote = if is_number || self.format == Format::Console { "" } else { "\"" };
-        self.head.write(level, &[quote, &time, quote], &mut out);
+        self.head.write(&level, &[quote, &time, quote], &mut out);
         Fields { form: self, out: &mut out }.push_all(record);
         out.extend_from_slice(b"}\n");
         out

@@ -1,11 +1,14 @@
 //! Files of logs that are renamed when they have grown, as Caddy's are, and the old ones that are kept.
 //!
-//! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz`.
+//! `access.log` becomes `access-2026-05-04T03-02-01.678.log`, by UTC, and that a `.gz` or `.zst`.
+
+mod open;
 
 use crate::log::schedule;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use regent_config::{LogFile, LogRolling};
+use open::append_to;
+use regent_config::{LogCompression, LogFile, LogRolling};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -44,7 +47,7 @@ impl RollingFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(config: &LogFile) -> io::Result<Self> {
-        let file = append_to(&config.path, config.mode)?;
+        let file = append_to(config, config.mode)?;
         let metadata = file.metadata()?;
         // What was written before a time at which nobody was there is rolled with the first line.
         let since = if metadata.len() > 0 { metadata.modified()? } else { SystemTime::now() };
@@ -70,7 +73,7 @@ impl RollingFile {
     /// # Errors
     /// If it cannot be opened; the file before is kept.
     pub fn reopen(&mut self) -> io::Result<()> {
-        let file = append_to(&self.config.path, self.config.mode)?;
+        let file = append_to(&self.config, self.config.mode)?;
         self.size = file.metadata()?.len();
         self.file = file;
         Ok(())
@@ -116,7 +119,7 @@ impl RollingFile {
         let mode = self.file.metadata()?.permissions().mode();
         let old = free_name(path, now)?;
         fs::rename(path, &old)?;
-        match append_to(path, Some(mode)) {
+        match append_to(&self.config, Some(mode)) {
             Ok(file) => self.file = file,
             Err(error) => {
                 // Lines go to the file that is open, by its old name if that can be had again.
@@ -161,26 +164,11 @@ impl Write for RollingFile {
     }
 }
 
-fn append_to(path: &Path, mode: Option<u32>) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    if let Some(mode) = mode {
-        options.mode(mode & 0o777);
-    }
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            options.open(path)
-        }
-        opened => opened,
-    }
-}
-
 /// A name that no file has: within a millisecond, of several files.
 fn free_name(path: &Path, now: SystemTime) -> io::Result<PathBuf> {
     (0..1000)
         .map(|step| old_name(path, now + Duration::from_millis(step)))
-        .find(|name| !name.exists() && !with_gz(name).exists())
+        .find(|name| !name.exists() && ENDINGS.iter().all(|ending| !with(name, ending).exists()))
         .ok_or_else(|| io::ErrorKind::AlreadyExists.into())
 }
 
@@ -195,9 +183,19 @@ fn old_name(path: &Path, now: SystemTime) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn with_gz(path: &Path) -> PathBuf {
+/// Of compressed files.
+const ENDINGS: [&str; 2] = [".gz", ".zst"];
+
+fn ending(compression: LogCompression) -> &'static str {
+    match compression {
+        LogCompression::Gzip => ENDINGS[0],
+        LogCompression::Zstd => ENDINGS[1],
+    }
+}
+
+fn with(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(".gz");
+    name.push(ending);
     name.into()
 }
 
@@ -222,7 +220,7 @@ fn keep(path: &Path, rolling: &LogRolling, now: SystemTime) {
         let result = if index >= most || is_too_old {
             fs::remove_file(&file.path)
         } else if rolling.compress && !file.is_compressed {
-            compress(&file.path)
+            compress(&file.path, rolling.compression)
         } else {
             Ok(())
         };
@@ -240,10 +238,8 @@ fn old_files(path: &Path) -> Vec<Old> {
 
 fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
     let name = candidate.file_name()?.to_str()?;
-    let (plain, is_compressed) = match name.strip_suffix(".gz") {
-        Some(plain) => (plain, true),
-        None => (name, false),
-    };
+    let plain = ENDINGS.iter().find_map(|ending| name.strip_suffix(*ending));
+    let (plain, is_compressed) = (plain.unwrap_or(name), plain.is_some());
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
     let time = plain
         .strip_prefix(path.file_stem()?.to_str()?)?
@@ -254,29 +250,34 @@ fn old_file(path: &Path, candidate: &Path) -> Option<Old> {
 }
 
 /// A crash leaves the file and perhaps a piece of the other, which the next try writes anew.
-fn compress(path: &Path) -> io::Result<()> {
-    let unfinished = {
-        let mut name = OsString::from(path);
-        name.push(".gz.tmp");
-        PathBuf::from(name)
-    };
-    let result = write_compressed(path, &unfinished);
+fn compress(path: &Path, compression: LogCompression) -> io::Result<()> {
+    let compressed = with(path, ending(compression));
+    let unfinished = with(&compressed, ".tmp");
+    let result = write_compressed(path, &unfinished, compression);
     if result.is_err() {
         // A full disk has no use for a half of it.
         let _ = fs::remove_file(&unfinished);
         return result;
     }
-    fs::rename(&unfinished, with_gz(path))?;
+    fs::rename(&unfinished, compressed)?;
     fs::remove_file(path)
 }
 
-fn write_compressed(path: &Path, target: &Path) -> io::Result<()> {
+fn write_compressed(path: &Path, target: &Path, compression: LogCompression) -> io::Result<()> {
     let mut source = File::open(path)?;
     let mode = source.metadata()?.mode() & 0o777;
-    let target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)?;
-    let mut encoder = GzEncoder::new(target, Compression::default());
-    io::copy(&mut source, &mut encoder)?;
-    encoder.finish()?.sync_all()
+    let mut target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)?;
+    match compression {
+        LogCompression::Gzip => {
+            let mut encoder = GzEncoder::new(target, Compression::default());
+            io::copy(&mut source, &mut encoder)?;
+            encoder.finish()?.sync_all()
+        }
+        LogCompression::Zstd => {
+            zstd::stream::copy_encode(&mut source, &mut target, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            target.sync_all()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -291,10 +292,24 @@ mod tests {
         keep: Some(2),
         keep_for: None,
         compress: false,
+        compression: LogCompression::Gzip,
     };
 
     fn file(path: &Path) -> LogFile {
-        LogFile { path: path.to_owned(), mode: None, rolling: Some(ROLLING) }
+        LogFile { path: path.to_owned(), mode: None, directory_mode: None, rolling: Some(ROLLING) }
+    }
+
+    #[test]
+    fn old_files_may_be_compressed_with_zstd() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        let old = old_name(&path, SystemTime::UNIX_EPOCH);
+        fs::write(&old, "a line\n").unwrap();
+        let rolling = LogRolling { compress: true, compression: LogCompression::Zstd, ..ROLLING };
+        keep(&path, &rolling, SystemTime::UNIX_EPOCH);
+        let compressed = with(&old, ".zst");
+        assert!(!old.exists() && old_file(&path, &compressed).unwrap().is_compressed);
+        assert_eq!(zstd::decode_all(File::open(compressed).unwrap()).unwrap(), b"a line\n");
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -366,7 +381,7 @@ mod tests {
         let old = old_name(path, now);
         assert_eq!(old, Path::new("/logs/access-2017-07-14T02-40-00.250.log"));
         assert!(!old_file(path, &old).unwrap().is_compressed);
-        assert!(old_file(path, &with_gz(&old)).unwrap().is_compressed);
+        assert!(old_file(path, &with(&old, ".gz")).unwrap().is_compressed);
         for other in [
             "access.log",
             "access-old.log",

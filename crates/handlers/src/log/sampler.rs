@@ -6,18 +6,19 @@ use std::time::Instant;
 
 /// Of the lines of an interval it takes the first, and then one in so many.
 #[derive(Debug)]
-pub(crate) struct Sampler {
+pub struct Sampler {
     rules: LogSampling,
     /// Since when lines are counted, and how many came. Locked for an addition only.
     state: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Sampler {
-    pub(crate) fn new(rules: LogSampling) -> Self {
+    pub fn new(rules: LogSampling) -> Self {
         Self { rules, state: Mutex::default() }
     }
 
-    pub(crate) fn takes(&self, now: Instant) -> bool {
+    /// Whether a line that comes now is one of them.
+    pub fn takes(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = match *state {
             Some((since, count)) if now.saturating_duration_since(since) < self.rules.interval => {

@@ -219,7 +219,7 @@ impl Handler {
     pub(super) fn resume(&self, exchange: &mut Exchange, place: Place) -> Flow {
         match self {
             Self::Subroute(routes) => routes.resume(exchange, place),
-            Self::ReverseProxy(_, responses) => responses.handle(exchange),
+            Self::ReverseProxy(_, responses) => responses.resume(exchange, place),
             _ => Flow::Next,
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
+use crate::context::place::{Frame, Place};
 use crate::directives::Context;
 use crate::error::BuildError;
 use crate::filters::encode::ResponseMatcher;
-use crate::routing::route::Routes;
+use crate::routing::route::{Routes, note_place};
 use crate::templates::status::Status;
 use http::StatusCode;
 use regent_config::{ResponseAction, ResponseRule};
@@ -45,11 +46,25 @@ impl Responses {
     pub(super) fn handle(&self, exchange: &mut Exchange) -> Flow {
         let response = exchange.proxied.as_ref().and_then(|proxied| proxied.response.as_ref());
         let Some((status, fields)) = response else { return Flow::Relay(None) };
-        let fits = |rule: &&Rule| rule.matcher.as_ref().is_none_or(|matcher| matcher.fits(*status, fields));
-        match self.0.iter().find(fits).map(|rule| &rule.action) {
-            None => Flow::Relay(None),
-            Some(Action::ReplaceStatus(status)) => Flow::Relay(Some(status.of(exchange))),
-            Some(Action::Routes(routes)) => routes.run(exchange),
+        let fits = |rule: &Rule| rule.matcher.as_ref().is_none_or(|matcher| matcher.fits(*status, fields));
+        let Some(index) = self.0.iter().position(fits) else { return Flow::Relay(None) };
+        match &self.0[index].action {
+            Action::ReplaceStatus(status) => Flow::Relay(Some(status.of(exchange))),
+            Action::Routes(routes) => note_rule(routes.run(exchange), exchange, index),
         }
     }
+
+    /// Goes on with a request that has left the routes of a rule for another upstream.
+    pub(super) fn resume(&self, exchange: &mut Exchange, mut place: Place) -> Flow {
+        let Some(frame) = place.enter() else { return self.handle(exchange) };
+        match self.0.get(frame.index).map(|rule| &rule.action) {
+            Some(Action::Routes(routes)) => note_rule(routes.resume(exchange, place), exchange, frame.index),
+            _ => Flow::Next,
+        }
+    }
+}
+
+/// Of a place within the routes of a rule, which rule it is.
+fn note_rule(flow: Flow, exchange: &mut Exchange, index: usize) -> Flow {
+    note_place(flow, exchange, Frame { index, groups_taken: Vec::new() })
 }

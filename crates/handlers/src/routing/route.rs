@@ -78,7 +78,7 @@ impl Routes {
 }
 
 /// A request that leaves for an upstream may come back.
-fn note_place(flow: Flow, exchange: &mut Exchange, frame: Frame) -> Flow {
+pub(super) fn note_place(flow: Flow, exchange: &mut Exchange, frame: Frame) -> Flow {
     if let Flow::Answer(Action::Forward(Target::Proxy(target))) = &flow
         && target.rules.handles_responses()
     {

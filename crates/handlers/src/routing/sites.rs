@@ -29,7 +29,7 @@ use regent_traces::Tracer;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the page of a 503 may wait for an engine: what could not be served because there is too much to do must not
 /// add as much again.
@@ -47,6 +47,8 @@ pub struct Sites {
     /// Requests may have to start over.
     asks_for_passwords: bool,
     shutdown: Arc<ShutdownNotice>,
+    /// Somebody wants to know how old requests are.
+    tell_ages: bool,
 }
 
 struct Site {
@@ -120,6 +122,7 @@ impl Sites {
             asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(&site.routes)),
             proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
             shutdown: Arc::default(),
+            tell_ages: tell_ages(server) || proxies.iter().any(tell_ages),
         })
     }
 
@@ -321,6 +324,9 @@ impl Sites {
             exchange.forwarded = forwarded.map(Box::new);
         }
         exchange.stops_at = self.shutdown.stops_at();
+        if self.tell_ages {
+            exchange.came_at.get_or_insert_with(Instant::now);
+        }
         let site = self.hosts.find(&exchange.host);
         if let Some(site) = site {
             exchange.enter_site(site, &self.default_root);
@@ -418,6 +424,12 @@ fn script_endings(routes: &[config::Route]) -> Vec<String> {
         }
     }
     endings
+}
+
+/// Whether a part of the configuration has a placeholder for the age of a request, or may have one in a template.
+fn tell_ages(part: &impl serde::Serialize) -> bool {
+    let text = serde_json::to_string(part).unwrap_or_default();
+    ["http.request.duration", "\"Templates\""].iter().any(|what| text.contains(what))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The values that can stand in a template, by the names that Caddy gives them.
 
+mod tls;
 mod value;
 
 pub(crate) use value::{proto, query_pairs};
 
 use crate::ip_prefix::IpPrefix;
 use http::HeaderName;
+use tls::TlsField;
 
 /// A value that is known only once there is a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +54,11 @@ pub(crate) enum Placeholder {
     Header(HeaderName),
     Cookie(String),
     Uuid,
+    /// Of the handshake and of the client's certificate.
+    Tls(TlsField),
+    /// How long ago the request came.
+    Duration,
+    DurationMs,
     Var(String),
     /// A group of a regular expression that matched; without a name, of the latest.
     Regexp {
@@ -102,6 +109,10 @@ pub(crate) enum ErrorField {
     StatusCode,
     StatusText,
     Message,
+    /// Nine characters by which people find it again.
+    Id,
+    /// All of it in a line.
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,20 +131,14 @@ impl Placeholder {
         if let Some(variable) = name.strip_prefix("env.") {
             return Some(std::env::var(variable).unwrap_or_default());
         }
-        match name {
-            "system.hostname" => {
-                Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
-            }
-            "system.slash" => Some("/".into()),
-            "system.os" => Some(std::env::consts::OS.into()),
-            "system.arch" => Some(std::env::consts::ARCH.into()),
-            "system.wd" => Some(std::env::current_dir().ok()?.to_string_lossy().into_owned()),
-            _ => None,
-        }
+        regent_config::of_system(name)
     }
 
     /// `None` for a name that does not exist.
     pub(crate) fn parse(name: &str) -> Option<Self> {
+        if let Some(field) = name.strip_prefix("http.request.tls.") {
+            return TlsField::parse(field).map(Self::Tls);
+        }
         if let Some(request) = name.strip_prefix("http.request.") {
             return parse_request(request);
         }
@@ -156,6 +161,7 @@ impl Placeholder {
             return parse_error(field).map(Self::Error);
         }
         match name {
+            "http.error" => return Some(Self::Error(ErrorField::All)),
             "http.intercept.status_code" => return Some(Self::ResponseStatus),
             "http.auth.user.id" => return Some(Self::User),
             "http.shutting_down" => return Some(Self::ShuttingDown),
@@ -211,6 +217,8 @@ fn parse_request(name: &str) -> Option<Placeholder> {
         "local.host" => P::LocalHost,
         "local.port" => P::LocalPort,
         "uuid" => P::Uuid,
+        "duration" => P::Duration,
+        "duration_ms" => P::DurationMs,
         "uri" => P::Uri,
         "uri.path" => P::Path,
         "uri.path.dir" => P::PathDir,
@@ -285,6 +293,7 @@ fn parse_error(field: &str) -> Option<ErrorField> {
         "status_code" => Some(ErrorField::StatusCode),
         "status_text" => Some(ErrorField::StatusText),
         "message" => Some(ErrorField::Message),
+        "id" => Some(ErrorField::Id),
         _ => None,
     }
 }

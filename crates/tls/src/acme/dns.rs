@@ -20,14 +20,19 @@ struct Entry {
     provider: DnsProvider,
     fqdn: String,
     value: String,
+    ttl: Option<u32>,
 }
 
 impl Record {
     /// Ends when the record is there, and the delay of the configuration has passed. `name`: that of the authorization, so
     /// without `*.`.
     pub async fn set(dns: &DnsChallenge, name: &str, value: String) -> Result<Self, OrderError> {
-        let fqdn = format!("_acme-challenge.{name}.");
-        let record = Self { entry: Entry { provider: dns.provider.clone(), fqdn, value }, is_removed: false };
+        let fqdn = match &dns.override_domain {
+            Some(domain) => format!("{}.", domain.trim_end_matches('.')),
+            None => format!("_acme-challenge.{name}."),
+        };
+        let entry = Entry { provider: dns.provider.clone(), fqdn, value, ttl: dns.ttl };
+        let record = Self { entry, is_removed: false };
         match record.entry.present().await {
             Ok(()) => {
                 tokio::time::sleep(dns.propagation_delay).await;
@@ -62,7 +67,7 @@ impl Entry {
     async fn present(&self) -> Result<(), OrderError> {
         match &self.provider {
             DnsProvider::Exec(hook) => exec::present(hook, &self.fqdn, &self.value).await,
-            DnsProvider::Rfc2136(server) => rfc2136::add(server, &self.fqdn, &self.value).await,
+            DnsProvider::Rfc2136(server) => rfc2136::add(server, &self.fqdn, &self.value, self.ttl).await,
         }
     }
 

@@ -78,6 +78,10 @@ pub struct DnsChallenge {
     pub provider: DnsProvider,
     /// Between the record and the CA's look at it, for name servers that have it later.
     pub propagation_delay: Duration,
+    /// The name of the record, where that of the challenge is an alias for it (CNAME). `None`: that of the challenge.
+    pub override_domain: Option<String>,
+    /// In seconds, of records that are set by updates. `None`: 60.
+    pub ttl: Option<u32>,
 }
 
 /// Who sets and removes the records.

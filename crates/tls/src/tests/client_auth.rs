@@ -1,5 +1,7 @@
 use super::support::*;
-use crate::{ClientAuth, ClientAuthClass, ClientAuthMode, Site};
+use crate::{ClientAuth, ClientAuthClass, ClientAuthMode, Site, TrustSource};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::version::{TLS12, TLS13};
 use std::ops::Range;
@@ -38,9 +40,19 @@ impl Authority {
     }
 }
 
+/// With nothing that is trusted.
+fn asking(mode: ClientAuthMode) -> ClientAuth {
+    ClientAuth {
+        mode,
+        trusted_ca: Vec::new(),
+        trusted_leaves: Vec::new(),
+        other_ca: Vec::new(),
+        inline_leaves: Vec::new(),
+    }
+}
+
 pub(super) fn with_client_auth(mode: ClientAuthMode, ca: &Authority) -> Site {
-    let client_auth =
-        Some(ClientAuth { mode, trusted_ca: vec![ca.file.clone()], trusted_leaves: Vec::new() });
+    let client_auth = Some(ClientAuth { trusted_ca: vec![ca.file.clone()], ..asking(mode) });
     Site { client_auth, ..internal(&["localhost"]) }
 }
 
@@ -134,11 +146,7 @@ fn a_site_says_its_class() {
 #[test]
 fn a_mode_that_verifies_needs_a_ca() {
     let machine = Machine::new();
-    let client_auth = Some(ClientAuth {
-        mode: ClientAuthMode::VerifyIfGiven,
-        trusted_ca: Vec::new(),
-        trusted_leaves: Vec::new(),
-    });
+    let client_auth = Some(asking(ClientAuthMode::VerifyIfGiven));
     let error = machine.tls().site_table(&[Site { client_auth, ..internal(&["localhost"]) }]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -148,7 +156,7 @@ fn a_mode_that_verifies_needs_a_ca() {
 
 #[tokio::test]
 async fn a_trusted_certificate_is_the_only_one_that_is_accepted() {
-    use ClientAuthMode::{RequireAndVerify, VerifyIfGiven};
+    use ClientAuthMode::{Request, Require, RequireAndVerify, VerifyIfGiven};
     let machine = Machine::new();
     let (ca, foreign) = (authority(&machine, "ca"), authority(&machine, "foreign-ca"));
     let pinned = ca.client("pinned", 0..24, &machine);
@@ -162,10 +170,12 @@ async fn a_trusted_certificate_is_the_only_one_that_is_accepted() {
         (VerifyIfGiven, None, [true, true, false, false]),
         (RequireAndVerify, Some(&ca), [false, true, false, false]),
         (RequireAndVerify, Some(&foreign), [false, false, false, false]),
+        (Require, Some(&foreign), [false, true, false, false]),
+        (Request, None, [true, true, false, false]),
     ] {
         let trusted_ca: Vec<_> = trusted_ca.iter().map(|ca| ca.file.clone()).collect();
         let trusted_leaves = vec![pinned.0.clone(), expired.0.clone()];
-        let client_auth = Some(ClientAuth { mode, trusted_ca: trusted_ca.clone(), trusted_leaves });
+        let client_auth = Some(ClientAuth { trusted_ca: trusted_ca.clone(), trusted_leaves, ..asking(mode) });
         let acceptor = machine.acceptor(&[Site { client_auth, ..internal(&["localhost"]) }]);
         for (index, (client, accepted)) in clients.iter().zip(accepted).enumerate() {
             let (server, _) = try_connect(&acceptor, client, "localhost").await;
@@ -191,4 +201,38 @@ fn a_host_is_misdirected_where_more_is_asked_of_clients() {
     assert!(table.may_serve("closed.test", closed));
     assert!(!table.may_serve("Closed.test.", ClientAuthClass::NONE));
     assert!(!table.may_serve("open.test", closed));
+}
+
+#[tokio::test]
+async fn cas_need_no_file_of_their_own() {
+    let machine = Machine::new();
+    let ca = authority(&machine, "ca");
+    let pem = std::fs::read(&ca.file).unwrap();
+    let der = STANDARD.encode(&crate::certificate::parse_chain(&ca.file, &pem).unwrap()[0]);
+    machine.tls().local_root().unwrap();
+    let (certificate, key) = ca.client("client", 0..1, &machine);
+    let client = machine.client_with_certificate(&certificate, &key);
+    for (source, accepted) in [(TrustSource::Inline(der), true), (TrustSource::LocalRoot, false)] {
+        let auth = ClientAuth { other_ca: vec![source], ..asking(ClientAuthMode::RequireAndVerify) };
+        let acceptor = machine.acceptor(&[Site { client_auth: Some(auth), ..internal(&["localhost"]) }]);
+        let (server, _) = try_connect(&acceptor, &client, "localhost").await;
+        assert_eq!(server.is_ok(), accepted);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_client_may_be_written_down() {
+    let machine = Machine::new();
+    let ca = authority(&machine, "ca");
+    let (known, other) = (ca.client("known", 0..24, &machine), ca.client("other", 0..24, &machine));
+    let pem = std::fs::read(&known.0).unwrap();
+    let der = STANDARD.encode(&crate::certificate::parse_chain(&known.0, &pem).unwrap()[0]);
+    machine.tls().local_root().unwrap();
+    let auth = ClientAuth { inline_leaves: vec![der], ..asking(ClientAuthMode::RequireAndVerify) };
+    let acceptor = machine.acceptor(&[Site { client_auth: Some(auth), ..internal(&["localhost"]) }]);
+    for ((certificate, key), accepted) in [(known, true), (other, false)] {
+        let client = machine.client_with_certificate(&certificate, &key);
+        let (server, _) = try_connect(&acceptor, &client, "localhost").await;
+        assert_eq!(server.is_ok(), accepted);
+    }
 }

@@ -78,7 +78,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
                 .and_then(time_format)
                 .map(|format| config.time_format = Some(format)),
             "level_format" => option
-                .one("level_format lower | upper")
+                .one("level_format lower | upper | color")
                 .and_then(level_format)
                 .map(|format| config.level_format = format),
             "time_local" => {
@@ -113,8 +113,8 @@ fn level_format(token: &Token) -> Result<LogLevelFormat, Error> {
     match token.text.as_str() {
         "lower" => Ok(LogLevelFormat::Lower),
         "upper" => Ok(LogLevelFormat::Upper),
-        "color" => Err(not_built_as(token, "level_format color")),
-        _ => Err(unknown(token, "level format", &["lower", "upper"])),
+        "color" => Ok(LogLevelFormat::Color),
+        _ => Err(unknown(token, "level format", &["lower", "upper", "color"])),
     }
 }
 

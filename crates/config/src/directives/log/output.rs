@@ -4,14 +4,15 @@ mod net;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{LogFile, LogOutput, LogRolling};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::model::{LogCompression, LogDirectoryMode, LogFile, LogOutput, LogRolling};
+use crate::problems::{error, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::path::Path;
 use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
+    "dir_mode",
     "mode",
     "roll_at",
     "roll_compression",
@@ -24,7 +25,7 @@ const OPTIONS: &[&str] = &[
     "roll_size",
     "roll_uncompressed",
 ];
-const UNBUILT: &[&str] = &["backup_time_format", "dir_mode"];
+const UNBUILT: &[&str] = &["backup_time_format"];
 
 const MINUTES_OF_DAY: u16 = 24 * 60;
 
@@ -49,13 +50,17 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<LogOutput, 
 
 fn file(cx: &mut Context<'_>, call: &Call<'_>, path: &Token) -> Result<LogFile, Error> {
     let path = cx.environment.absolute(Path::new(&cx.fixed_text(path)?));
-    let mut file = LogFile { path, mode: None, rolling: None };
+    let mut file = LogFile { path, mode: None, directory_mode: None, rolling: None };
     let mut rolling = LogRolling::default();
-    let mut grows = false;
+    let (mut grows, mut of_directories) = (false, None);
     for option in call.options() {
         let result = match option.name() {
             "roll_disabled" => option.exactly::<0>("roll_disabled").map(|_| grows = true),
             "mode" => option.one("mode MODE").and_then(mode).map(|mode| file.mode = Some(mode)),
+            "dir_mode" => option
+                .one("dir_mode MODE | inherit | from_file")
+                .and_then(directory_mode)
+                .map(|mode| of_directories = Some(mode)),
             "roll_local_time" => {
                 cx.warn(option.name, "`roll_local_time` has no effect: the names of old files are in UTC");
                 Ok(())
@@ -64,8 +69,38 @@ fn file(cx: &mut Context<'_>, call: &Call<'_>, path: &Token) -> Result<LogFile, 
         };
         cx.check(result);
     }
+    file.directory_mode = match of_directories {
+        None => None,
+        Some(DirectoryMode::OfLog(mode)) => Some(mode),
+        // As Caddy has it: who can read the file can go through its directory. Files are made with 0600 there.
+        Some(DirectoryMode::FromFile) => {
+            let mode = file.mode.unwrap_or(0o600);
+            Some(LogDirectoryMode::Fixed(mode | (mode & 0o444) >> 2))
+        }
+    };
     file.rolling = (!grows).then_some(rolling);
     Ok(file)
+}
+
+/// As it is written.
+enum DirectoryMode {
+    OfLog(LogDirectoryMode),
+    /// That of the file, with a way through for those who can read.
+    FromFile,
+}
+
+fn directory_mode(token: &Token) -> Result<DirectoryMode, Error> {
+    match token.text.as_str() {
+        "inherit" => Ok(DirectoryMode::OfLog(LogDirectoryMode::Inherited)),
+        "from_file" => Ok(DirectoryMode::FromFile),
+        text => u32::from_str_radix(text, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o777 && mode & 0o300 == 0o300)
+            .map(|mode| DirectoryMode::OfLog(LogDirectoryMode::Fixed(mode)))
+            .ok_or_else(|| {
+                error(token, format!("`{text}` is no mode of a directory; write `inherit`, `from_file`, or an octal number such as 0750"))
+            }),
+    }
 }
 
 fn roll(option: &Call<'_>, rolling: &mut LogRolling) -> Result<(), Error> {
@@ -92,12 +127,12 @@ fn roll(option: &Call<'_>, rolling: &mut LogRolling) -> Result<(), Error> {
         }
         "roll_uncompressed" => rolling.compress = option.exactly::<0>("roll_uncompressed").map(|_| false)?,
         "roll_compression" => {
-            let token = option.one("roll_compression gzip | none")?;
-            rolling.compress = match token.text.to_ascii_lowercase().as_str() {
-                "gzip" => true,
-                "none" => false,
-                "zstd" => return Err(not_built_as(token, "roll_compression zstd")),
-                _ => return Err(unknown(token, "compression", &["gzip", "none"])),
+            let token = option.one("roll_compression gzip | zstd | none")?;
+            (rolling.compress, rolling.compression) = match token.text.to_ascii_lowercase().as_str() {
+                "gzip" => (true, LogCompression::Gzip),
+                "zstd" => (true, LogCompression::Zstd),
+                "none" => (false, LogCompression::Gzip),
+                _ => return Err(unknown(token, "compression", &["gzip", "zstd", "none"])),
             };
         }
         // 0 is none, as in Caddy.

@@ -141,6 +141,15 @@ fn mistakes() {
     );
     assert!(message("reverse_proxy http://a {\ntransport http {\ntls\n}\n}").contains("write `https://`"));
     assert!(message("reverse_proxy a {\ntransport http {\nversions 2\n}\n}").contains("versions h2c"));
+    let either = |upstream: &str| {
+        proxy(&format!(
+            "reverse_proxy {upstream} {{\ntransport http {{\nversions h2c 2\ntls_trust_pool system\n}}\n}}"
+        ))
+        .transport
+    };
+    assert_eq!(either("https://a").versions, UpstreamVersions::Http2);
+    let clear = proxy("reverse_proxy http://a {\ntransport http {\nversions h2c 2\n}\n}").transport;
+    assert_eq!(clear.versions, UpstreamVersions::H2c);
     assert!(message("reverse_proxy a {\ntransport http {\nversions 3\n}\n}").contains("is not built yet"));
     assert!(message("reverse_proxy a {\ntransport http {\nmax_response_header 1\n}\n}").contains("8KiB"));
 }

@@ -48,12 +48,14 @@ pub(in crate::directives) struct Written {
     /// Where it stands.
     place: Option<Token>,
     versions: Option<Token>,
+    /// `versions h2c 2`: HTTP/2 in any case.
+    is_http2_either_way: bool,
 }
 
 impl Written {
     /// That of a directive which is all about FastCGI.
     pub fn of(transport: ProxyTransport, place: &Token) -> Self {
-        Self { transport, place: Some(place.clone()), versions: None }
+        Self { transport, place: Some(place.clone()), ..Self::default() }
     }
 
     pub fn read(&mut self, cx: &mut Context<'_>, option: &Call<'_>) {
@@ -80,6 +82,9 @@ impl Written {
     pub(super) fn finish(mut self, cx: &mut Context<'_>, scheme: Scheme) -> ProxyTransport {
         if scheme == Scheme::Https && self.transport.fastcgi.is_none() {
             self.tls();
+        }
+        if self.is_http2_either_way && self.transport.tls.is_some() {
+            self.transport.versions = UpstreamVersions::Http2;
         }
         let fits = match (scheme, &self.transport.tls, self.transport.versions) {
             (Scheme::Http | Scheme::Https | Scheme::H2c, ..) if self.transport.fastcgi.is_some() => Err(
@@ -108,7 +113,7 @@ impl Written {
         self.transport
     }
 
-    fn read_line(&mut self, cx: &Context<'_>, line: &Call<'_>) -> Result<(), Error> {
+    fn read_line(&mut self, cx: &mut Context<'_>, line: &Call<'_>) -> Result<(), Error> {
         let transport = &mut self.transport;
         match line.name() {
             "dial_timeout" => transport.dial_timeout = duration(line.one("dial_timeout DURATION")?)?,
@@ -117,7 +122,7 @@ impl Written {
             }
             "read_timeout" => transport.read_timeout = duration(line.one("read_timeout DURATION")?)?,
             "write_timeout" => transport.write_timeout = duration(line.one("write_timeout DURATION")?)?,
-            "max_response_header" => transport.max_response_header = head_size(line)?,
+            "max_response_header" => transport.max_response_header = head_size(cx, line)?,
             "keepalive" => {
                 let token = line.one("keepalive DURATION | off")?;
                 transport.keepalive = if token.text == "off" { None } else { Some(duration(token)?) };
@@ -143,6 +148,8 @@ impl Written {
             "resolvers" => transport.dns.servers = dynamic::resolvers(cx, line)?,
             "versions" => {
                 transport.versions = versions(line)?;
+                let has = |version: &str| line.args.iter().any(|token| token.text == version);
+                self.is_http2_either_way = has("h2c") && has("2");
                 self.versions = Some(line.name.clone());
             }
             // Nothing is compressed here that the client has not asked for.
@@ -202,9 +209,13 @@ fn proxy_protocol(token: &Token) -> Result<ProxyProtocolVersion, Error> {
     }
 }
 
-fn head_size(line: &Call<'_>) -> Result<u32, Error> {
+fn head_size(cx: &mut Context<'_>, line: &Call<'_>) -> Result<u32, Error> {
     let token = line.one("max_response_header SIZE")?;
-    let bytes = size(token)?;
+    let written = size(token)?;
+    let bytes = written.min(*HEAD_SIZES.end());
+    if bytes < written {
+        cx.warn(token, "heads of more than 16MiB are refused all the same");
+    }
     let fits = u32::try_from(bytes).ok().filter(|_| HEAD_SIZES.contains(&bytes));
     fits.ok_or_else(|| error(token, format!("`{}` must be from 8KiB to 16MiB", token.text)))
 }

@@ -3,7 +3,7 @@
 use super::{dns, file};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Acme, Challenge, Eab, INTERNAL_LIFETIME};
+use crate::model::{Acme, Challenge, Eab, INTERNAL_LIFETIME, LocalCa};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -22,41 +22,40 @@ impl Issuer {
     pub const INTERNAL: Self = Self::Internal { lifetime: INTERNAL_LIFETIME };
 }
 
-/// The intermediate certificate is renewed by a fifth of its 7 days before its end (Caddy's modules/caddypki).
-const MAX_INTERNAL_LIFETIME: Duration = Duration::from_secs(5 * 86_400);
+/// Of the intermediate certificate (Caddy's modules/caddypki).
+const INTERMEDIATE_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 
 const ACME_OPTIONS: &[&str] = &[
     "dir",
     "disable_http_challenge",
     "disable_tlsalpn_challenge",
     "dns",
+    "dns_challenge_override_domain",
+    "dns_ttl",
     "eab",
     "email",
     "profile",
     "propagation_delay",
+    "propagation_timeout",
+    "resolvers",
     "test_dir",
     "trusted_roots",
 ];
 
-const ACME_UNBUILT: &[&str] = &[
-    "alt_http_port",
-    "alt_tlsalpn_port",
-    "distributed",
-    "dns_challenge_override_domain",
-    "dns_ttl",
-    "lifetime",
-    "preferred_chains",
-    "propagation_timeout",
-    "resolvers",
-    "timeout",
-];
+const ACME_UNBUILT: &[&str] =
+    &["alt_http_port", "alt_tlsalpn_port", "distributed", "lifetime", "preferred_chains", "timeout"];
 
 /// Parses `NAME ISSUER …`; what it does not say of a public CA is as in `base`.
-pub(crate) fn parse(cx: &Context<'_>, call: &Call<'_>, base: &Acme) -> Result<Issuer, Error> {
+pub(crate) fn parse(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    base: &Acme,
+    local_ca: &LocalCa,
+) -> Result<Issuer, Error> {
     let syntax = "issuer internal | acme [DIRECTORY] { … }";
     let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
     match (kind.text.as_str(), args) {
-        ("internal", []) => internal(call),
+        ("internal", []) => internal(call, local_ca),
         ("acme", [] | [_]) => acme(cx, call, args.first(), base.clone()),
         ("internal", _) => Err(call.wrong_arguments(1, syntax)),
         ("acme", _) => Err(call.wrong_arguments(2, syntax)),
@@ -65,11 +64,11 @@ pub(crate) fn parse(cx: &Context<'_>, call: &Call<'_>, base: &Acme) -> Result<Is
     }
 }
 
-fn internal(call: &Call<'_>) -> Result<Issuer, Error> {
+fn internal(call: &Call<'_>, local_ca: &LocalCa) -> Result<Issuer, Error> {
     let mut lifetime = INTERNAL_LIFETIME;
     for option in call.options() {
         match option.name() {
-            "lifetime" => lifetime = self::lifetime(option.one("lifetime DURATION")?)?,
+            "lifetime" => lifetime = self::lifetime(option.one("lifetime DURATION")?, local_ca)?,
             "ca" if option.args.first().is_some_and(|name| name.text == "local") => {
                 option.one("ca local")?;
             }
@@ -86,18 +85,27 @@ fn internal(call: &Call<'_>) -> Result<Issuer, Error> {
     Ok(Issuer::Internal { lifetime })
 }
 
-fn lifetime(token: &Token) -> Result<Duration, Error> {
+/// The certificate that signs it is renewed when a third of its time is left, and is to outlive it.
+fn lifetime(token: &Token, local_ca: &LocalCa) -> Result<Duration, Error> {
     let lifetime = values::positive_duration(token)?;
-    if lifetime > MAX_INTERNAL_LIFETIME {
-        return Err(error(
-            token,
-            "a certificate of the local CA is valid for 5d at most, as its issuer's is renewed then",
-        ));
+    let most = local_ca.intermediate_lifetime.unwrap_or(INTERMEDIATE_LIFETIME) / 7 * 5;
+    if lifetime > most {
+        let hours = most.as_secs() / 3600;
+        let message = format!(
+            "a certificate of the local CA is valid for {hours}h at most, as its issuer's is renewed then; for more, write \
+             `pki {{ ca local {{ intermediate_lifetime … }} }}` in the global options"
+        );
+        return Err(error(token, message));
     }
     Ok(lifetime)
 }
 
-fn acme(cx: &Context<'_>, call: &Call<'_>, directory: Option<&Token>, base: Acme) -> Result<Issuer, Error> {
+fn acme(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    directory: Option<&Token>,
+    base: Acme,
+) -> Result<Issuer, Error> {
     let mut acme = base;
     if let Some(token) = directory {
         acme.directory = Some(url(cx, token)?);
@@ -109,7 +117,7 @@ fn acme(cx: &Context<'_>, call: &Call<'_>, directory: Option<&Token>, base: Acme
 }
 
 /// One option of `issuer acme`, or of `tls` if it is about a public CA.
-pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Result<(), Error> {
+pub(super) fn apply(cx: &mut Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Result<(), Error> {
     match option.name() {
         "dir" | "ca" => acme.directory = Some(url(cx, option.one("dir URL")?)?),
         "test_dir" => acme.test_directory = Some(url(cx, option.one("test_dir URL")?)?),
@@ -128,6 +136,27 @@ pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Res
         "propagation_delay" => {
             acme.propagation_delay = values::duration(option.one("propagation_delay DURATION")?)?;
         }
+        "propagation_timeout" => {
+            let token = option.one("propagation_timeout DURATION | -1")?;
+            if token.text != "-1" {
+                values::duration(token)?;
+                cx.warn(option.name, NOT_LOOKED_UP);
+            }
+        }
+        "resolvers" => {
+            option.some("resolvers ADDRESS…")?;
+            cx.warn(option.name, NOT_LOOKED_UP);
+        }
+        "dns_challenge_override_domain" => {
+            let token = option.one("dns_challenge_override_domain NAME")?;
+            acme.dns_override_domain = Some(domain(token, cx.fixed_text(token)?)?);
+        }
+        "dns_ttl" => {
+            let token = option.one("dns_ttl DURATION")?;
+            let seconds = values::positive_duration(token)?.as_secs();
+            let ttl = u32::try_from(seconds).ok().filter(|seconds| (1..=i32::MAX as u32).contains(seconds));
+            acme.dns_ttl = Some(ttl.ok_or_else(|| error(token, "a record is kept for 1s at least"))?);
+        }
         "disable_http_challenge" => {
             option.exactly::<0>("disable_http_challenge")?;
             acme.http_challenge = Challenge::Disabled;
@@ -139,6 +168,20 @@ pub(super) fn apply(cx: &Context<'_>, option: &Call<'_>, acme: &mut Acme) -> Res
         _ => return Err(unknown_option(option.name, "issuer acme", ACME_OPTIONS, ACME_UNBUILT)),
     }
     Ok(())
+}
+
+/// Why what is about the look-up of records has no effect.
+pub(crate) const NOT_LOOKED_UP: &str = "this has no effect: records of challenges are not looked up before the CA does that; \
+                                        `propagation_delay` says how long to wait for name servers";
+
+fn domain(token: &Token, text: String) -> Result<String, Error> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    match !text.trim_matches('.').is_empty() && text.chars().all(is_fit) {
+        true => Ok(text),
+        false => {
+            Err(error(token, format!("`{text}` is no name of DNS; write one such as `_acme.example.net`")))
+        }
+    }
 }
 
 /// Caddy's CAs are reached by HTTPS only, as RFC 8555 section 6.1 asks for.

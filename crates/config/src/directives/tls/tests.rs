@@ -101,6 +101,38 @@ fn client_certificates() {
 }
 
 #[test]
+fn cas_of_clients_come_from_many_places() {
+    let dir = directory(&["ca.pem", "a.pem", "b.crt"]);
+    let d = dir.path().display();
+    let auth =
+        |options: &str| tls(&format!("tls {{\nclient_auth {{\n{options}\n}}\n}}")).client_auth.unwrap();
+    let inline = |text: &str| TrustSource::Inline(text.into());
+    let found = auth("trust_pool inline {\ntrust_der MAA= MAI=\n}");
+    assert_eq!(found.other_cas, [inline("MAA="), inline("MAI=")]);
+    assert_eq!(found.mode, ClientAuthMode::RequireAndVerify);
+    assert_eq!(auth("trusted_ca_cert MAA=").other_cas, [inline("MAA=")]);
+    assert_eq!(auth("trust_pool system").other_cas, [TrustSource::System]);
+    assert_eq!(auth("trust_pool pki_root {\nauthority local\n}").other_cas, [TrustSource::LocalRoot]);
+    let found = auth(&format!(
+        "trust_pool combined {{\nsource pki_root local\nsource file {d}/ca.pem\nsource inline {{\ntrust_der MAA=\n}}\n}}"
+    ));
+    assert_eq!(found.other_cas, [TrustSource::LocalRoot, inline("MAA=")]);
+    assert_eq!(found.trusted_cas, [dir.path().join("ca.pem")]);
+    let found = auth(&format!("verifier leaf file {d}/b.crt"));
+    assert_eq!(
+        (found.trusted_leaves, found.mode),
+        (vec![dir.path().join("b.crt")], ClientAuthMode::RequireAndVerify)
+    );
+    let mut found = auth(&format!("mode request\nverifier leaf {{\nfolder {d}\n}}"));
+    found.trusted_leaves.sort();
+    assert_eq!(found.trusted_leaves, [dir.path().join("a.pem"), dir.path().join("ca.pem")]);
+    let found = auth(
+        "trusted_leaf_cert MAI=\nverifier leaf pem \"-----BEGIN CERTIFICATE-----\nMA\nA=\n-----END CERTIFICATE-----\"",
+    );
+    assert_eq!(found.inline_leaves, ["MAI=", "MAA="]);
+}
+
+#[test]
 fn a_client_certificate_of_any_public_ca_was_good_enough() {
     let found = errors("tls {\nclient_auth {\nmode require_and_verify\n}\n}");
     assert!(found[0].contains("trusts none"), "{found:?}");
@@ -167,6 +199,43 @@ fn a_name_server_that_takes_updates() {
 }
 
 #[test]
+fn records_of_challenges_may_be_elsewhere_and_set_by_all_alike() {
+    let loaded = |global: &str, lines: &str| {
+        load(&format!("{{\n{global}\n}}\na.example.com {{\ntls {{\n{lines}\n}}\n}}")).unwrap()
+    };
+    let acme = |global: &str, lines: &str| {
+        let mut site = loaded(global, lines).config.servers.remove(0).sites.remove(0);
+        match site.tls.take().unwrap().source {
+            CertificateSource::Acme(acme) => *acme,
+            other => panic!("{other:?}"),
+        }
+    };
+    let found =
+        acme("dns exec /bin/true", "dns\ndns_challenge_override_domain _acme.example.net\ndns_ttl 5m");
+    assert_eq!(found.dns, Some(DnsProvider::Exec { program: "/bin/true".into(), arguments: Vec::new() }));
+    assert_eq!((found.dns_override_domain.as_deref(), found.dns_ttl), (Some("_acme.example.net"), Some(300)));
+    assert!(acme("acme_dns\ndns exec /bin/true", "issuer acme").dns.is_some());
+    let global = file_errors("{\nacme_dns\n}\n:80 {\n}");
+    assert!(global[0].contains("in the global option `dns`"), "{global:?}");
+    let warnings = |lines: &str| loaded("dns exec /bin/true", lines).warnings;
+    assert_eq!(warnings("dns\npropagation_timeout -1").len(), 0);
+    let found = warnings("dns\npropagation_timeout 2m\nresolvers 1.1.1.1");
+    assert!(found.len() == 2 && found[0].to_string().contains("`propagation_delay` says"), "{found:?}");
+}
+
+#[test]
+fn certificates_of_the_local_ca_live_as_long_as_its_own_allow() {
+    let source = |global: &str| {
+        let text = format!(
+            "{{\n{global}\ncert_issuer internal {{\nlifetime 30d\n}}\npki {{\nca {{\nintermediate_lifetime 365d\n}}\n}}\n}}\nlocalhost {{\n}}"
+        );
+        config(&text).servers.remove(0).sites.remove(0).tls.unwrap().source
+    };
+    let CertificateSource::Internal { lifetime, .. } = source("") else { panic!("{:?}", source("")) };
+    assert_eq!(lifetime, Duration::from_secs(30 * 86_400));
+}
+
+#[test]
 fn secrets_are_not_printed() {
     let key = TsigKey { name: "k".into(), algorithm: TsigAlgorithm::HmacSha1, secret: b"secret".to_vec() };
     assert_eq!(serde_json::to_value(&key).unwrap()["secret"], "…");
@@ -195,9 +264,13 @@ fn mistakes() {
         ("tls {\nalpn h3\n}", "names no protocol that is spoken"),
         ("tls {\nalpn spdy\n}", "unknown application protocol"),
         ("tls {\nkey_type dsa\n}", "unknown type of key"),
-        ("tls {\nresolvers 1.1.1.1\n}", "`tls resolvers` is not built yet"),
+        ("tls {\nget_certificate tailscale\n}", "`tls get_certificate` is not built yet"),
+        ("tls {\ndns\n}", "in the global option `dns`"),
+        ("tls {\ndns_ttl 0\n}", "too short"),
+        ("tls {\ndns_ttl 10ms\n}", "1s at least"),
+        ("tls {\ndns_challenge_override_domain a/b\n}", "no name of DNS"),
         ("tls {\nissuer zerossl\n}", "`issuer zerossl` is not built yet"),
-        ("tls {\nissuer internal {\nlifetime 30d\n}\n}", "5d at most"),
+        ("tls {\nissuer internal {\nlifetime 30d\n}\n}", "120h at most"),
         ("tls {\nissuer internal {\nsign_with_root\n}\n}", "is not built yet"),
         ("tls internal {\nca https://ca.example/\n}", "is about a public CA"),
         ("tls internal {\nissuer internal\n}", "has been named before"),
@@ -212,8 +285,13 @@ fn mistakes() {
         ("tls {\ndns rfc2136 {\nserver a\nkey_alg hmac-md5\n}\n}", "unknown value of `key_alg`"),
         ("tls {\ndns rfc2136 {\nserver a\nalg hmac-md5\n}\n}", "unknown"),
         ("tls {\nclient_auth {\nmode maybe\n}\n}", "unknown mode"),
-        ("tls {\nclient_auth {\nverifier leaf\n}\n}", "`client_auth verifier` is not built yet"),
-        ("tls {\nclient_auth {\ntrust_pool system\n}\n}", "`trust_pool system` is not built yet"),
+        ("tls {\nclient_auth {\nverifier dummy\n}\n}", "`client_auth verifier dummy` is not built yet"),
+        ("tls {\nclient_auth {\nverifier leaf\n}\n}", "too few arguments"),
+        ("tls {\nclient_auth {\ntrust_pool http\n}\n}", "`trust_pool http` is not built yet"),
+        ("tls {\nclient_auth {\ntrust_pool inline\n}\n}", "too few arguments"),
+        ("tls {\nclient_auth {\ntrust_pool inline {\ntrust_der AAA=\n}\n}\n}", "no certificate"),
+        ("tls {\nclient_auth {\ntrust_pool pki_root other\n}\n}", "a CA beside `local`"),
+        ("tls {\nclient_auth {\ntrust_pool combined\n}\n}", "has no `source`"),
         ("tls {\nclient_auth {\ntrust_pool file\n}\n}", "too few arguments"),
         ("tls {path} {path}", "cannot depend on the request"),
         ("handle {\ntls internal\n}", "directly in a site block"),

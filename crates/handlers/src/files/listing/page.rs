@@ -32,7 +32,7 @@ const MODE_DIRECTORY: u32 = 1 << 31;
 
 pub(super) fn json(entries: &[Entry]) -> Vec<u8> {
     let item = |entry: &Entry| Item {
-        name: format!("{}{}", String::from_utf8_lossy(&entry.name), slash(entry)),
+        name: name(entry),
         size: entry.size,
         url: url(entry),
         mod_time: time(entry.modified).replacen(' ', "T", 1) + "Z",
@@ -43,6 +43,25 @@ pub(super) fn json(entries: &[Entry]) -> Vec<u8> {
     };
     // Strings and numbers can be written.
     serde_json::to_vec(&entries.iter().map(item).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// As a template has it.
+pub(super) fn template_item(entry: &Entry) -> regent_templates::Item {
+    regent_templates::Item {
+        name: name(entry),
+        size: entry.size,
+        url: url(entry),
+        modified: entry.modified,
+        mode: entry.mode,
+        is_directory: entry.is_directory,
+        is_link: entry.is_link,
+        target: target(entry).unwrap_or_default(),
+    }
+}
+
+/// With a slash behind that of a directory.
+pub(super) fn name(entry: &Entry) -> String {
+    format!("{}{}", String::from_utf8_lossy(&entry.name), slash(entry))
 }
 
 /// `all`: how many there are, of which these are a part. `is_whole`: whether the directory has no more.

@@ -42,7 +42,13 @@ fn listed_as(
     let prefix = prefix.as_os_str().as_bytes();
     let exchange = request("GET", target, fields);
     let hide = Hide::compile(&[Template::text("*.bak")], Sources::Scripts(Split::new(&[".php".into()])));
-    let listing = DirectoryListing::new(browse, &exchange, prefix, exchange.path(), &hide.unwrap());
+    let rules = Rules {
+        delimiters: ("{{".into(), "}}".into()),
+        root: PathBuf::new(),
+        protocol: "HTTP/1.1",
+        placeholder: |_, _| String::new(),
+    };
+    let listing = DirectoryListing::new(browse, &exchange, prefix, exchange.path(), &hide.unwrap(), rules);
     Box::new(listing).run().map(|listed| String::from_utf8(listed.text).unwrap())
 }
 
@@ -113,4 +119,26 @@ fn names_are_no_markup() {
         assert!(page.contains(part), "{part} in\n{page}");
     }
     assert!(!page.contains("<script") && !page.contains("<b>"));
+}
+
+#[test]
+fn columns_of_text_end_at_tabs() {
+    let directory = directory();
+    let browse = Browse { plain_time_format: "2006".into(), ..Browse::default() };
+    let text = listed_as(&browse, directory.path(), "/", &[("accept", "text/plain")]).unwrap();
+    let lines: Vec<_> = text.lines().map(|line| line.rsplit_once('\t').unwrap().0).collect();
+    assert_eq!(lines[..2], ["Name\tSize", "----\t----"]);
+    assert!(lines.contains(&"a.txt\t1 B"), "{text}");
+    assert!(text.lines().skip(2).all(|line| line.ends_with(|c: char| c.is_ascii_digit())), "{text}");
+}
+
+#[test]
+fn a_template_has_what_is_listed() {
+    let directory = directory();
+    let template = directory.path().join("page.html");
+    let browse = Browse { template: Some(template.clone()), ..Browse::default() };
+    let listed = || listed_as(&browse, directory.path(), "/?limit=2&offset=1", &[]);
+    assert_eq!(listed(), Err(StatusCode::INTERNAL_SERVER_ERROR));
+    fs::write(&template, "{{.Name}}").unwrap();
+    assert_eq!(listed().as_deref(), Ok("{{.Name}}"), "it is rendered elsewhere");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 fn file(path: &Path) -> LogOutput {
-    LogOutput::File(LogFile { path: path.to_owned(), mode: None, rolling: None })
+    LogOutput::File(LogFile { path: path.to_owned(), mode: None, directory_mode: None, rolling: None })
 }
 
 fn logged(format: Format, status: StatusCode) -> String {

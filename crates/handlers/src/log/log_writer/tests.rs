@@ -2,7 +2,7 @@ use super::*;
 use std::path::Path;
 
 fn file(path: &Path) -> LogOutput {
-    LogOutput::File(LogFile { path: path.to_owned(), mode: None, rolling: None })
+    LogOutput::File(LogFile { path: path.to_owned(), mode: None, directory_mode: None, rolling: None })
 }
 
 /// A sink that waits for leave before each write: to take so many bytes, or to fail. When nobody gives leave any

@@ -3,6 +3,7 @@
 use super::*;
 use crate::context::exchange::Exchange;
 use crate::context::exchange::tests::{get, request};
+use crate::context::failure::Failure;
 
 fn value(exchange: &Exchange, name: &str) -> String {
     let mut out = Vec::new();
@@ -86,6 +87,36 @@ fn a_uuid_stays_the_same_within_a_request() {
     assert_eq!(first, value(&exchange, "http.request.uuid"));
     assert_eq!(first.len(), 36);
     assert_ne!(first, value(&get("/"), "http.request.uuid"));
+}
+
+#[test]
+fn a_request_knows_its_age_where_that_is_told() {
+    let mut exchange = get("/");
+    assert_eq!(value(&exchange, "http.request.duration"), "");
+    exchange.came_at = Some(std::time::Instant::now());
+    assert!(value(&exchange, "http.request.duration").ends_with('s'));
+    assert!(value(&exchange, "http.request.duration_ms").parse::<f64>().unwrap() > 0.0);
+}
+
+#[test]
+fn an_error_has_an_identifier() {
+    let mut exchange = get("/");
+    assert_eq!(value(&exchange, "http.error.id"), "");
+    exchange.enter_error(Failure::new(http::StatusCode::NOT_FOUND));
+    let id = value(&exchange, "http.error.id");
+    assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+    assert_eq!(value(&exchange, "http.error.id"), id);
+    assert_eq!(value(&exchange, "http.error"), format!("{{id={id}}}: HTTP 404: Not Found"));
+}
+
+#[test]
+fn what_a_handshake_says_is_empty_without_one() {
+    let mut exchange = get("/");
+    assert_eq!(value(&exchange, "http.request.tls.version"), "");
+    let tls = regent_exchange::Tls { protocol: "TLSv1.2", ..Default::default() };
+    exchange.connection.tls = Some(std::sync::Arc::new(tls));
+    assert_eq!(value(&exchange, "http.request.tls.version"), "tls1.2");
+    assert_eq!(value(&exchange, "http.request.tls.client.subject"), "");
 }
 
 #[test]

@@ -44,7 +44,10 @@ impl Placeholder {
             Self::Var(name) => exchange.write_var(name, out),
             Self::Regexp { name, group } => out.extend_from_slice(exchange.group(name.as_deref(), group)),
             Self::File(field) => out.extend_from_slice(file_field(exchange.file_match(), *field)),
-            Self::Error(field) => write_error(exchange.failure(), *field, out),
+            Self::Error(field) => write_error(exchange, *field, out),
+            Self::Tls(field) => display(exchange.connection.tls.as_ref().map(|tls| field.text(tls)), out),
+            Self::Duration => display(exchange.age().map(|age| format!("{age:?}")), out),
+            Self::DurationMs => display(exchange.age().map(|age| age.as_secs_f64() * 1e3), out),
             Self::User => out.extend_from_slice(exchange.user().unwrap_or_default().as_bytes()),
             Self::Proxied(field) => {
                 exchange.proxied.iter().for_each(|proxied| write_proxied(proxied, field, out));
@@ -170,14 +173,22 @@ fn display(value: Option<impl std::fmt::Display>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_error(failure: Option<&Failure>, field: ErrorField, out: &mut Vec<u8>) {
-    let Some(failure) = failure else { return };
+fn write_error(exchange: &Exchange, field: ErrorField, out: &mut Vec<u8>) {
+    let Some(failure) = exchange.failure() else { return };
     let text = match field {
         ErrorField::StatusCode => failure.status.as_str(),
         ErrorField::StatusText => failure.status_text(),
         ErrorField::Message => failure.message(),
+        ErrorField::Id => return display(Some(exchange.uuid().short()), out),
+        ErrorField::All => return display(Some(error_line(exchange, failure)), out),
     };
     out.extend_from_slice(text.as_bytes());
+}
+
+/// As Caddy writes an error (caddyhttp/errors.go), but for the place in its source.
+fn error_line(exchange: &Exchange, failure: &Failure) -> String {
+    let (id, status) = (exchange.uuid().short(), failure.status.as_str());
+    format!("{{id={id}}}: HTTP {status}: {}", failure.message())
 }
 
 fn write_proxied(proxied: &Proxied, field: &ProxiedField, out: &mut Vec<u8>) {

@@ -80,7 +80,12 @@ mod tests {
     use std::path::Path;
 
     fn challenge(hook: DnsHook) -> DnsChallenge {
-        DnsChallenge { provider: DnsProvider::Exec(hook), propagation_delay: Duration::ZERO }
+        DnsChallenge {
+            provider: DnsProvider::Exec(hook),
+            propagation_delay: Duration::ZERO,
+            override_domain: None,
+            ttl: None,
+        }
     }
 
     fn hook(directory: &Path, script: &str) -> DnsChallenge {

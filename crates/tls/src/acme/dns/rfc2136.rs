@@ -6,7 +6,7 @@ mod tsig;
 use crate::acme::error::OrderError;
 use crate::acme::options::DnsUpdateServer;
 use crate::outgoing;
-use message::{Change, Message, Name, Reader};
+use message::{Change, Message, Name, Reader, TTL};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,8 +16,13 @@ use tsig::Signer;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sets a TXT record beside those that are there.
-pub(super) async fn add(server: &DnsUpdateServer, fqdn: &str, value: &str) -> Result<(), OrderError> {
-    update(server, fqdn, value, Change::Add).await
+pub(super) async fn add(
+    server: &DnsUpdateServer,
+    fqdn: &str,
+    value: &str,
+    ttl: Option<u32>,
+) -> Result<(), OrderError> {
+    update(server, fqdn, value, Change::Add { ttl: ttl.unwrap_or(TTL) }).await
 }
 
 /// Removes this record and no other.

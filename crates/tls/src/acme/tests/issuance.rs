@@ -67,6 +67,10 @@ async fn by_the_tls_challenge() {
     .await;
 }
 
+fn dns_challenge(provider: DnsProvider) -> DnsChallenge {
+    DnsChallenge { provider, propagation_delay: Duration::ZERO, override_domain: None, ttl: None }
+}
+
 #[tokio::test]
 async fn by_the_dns_challenge_for_a_wildcard() {
     with_pebble(Behaviour::default(), async |world, pebble| {
@@ -79,7 +83,7 @@ async fn by_the_dns_challenge_for_a_wildcard() {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let provider = DnsProvider::Exec(DnsHook { program, arguments: Vec::new() });
-        let dns = Some(DnsChallenge { provider, propagation_delay: Duration::ZERO });
+        let dns = Some(dns_challenge(provider));
         let server = world.server(&Acme { dns, ..world.acme(pebble.directory()) }, &["*.a.test"]);
         server.tend().await;
         let got = server
@@ -97,7 +101,7 @@ async fn by_an_update_of_a_name_server() {
     with_pebble(Behaviour::default(), async |world, pebble| {
         let server = DnsUpdateServer { host: "127.0.0.1".into(), port: world.ports.dns, key: None };
         let provider = DnsProvider::Rfc2136(server);
-        let dns = Some(DnsChallenge { provider, propagation_delay: Duration::ZERO });
+        let dns = Some(dns_challenge(provider));
         let server = world.server(&Acme { dns, ..world.acme(pebble.directory()) }, &["*.a.test"]);
         server.tend().await;
         let got = server

@@ -33,6 +33,10 @@ pub(super) fn option(cx: &Context<'_>, line: &Call<'_>, tls: &mut UpstreamTls) -
             tls.server_name = Some(cx.fixed_text(line.one("tls_server_name NAME")?)?);
         }
         "tls_timeout" => tls.handshake_timeout = duration(line.one("tls_timeout DURATION")?)?,
+        "tls_trust_pool" if line.args.first().is_some_and(|source| source.text == "system") => {
+            line.one("tls_trust_pool system")?;
+            tls.verification = UpstreamVerification::SystemRoots;
+        }
         "tls_trust_pool" => tls.verification = UpstreamVerification::Roots(trust_pool(cx, line)?),
         "tls_trusted_ca_certs" => {
             let files = paths(cx, line.some("tls_trusted_ca_certs FILE…")?)?;

@@ -21,8 +21,8 @@ const CODE: u16 = 0x000f;
 pub(super) const HEADER: usize = 12;
 /// The number of records in the last section.
 pub(super) const ADDITIONAL: usize = 10;
-/// Seconds that a record may be kept by others.
-const TTL: u32 = 60;
+/// Seconds that a record may be kept by others, unless the configuration says otherwise.
+pub(super) const TTL: u32 = 60;
 /// Compression pointers that are followed in one name; each has to point back (RFC 1035 §4.1.4).
 const MOST_POINTERS: usize = 32;
 
@@ -35,7 +35,10 @@ pub(super) struct Name(Vec<Vec<u8>>);
 /// What becomes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    Add,
+    /// For so many seconds it may be kept by others.
+    Add {
+        ttl: u32,
+    },
     Remove,
 }
 
@@ -102,7 +105,7 @@ pub(super) fn question(name: &Name, kind: u16) -> Message {
 /// RFC 2136 §2.5.1 and §2.5.4.
 pub(super) fn update(zone: &Name, name: &Name, value: &str, change: Change) -> Message {
     let (class, ttl) = match change {
-        Change::Add => (IN, TTL),
+        Change::Add { ttl } => (IN, ttl),
         Change::Remove => (NONE, 0),
     };
     let value = value.as_bytes();

@@ -102,7 +102,11 @@ async fn change(code: u8, change: Change) -> (Result<(), String>, Vec<Vec<u8>>) 
 
 #[tokio::test]
 async fn a_record_is_added_and_removed_in_the_zone_that_the_server_has() {
-    for (kind, tail) in [(Change::Add, "00100001 0000003c"), (Change::Remove, "001000fe 00000000")] {
+    for (kind, tail) in [
+        (Change::Add { ttl: TTL }, "00100001 0000003c"),
+        (Change::Add { ttl: 300 }, "00100001 0000012c"),
+        (Change::Remove, "001000fe 00000000"),
+    ] {
         let (done, received) = change(0, kind).await;
         assert_eq!(done, Ok(()));
         let zone = "076578616d706c6503636f6d00 00060001";
@@ -115,12 +119,12 @@ async fn a_record_is_added_and_removed_in_the_zone_that_the_server_has() {
 #[tokio::test]
 async fn a_server_that_refuses_says_why() {
     for (code, reason) in [(5, "REFUSED"), (9, "NOTAUTH"), (2, "SERVFAIL"), (4, "NOTIMP"), (11, "code 11")] {
-        let (done, _) = change(code, Change::Add).await;
+        let (done, _) = change(code, Change::Add { ttl: TTL }).await;
         let error = done.unwrap_err();
         assert!(error.contains(reason) && error.contains("the name server for the DNS challenge"), "{error}");
     }
     let nowhere = DnsUpdateServer { host: "127.0.0.1".into(), port: 1, key: None };
-    let error = add(&nowhere, "a.test.", "value").await.unwrap_err().to_string();
+    let error = add(&nowhere, "a.test.", "value", None).await.unwrap_err().to_string();
     assert!(error.contains("127.0.0.1:1, cannot be reached"), "{error}");
 }
 
