@@ -40,6 +40,7 @@ fn browse(r: &mut Reader, node: &Node) -> Line {
             ("reveal_symlinks", "reveal_symlinks", Kind::Flag),
             ("sort", "sort", Kind::Texts),
             ("file_limit", "file_limit", Kind::Number),
+            ("plain_time_format", "plain_time_format", Kind::Text),
         ],
     );
     fields.finish(r, "`browse`");

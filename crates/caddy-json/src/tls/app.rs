@@ -28,7 +28,8 @@ pub(crate) fn options(r: &mut Reader, app: Option<&Node>, servers: Option<&Node>
     if let Some(node) = fields.take("disable_storage_clean").filter(|node| r.bool(node)) {
         lines.push(line(node, "storage_clean_interval", vec![word(node, "off")]));
     }
-    for (key, option) in [("encrypted_client_hello", "ech"), ("dns", "dns"), ("resolvers", "tls_resolvers")] {
+    lines.append(&mut r.options(&fields, &[("resolvers", "tls_resolvers", Kind::Texts)]));
+    for (key, option) in [("encrypted_client_hello", "ech"), ("dns", "dns")] {
         lines.extend(fields.take(key).map(|node| line(node, option, Vec::new())));
     }
     for key in ["session_tickets", "cache"] {

@@ -144,16 +144,33 @@ fn tls(r: &mut Reader, node: &Node) -> Vec<Line> {
     lines
 }
 
-/// `OPTION file PATH…`.
+/// `OPTION file PATH…`, or another source of roots.
 pub(crate) fn trust_pool(r: &mut Reader, node: &Node, option: &str) -> Option<Line> {
+    let source = source(r, node)?;
+    let args = std::iter::once(source.name).chain(source.args).collect();
+    Some(Line { name: word(node, option), args, block: source.block })
+}
+
+fn source(r: &mut Reader, node: &Node) -> Option<Line> {
     let fields = r.object(node);
-    let provider = fields.take("provider").and_then(|node| r.text(node))?;
-    let files = fields.take("pem_files").map(|node| r.texts(node)).unwrap_or_default();
-    if provider.text == "file" {
-        fields.finish(r, "`ca`");
-    } else {
-        // Only that it is not built is said of another one.
-        fields.rest();
-    }
-    Some(line(node, option, std::iter::once(provider).chain(files).collect()))
+    let Some(name) = fields.take("provider").and_then(|node| r.text(node)) else {
+        r.error(node, "a source of roots needs its name: \"provider\": \"file\"");
+        return None;
+    };
+    let (args, lines) = match name.text.as_str() {
+        "file" => (fields.take("pem_files").map(|node| r.texts(node)), None),
+        "pki_root" => (fields.take("authority").map(|node| r.texts(node)), None),
+        "inline" => (None, Some(r.options(&fields, &[("trusted_ca_certs", "trust_der", Kind::Texts)]))),
+        "combined" => {
+            let sources = fields.take("sources").map(|node| r.list(node)).unwrap_or_default();
+            (None, Some(sources.iter().filter_map(|node| trust_pool(r, node, "source")).collect()))
+        }
+        // That there is none such is the Caddyfile's to say.
+        _ => {
+            fields.rest();
+            (None, None)
+        }
+    };
+    fields.finish(r, "a source of roots");
+    Some(Line { name, args: args.unwrap_or_default(), block: lines })
 }
