@@ -25,7 +25,7 @@ pub(super) fn handler(files: &FileServer) -> Object {
     } else if *index != usual.index {
         handler.set("index_names", index.clone());
     }
-    handler.set_some("browse", browse.as_ref().map(self::browse));
+    handler.set_some("browse", browse.as_deref().map(self::browse));
     handler.set_if("pass_thru", *pass_thru);
     if *canonical_uris != usual.canonical_uris {
         handler.set("canonical_uris", *canonical_uris);
