@@ -204,7 +204,7 @@ fn what_became_of_reloads_and_calls_of_the_admin_api_is_told() {
     let refused = ["handler=\"admin\"", "method=\"POST\"", "path=\"/load\""];
     assert_eq!(calls("requests", &[&refused[..], &["code=\"400\""]].concat()), 1.0);
     assert_eq!(calls("request_errors", &refused), 1.0);
-    server.admin().get("/config/apps/none").expect(404);
+    server.admin().get("/config/none/none").expect(404);
     assert_eq!(calls("requests", &["path=\"/config/\"", "code=\"404\""]), 1.0);
     assert!(calls("requests", &["path=\"/metrics\"", "code=\"200\""]) > 3.0);
     server.stop();

@@ -127,7 +127,7 @@ fn frankenphps_own_caddyfile_is_valid_for_localhost_and_nothing_is_made_of_it() 
     assert_eq!(success(directory.path(), &["validate"]), "Valid configuration\n");
     let adapted: serde_json::Value =
         serde_json::from_str(&success(directory.path(), &["adapt"])).expect("it is JSON");
-    let hosts = &adapted["servers"][0]["sites"][0]["hosts"];
+    let hosts = &adapted["apps"]["http"]["servers"]["srv0"]["routes"][0]["match"][0]["host"];
     assert_eq!(hosts, &serde_json::json!(["localhost"]), "{adapted:#}");
     success(directory.path(), &["fmt", "--overwrite"]);
     assert_eq!(success(directory.path(), &["validate"]), "Valid configuration\n");

@@ -558,11 +558,12 @@ fn a_caddyfile_is_loaded_as_a_body() {
     load("text/caddyfile", &text).expect(200);
     assert_eq!(server.get("/").text(), "after");
     assert_refused(load("text/caddyfile", &text.replace("respond after", "respnd")), "Caddyfile (body):12:2");
-    load("application/json", "{}").expect(415);
+    load("text/yaml", "{}").expect(415);
     let foreign = server.admin().request("POST", "/load").header("Origin", "http://evil.example");
     foreign.body("text/caddyfile", text).send().expect(403);
     assert_eq!(server.get("/").text(), "after");
-    assert_eq!(server.admin().get("/config/servers").json().as_array().map(Vec::len), Some(1));
+    let servers = server.admin().get("/config/apps/http/servers").json();
+    assert_eq!(servers.as_object().map(serde_json::Map::len), Some(1));
     server.stop();
 }
 

@@ -15,6 +15,7 @@ use crate::query;
 use crate::router::{Call, Found};
 use crate::task::{TaskList, TaskOrder};
 use crate::thread::ThreadList;
+use configuration::{Editing, Place};
 use http::Request;
 use hyper::body::Incoming;
 use serde_json::json;
@@ -24,12 +25,25 @@ use std::time::SystemTime;
 const CERTIFICATES: &str = "application/pem-certificate-chain";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// What is asked, and what the calls have in common.
+pub(crate) struct Shared {
+    pub control: Arc<dyn Control>,
+    editing: Arc<Editing>,
+}
+
+impl Shared {
+    pub fn new(control: Arc<dyn Control>) -> Self {
+        Self { control, editing: Arc::default() }
+    }
+}
+
 /// Carries out what was asked for.
 pub(crate) async fn answer(
-    control: &Arc<dyn Control>,
+    shared: &Shared,
     found: &Found<'_>,
     request: Request<Incoming>,
 ) -> Result<Answer, Failure> {
+    let control = &shared.control;
     let query = request.uri().query();
     match found.call {
         Call::Dashboard => Ok(dashboard::page()),
@@ -72,20 +86,17 @@ pub(crate) async fn answer(
         }
         Call::Configuration => {
             query::none(query)?;
-            configuration::read(&control.configuration(), found.rest)
+            configuration::read(shared, Place::Path(found.rest)).await
         }
-        Call::Application => Ok(ok(&configuration::application(&control.pools().await?))),
-        Call::ReloadApplication => {
+        Call::Object => {
             query::none(query)?;
-            configuration::reload(control, request).await
+            configuration::read(shared, Place::Id(found.rest)).await
         }
-        Call::Load => load::load(control, request).await,
+        Call::ChangeConfiguration => configuration::change(shared, Place::Path(found.rest), request).await,
+        Call::ChangeObject => configuration::change(shared, Place::Id(found.rest), request).await,
+        Call::Load => load::load(shared, request).await,
         Call::Reload => load::reload(control, query).await,
         Call::Upgrade => changes::upgrade(control, query).await,
-        Call::ReplaceConfiguration => configuration::replace(control, request).await,
-        Call::PutConfiguration => Err(Failure::Configured),
-        Call::DeleteConfiguration => configuration::delete(control, request).await,
-        Call::ChangePart => Err(Failure::Part),
         Call::Adapt => load::adapt(control, request).await,
     }
 }

@@ -55,7 +55,7 @@ pub trait Control: Send + Sync + 'static {
     /// those that came before may still be running. A configuration that is refused changes nothing.
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>>;
 
-    /// What the text of a Caddyfile means. Nothing is changed.
+    /// What the text of a Caddyfile means, as JSON. Nothing is changed.
     fn adapt(&self, text: String) -> BoxFuture<'_, Result<Adapted, Refusal>>;
 
     /// Has another process of the server's program take its place, without a request being lost or refused. Ready when that one
@@ -97,7 +97,7 @@ pub trait Control: Send + Sync + 'static {
     /// Forgets stored responses, those too that are asked for now and come later.
     fn purge(&self, purge: CachePurge) -> BoxFuture<'_, Result<Purged, Refusal>>;
 
-    /// The configuration as `regent adapt` prints it.
+    /// The configuration as Caddy's JSON, with all that is secret in it: the document that was loaded, or what the Caddyfile means.
     fn configuration(&self) -> Arc<serde_json::Value>;
 
     /// Begins to stop in good order, and returns at once. The listener answers until the future that [`crate::serve`] was
@@ -139,13 +139,13 @@ pub struct ProfileWish {
 pub struct Reload {
     pub source: Source,
     pub force: Force,
-    /// What the current configuration has to be; `None`: whatever it is.
+    /// What [`Control::configuration`] has to be; `None`: whatever it is.
     pub replaces: Option<Arc<serde_json::Value>>,
     /// How long to wait for the requests that began before; `None`: not at all.
     pub wait: Option<Duration>,
 }
 
-/// What a Caddyfile means.
+/// What a Caddyfile means, in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Adapted {
     pub result: serde_json::Value,
@@ -158,10 +158,28 @@ pub struct Adapted {
 pub enum Source {
     /// Where the one that the server was started with was.
     Own,
-    /// In this file of the server's machine. Absolute.
-    File(PathBuf),
-    /// The text of a Caddyfile.
-    Text(String),
+    /// In this file of the server's machine, which is absolute. `None`: its name says the language.
+    File(PathBuf, Option<Language>),
+    Text(Language, String),
+}
+
+/// What a configuration is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    Caddyfile,
+    /// Caddy's own.
+    Json,
+}
+
+impl Language {
+    /// As `--adapter` and `adapter=` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caddyfile => "caddyfile",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// Whether a configuration is loaded that is the current one.

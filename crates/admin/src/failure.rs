@@ -2,6 +2,9 @@
 
 use crate::answer::{Answer, json};
 use crate::control::Refusal;
+use crate::document::PartError;
+use crate::document::ids::IdError;
+use crate::document::secrets::UnknownSecret;
 use crate::router;
 use http::header::{ALLOW, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -63,9 +66,15 @@ pub(crate) enum Failure {
     Refused(#[from] Refusal),
     #[error("not ready: {0}")]
     NotReady(String),
-    #[error("the configuration has no {path}; `GET /config/` prints all of it")]
-    NotConfigured { path: String },
-    #[error("the body is no JSON: {0}; send what `GET /config/apps/frankenphp` answers, or nothing")]
+    #[error(transparent)]
+    Part(#[from] PartError),
+    #[error(transparent)]
+    Ids(#[from] IdError),
+    #[error(transparent)]
+    Secret(#[from] UnknownSecret),
+    #[error("no object of the configuration has the `@id` \"{0}\"")]
+    UnknownId(String),
+    #[error("the body is no JSON: {0}")]
     Json(serde_json::Error),
     #[error("the body is longer than {0} bytes, which nothing is that is taken here")]
     LongBody(usize),
@@ -74,7 +83,7 @@ pub(crate) enum Failure {
     #[error("the body broke off; send it again")]
     BrokenBody,
     #[error(
-        "the body is of the type `{0}`; send a Caddyfile, as `text/caddyfile` (a configuration in JSON is not taken)"
+        "the body is of the type `{0}`; send JSON, as `application/json`, or a whole Caddyfile, as `text/caddyfile`"
     )]
     MediaType(String),
     #[error("the body is no text in UTF-8; send a Caddyfile")]
@@ -97,17 +106,11 @@ pub(crate) enum Failure {
     #[error("`If-Match: {0}` is none of the tags that `GET /config/` answers with")]
     Tag(String),
     #[error(
-        "a part of the configuration cannot be changed: it is made of a Caddyfile as a whole; send that with `POST /config/` or \
-         `POST /load`"
+        "a part of the configuration is JSON; a Caddyfile takes the place of all of it, by `POST /config/` or `POST /load`"
     )]
-    Part,
-    #[error(
-        "the workers are started anew by what `GET` of this path answers, or by nothing; the configuration is changed by a \
-         Caddyfile, with `POST /config/` or `POST /load`"
-    )]
-    Application,
-    #[error("there is a configuration already; `POST /config/` replaces it")]
-    Configured,
+    PartInCaddyfile,
+    #[error("`adapter={0}` is none that there is: `caddyfile` or `json`")]
+    Adapter(String),
     #[error(
         "the change broke off within the server; its log says why, and `GET /regent/threads` what is now"
     )]
@@ -134,25 +137,31 @@ impl Failure {
             | Self::Format(_)
             | Self::Seconds { .. }
             | Self::Tag(_)
-            | Self::Application
+            | Self::Adapter(_)
+            | Self::Ids(_)
+            | Self::Secret(_)
+            | Self::Part(
+                PartError::NoList(_) | PartError::NoIndex(_) | PartError::NoElements | PartError::Deep,
+            )
             | Self::Refused(Refusal::Configuration(_)) => StatusCode::BAD_REQUEST,
-            Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::MediaType(_) | Self::PartInCaddyfile => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host(_) | Self::Origin(_) | Self::Site(_) | Self::NoOrigin => StatusCode::FORBIDDEN,
             Self::UnknownPath { .. }
             | Self::OfGo { .. }
             | Self::NoAuthority
             | Self::UnknownWorker { .. }
             | Self::NoClassicPool
-            | Self::NotConfigured { .. }
+            | Self::UnknownId(_)
+            | Self::Part(PartError::Missing(_))
             | Self::Refused(
                 Refusal::UnknownPool(_)
                 | Refusal::UnknownThread(_)
                 | Refusal::NoPhp(_)
                 | Refusal::UnknownTask(_),
             ) => StatusCode::NOT_FOUND,
-            Self::Method { .. } | Self::Part => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Configured
+            Self::Part(PartError::Exists(_))
             | Self::Refused(
                 Refusal::TooMany { .. }
                 | Refusal::TooFew { .. }
@@ -174,9 +183,6 @@ impl Failure {
             _ => None,
         };
         let mut answer = json(self.status(), &Report { error: self.to_string(), endpoints });
-        if let Self::Part = self {
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        }
         if let Self::Method { allow, .. } = self {
             let allow = HeaderValue::from_str(allow).expect("invariant: names of methods are ASCII");
             answer.headers_mut().insert(ALLOW, allow);

@@ -16,6 +16,7 @@ mod certificate;
 mod circuit;
 mod control;
 mod dashboard;
+mod document;
 mod failure;
 mod guard;
 mod listener;
@@ -35,9 +36,10 @@ pub use cache::{CacheDiskFigures, CacheFigures, CachePurge, Purged};
 pub use certificate::{Certificate, CertificateList, CertificateSource, days_between};
 pub use circuit::{Circuit, CircuitState};
 pub use control::{
-    Adapted, Before, Change, Control, Force, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted,
-    Source, Upgraded,
+    Adapted, Before, Change, Control, Force, Language, ProfileWish, Readiness, Refusal, Reload, Reloaded,
+    Restarted, Source, Upgraded,
 };
+pub use document::ids::{IdError, check_ids};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};

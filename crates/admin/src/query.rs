@@ -1,7 +1,7 @@
 //! Parameters of a change: what is not understood is refused, so that nothing else is done than what was meant.
 
 use crate::cache::CachePurge;
-use crate::control::Force;
+use crate::control::{Force, Language};
 use crate::failure::Failure;
 use regent_profile::{Format, Measure};
 use std::num::NonZeroU16;
@@ -77,11 +77,13 @@ fn parse_seconds(parameter: &'static str, text: &str) -> Result<Duration, Failur
     Ok(Duration::from_secs(seconds.get().into()))
 }
 
-/// `config=FILE&force=true&wait=30`
+/// `config=FILE&adapter=json&force=true&wait=30`
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReloadQuery {
     /// `None`: the file that the server was started with.
     pub config: Option<PathBuf>,
+    /// What it is written in; `None`: its name says it.
+    pub adapter: Option<Language>,
     pub force: Force,
     /// For the end of the requests that began before; `None`: not at all.
     pub wait: Option<Duration>,
@@ -89,16 +91,17 @@ pub(crate) struct ReloadQuery {
 
 impl ReloadQuery {
     pub fn parse(query: Option<&str>) -> Result<Self, Failure> {
-        let (mut config, mut force, mut wait) = (None, None, None);
+        let (mut config, mut adapter, mut force, mut wait) = (None, None, None, None);
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*name {
                 "config" => set(&mut config, "config", parse_path(&value)?)?,
+                "adapter" => set(&mut adapter, "adapter", parse_adapter(&value)?)?,
                 "force" => set(&mut force, "force", parse_force(&value)?)?,
                 "wait" => set(&mut wait, "wait", parse_seconds("wait", &value)?)?,
-                _ => return Err(unknown(&name, "there are `config`, `force` and `wait`")),
+                _ => return Err(unknown(&name, "there are `config`, `adapter`, `force` and `wait`")),
             }
         }
-        Ok(Self { config, force: force.unwrap_or(Force::No), wait })
+        Ok(Self { config, adapter: adapter.flatten(), force: force.unwrap_or(Force::No), wait })
     }
 }
 
@@ -106,6 +109,16 @@ impl ReloadQuery {
 fn parse_path(text: &str) -> Result<PathBuf, Failure> {
     let path = PathBuf::from(text);
     if path.is_absolute() { Ok(path) } else { Err(Failure::ConfigPath(text.to_owned())) }
+}
+
+/// As Caddy's option: empty, the name of the file says it.
+fn parse_adapter(text: &str) -> Result<Option<Language>, Failure> {
+    match text {
+        "" => Ok(None),
+        "caddyfile" => Ok(Some(Language::Caddyfile)),
+        "json" => Ok(Some(Language::Json)),
+        _ => Err(Failure::Adapter(text.to_owned())),
+    }
 }
 
 fn parse_force(text: &str) -> Result<Force, Failure> {
@@ -316,11 +329,12 @@ mod tests {
         let parse = |query| ReloadQuery::parse(Some(query)).map_err(|failure| failure.to_string());
         assert_eq!(
             ReloadQuery::parse(None).unwrap(),
-            ReloadQuery { config: None, force: Force::No, wait: None }
+            ReloadQuery { config: None, adapter: None, force: Force::No, wait: None }
         );
-        let full = parse("config=%2Fetc%2FCaddyfile&force=true&wait=30").unwrap();
+        let full = parse("config=%2Fetc%2FCaddyfile&adapter=json&force=true&wait=30").unwrap();
         let expected = ReloadQuery {
             config: Some("/etc/Caddyfile".into()),
+            adapter: Some(Language::Json),
             force: Force::Yes,
             wait: Some(Duration::from_secs(30)),
         };
@@ -328,6 +342,7 @@ mod tests {
         for (query, hint) in [
             ("config=Caddyfile", "no absolute path"),
             ("config=", "no absolute path"),
+            ("adapter=yaml", "`caddyfile` or `json`"),
             ("force=1", "neither"),
             ("force=true&force=true", "twice"),
             ("wait=0", "wait"),

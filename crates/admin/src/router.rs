@@ -33,17 +33,11 @@ pub(crate) enum Call {
     Metrics,
     Stop,
     Configuration,
-    /// `GET /config/apps/frankenphp`: Octane asks whether the server runs.
-    Application,
-    /// `PATCH` of the same: Octane reloads.
-    ReloadApplication,
-    /// `POST` and `PATCH` of `/config/`: the body is a Caddyfile.
-    ReplaceConfiguration,
-    PutConfiguration,
-    DeleteConfiguration,
-    /// Of a part of the configuration.
-    ChangePart,
-    /// `POST /load`: the body is a Caddyfile.
+    ChangeConfiguration,
+    /// The same, of the object that has an `@id`.
+    Object,
+    ChangeObject,
+    /// `POST /load`: the body is JSON or a Caddyfile.
     Load,
     /// `POST /regent/reload`: the server reads a file.
     Reload,
@@ -96,34 +90,26 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint { path: "/stop", calls: &[(Method::POST, Call::Stop)] },
     Endpoint { path: "/load", calls: &[(Method::POST, Call::Load)] },
     Endpoint { path: "/adapt", calls: &[(Method::POST, Call::Adapt)] },
+    Endpoint { path: "/config/", calls: CONFIGURATION },
+    Endpoint { path: "/config/{path}", calls: CONFIGURATION },
     Endpoint {
-        path: "/config/apps/frankenphp",
+        path: "/id/{path}",
         calls: &[
-            (Method::GET, Call::Application),
-            (Method::POST, Call::ChangePart),
-            (Method::PUT, Call::ChangePart),
-            (Method::PATCH, Call::ReloadApplication),
-            (Method::DELETE, Call::ChangePart),
+            (Method::GET, Call::Object),
+            (Method::POST, Call::ChangeObject),
+            (Method::PUT, Call::ChangeObject),
+            (Method::PATCH, Call::ChangeObject),
+            (Method::DELETE, Call::ChangeObject),
         ],
     },
-    Endpoint { path: "/config/", calls: CONFIGURATION },
-    Endpoint { path: "/config/{path}", calls: PART },
 ];
 
 const CONFIGURATION: &[(Method, Call)] = &[
     (Method::GET, Call::Configuration),
-    (Method::POST, Call::ReplaceConfiguration),
-    (Method::PUT, Call::PutConfiguration),
-    (Method::PATCH, Call::ReplaceConfiguration),
-    (Method::DELETE, Call::DeleteConfiguration),
-];
-
-const PART: &[(Method, Call)] = &[
-    (Method::GET, Call::Configuration),
-    (Method::POST, Call::ChangePart),
-    (Method::PUT, Call::ChangePart),
-    (Method::PATCH, Call::ChangePart),
-    (Method::DELETE, Call::ChangePart),
+    (Method::POST, Call::ChangeConfiguration),
+    (Method::PUT, Call::ChangeConfiguration),
+    (Method::PATCH, Call::ChangeConfiguration),
+    (Method::DELETE, Call::ChangeConfiguration),
 ];
 
 /// A call, and what its path's `{file}` or `{path}` is; empty without one.
@@ -206,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn octanes_path_comes_before_the_configuration() {
-        let path = "/config/apps/frankenphp";
-        assert_eq!(call(Method::PATCH, path), Ok((Call::ReloadApplication, "")));
-        assert_eq!(call(Method::POST, path), Ok((Call::ChangePart, "")));
-        assert_eq!(call(Method::GET, "/config/apps/http"), Ok((Call::Configuration, "apps/http")));
+    fn parts_are_found_by_their_path_or_their_name() {
+        assert_eq!(call(Method::PATCH, "/config/apps/http"), Ok((Call::ChangeConfiguration, "apps/http")));
         assert_eq!(call(Method::GET, "/config/"), Ok((Call::Configuration, "")));
+        assert_eq!(call(Method::GET, "/id/site/handle/0"), Ok((Call::Object, "site/handle/0")));
+        assert_eq!(call(Method::DELETE, "/id/site"), Ok((Call::ChangeObject, "site")));
+        assert!(call(Method::GET, "/id/").unwrap_err().contains("there is no "));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Connections of the admin listener: few, bounded, and of no consequence to the rest of the server.
 
 use crate::answer::Answer;
-use crate::calls;
+use crate::calls::{self, Shared};
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::guard::{Access, Guard};
@@ -63,7 +63,7 @@ pub async fn serve(
     control: Arc<dyn Control>,
     mut phases: watch::Receiver<Phase>,
 ) -> io::Result<()> {
-    let site = Arc::new(Site { guard: Guard::new(&listeners, access), control });
+    let site = Arc::new(Site { guard: Guard::new(&listeners, access), shared: Shared::new(control) });
     let sockets: Vec<Socket> = listeners.sockets.into_iter().map(Socket::new).collect::<Result<_, _>>()?;
     let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let graceful = GracefulShutdown::new();
@@ -101,7 +101,7 @@ pub async fn serve(
 /// What all connections share.
 struct Site {
     guard: Guard,
-    control: Arc<dyn Control>,
+    shared: Shared,
 }
 
 impl Site {
@@ -115,10 +115,10 @@ impl Site {
         let path = head.uri.path().to_owned();
         let found = router::find(&head.method, &path)?;
         let method = head.method.clone();
-        let answer = calls::answer(&self.control, &found, Request::from_parts(head, body)).await;
+        let answer = calls::answer(&self.shared, &found, Request::from_parts(head, body)).await;
         let answer = answer.unwrap_or_else(|failure| failure.answer());
         let status = answer.status().as_u16();
-        self.control.answered(AdminRequest { path: found.form, method: method.as_str(), status });
+        self.shared.control.answered(AdminRequest { path: found.form, method: method.as_str(), status });
         Ok(answer)
     }
 }

@@ -2,8 +2,10 @@
 
 mod support;
 
-use regent_admin::{Access, Address, Force, Inherited, Phase, Readiness, Refusal, Reload, Source, bind};
-use serde_json::json;
+use regent_admin::{
+    Access, Address, Force, Inherited, Language, Phase, Readiness, Refusal, Reload, Source, bind,
+};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -59,12 +61,14 @@ fn a_configuration_is_loaded_from_a_body_or_a_file() {
     assert_eq!(site.call("POST", "/regent/reload").status, 200);
     let waited = site.call("POST", "/regent/reload?config=/etc/Caddyfile&force=true&wait=30").json();
     assert_eq!(waited, json!({ "changed": true, "warnings": [], "before": "ended" }));
-    let text = |text: &str| Source::Text(text.into());
+    assert_eq!(site.call("POST", "/regent/reload?config=/etc/caddy&adapter=json").status, 200);
+    let text = |text: &str| Source::Text(Language::Caddyfile, text.into());
     let expected = [
         (text(":80"), Force::No, None),
         (text(":81"), Force::Yes, None),
         (Source::Own, Force::No, None),
-        (Source::File("/etc/Caddyfile".into()), Force::Yes, Some(Duration::from_secs(30))),
+        (Source::File("/etc/Caddyfile".into(), None), Force::Yes, Some(Duration::from_secs(30))),
+        (Source::File("/etc/caddy".into(), Some(Language::Json)), Force::No, None),
     ];
     assert_eq!(
         site.fake.state().reloads,
@@ -72,15 +76,15 @@ fn a_configuration_is_loaded_from_a_body_or_a_file() {
     );
     for (answer, status, hint) in [
         (load(&[caddyfile], "broken"), 400, "Caddyfile:1:1: broken"),
-        (load(&[], ":80"), 415, "text/caddyfile"),
-        (load(&[("Content-Type", "application/json")], "{}"), 415, "JSON"),
+        (load(&[], ":80"), 400, "the body is no JSON: expected value at line 1 column 1"),
+        (load(&[("Content-Type", "text/yaml")], "a: 1"), 415, "text/caddyfile"),
         (site.call("POST", "/regent/reload?config=Caddyfile"), 400, "no absolute path"),
         (site.call("GET", "/load"), 405, "it takes POST"),
     ] {
         assert_eq!(answer.status, status, "{}", answer.body);
         assert!(answer.error().contains(hint), "{}", answer.body);
     }
-    assert_eq!(site.fake.state().reloads.len(), 4);
+    assert_eq!(site.fake.state().reloads.len(), 5);
 }
 
 #[test]
@@ -224,83 +228,187 @@ fn native_modules_are_restarted_apart_from_workers() {
 fn octane_probes_reloads_and_stops() {
     let site = Site::start();
     let probe = site.get("/config/apps/frankenphp");
-    let worker = json!({ "name": "app", "file_name": WORKER, "num": 4, "max_threads": 8 });
+    let worker = json!({ "name": "app", "file_name": WORKER, "num": 4 });
     assert_eq!(probe.json(), json!({ "num_threads": 6, "workers": [worker] }));
     // As Octane's ServerProcessInspector does it.
     let fields = [("Cache-Control", "must-revalidate"), ("Content-Type", "application/json")];
     let reload = site.send("PATCH", "/config/apps/frankenphp", &fields, &probe.body);
     assert_eq!(reload.json(), json!({ "restarted": 4 }));
-    assert_eq!(site.call("PATCH", "/config/apps/frankenphp").status, 200);
+    assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &fields[1..], "").status, 200);
     assert_eq!(site.fake.state().restarts, 2);
+    assert_eq!(site.fake.state().reloads, []);
+    // Where nothing is said of PHP, `null` is what is read and sent back.
+    site.fake.state().document = Arc::new(json!({}));
+    assert_eq!(site.get("/config/apps/frankenphp").status, 404);
+    site.fake.state().document = Arc::new(json!({ "apps": {} }));
+    let probe = site.get("/config/apps/frankenphp");
+    assert_eq!((probe.status, probe.body.trim()), (200, "null"));
+    assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &fields, &probe.body).status, 200);
+    assert_eq!(site.fake.state().restarts, 3);
     assert_eq!(site.call("POST", "/stop?now=1").status, 400);
     assert_eq!(site.fake.state().stops, 0);
     assert_eq!(site.call("POST", "/stop").json(), json!({ "stopping": true }));
     assert_eq!(site.fake.state().stops, 1);
 }
 
+const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
+const ROUTES: &str = "/config/apps/http/servers/srv0/routes";
+
 #[test]
-fn a_change_of_the_configuration_is_not_pretended() {
+fn parts_of_the_configuration_are_read_and_changed() {
     let site = Site::start();
-    let other = r#"{"workers":[{"file_name":"/other.php"}]}"#;
-    for (method, target, body, status) in [
-        ("PATCH", "/config/apps/frankenphp", other, 400),
-        ("PATCH", "/config/apps/frankenphp", "{", 400),
-        ("PUT", "/config/apps/frankenphp", "{}", 405),
-        ("POST", "/config/", "{}", 415),
-        ("PUT", "/config/", "{}", 409),
-        ("DELETE", "/config/apps/http", "", 405),
-        ("POST", "/adapt", ":80", 415),
+    let send = |method, target: &str, body| site.send(method, target, &JSON, body);
+    let ids = || -> Vec<Value> {
+        let routes = site.get(ROUTES).json();
+        routes.as_array().unwrap().iter().map(|route| route["@id"].clone()).collect()
+    };
+    assert_eq!(site.get(&format!("{ROUTES}/0/handle/0/body")).json(), "hello");
+    assert_eq!(site.get(&format!("{ROUTES}/1")).status, 404);
+    assert_eq!(site.get(&format!("{ROUTES}/first")).status, 400);
+    assert_eq!(send("POST", ROUTES, r#"{"@id":"last"}"#).json()["changed"], true);
+    assert_eq!(send("PUT", &format!("{ROUTES}/0"), r#"{"@id":"first"}"#).status, 200);
+    assert_eq!(send("POST", &format!("{ROUTES}/..."), r#"[{"@id":1},{"@id":2}]"#).status, 200);
+    assert_eq!(ids(), [json!("first"), json!("hello"), json!("last"), json!(1), json!(2)]);
+    assert_eq!(send("PATCH", &format!("{ROUTES}/1/handle/0/body"), "\"bye\"").status, 200);
+    assert_eq!(site.get("/id/hello/handle/0/body").json(), "bye");
+    assert_eq!(send("PATCH", "/id/hello/handle/0/body", "\"good bye\"").status, 200);
+    assert_eq!(site.get(&format!("{ROUTES}/1/handle/0/body")).json(), "good bye");
+    assert_eq!(site.call("DELETE", "/id/first").status, 200);
+    assert_eq!(site.call("DELETE", &format!("{ROUTES}/1")).status, 200);
+    assert_eq!(ids(), [json!("hello"), json!(1), json!(2)]);
+    let reloads = site.fake.state().reloads.len();
+    for (method, target, body, status, hint) in [
+        ("POST", ROUTES, "{", 400, "line 1 column"),
+        ("POST", ROUTES, "", 400, "no JSON"),
+        ("POST", ROUTES, r#"{"@id":"hello"}"#, 400, "/routes/0 and /config/apps/http/servers/srv0/routes/3"),
+        ("POST", ROUTES, r#"{"@id":[]}"#, 400, "neither a text nor a number"),
+        ("POST", ROUTES, "\"broken\"", 400, "broken"),
+        ("POST", "/config/apps/http/servers/srv0/routes/...", "1", 400, "send one"),
+        ("PUT", "/config/apps/http", "{}", 409, "`PATCH` replaces it"),
+        ("PUT", "/config/", "{}", 409, "`PATCH` replaces it"),
+        ("PATCH", "/config/apps/other", "{}", 404, "no /config/apps/other"),
+        ("DELETE", "/config/apps/other", "", 404, "no /config/apps/other"),
+        ("DELETE", "/id/gone", "", 404, "`@id` \"gone\""),
+        ("PATCH", "/config/apps/http?x=1", "{}", 400, "is not known here"),
     ] {
-        let answer = site.send(method, target, &[], body);
+        let answer = send(method, target, body);
         assert_eq!(answer.status, status, "{method} {target}: {answer:?}");
-        answer.error();
+        assert!(answer.error().contains(hint), "{answer:?}");
     }
-    let long = "x".repeat(64 * 1024 + 1);
-    assert_eq!(site.send("PATCH", "/config/apps/frankenphp", &[], &long).status, 413);
-    assert!(site.call("PUT", "/config/servers/0").error().contains("POST /config/"));
-    assert_eq!(site.fake.state().restarts, 0);
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    assert!(send("POST", ROUTES, &deep).error().contains("within each other"));
+    let deeper = "[".repeat(100_000);
+    assert!(send("POST", ROUTES, &deeper).error().contains("recursion limit"));
+    assert_eq!(send("POST", ROUTES, &"x".repeat((16 << 20) + 1)).status, 413);
+    assert_eq!(site.send("POST", ROUTES, &[], "{}").status, 415);
+    assert_eq!(site.send("POST", ROUTES, &[("Content-Type", "text/caddyfile")], ":80").status, 415);
+    assert_eq!(site.fake.state().reloads.len(), reloads, "nothing was loaded");
 }
 
 #[test]
-fn the_configuration_is_read_in_parts() {
-    let site = Site::start();
-    assert_eq!(site.get("/config/").json()["global"]["http_port"], 80);
-    assert_eq!(site.get("/config/servers/0/listen/Tcp").json(), ":8080");
-    let answer = site.get("/config/servers/7");
-    assert_eq!((answer.status, answer.error().contains("no /config/servers/7")), (404, true));
-}
-
-#[test]
-fn the_whole_configuration_is_replaced_by_a_caddyfile() {
+fn the_whole_configuration_is_replaced() {
     let site = Site::start();
     let caddyfile = [("Content-Type", "text/caddyfile")];
     for method in ["POST", "PATCH"] {
         assert_eq!(site.send(method, "/config/", &caddyfile, ":80").json()["changed"], true);
     }
     assert_eq!(site.send("POST", "/config/", &caddyfile, "broken").status, 400);
+    assert_eq!(site.send("PUT", "/config/", &caddyfile, ":80").status, 409);
+    // As it was sent, so that lines are those of the client.
+    let document = "{\n\t\"apps\": {}\n}";
+    let forced = [JSON[0], ("Cache-Control", "no-cache, must-revalidate")];
+    for (target, fields) in [("/load", &forced[..]), ("/load", &[]), ("/config/", &JSON)] {
+        assert_eq!(site.send("POST", target, fields, document).status, 200);
+    }
     assert_eq!(site.call("DELETE", "/config/").status, 200);
-    let sources: Vec<_> = site.fake.state().reloads.iter().map(|reload| reload.source.clone()).collect();
-    let text = |text: &str| Source::Text(text.into());
-    assert_eq!(sources, [text(":80"), text(":80"), text("")]);
+    assert_eq!(site.get("/config/").body.trim(), "null");
+    assert_eq!(site.send("PUT", "/config/apps/http", &JSON, "1").status, 200);
+    let reloads: Vec<_> =
+        site.fake.state().reloads.iter().map(|reload| (reload.source.clone(), reload.force)).collect();
+    let text = |language, text: &str| Source::Text(language, text.into());
+    assert_eq!(
+        reloads,
+        [
+            (text(Language::Caddyfile, ":80"), Force::No),
+            (text(Language::Caddyfile, ":80"), Force::No),
+            (text(Language::Json, document), Force::Yes),
+            (text(Language::Json, document), Force::No),
+            (text(Language::Json, document), Force::No),
+            (text(Language::Json, "null"), Force::No),
+            (text(Language::Json, "{\n  \"apps\": {\n    \"http\": 1\n  }\n}"), Force::No),
+        ]
+    );
     let adapted = site.send("POST", "/adapt", &caddyfile, "a text").json();
-    assert_eq!(adapted, json!({ "result": { "servers": [] }, "warnings": ["a text"] }));
+    assert_eq!(adapted, json!({ "result": { "apps": {} }, "warnings": ["a text"] }));
+    let as_it_is = site.send("POST", "/adapt", &JSON, document).json();
+    assert_eq!(as_it_is, json!({ "result": { "apps": {} }, "warnings": [] }));
 }
 
 #[test]
 fn a_change_can_be_bound_to_what_was_read() {
     let site = Site::start();
     let tag = |path: &str| site.get(path).header("etag").expect("a tag").to_owned();
-    for path in ["/config/", "/config/servers/0/listen"] {
+    assert!(tag("/id/hello/").starts_with(&format!("\"{ROUTES}/0 ")), "by its place");
+    for path in ["/config/", "/config/apps/http/servers/srv0/listen", "/config/apps/none"] {
         let read = tag(path);
         assert!(read.starts_with(&format!("\"{path} ")), "{read}");
-        let fields = [("Content-Type", "text/caddyfile"), ("If-Match", &read)];
-        assert_eq!(site.send("POST", "/config/", &fields, ":80").status, 200);
-        assert!(site.fake.state().reloads.last().unwrap().replaces.is_some(), "to be looked at again");
-        let other = read.replace(' ', " 0");
-        let fields = [("Content-Type", "text/caddyfile"), ("If-Match", &other)];
-        assert_eq!(site.send("POST", "/config/", &fields, ":80").status, 412);
+        for (target, kind) in [("/config/", "text/caddyfile"), ("/config/apps/new", "application/json")] {
+            let fields = [("Content-Type", kind), ("If-Match", read.as_str())];
+            let before = Arc::clone(&site.fake.state().document);
+            assert_eq!(site.send("POST", target, &fields, "80").status, 200);
+            site.fake.state().document = before;
+            assert!(site.fake.state().reloads.last().unwrap().replaces.is_some(), "to be looked at again");
+            let other = read.replace(' ', " 0");
+            let fields = [("Content-Type", kind), ("If-Match", &other)];
+            assert_eq!(site.send("POST", target, &fields, "80").status, 412);
+        }
         assert_eq!(site.send("DELETE", "/config/", &[("If-Match", "\"x\"")], "").status, 400);
     }
+}
+
+#[test]
+fn no_change_is_lost_when_many_come_at_once() {
+    let site = Site::start();
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let site = &site;
+            scope.spawn(move || {
+                for change in 0..10 {
+                    let name = format!("\"{client} {change}\"");
+                    let listen = "/config/apps/http/servers/srv0/listen";
+                    assert_eq!(site.send("POST", listen, &JSON, &name).status, 200);
+                }
+            });
+        }
+        // Somebody else changes it besides, as a reload by a signal does.
+        for other in 0..10 {
+            let mut state = site.fake.state();
+            let mut document = Value::clone(&state.document);
+            document["others"] = json!(other);
+            state.document = Arc::new(document);
+        }
+    });
+    let listen = site.get("/config/apps/http/servers/srv0/listen").json();
+    assert_eq!(listen.as_array().map(Vec::len), Some(81));
+    assert_eq!(site.get("/config/others").json(), 9);
+}
+
+#[test]
+fn secrets_are_hidden_and_survive_a_change_of_what_was_read() {
+    let site = Site::start();
+    let shown = site.get("/config/storage");
+    assert!(!site.get("/config/").body.contains("kept to itself"));
+    assert!(shown.json()["password"].as_str().unwrap().starts_with("(hidden "), "{shown:?}");
+    let back = shown.body.replace("redis", "other");
+    assert_eq!(site.send("PATCH", "/config/storage", &JSON, &back).status, 200);
+    let storage = site.fake.state().document["storage"].clone();
+    assert_eq!(storage, json!({ "module": "other", "password": "kept to itself" }));
+    let all = site.get("/config/").body;
+    assert_eq!(site.send("POST", "/load", &JSON, &all).status, 200);
+    assert_eq!(site.fake.state().document["storage"]["password"], "kept to itself");
+    let strange = r#"{"password":"(hidden 0123456789abcdef)"}"#;
+    let answer = site.send("PATCH", "/config/storage", &JSON, strange);
+    assert_eq!((answer.status, answer.error().contains("send the secret itself")), (400, true));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use regent_admin::{Readiness, Refusal};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use support::{Panics, Response, Site};
 
 /// Method, path as it is described, status.
@@ -22,26 +24,38 @@ fn what_is_described_is_what_there_is() {
 }
 
 /// Every described status is answered by some request, every answered one is described, and each answer has the form
-/// that is described.
+/// that is described. Bodies that do not come take their time, so all operations are asked at once.
 #[test]
 fn every_described_answer_is_given() {
     let description = description();
-    let mut given = BTreeSet::new();
-    for (method, path, operation) in operations(&description) {
-        for case in cases(&method, &path) {
-            let answer = case.answer(&method, &path);
-            let status = answer.status.to_string();
-            let described = &operation["responses"][&status];
-            assert!(
-                described.is_object(),
-                "{method} {path} answered {status}, which is not described: {answer:?}"
-            );
-            check_form(&description, resolve(&description, described), &answer)
-                .unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}\n{}", answer.body));
-            given.insert((method.clone(), path.clone(), status));
-        }
-    }
+    let given: BTreeSet<Described> = std::thread::scope(|scope| {
+        let description = &description;
+        let ask = |(method, path, operation): (String, String, Value)| {
+            scope.spawn(move || given(description, &method, &path, &operation))
+        };
+        let asked: Vec<_> = operations(description).into_iter().map(ask).collect();
+        let join = |asked: ScopedJoinHandle<'_, Vec<Described>>| {
+            asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        asked.into_iter().flat_map(join).collect()
+    });
     assert_eq!(all_described(&description).difference(&given).collect::<Vec<_>>(), Vec::<&Described>::new());
+}
+
+fn given(description: &Value, method: &str, path: &str, operation: &Value) -> Vec<Described> {
+    let given = |case: Case| {
+        let answer = case.answer(method, path);
+        let status = answer.status.to_string();
+        let described = &operation["responses"][&status];
+        assert!(
+            described.is_object(),
+            "{method} {path} answered {status}, which is not described: {answer:?}"
+        );
+        check_form(description, resolve(description, described), &answer)
+            .unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}\n{}", answer.body));
+        (method.to_owned(), path.to_owned(), status)
+    };
+    cases(method, path).into_iter().map(given).collect()
 }
 
 #[test]
@@ -61,6 +75,14 @@ struct Case {
     fields: Vec<(&'static str, &'static str)>,
     body: String,
     server: Server,
+    configuration: Configuration,
+}
+
+#[derive(Default)]
+enum Configuration {
+    #[default]
+    There,
+    Removed,
 }
 
 #[derive(Default)]
@@ -87,6 +109,9 @@ impl Case {
             }
             Server::Panicking => site.fake.state().panics = Panics::InChanges,
         }
+        if let Configuration::Removed = self.configuration {
+            site.fake.state().document = Arc::default();
+        }
         let method = method.to_ascii_uppercase();
         let path = path.replace("{prefix}", "regent").replace("{path}", "").replace("{file}", "");
         let target = format!("{path}{}", self.rest);
@@ -112,18 +137,11 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
         ("get", "/regent/dashboard/{file}") => {
             vec![rest("dashboard.css"), rest("dashboard.js"), rest("plot.js"), rest("other.js")]
         }
-        ("get", "/config/{path}") => vec![rest("servers/0"), rest("servers/1")],
-        (_, "/config/{path}") => vec![rest("servers/0")],
-        ("delete", "/config/") => vec![
-            Case::default(),
-            fields(&[("If-Match", "\"/config/ 0\"")]),
-            meets(Server::Refusing),
-            meets(Server::Panicking),
-        ],
-        (
-            "get",
-            "/{prefix}/threads" | "/{prefix}/queue" | "/{prefix}/statistics" | "/config/apps/frankenphp",
-        ) => {
+        ("get", "/config/") => vec![Case::default()],
+        ("get", "/config/{path}") => vec![rest("apps/http"), rest("none/none")],
+        ("get", "/id/{path}") => vec![rest("hello"), rest("none")],
+        (_, "/config/" | "/config/{path}" | "/id/{path}") => changes(method, path),
+        ("get", "/{prefix}/threads" | "/{prefix}/queue" | "/{prefix}/statistics") => {
             vec![Case::default(), meets(Server::Refusing)]
         }
         ("get", "/{prefix}/threads/stack") => vec![
@@ -173,7 +191,8 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
                 body(":80"),
                 adapt(":80", Server::Well),
                 adapt("broken", Server::Well),
-                adapt(&"x".repeat((4 << 20) + 1), Server::Well),
+                adapt(&"x".repeat((16 << 20) + 1), Server::Well),
+                Case { fields: vec![("Content-Type", "text/yaml")], ..Case::default() },
                 adapt("", Server::Starved),
             ]
         }
@@ -186,37 +205,66 @@ fn cases(method: &str, path: &str) -> Vec<Case> {
             cases.extend(path.ends_with("run").then(|| rest("?task=queue")));
             cases
         }
-        ("post", "/load") | ("post" | "patch", "/config/") => {
-            let load = |body: &str, server| Case {
-                fields: vec![("Content-Type", "text/caddyfile")],
+        ("post", "/load") => {
+            let load = |kind: &'static str, body: &str, server| Case {
+                fields: vec![("Content-Type", kind)],
                 body: body.into(),
                 server,
                 ..Case::default()
             };
             vec![
-                body(":80"),
-                load(":80", Server::Well),
-                load("broken", Server::Well),
-                load(&"x".repeat((4 << 20) + 1), Server::Well),
-                load(":80", Server::Refusing),
-                load(":80", Server::Panicking),
-                load("", Server::Starved),
+                body("{}"),
+                load("text/yaml", "", Server::Well),
+                load("text/caddyfile", ":80", Server::Well),
+                load("text/caddyfile", "broken", Server::Well),
+                load("application/json", &"x".repeat((16 << 20) + 1), Server::Well),
+                load("application/json", "{}", Server::Refusing),
+                load("application/json", "{}", Server::Panicking),
+                load("application/json", "", Server::Starved),
             ]
-            .into_iter()
-            .chain((path != "/load").then(|| fields(&[("If-Match", "\"/config/ 0\"")])))
-            .collect()
         }
-        ("patch", "/config/apps/frankenphp") => vec![
-            Case::default(),
-            body("{"),
-            body("{}"),
-            body(&"x".repeat(65_537)),
-            meets(Server::Refusing),
-            meets(Server::Panicking),
-            meets(Server::Starved),
-        ],
         _ => vec![Case::default()],
     });
+    cases
+}
+
+/// Of the configuration, or of a part of it.
+fn changes(method: &str, path: &str) -> Vec<Case> {
+    let (rest, there, missing) = match (path, method) {
+        ("/config/", _) => ("", "", ""),
+        ("/id/{path}", "put") => ("hello/new", "hello/handle", "none"),
+        ("/id/{path}", _) => ("hello", "", "none"),
+        (_, "put") => ("apps/new", "apps/http", "apps/http/servers/srv0/routes/7"),
+        _ => ("apps/http", "", "apps/none/none"),
+    };
+    let is_made = method == "put" && path == "/config/";
+    let json = || Case {
+        rest,
+        fields: vec![("Content-Type", "application/json")],
+        body: if method == "delete" { String::new() } else { "{}".into() },
+        configuration: if is_made { Configuration::Removed } else { Configuration::There },
+        ..Case::default()
+    };
+    let mut cases = vec![
+        json(),
+        Case { fields: vec![("Content-Type", "application/json"), ("If-Match", "\"/config/ 0\"")], ..json() },
+        Case { server: Server::Refusing, ..json() },
+        Case { server: Server::Panicking, ..json() },
+    ];
+    if method != "delete" {
+        cases.push(Case { fields: Vec::new(), ..json() });
+        cases.push(Case { body: "x".repeat((16 << 20) + 1), ..json() });
+        cases.push(Case { body: String::new(), server: Server::Starved, ..json() });
+    }
+    if path != "/config/" {
+        cases.push(Case { rest: missing, ..json() });
+    }
+    if method == "put" {
+        cases.push(Case { rest: there, configuration: Configuration::There, ..json() });
+    }
+    if method == "patch" && path == "/config/{path}" {
+        cases.push(Case { rest: "apps/frankenphp", body: String::new(), ..json() });
+    }
     cases
 }
 

@@ -44,8 +44,13 @@ impl Source {
         &self.directory
     }
 
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The place of the byte at `offset`, which begins a character or ends the text.
+    pub fn span(self: &Arc<Self>, offset: usize) -> Span {
+        Span::new(self, offset)
     }
 
     fn new(name: String, directory: PathBuf, file: Option<PathBuf>, text: String) -> Self {
@@ -98,6 +103,11 @@ impl Span {
     /// The directory of the file; of a text that is none, what its relative imports start from.
     pub fn directory(&self) -> &Path {
         &self.source.directory
+    }
+
+    /// Of the first byte, in the text of the file.
+    pub fn offset(&self) -> usize {
+        self.offset
     }
 
     /// From 1.

@@ -5,8 +5,9 @@ mod sites;
 
 pub use sites::{FileServer, PhpServer, Respond, ReverseProxy, Site};
 
+use crate::written;
 use clap::{Args, Parser, Subcommand};
-use regent_admin::Address;
+use regent_admin::{Address, Language};
 use std::ffi::OsString;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,8 @@ pub enum Command {
     Validate(Config),
     /// Look at this machine and a Caddyfile as an experienced operator would, and say what to improve
     Doctor(Doctor),
-    /// Print a Caddyfile's meaning as JSON
-    Adapt(Config),
+    /// Print a configuration as Caddy's JSON
+    Adapt(Adapt),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
     /// Make the hash of a password for `basic_auth`; without --plaintext it is read from the standard input
@@ -109,7 +110,8 @@ impl Command {
     /// The configuration that a command reads at once, if it is about one and one is named.
     pub fn configuration(&self) -> Option<Option<&Path>> {
         let config = match self {
-            Self::Validate(config) | Self::Adapt(config) => config,
+            Self::Validate(config) => config,
+            Self::Adapt(options) => &options.config,
             Self::Doctor(options) => &options.config,
             Self::Php(Php { question: PhpQuestion::Extensions(options) }) => &options.config,
             _ => return None,
@@ -118,14 +120,67 @@ impl Command {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Config {
-    /// The Caddyfile [default: Caddyfile in the current directory]
+    /// The Caddyfile, or Caddy's JSON; - is the standard input [default: Caddyfile in the current directory]
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The configuration's language
-    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
-    pub adapter: String,
+    #[command(flatten)]
+    pub adapter: Adapter,
+}
+
+/// What a configuration is written in.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Adapter {
+    /// The configuration's language: caddyfile or json [default: what its name says, FILE.json being JSON]
+    #[arg(id = "adapter", short, long = "adapter", value_name = "NAME", value_parser = adapter)]
+    pub named: Option<Chosen>,
+}
+
+/// What --adapter says; an empty name leaves it to the file's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen(Option<Language>);
+
+fn adapter(name: &str) -> Result<Chosen, String> {
+    match name {
+        "" => Ok(Chosen(None)),
+        "caddyfile" => Ok(Chosen(Some(Language::Caddyfile))),
+        "json" => Ok(Chosen(Some(Language::Json))),
+        _ => Err("there are caddyfile and json".to_owned()),
+    }
+}
+
+impl Adapter {
+    /// `None`: the file's name says it.
+    pub fn language(self) -> Option<Language> {
+        self.named.and_then(|Chosen(language)| language)
+    }
+}
+
+impl Config {
+    pub fn of_file(path: PathBuf, language: Option<Language>) -> Self {
+        Self { config: Some(path), adapter: Adapter { named: Some(Chosen(language)) } }
+    }
+
+    pub fn is_input(&self) -> bool {
+        self.config.as_deref() == Some(Path::new(written::INPUT))
+    }
+
+    pub fn language(&self) -> Option<Language> {
+        self.adapter.language()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Adapt {
+    #[command(flatten)]
+    pub config: Config,
+    /// Print it over several lines, indented
+    #[arg(short, long)]
+    pub pretty: bool,
+    /// Check the certificates that it names too, as `validate` does
+    #[arg(long)]
+    pub validate: bool,
 }
 
 #[derive(Debug, Args)]
@@ -180,12 +235,11 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct Stop {
-    /// The Caddyfile of the server, which names its admin listener
+    /// The configuration of the server, which names its admin listener
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The configuration's language
-    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
-    pub adapter: String,
+    #[command(flatten)]
+    pub adapter: Adapter,
     /// The admin listener of the server, if no Caddyfile is named: HOST:PORT, or unix//PATH
     #[arg(
         long,
@@ -274,12 +328,11 @@ pub struct HashPassword {
 #[derive(Debug, Args)]
 #[command(after_help = RELOAD_EXAMPLES)]
 pub struct Reload {
-    /// The Caddyfile, which the server reads [default: the one that it was started with]
+    /// The configuration, which the server reads [default: the one that it was started with]
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The configuration's language
-    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
-    pub adapter: String,
+    #[command(flatten)]
+    pub adapter: Adapter,
     /// The admin listener of the server: HOST:PORT, or unix//PATH
     #[arg(
         long,
@@ -332,12 +385,11 @@ pub struct CaStorage {
     /// The storage that holds the CA [default: that of the configuration]
     #[arg(long, value_name = "DIRECTORY")]
     pub ca_storage: Option<PathBuf>,
-    /// The Caddyfile whose storage it is [default: none, and so the usual storage]
+    /// The configuration whose storage it is [default: none, and so the usual storage]
     #[arg(short, long, value_name = "FILE", conflicts_with = "ca_storage")]
     pub config: Option<PathBuf>,
-    /// The configuration's language
-    #[arg(short, long, value_name = "NAME", default_value = "caddyfile", value_parser = ["caddyfile"])]
-    pub adapter: String,
+    #[command(flatten)]
+    pub adapter: Adapter,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The configuration that was loaded last by the admin API, for `run --resume`.
 
 use anyhow::{Context, Result};
+use regent_server::{Language, Place};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -12,7 +13,10 @@ use std::path::PathBuf;
 pub enum Saved {
     /// Its text.
     Caddyfile(String),
+    Json(String),
     File(PathBuf),
+    /// A file whose name does not say what it is written in.
+    FileIn(Language, PathBuf),
 }
 
 /// The file that it is kept in.
@@ -20,6 +24,26 @@ pub enum Saved {
 pub struct Autosave(PathBuf);
 
 impl Saved {
+    /// `None`: the command line says it.
+    pub fn of_place(place: Place) -> Option<Self> {
+        match place {
+            Place::Own => None,
+            Place::Text(Language::Caddyfile, text) => Some(Self::Caddyfile(text)),
+            Place::Text(Language::Json, text) => Some(Self::Json(text)),
+            Place::File(path, None) => Some(Self::File(path)),
+            Place::File(path, Some(language)) => Some(Self::FileIn(language, path)),
+        }
+    }
+
+    pub fn into_place(self) -> Place {
+        match self {
+            Self::Caddyfile(text) => Place::Text(Language::Caddyfile, text),
+            Self::Json(text) => Place::Text(Language::Json, text),
+            Self::File(path) => Place::File(path, None),
+            Self::FileIn(language, path) => Place::File(path, Some(language)),
+        }
+    }
+
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("invariant: a path that was text once is text again")
     }
@@ -83,7 +107,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let autosave = Autosave(directory.path().join("regent/autosave.json"));
         assert_eq!(autosave.read().unwrap(), None);
-        for saved in [Saved::Caddyfile(":80 {\n}\n".into()), Saved::File("/etc/a \"b\"".into())] {
+        for saved in [
+            Saved::Caddyfile(":80 {\n}\n".into()),
+            Saved::Json("{\n  \"apps\": {}\n}".into()),
+            Saved::File("/etc/a \"b\"".into()),
+            Saved::FileIn(Language::Json, "/etc/a".into()),
+        ] {
+            assert_eq!(Saved::of_place(saved.clone().into_place()).as_ref(), Some(&saved));
             autosave.replace(Some(&saved));
             assert_eq!(autosave.read().unwrap(), Some(saved));
         }

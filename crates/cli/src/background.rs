@@ -1,5 +1,6 @@
 //! `regent start`: a server in the background.
 
+use crate::arguments::Config;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -16,7 +17,7 @@ const LONGEST: usize = 4096;
 ///
 /// # Errors
 /// When the server ends before it serves; it has said why.
-pub fn start() -> Result<u32> {
+pub fn start(config: &Config) -> Result<u32> {
     let directory = tempfile::tempdir().context("making a directory for the server's socket")?;
     let path = directory.path().join("ready");
     let socket = UnixDatagram::bind(&path).with_context(|| format!("binding {}", path.display()))?;
@@ -26,7 +27,7 @@ pub fn start() -> Result<u32> {
         .args(as_run(std::env::args_os().skip(1)))
         .env("NOTIFY_SOCKET", &path)
         .env_remove("WATCHDOG_USEC")
-        .stdin(Stdio::null())
+        .stdin(if config.is_input() { Stdio::inherit() } else { Stdio::null() })
         .spawn()
         .context("starting the server")?;
     wait_until_ready(&socket, &mut server)?;

@@ -1,18 +1,22 @@
 //! From the command line to a configuration.
 
-use crate::arguments::{FileServer, PhpServer, Respond, ReverseProxy, Site};
+use crate::arguments::{self, FileServer, PhpServer, Respond, ReverseProxy, Site};
 use crate::autosave::{Autosave, Saved};
+use crate::written::{self, Read};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
     AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, Persistence,
-    ProxyArguments, RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, WorkerArgument,
+    ProxyArguments, RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, Warning,
+    WorkerArgument,
 };
-use regent_server::{ConfigSource, Place};
+use regent_server::{ConfigSource, Configuration, Language, Place};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What messages call a Caddyfile that came as the body of a request.
-const BODY: &str = "Caddyfile (body)";
+/// What messages call a configuration that came as the body of a request.
+const CADDYFILE_BODY: &str = "Caddyfile (body)";
+/// The same, or what a change has made of the one before, with the lines that `GET /config/` has.
+const JSON_BODY: &str = "JSON";
 
 /// What is read when no file is named.
 pub const DEFAULT_FILE: &str = "Caddyfile";
@@ -20,8 +24,10 @@ pub const DEFAULT_FILE: &str = "Caddyfile";
 /// Where the configuration of a server comes from.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// A Caddyfile; `None`: the one in the working directory.
-    File(Option<PathBuf>),
+    /// A file, or the standard input; without a name the Caddyfile in the working directory.
+    File(arguments::Config),
+    /// What has come by the standard input.
+    Input(Language, String),
     PhpServer(PhpServer),
     FileServer(FileServer),
     ReverseProxy(ReverseProxy),
@@ -31,23 +37,46 @@ pub enum Origin {
 impl Origin {
     /// Warnings go to the standard error at once.
     pub fn load(&self) -> Result<Config> {
-        self.loaded().map(with_warnings)
+        Ok(self.loaded()?.into_configuration(print_warning).config)
     }
 
     /// Without warnings, for who reads it often.
     pub fn read_quietly(&self) -> Result<Config, String> {
-        self.loaded().map(|loaded| loaded.config).map_err(|error| text(&error))
+        self.loaded().map(|read| read.loaded.config).map_err(|error| text(&error))
     }
 
-    fn loaded(&self) -> Result<Loaded> {
-        match self {
-            Self::File(file) => read(file.as_deref()),
-            Self::PhpServer(options) => php_server(options),
-            Self::FileServer(options) => file_server(options),
-            Self::ReverseProxy(options) => reverse_proxy(options),
-            Self::Respond(options) => respond(options),
+    /// What comes by the standard input comes once, and is kept. `current`: what the server goes on with, if another has
+    /// read the input before.
+    pub fn settled(self, current: Option<&Saved>) -> Result<Self> {
+        let adapter = match &self {
+            Self::File(config) if config.is_input() => config.language(),
+            _ => return Ok(self),
+        };
+        match current {
+            Some(Saved::Caddyfile(text)) => Ok(Self::Input(Language::Caddyfile, text.clone())),
+            Some(Saved::Json(text)) => Ok(Self::Input(Language::Json, text.clone())),
+            Some(Saved::File(path)) => Ok(Self::File(arguments::Config::of_file(path.clone(), None))),
+            Some(Saved::FileIn(language, path)) => {
+                Ok(Self::File(arguments::Config::of_file(path.clone(), Some(*language))))
+            }
+            None => {
+                let text = written::of_input()?;
+                let by_text = || written::language_of(Path::new(written::INPUT), &text);
+                Ok(Self::Input(adapter.unwrap_or_else(by_text), text))
+            }
         }
-        .and_then(complete)
+    }
+
+    fn loaded(&self) -> Result<Read> {
+        match self {
+            Self::File(config) => read(config),
+            Self::Input(language, text) => parse(*language, text),
+            Self::PhpServer(options) => php_server(options).map(Read::of),
+            Self::FileServer(options) => file_server(options).map(Read::of),
+            Self::ReverseProxy(options) => reverse_proxy(options).map(Read::of),
+            Self::Respond(options) => respond(options).map(Read::of),
+        }
+        .and_then(Read::complete)
     }
 }
 
@@ -66,13 +95,12 @@ impl Configurations {
     }
 
     /// What the server is started with. Warnings go to the standard error at once: the log is not set up yet.
-    pub fn load(&self) -> Result<Config> {
-        let loaded = match &*self.current() {
+    pub fn load(&self) -> Result<Configuration> {
+        let read = match self.current().clone() {
             None => self.origin.loaded(),
-            Some(Saved::File(path)) => read(Some(path)).and_then(complete),
-            Some(Saved::Caddyfile(text)) => parse(text),
+            Some(saved) => read_at(&saved.into_place()),
         };
-        loaded.map(with_warnings)
+        Ok(read?.into_configuration(print_warning))
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Saved>> {
@@ -82,33 +110,21 @@ impl Configurations {
 
 /// For a server that runs, and has a log.
 impl ConfigSource for Configurations {
-    fn read(&self) -> Result<Config, String> {
-        self.origin.loaded().map(with_logged_warnings).map_err(|error| text(&error))
-    }
-
-    fn read_file(&self, path: &Path) -> Result<Config, String> {
-        read(Some(path)).and_then(complete).map(with_logged_warnings).map_err(|error| text(&error))
-    }
-
-    fn parse(&self, text_of_it: &str) -> Result<Config, String> {
-        parse(text_of_it).map(with_logged_warnings).map_err(|error| text(&error))
+    fn read(&self, place: &Place) -> Result<Configuration, String> {
+        let read = if *place == Place::Own { self.origin.loaded() } else { read_at(place) };
+        let read = read.map_err(|error| text(&error))?;
+        Ok(read.into_configuration(|warning| tracing::warn!("{warning}")))
     }
 
     fn adapt(&self, text_of_it: &str) -> Result<(serde_json::Value, Vec<String>), String> {
         // Files that are not there yet are warnings, as for `regent adapt`.
-        let adapted = parse_incomplete(text_of_it).and_then(|loaded| {
-            let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
-            Ok((serde_json::to_value(&loaded.config)?, warnings))
-        });
-        adapted.map_err(|error| text(&error))
+        let read = parse(Language::Caddyfile, text_of_it).map_err(|error| text(&error))?;
+        let warnings = read.loaded.warnings.iter().map(ToString::to_string).collect();
+        Ok((Arc::unwrap_or_clone(read.document), warnings))
     }
 
     fn loaded(&self, from: Place, config: &Config) {
-        let saved = match from {
-            Place::Own => None,
-            Place::File(path) => Some(Saved::File(path)),
-            Place::Text(text) => Some(Saved::Caddyfile(text)),
-        };
+        let saved = Saved::of_place(from);
         let is_kept = config.global.persistence == Persistence::On;
         if let Some(autosave) = &self.autosave {
             autosave.replace(saved.as_ref().filter(|_| is_kept));
@@ -117,60 +133,65 @@ impl ConfigSource for Configurations {
     }
 
     fn current(&self) -> Option<String> {
-        self.current().as_ref().map(Saved::to_text)
+        if let Some(saved) = &*self.current() {
+            return Some(saved.to_text());
+        }
+        match &self.origin {
+            // Nobody else can read it any more.
+            Origin::Input(language, text) => {
+                Saved::of_place(Place::Text(*language, text.clone())).map(|saved| saved.to_text())
+            }
+            _ => None,
+        }
     }
 }
 
-/// A Caddyfile that is the body of a request.
-fn parse(text: &str) -> Result<Loaded> {
-    parse_incomplete(text).and_then(complete)
+/// Another one than that of the command line.
+fn read_at(place: &Place) -> Result<Read> {
+    match place {
+        Place::Own => bail!("the configuration of the command line is meant, which is not known here"),
+        Place::File(path, language) => written::read(path, *language, &environment()?),
+        Place::Text(language, text) => parse(*language, text),
+    }
+    .and_then(Read::complete)
 }
 
-fn parse_incomplete(text: &str) -> Result<Loaded> {
-    let environment = environment()?;
-    let base = environment.current_dir.clone();
-    regent_config::parse(BODY, text, &base, &environment).map_err(|errors| anyhow!("\n{errors}"))
-}
-
-/// With all files that a server cannot start without.
-fn complete(loaded: Loaded) -> Result<Loaded> {
-    loaded.complete().map_err(|errors| anyhow!("\n{errors}"))
+/// One that is a text. Relative paths in it start from the working directory.
+fn parse(language: Language, text: &str) -> Result<Read> {
+    let name = match language {
+        Language::Caddyfile => CADDYFILE_BODY,
+        Language::Json => JSON_BODY,
+    };
+    written::parse(name, text, language, &environment()?)
 }
 
 fn text(error: &anyhow::Error) -> String {
     format!("{error:#}").trim_start().to_owned()
 }
 
-fn with_logged_warnings(loaded: Loaded) -> Config {
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
-    }
-    loaded.config
-}
-
-/// Reads a Caddyfile. Warnings go to the standard error at once.
-pub fn load(file: Option<&Path>) -> Result<Config> {
-    read(file).map(with_warnings)
+/// Reads a configuration. Warnings go to the standard error at once.
+pub fn load(config: &arguments::Config) -> Result<Configuration> {
+    Ok(read(config)?.into_configuration(print_warning))
 }
 
 /// The same for who wants to know whether it means what it means to Caddy.
-pub fn compare(file: Option<&Path>) -> Result<Config> {
-    let loaded = read(file)?;
-    for difference in &loaded.differences {
+pub fn compare(config: &arguments::Config) -> Result<Config> {
+    let read = read(config)?;
+    for difference in &read.loaded.differences {
         eprintln!("{difference}");
     }
-    Ok(with_warnings(loaded))
+    Ok(read.into_configuration(print_warning).config)
 }
 
-fn read(file: Option<&Path>) -> Result<Loaded> {
-    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
-    if !path.exists() {
+fn read(config: &arguments::Config) -> Result<Read> {
+    let path = config.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    if !config.is_input() && !path.exists() {
         bail!(
             "there is no {}; name a configuration with --config FILE, or serve a directory with `regent php-server`",
             path.display()
         );
     }
-    regent_config::load(path, &environment()?).map_err(|errors| anyhow!("\n{errors}"))
+    written::read(path, config.language(), &environment()?)
 }
 
 /// The configuration of `regent php-server`.
@@ -280,11 +301,8 @@ fn environment() -> Result<Environment> {
     Environment::of_process().context("finding the working directory")
 }
 
-fn with_warnings(loaded: Loaded) -> Config {
-    for warning in &loaded.warnings {
-        eprintln!("{warning}");
-    }
-    loaded.config
+fn print_warning(warning: &Warning) {
+    eprintln!("{warning}");
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// The exit code is 1 if there is a problem.
 pub fn doctor(options: &Doctor) -> Result<ExitCode> {
-    let findings = match Origin::File(options.config.config.clone()).load() {
+    let findings = match Origin::File(options.config.clone()).load() {
         Ok(config) => examine(&config)?,
         Err(error) => vec![Finding::problem(
             "configuration",

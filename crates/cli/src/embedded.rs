@@ -1,6 +1,6 @@
 //! This program with an application in it: unpacks it, and starts itself again with what belongs to it.
 
-use crate::arguments::{Command, PhpServer};
+use crate::arguments::{Command, Config, PhpServer};
 use crate::configuration::{DEFAULT_FILE, Origin};
 use anyhow::{Context, Result};
 use regent_embed::{Footer, Mark, Place, default_cache, layout, unpack};
@@ -49,7 +49,7 @@ impl Embedded {
     /// Its own Caddyfile, unless the command line says what is to be served.
     pub fn php_server(&self, options: PhpServer) -> Origin {
         match options.is_plain() && self.directory.join(DEFAULT_FILE).is_file() {
-            true => Origin::File(None),
+            true => Origin::File(Config::default()),
             false => Origin::PhpServer(options),
         }
     }

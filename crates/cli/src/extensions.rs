@@ -38,7 +38,7 @@ pub fn print(options: &Extensions) -> Result<()> {
 fn configuration_of(options: &Extensions) -> Result<regent_config::Config> {
     let file = options.config.config.as_deref();
     match file.is_some() || Path::new(configuration::DEFAULT_FILE).exists() {
-        true => Origin::File(file.map(Path::to_owned)).load(),
+        true => Origin::File(options.config.clone()).load(),
         false => configuration::default_config(),
     }
 }

@@ -25,12 +25,14 @@ mod service_manager;
 mod successor;
 mod trust;
 mod watch;
+mod written;
 
 use anyhow::{Context, Result};
 use arguments::{Arguments, Command, Php, PhpQuestion};
 use clap::{CommandFactory, Parser};
 use configuration::Origin;
 use embedded::Embedded;
+use regent_server::Configuration;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -64,7 +66,9 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Embed(options) => embed::embed(&options)?,
         Command::Run(options) => serve::run(options, embedded.as_ref())?,
-        Command::Start(_) => println!("regent serves in the background: process {}", background::start()?),
+        Command::Start(options) => {
+            println!("regent serves in the background: process {}", background::start(&options.config)?)
+        }
         Command::Stop(options) => admin::stop(&options)?,
         Command::PhpServer(options) => {
             let (origin, begin) = match &embedded {
@@ -83,13 +87,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Trust(options) => return trust::trust(&options),
         Command::Untrust(options) => return trust::untrust(&options),
         Command::Validate(options) => {
-            certificates::check(&configuration::compare(options.config.as_deref())?)?;
+            certificates::check(&configuration::compare(&options)?)?;
             println!("Valid configuration");
         }
         Command::Doctor(options) => return doctor::doctor(&options),
-        Command::Adapt(options) => {
-            println!("{}", regent_config::to_json(&configuration::load(options.config.as_deref())?));
-        }
+        Command::Adapt(options) => adapt(&options)?,
         Command::Fmt(options) => return format(&options),
         Command::HashPassword(options) => println!("{}", hash_password(&options)?),
         Command::Profile(options) => admin::profile(&options)?,
@@ -124,6 +126,20 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Version => println!("regent {}", env!("CARGO_PKG_VERSION")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a configuration as Caddy's JSON, as `caddy adapt` does: on one line, but for --pretty.
+fn adapt(options: &arguments::Adapt) -> Result<()> {
+    let Configuration { config, document } = configuration::load(&options.config)?;
+    if options.pretty {
+        println!("{document:#}");
+    } else {
+        println!("{document}");
+    }
+    if options.validate {
+        certificates::check(&config)?;
+    }
+    Ok(())
 }
 
 /// Of the standard input the first line counts, without its end.

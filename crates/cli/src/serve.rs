@@ -81,7 +81,7 @@ pub fn run(options: Run, embedded: Option<&Embedded>) -> Result<()> {
             .filter(|_| options.config.config.is_none())
             .map(|embedded| embedded.directory().to_owned()),
     };
-    serve(Origin::File(options.config.config), begin)
+    serve(Origin::File(options.config), begin)
 }
 
 /// Serves until SIGINT or SIGTERM: then drains; a second one stops at once. So it does when another process has taken its
@@ -97,12 +97,13 @@ pub fn serve(origin: Origin, begin: Begin) -> Result<()> {
             Resumption::Yes => Autosave::of_user().map(|autosave| autosave.read()).transpose()?.flatten(),
             Resumption::No => None,
         };
-        return serve_at(sockets, origin, resumed, begin, program);
+        return serve_at(sockets, origin.settled(None)?, resumed, begin, program);
     };
     let sockets = Sockets { inherited: legacy.inherited, predecessor: Some(predecessor.clone()) };
     // It goes on with what is served now.
     let current = legacy.configuration.as_deref().map(Saved::of_text).transpose();
-    let served = current.and_then(|current| serve_at(sockets, origin, current, begin, program));
+    let served = current
+        .and_then(|current| serve_at(sockets, origin.settled(current.as_ref())?, current, begin, program));
     served.inspect_err(|error| predecessor.refuse(&format!("{error:#}")))
 }
 
@@ -121,7 +122,8 @@ fn serve_at(
         Some(_) => None,
     };
     let configurations = Configurations::new(origin.clone(), current);
-    let config = configurations.load()?;
+    let configuration = configurations.load()?;
+    let config = &configuration.config;
     let log = log::start(&config.global.server_logs())?;
     let _closed_at_end = log.closed_at_end();
     // What was resumed is not what is watched.
@@ -143,7 +145,7 @@ fn serve_at(
         let rotations = signal(SignalKind::user_defined1()).context("handling SIGUSR1")?;
         let hangups = signal(SignalKind::hangup()).context("handling SIGHUP")?;
         let upgrades = signal(SignalKind::user_defined2()).context("handling SIGUSR2")?;
-        let starting = regent_server::start(config, options, sockets);
+        let starting = regent_server::start(configuration, options, sockets);
         let running = match started(starting, &mut stops).await? {
             Started::Whole(running) => running,
             Started::Unwanted(running) => {

@@ -3,7 +3,7 @@
 //! Caddy's commands (modules/caddypki/command.go) ask a running server for the root. These read it from the storage, so
 //! that no server has to run.
 
-use crate::arguments::{CaStorage, Trust, Untrust};
+use crate::arguments::{CaStorage, Config, Trust, Untrust};
 use crate::configuration;
 use anyhow::{Result, bail};
 use regent_tls::{Options, RedisStorage, Tickets, Tls, TrustOutcome, TrustReport, TrustStores};
@@ -75,7 +75,8 @@ impl Storage {
             }
             (Some(storage), _) => Self::of_directory(&std::path::absolute(storage)?),
             (None, Some(file)) => {
-                let options = regent_server::tls_options(&configuration::load(Some(file))?.global.tls);
+                let named = Config::of_file(file.clone(), options.adapter.language());
+                let options = regent_server::tls_options(&configuration::load(&named)?.config.global.tls);
                 let directory = options.storage.display().to_string();
                 let place = options.redis.as_ref().map_or(directory, RedisStorage::url);
                 Ok(Self { tls: open(options)?, place, argument: format!("--config {}", file.display()) })

@@ -3,6 +3,7 @@
 //! They mean what they mean to Caddy (caddyconfig/httpcaddyfile/addresses.go and httptype.go). A path behind them is a condition
 //! on requests.
 
+use crate::context::Notation;
 use crate::global::GlobalOptions;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
@@ -60,7 +61,9 @@ pub(crate) fn parse(options: &GlobalOptions, token: &Token) -> Result<Place, Err
             (port, if by_port || address.host.is_some() { Security::Tls } else { Security::Follows })
         }
     };
-    check_convention(options, token, &address, port)?;
+    if options.notation == Notation::Caddyfile {
+        check_convention(options, token, &address, port)?;
+    }
     Ok(Place { port, host: address.host, security, path: address.path })
 }
 

@@ -26,11 +26,12 @@ mod regexps;
 pub(crate) use regexps::{check_pattern, regexp};
 
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::expression;
 use crate::ip_ranges;
 use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template, TryPolicy};
 use crate::problems::{error, not_built, unknown, unknown_option};
+use crate::values;
 use regent_caddyfile::{Error, Line, Token};
 use std::collections::BTreeMap;
 
@@ -121,6 +122,11 @@ impl Set {
             "expression" => self.others.push(expression::parse(cx, call, owner)?),
             "protocol" => self.others.push(protocol(call)?),
             "file" => self.others.push(file(cx, call)?),
+            // Of a `handle_errors` in Caddy's JSON; no Caddyfile has it.
+            "error status" if cx.notation == Notation::Json => {
+                let statuses = call.args.iter().map(values::statuses).collect::<Result<_, _>>()?;
+                self.others.push(Matcher::ErrorStatus(statuses));
+            }
             "not" => self.others.push(Matcher::Not(vec![parse(cx, call, owner)?])),
             other if UNBUILT.contains(&other) => return Err(not_built(call.name)),
             _ => return Err(unknown(call.name, "condition", KINDS)),

@@ -19,8 +19,19 @@ pub(crate) enum ResponseBlock {
     Intercept,
 }
 
+/// What the configuration is written in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Notation {
+    #[default]
+    Caddyfile,
+    /// Caddy's JSON, of which `regent-caddy-json` makes the lines of a Caddyfile: in the order in which they are carried
+    /// out, and with the groups that it names.
+    Json,
+}
+
 pub(crate) struct Context<'a> {
     pub environment: &'a Environment,
+    pub notation: Notation,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
     /// What has to be there when the server starts; each has a warning too.
@@ -50,9 +61,10 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(environment: &'a Environment, hidden: Vec<Template>) -> Self {
+    pub fn new(environment: &'a Environment, notation: Notation, hidden: Vec<Template>) -> Self {
         Self {
             environment,
+            notation,
             errors: Vec::new(),
             warnings: Vec::new(),
             missing: Vec::new(),

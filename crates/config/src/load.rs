@@ -1,9 +1,10 @@
 //! From a file or a text to a [`Config`].
 
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::differences;
 use crate::environment::Environment;
 use crate::global;
+use crate::json;
 use crate::mapped;
 use crate::model::{Config, Template};
 use crate::named_routes::NamedRoutes;
@@ -12,7 +13,7 @@ use crate::problems::Warning;
 use crate::sites;
 use crate::telemetry;
 use crate::thread_counts::finish_threads;
-use regent_caddyfile::{Error, Errors, Source};
+use regent_caddyfile::{Error, Errors, File, Source};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,11 +38,15 @@ impl Loaded {
     }
 }
 
-/// Reads a Caddyfile. Fails with every mistake in it, or because it cannot be read.
+/// Reads a file: Caddy's JSON if its name ends in `.json`, and a Caddyfile otherwise. Fails with every mistake in it, or
+/// because it cannot be read.
 pub fn load(path: &Path, environment: &Environment) -> Result<Loaded, Errors> {
     let source = Source::read(path)
         .map_err(|error| Error::without_span(format!("cannot read {}: {error}", path.display())))?;
-    parse_source(source, environment)
+    match path.extension().is_some_and(|ending| ending == "json") {
+        true => parse_json_source(source, environment),
+        false => parse_source(source, environment),
+    }
 }
 
 /// Reads a text; relative imports in it start from `base_dir`, and `source_name` is what messages call it.
@@ -54,6 +59,16 @@ pub fn parse(
     parse_source(Source::from_text(source_name, text, base_dir), environment)
 }
 
+/// Reads a text that is Caddy's JSON configuration; the rest is as with [`parse`].
+pub fn parse_json(
+    source_name: &str,
+    text: &str,
+    base_dir: &Path,
+    environment: &Environment,
+) -> Result<Loaded, Errors> {
+    parse_json_source(Source::from_text(source_name, text, base_dir), environment)
+}
+
 /// The configuration as `regent adapt` prints it.
 pub fn to_json(config: &Config) -> String {
     serde_json::to_string_pretty(config)
@@ -61,14 +76,35 @@ pub fn to_json(config: &Config) -> String {
 }
 
 fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
-    let mut parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
-    mapped::name_destinations(&mut parsed.file);
-    let hidden = parsed.sources.iter().filter_map(|source| source.file()).map(glob_of).collect();
-    let mut cx = Context::new(environment, hidden);
+    let parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
+    let mut cx = Context::new(environment, Notation::Caddyfile, hidden(&parsed.sources));
     cx.errors = parsed.errors;
-    let mut options = global::parse(&mut cx, &parsed.file.global);
-    cx.named_routes = NamedRoutes::new(&parsed.file.named_routes);
-    let servers = sites::parse(&mut cx, &options, &parsed.file);
+    finish(cx, parsed.file, &parsed.sources)
+}
+
+fn parse_json_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
+    let mut parsed = regent_caddy_json::read(source)?;
+    let sources = [Arc::clone(&parsed.source)];
+    let file = std::mem::take(&mut parsed.file);
+    let mut cx = Context::new(environment, Notation::Json, hidden(&sources));
+    cx.errors = std::mem::take(&mut parsed.errors);
+    let warnings = std::mem::take(&mut parsed.warnings).into_iter();
+    cx.warnings
+        .extend(warnings.map(|warning| Warning { message: warning.message, span: Some(warning.span) }));
+    json::warn_of_shorthands(&mut cx, &file);
+    json::with_places(&parsed, finish(cx, file, &sources))
+}
+
+fn hidden(sources: &[Arc<Source>]) -> Vec<Template> {
+    sources.iter().filter_map(|source| source.file()).map(glob_of).collect()
+}
+
+/// What the lines of a file mean, whatever it was written in.
+fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Result<Loaded, Errors> {
+    mapped::name_destinations(&mut file);
+    let mut options = global::parse(&mut cx, &file.global);
+    cx.named_routes = NamedRoutes::new(&file.named_routes);
+    let servers = sites::parse(&mut cx, &options, &file);
     let heads = servers.iter().map(|server| server.options.limits.max_header_size);
     options.global.max_header_size = heads.max().unwrap_or(options.global.max_header_size);
     if let Some(token) =
@@ -87,7 +123,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     native::finish_names(&mut cx);
     if !cx.errors.is_empty() {
         cx.errors.append(&mut cx.missing);
-        return Err(in_order(cx.errors, &parsed.sources));
+        return Err(in_order(cx.errors, sources));
     }
     options.global.php.workers = cx.workers.into_vec();
     options.global.native = cx.native.into_global();
@@ -100,7 +136,7 @@ fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Err
     Ok(Loaded {
         config: Config { global: options.global, servers, proxies: cx.proxies },
         warnings: cx.warnings,
-        differences: differences::of(&parsed.file),
+        differences: differences::of(&file),
         missing: cx.missing,
     })
 }

@@ -1,6 +1,6 @@
 //! The typed configuration: what a Caddyfile means, as plain data. No parsing here, no behaviour.
 //!
-//! `parse` fills it, `regent adapt` prints it as JSON, `handlers` and `server` carry it out.
+//! `parse` fills it, `regent-adapt` writes it as the JSON of Caddy, `handlers` and `server` carry it out.
 
 mod browse;
 mod cache;

@@ -1,7 +1,7 @@
 //! The lines of a block to routes.
 
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::directives::{self, Directive, Matchers, Parse};
 use crate::matchers::{self, Scope};
 use crate::model::{Caching, Handler, MatcherSet, Route, ScriptPurge};
@@ -56,6 +56,9 @@ pub(crate) fn parse_within(
         let result = entry(cx, scope, line);
         entries.extend(cx.check(result));
     }
+    if cx.notation == Notation::Json {
+        return entries.into_iter().flat_map(|entry| entry.routes).collect();
+    }
     if sorting == Sorting::ByDirective {
         entries = cx.order.sort(entries);
     }
@@ -63,7 +66,9 @@ pub(crate) fn parse_within(
 }
 
 fn entry(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Entry, Error> {
-    let Some(directive) = directives::find(&line.name.text) else {
+    let of_json =
+        (cx.notation == Notation::Json).then(|| directives::find_of_json(&line.name.text)).flatten();
+    let Some(directive) = of_json.or_else(|| directives::find(&line.name.text)) else {
         let names: Vec<_> = directives::names().collect();
         return Err(unknown_name(&line.name, "directive", &names));
     };

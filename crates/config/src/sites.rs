@@ -6,6 +6,8 @@ mod listeners;
 mod redirects;
 mod transport;
 
+pub use certificates::is_internal;
+
 use crate::address::{self, Place, Security};
 use crate::call::Call;
 use crate::context::Context;
@@ -148,7 +150,7 @@ impl<'a> Lines<'a> {
                 "log" => lines.logs.push(line),
                 "bind" => lines.binds.push(line),
                 "tls" => lines.tls.push(line),
-                "handle_errors" => lines.errors.push(line),
+                "handle_errors" | handle_errors::OF_JSON => lines.errors.push(line),
                 _ => lines.routes.push(line.clone()),
             }
         }

@@ -80,7 +80,15 @@ const PREFIXES: &[(&str, &str)] = &[
 
 /// Placeholders of Caddy (modules/caddyhttp/replacer.go, log_append, handle_errors) that Regent does not fill in. In
 /// braces they would be empty or text, and nobody would notice.
-const UNBUILT: &[&str] = &["http.error.trace", "http.request.body", "http.request.body_base64"];
+const UNBUILT: &[&str] = &[
+    "http.error.trace",
+    "http.request.body",
+    "http.request.body_base64",
+    "http.request.orig_uri.path.dir_escaped",
+    "http.request.orig_uri.path.file_escaped",
+    "http.request.uri.path.dir_escaped",
+    "http.request.uri.path.file_escaped",
+];
 
 /// The same for what begins like this.
 const UNBUILT_SPACES: &[&str] = &["http.auth.", "http.intercept.", "http.response.", "http.reverse_proxy."];
@@ -189,6 +197,19 @@ fn read(path: &str) -> io::Result<String> {
     Ok(text)
 }
 
+/// A text as it is written where placeholders could be: braces that would begin one have a backslash.
+pub fn escaped(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let is_brace = matches!(c, '{' | '}');
+        if is_brace && (text[..at].ends_with('\\') || placeholder(&text[at..]).is_some()) {
+            written.push('\\');
+        }
+        written.push(c);
+    }
+    written
+}
+
 /// The placeholders of a text that Caddy fills in and Regent does not, as written.
 pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
     let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
@@ -206,6 +227,24 @@ pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn is_of_response(written: &str) -> bool {
     let name = written.trim_matches(['{', '}']);
     ["resp.", "http.intercept."].iter().any(|space| name.starts_with(space))
+}
+
+/// The first placeholder of a text that only Caddyfiles have, and its long name in Caddy.
+pub(crate) fn shorthand(text: &str) -> Option<(&str, String)> {
+    let starts = text.match_indices('{').map(|(at, _)| at).filter(|at| !text[..*at].ends_with('\\'));
+    let mut names = starts.filter_map(|at| Some(&text[at + 1..at + text[at..].find('}')?]));
+    names.find_map(|name| {
+        let is_short =
+            !["http.", "env.", "system.", "time.", FILE].iter().any(|space| name.starts_with(space));
+        let long = long_name(name).filter(|_| is_short)?;
+        // What is shorter here than in Caddy.
+        let long = match long.strip_prefix("re.") {
+            Some(group) => format!("http.regexp.{group}"),
+            None if long.starts_with("vars.") => format!("http.{long}"),
+            None => long,
+        };
+        Some((name, long))
+    })
 }
 
 /// Whether this, between braces, is a placeholder.
@@ -250,6 +289,20 @@ mod tests {
             Part::Placeholder(name) => format!("<{name}>"),
         };
         Template::parse(text).0.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn shorthands_have_a_long_name() {
+        for (text, expected) in [
+            ("a {path}", Some(("path", "http.request.uri.path"))),
+            ("{client_ip}", Some(("client_ip", "http.vars.client_ip"))),
+            ("{re.x.1}", Some(("re.x.1", "http.regexp.x.1"))),
+            ("{header.X-Y}", Some(("header.X-Y", "http.request.header.X-Y"))),
+            ("{http.vars.root} {env.A} {time.now} {file./etc/x} \\{path} {x} {", None),
+        ] {
+            let expected = expected.map(|(name, long)| (name, long.to_owned()));
+            assert_eq!(shorthand(text), expected, "{text}");
+        }
     }
 
     #[test]
@@ -353,6 +406,16 @@ mod tests {
         assert_eq!(content().unwrap().len(), (1 << 20) + 4);
         std::fs::write(&path, "x".repeat((1 << 20) + 1)).unwrap();
         assert_eq!(content(), None);
+    }
+
+    #[test]
+    fn an_escaped_text_has_no_placeholders() {
+        for text in
+            ["{path}", "\\{path}", "\\{a\\}", "{\"path\": {\"a\": 1}}", "{{path}}", "\\", "{", "x{re.a.1}y"]
+        {
+            assert_eq!(Template::parse(&escaped(text)), Template::text(text), "{text}");
+        }
+        assert_eq!(escaped("{\"path\": {\"a\": 1}}"), "{\"path\": {\"a\": 1}}", "no more than is needed");
     }
 
     #[test]

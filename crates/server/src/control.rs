@@ -178,8 +178,8 @@ impl Control for ServerControl {
             let Reload { source, force, replaces, wait } = reload;
             let place = match source {
                 regent_admin::Source::Own => Place::Own,
-                regent_admin::Source::File(path) => Place::File(path),
-                regent_admin::Source::Text(text) => Place::Text(text),
+                regent_admin::Source::File(path, language) => Place::File(path, language),
+                regent_admin::Source::Text(language, text) => Place::Text(language, text),
             };
             let force = match force {
                 regent_admin::Force::No => Force::No,

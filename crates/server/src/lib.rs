@@ -34,7 +34,7 @@ use io_threads::IoThreads;
 use lasting::Lasting;
 use parts::{Parts, RunningEngine};
 use plan::Plan;
-use regent_config::{Config, Listen};
+use regent_config::Listen;
 use regent_connections::{Addresses, Dealer, Stage};
 use regent_engines::{Sinks, StartUntil, Tasks};
 use regent_gateway::Inlined;
@@ -58,6 +58,7 @@ use tokio::time::MissedTickBehavior;
 pub use admin::AdminError;
 pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
+pub use regent_admin::Language;
 pub use regent_connections::{HttpsError, ListenError, tls_options};
 pub use regent_engines::{EngineError, EngineKind};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, Sampler, log_time, visible};
@@ -65,7 +66,7 @@ pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};
 pub use reload::{Force, ReloadError, Reloaded};
-pub use source::{ConfigSource, Place};
+pub use source::{ConfigSource, Configuration, Place};
 
 /// How long a stop waits for the disk at most.
 const HISTORY_WAIT: Duration = Duration::from_secs(5);
@@ -140,7 +141,12 @@ pub struct Running {
 ///
 /// One that takes another's place begins to accept when all is there, engines too; whoever calls this then tells the other by
 /// [`Predecessor::serving`].
-pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result<Running, StartError> {
+pub async fn start(
+    configuration: Configuration,
+    options: Options,
+    sockets: Sockets,
+) -> Result<Running, StartError> {
+    let Configuration { config, document } = configuration;
     let Sockets { inherited, predecessor } = sockets;
     let facts = plan::facts(&config);
     let plan = Plan::new(&config, facts)?;
@@ -221,6 +227,7 @@ pub async fn start(config: Config, options: Options, sockets: Sockets) -> Result
     let task_board = tasks.board().clone();
     let state = State {
         config,
+        document,
         addresses,
         php,
         native,

@@ -7,7 +7,7 @@
 use crate::parts::{Clients, NextEngine, Parts, RunningEngine};
 use crate::plan::Plan;
 use crate::state::{Current, Server, State};
-use crate::{ConfigSource, Place, StartError};
+use crate::{Configuration, Place, StartError};
 use regent_config::{Config, HotReload};
 use regent_connections::{AddressChange, trust_at_start};
 use regent_control::export::NextMetrics;
@@ -87,9 +87,8 @@ impl Server {
         force: Force,
         replaces: Option<Arc<serde_json::Value>>,
     ) -> Result<Reloaded, ReloadError> {
-        let there = place.clone();
-        let config = self.read(move |source| there.read(source)).await?;
-        let reloaded = self.load(place, config, force, replaces).await;
+        let configuration = self.read(place.clone()).await?;
+        let reloaded = self.load(place, configuration, force, replaces).await;
         self.note(&reloaded);
         reloaded
     }
@@ -107,16 +106,19 @@ impl Server {
     async fn load(
         self: &Arc<Self>,
         place: Place,
-        config: Config,
+        configuration: Configuration,
         force: Force,
         replaces: Option<Arc<serde_json::Value>>,
     ) -> Result<Reloaded, ReloadError> {
+        let Configuration { config, document } = configuration;
         let mut state = self.lock().await?;
         if replaces.is_some_and(|expected| expected != self.current().configuration) {
             return Err(ReloadError::Replaced);
         }
         if force == Force::No && config == state.config && !has_certificate_files(&config) {
             tracing::info!("the configuration is the current one: nothing has changed");
+            state.document = document;
+            self.show(&state);
             self.keep(place, config).await;
             return Ok(Reloaded::default());
         }
@@ -135,6 +137,7 @@ impl Server {
             self.io.discard();
             self.hubs.keep_only(&state.config.global.hubs);
         })?;
+        state.document = document;
         self.change_to(&mut state, next).await;
         self.change_tasks(&mut state, force);
         if Wanted::of(&state.config) != Wanted::by(state.watching.as_ref()) {
@@ -187,12 +190,9 @@ impl Server {
     }
 
     /// Reads a configuration, on a thread that may wait for a disk.
-    async fn read(
-        &self,
-        read: impl FnOnce(&dyn ConfigSource) -> Result<Config, String> + Send + 'static,
-    ) -> Result<Config, ReloadError> {
+    async fn read(&self, place: Place) -> Result<Configuration, ReloadError> {
         let source = Arc::clone(&self.options.source);
-        let reading = tokio::task::spawn_blocking(move || read(&*source));
+        let reading = tokio::task::spawn_blocking(move || source.read(&place));
         let read = reading.await.expect("invariant: reading a configuration does not panic");
         let read = read.map_err(ReloadError::Configuration);
         if read.is_err() {
@@ -314,6 +314,10 @@ impl Server {
         trust_at_start(Some(&state.config), &config, parts.tls.as_ref());
         state.tls = parts.tls;
         state.config = config;
+        self.show(state);
+    }
+
+    fn show(&self, state: &State) {
         let current = Arc::new(state.current());
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
     }

@@ -1,18 +1,14 @@
 //! Where configurations come from. The server itself knows no files of them.
 
+use regent_admin::Language;
 use regent_config::Config;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Reads configurations. All of it may block; an error says all that is wrong, with file, line and column.
 pub trait ConfigSource: Send + Sync + 'static {
-    /// What the server was started with, as it is now.
-    fn read(&self) -> Result<Config, String>;
-
-    /// Another file.
-    fn read_file(&self, path: &Path) -> Result<Config, String>;
-
-    /// The text of a Caddyfile.
-    fn parse(&self, text: &str) -> Result<Config, String>;
+    /// What is there now.
+    fn read(&self, place: &Place) -> Result<Configuration, String>;
 
     /// What a Caddyfile means, as JSON, and warnings with their places.
     fn adapt(&self, text: &str) -> Result<(serde_json::Value, Vec<String>), String>;
@@ -25,22 +21,19 @@ pub trait ConfigSource: Send + Sync + 'static {
     fn current(&self) -> Option<String>;
 }
 
+/// What a server is to do, and how it says so itself.
+pub struct Configuration {
+    pub config: Config,
+    /// In JSON, as the admin API shows and changes it.
+    pub document: Arc<serde_json::Value>,
+}
+
 /// Where a configuration is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Where the server was started with it.
     Own,
-    File(PathBuf),
-    /// The text of a Caddyfile.
-    Text(String),
-}
-
-impl Place {
-    pub(crate) fn read(&self, source: &dyn ConfigSource) -> Result<Config, String> {
-        match self {
-            Self::Own => source.read(),
-            Self::File(path) => source.read_file(path),
-            Self::Text(text) => source.parse(text),
-        }
-    }
+    /// `None`: the file's name says in what it is written.
+    File(PathBuf, Option<Language>),
+    Text(Language, String),
 }

@@ -60,6 +60,8 @@ pub(crate) struct Current {
 
 pub(crate) struct State {
     pub config: Config,
+    /// What the admin API shows of it.
+    pub document: Arc<serde_json::Value>,
     pub addresses: Addresses,
     pub php: RunningEngine,
     pub native: Option<RunningEngine>,
@@ -95,7 +97,7 @@ impl State {
                 tls: self.tls.clone(),
                 http: counted::shown(self.config.global.metrics),
             },
-            configuration: Arc::new(serde_json::to_value(&self.config).unwrap_or_default()),
+            configuration: Arc::clone(&self.document),
             hubs: Arc::clone(&self.hubs),
             health: self.config.global.health.clone(),
         }

@@ -1,55 +1,57 @@
 //! Another configuration: as the body of `POST /load`, as Caddy has it, or from a file that the server reads.
 
-use super::changes;
-use super::configuration::body;
+use super::{Shared, changes, configuration};
 use crate::answer::{Answer, ok};
-use crate::control::{Control, Force, Reload, Source};
+use crate::control::{Adapted, Control, Force, Language, Reload, Source};
 use crate::failure::Failure;
 use crate::query::{self, ReloadQuery};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Bytes of a Caddyfile: some ten thousand sites.
-const LONGEST_CADDYFILE: usize = 4 << 20;
+/// Bytes of a configuration: some ten thousand sites.
+const LONGEST_BODY: usize = 16 << 20;
+const BODY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The media type of Caddy's adapter for Caddyfiles.
 const CADDYFILE: &str = "text/caddyfile";
 
-pub(crate) async fn load(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
-    load_over(control, request, None).await
-}
-
-/// `replaces`: what the configuration has to be.
-pub(super) async fn load_over(
-    control: &Arc<dyn Control>,
-    request: Request<Incoming>,
-    replaces: Option<Arc<Value>>,
-) -> Result<Answer, Failure> {
-    let force = force(request.headers());
-    let text = caddyfile(request).await?;
-    carry_out(control, Reload { source: Source::Text(text), force, replaces, wait: None }).await
+pub(crate) async fn load(shared: &Shared, request: Request<Incoming>) -> Result<Answer, Failure> {
+    let (Parts { uri, headers, .. }, body_of_it) = request.into_parts();
+    query::none(uri.query())?;
+    let (language, force) = (language_or_json(&headers)?, force(&headers));
+    let text = body(body_of_it).await?;
+    match language {
+        Language::Json => configuration::load_json(shared, text, force).await,
+        Language::Caddyfile => {
+            let source = Source::Text(Language::Caddyfile, caddyfile(text)?);
+            carry_out(&shared.control, Reload { source, force, replaces: None, wait: None }).await
+        }
+    }
 }
 
 pub(crate) async fn adapt(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
-    let text = caddyfile(request).await?;
-    Ok(ok(&control.adapt(text).await?))
-}
-
-async fn caddyfile(request: Request<Incoming>) -> Result<String, Failure> {
     let (Parts { uri, headers, .. }, body_of_it) = request.into_parts();
     query::none(uri.query())?;
-    check_type(&headers)?;
-    let text = body(body_of_it, LONGEST_CADDYFILE).await?;
-    String::from_utf8(text.into()).map_err(|_| Failure::NoText)
+    let language = language_or_json(&headers)?;
+    let text = body(body_of_it).await?;
+    Ok(ok(&match language {
+        Language::Caddyfile => control.adapt(caddyfile(text)?).await?,
+        // It is what it would be made to.
+        Language::Json => {
+            Adapted { result: serde_json::from_slice(&text).map_err(Failure::Json)?, warnings: Vec::new() }
+        }
+    }))
 }
 
 pub(crate) async fn reload(control: &Arc<dyn Control>, query: Option<&str>) -> Result<Answer, Failure> {
-    let ReloadQuery { config, force, wait } = ReloadQuery::parse(query)?;
-    let source = config.map_or(Source::Own, Source::File);
+    let ReloadQuery { config, adapter, force, wait } = ReloadQuery::parse(query)?;
+    let source = config.map_or(Source::Own, |path| Source::File(path, adapter));
     carry_out(control, Reload { source, force, replaces: None, wait }).await
 }
 
@@ -62,18 +64,41 @@ pub(super) async fn carry_out(control: &Arc<dyn Control>, reload: Reload) -> Res
     Ok(ok(&reloaded))
 }
 
-/// As Caddy's `/load` takes it, but for JSON.
-fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
-    let named = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let named = named.unwrap_or_default();
-    let essence = named.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case(CADDYFILE) { Ok(()) } else { Err(Failure::MediaType(named.into_owned())) }
+fn caddyfile(text: Bytes) -> Result<String, Failure> {
+    String::from_utf8(text.into()).map_err(|_| Failure::NoText)
 }
 
-/// Caddy's way to ask for it (caddyconfig/load.go).
-fn force(headers: &HeaderMap) -> Force {
-    match headers.get(CACHE_CONTROL) {
-        Some(value) if value == "must-revalidate" => Force::Yes,
-        _ => Force::No,
+/// Where nothing is said it is JSON (caddyconfig/load.go, adaptByContentType).
+fn language_or_json(headers: &HeaderMap) -> Result<Language, Failure> {
+    if headers.contains_key(CONTENT_TYPE) { language(headers) } else { Ok(Language::Json) }
+}
+
+/// What the body is said to be: of several types of JSON each is one.
+pub(super) fn language(headers: &HeaderMap) -> Result<Language, Failure> {
+    let named = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let named = named.unwrap_or_default();
+    let essence = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        CADDYFILE => Ok(Language::Caddyfile),
+        json if json.ends_with("/json") => Ok(Language::Json),
+        _ => Err(Failure::MediaType(named.into_owned())),
+    }
+}
+
+/// Caddy's way to ask for it (caddyconfig/load.go): among other words too.
+pub(super) fn force(headers: &HeaderMap) -> Force {
+    let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let mut words = values.flat_map(|value| value.split(','));
+    let is_asked = words.any(|word| word.trim().eq_ignore_ascii_case("must-revalidate"));
+    if is_asked { Force::Yes } else { Force::No }
+}
+
+pub(super) async fn body(body: Incoming) -> Result<Bytes, Failure> {
+    let read = Limited::new(body, LONGEST_BODY).collect();
+    match tokio::time::timeout(BODY_PATIENCE, read).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::LongBody(LONGEST_BODY)),
+        Ok(Err(_)) => Err(Failure::BrokenBody),
+        Err(_) => Err(Failure::SlowBody(BODY_PATIENCE.as_secs())),
     }
 }

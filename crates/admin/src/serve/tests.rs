@@ -124,7 +124,10 @@ fn connect() -> (DuplexStream, JoinHandle<()>, GracefulShutdown) {
     let (client, server) = tokio::io::duplex(1024);
     let listeners =
         listener::bind(&Address::Tcp { host: "localhost".into(), port: 0 }, &Inherited::default()).unwrap();
-    let site = Arc::new(Site { guard: Guard::new(&listeners, Access::default()), control: Arc::new(Bare) });
+    let site = Arc::new(Site {
+        guard: Guard::new(&listeners, Access::default()),
+        shared: Shared::new(Arc::new(Bare)),
+    });
     let graceful = GracefulShutdown::new();
     let task = tokio::spawn(converse(server, site, graceful.watcher()));
     (client, task, graceful)

@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use regent_admin::{
     Access, Activity, Adapted, AdminRequest, Before, Certificate, CertificateAuthority, CertificateSource,
-    Change, Circuit, CircuitState, Control, Current, Engine, Generation, Inherited, Lane, Origin,
+    Change, Circuit, CircuitState, Control, Current, Engine, Generation, Inherited, Lane, Language, Origin,
     Percentiles, Phase, Pool, PoolStatistics, ProfileWish, Readiness, Refusal, Reload, Reloaded, Restarted,
     RouteStatistics, ScaleEvent, Shed, Source, Statistics, Task, TaskEnd, TaskOrder, TaskRun, TaskStarts,
     TaskState, Thread, ThreadCounts, ThreadStack, Threads, Traffic, Upgraded, bind,
@@ -54,6 +54,8 @@ pub struct State {
     pub panics: Panics,
     pub stops: u32,
     pub has_no_authority: bool,
+    /// The configuration.
+    pub document: Arc<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +77,22 @@ impl Default for State {
             panics: Panics::Never,
             stops: 0,
             has_no_authority: false,
+            document: Arc::new(document()),
         }
     }
+}
+
+/// With what Octane looks for, an object with a name, and a secret.
+fn document() -> Value {
+    let worker = json!({ "name": "app", "file_name": WORKER, "num": 4 });
+    let route = json!({ "@id": "hello", "handle": [{ "handler": "static_response", "body": "hello" }] });
+    json!({
+        "apps": {
+            "frankenphp": { "num_threads": 6, "workers": [worker] },
+            "http": { "servers": { "srv0": { "listen": [":8080"], "routes": [route] } } },
+        },
+        "storage": { "module": "redis", "password": "kept to itself" },
+    })
 }
 
 impl Fake {
@@ -283,12 +299,18 @@ impl Control for Fake {
     fn reload(&self, reload: Reload) -> BoxFuture<'_, Result<Reloaded, Refusal>> {
         let broken = match &reload.source {
             Source::Own => false,
-            Source::File(path) => path.to_string_lossy().contains("broken"),
-            Source::Text(text) => text.contains("broken"),
+            Source::File(path, _) => path.to_string_lossy().contains("broken"),
+            Source::Text(_, text) => text.contains("broken"),
         };
         Box::pin(self.change(move |state| {
             if broken {
                 return Err(Refusal::Configuration("Caddyfile:1:1: broken".into()));
+            }
+            if reload.replaces.as_ref().is_some_and(|expected| *expected != state.document) {
+                return Err(Refusal::Replaced);
+            }
+            if let Source::Text(Language::Json, text) = &reload.source {
+                state.document = Arc::new(serde_json::from_str(text).expect("the listener has looked at it"));
             }
             let before = reload.wait.map(|_| Before::Ended);
             state.reloads.push(reload);
@@ -307,7 +329,7 @@ impl Control for Fake {
         Box::pin(async move {
             match text.contains("broken") {
                 true => Err(Refusal::Configuration("Caddyfile:1:1: broken".into())),
-                false => Ok(Adapted { result: json!({ "servers": [] }), warnings: vec![text] }),
+                false => Ok(Adapted { result: json!({ "apps": {} }), warnings: vec![text] }),
             }
         })
     }
@@ -431,7 +453,7 @@ impl Control for Fake {
     }
 
     fn configuration(&self) -> Arc<Value> {
-        Arc::new(json!({ "global": { "http_port": 80 }, "servers": [{ "listen": { "Tcp": ":8080" } }] }))
+        Arc::clone(&self.state().document)
     }
 
     fn stop(&self) {
@@ -574,7 +596,8 @@ impl Site {
     /// A request on a connection of its own. `fields` that name Host replace it.
     pub fn send(&self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Response {
         let mut client = self.connect();
-        client.write_all(self.request(method, target, fields, body).as_bytes()).unwrap();
+        let sent = client.write_all(self.request(method, target, fields, body).as_bytes());
+        sent.unwrap_or_else(|error| panic!("sending {method} {target}, {} bytes: {error}", body.len()));
         Response::read(&mut BufReader::new(client), method)
     }
 

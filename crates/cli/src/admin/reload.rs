@@ -17,6 +17,9 @@ pub fn reload(options: &Reload) -> Result<()> {
         let absolute = std::path::absolute(file).with_context(|| format!("finding {}", file.display()))?;
         let text = absolute.to_str().with_context(|| format!("the path {} is no Unicode", file.display()))?;
         query.append_pair("config", text);
+        if let Some(language) = options.adapter.language() {
+            query.append_pair("adapter", language.name());
+        }
     }
     if options.force {
         query.append_pair("force", "true");

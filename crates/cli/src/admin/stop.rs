@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::client::Patience;
 use super::threads::print;
-use crate::arguments::Stop;
+use crate::arguments::{Config, Stop};
 use crate::configuration;
 use anyhow::{Result, bail};
 use http::Method;
@@ -26,7 +26,8 @@ pub fn stop(options: &Stop) -> Result<()> {
 
 fn address(options: &Stop) -> Result<Address> {
     let Some(file) = &options.config else { return Ok(options.address.clone()) };
-    match configuration::load(Some(file))?.global.admin.map(|admin| admin.listen) {
+    let named = Config::of_file(file.clone(), options.adapter.language());
+    match configuration::load(&named)?.config.global.admin.map(|admin| admin.listen) {
         Some(AdminListen::Tcp { host, port }) => Ok(Address::Tcp { host, port }),
         Some(AdminListen::Unix { path, .. }) => Ok(Address::Unix(path)),
         None => {

@@ -28,10 +28,10 @@
 use super::basic_auth;
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::matchers::Scope;
 use crate::model::{Handler, Matcher, Route};
-use crate::problems::error;
+use crate::problems::{error, unknown_name};
 use crate::routes::{self, Sorting};
 use crate::values;
 use regent_caddyfile::{Error, Line};
@@ -43,17 +43,35 @@ pub(super) const DIRECTIVE: Directive = Directive {
     parse: Parse::Routes(misplaced),
 };
 
+/// How `regent-caddy-json` writes the routes for errors of a server, in the order in which they stand; no Caddyfile has it.
+pub(crate) const OF_JSON: &str = "json errors";
+
 const SYNTAX: &str = "handle_errors [STATUS…] { DIRECTIVE… }";
 
 /// One route for each block, those for all errors last. Mistakes are noted in `cx`.
 pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -> Vec<Route> {
     let mut routes = Vec::new();
     for line in lines {
+        if line.name.text == OF_JSON {
+            return match cx.notation {
+                Notation::Json => of_json(cx, scope, line),
+                Notation::Caddyfile => {
+                    cx.errors.push(unknown_name(&line.name, "directive", &["handle_errors"]));
+                    Vec::new()
+                }
+            };
+        }
         let route = route(cx, scope, &Call::new(line));
         routes.extend(cx.check(route));
     }
     routes.sort_by_key(|route: &Route| route.matchers.is_empty());
     routes
+}
+
+fn of_json(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Vec<Route> {
+    let lines = line.block.as_deref().unwrap_or_default();
+    basic_auth::refuse_within(cx, lines, "handle_errors");
+    routes::parse(cx, Some(scope), lines, Sorting::AsWritten)
 }
 
 /// One at its place is taken out before the routes of a site are parsed.

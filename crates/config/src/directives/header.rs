@@ -27,7 +27,7 @@ use super::Directive;
 use super::encode::response_matcher;
 use crate::call::Call;
 use crate::conditions::regexp;
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::matchers::Scope;
 use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
 use crate::problems::error;
@@ -39,7 +39,7 @@ const SYNTAX: &str = "header [MATCHER] [+|-|?|>]FIELD [VALUE | SEARCH REPLACEMEN
 
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     let mut ops = Vec::new();
-    let mut defer = false;
+    let (mut defer, mut at_once) = (false, false);
     let mut matcher = None;
     match call.args.split_first() {
         Some((field, values)) => {
@@ -52,6 +52,8 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     for option in call.options() {
         match option.name() {
             "defer" => defer |= cx.check(option.exactly::<0>("defer")).is_some(),
+            // Caddy's JSON says of all changes whether they wait, where signs do in a Caddyfile.
+            "json at once" if cx.notation == Notation::Json => at_once = true,
             "match" => {
                 let found = response_matcher(cx, &option);
                 matcher = cx.check(found).or(matcher);
@@ -63,9 +65,8 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
             }
         }
     }
-    if defer || matcher.is_some() || ops.iter().any(|op: &HeaderOp| op.deferred) {
-        ops.iter_mut().for_each(|op| op.deferred = true);
-    }
+    let deferred = defer || matcher.is_some() || ops.iter().any(|op: &HeaderOp| op.deferred);
+    ops.iter_mut().for_each(|op| op.deferred = deferred && !at_once);
     Ok(match matcher {
         Some(matcher) => Handler::HeaderMatch(matcher, ops),
         None => Handler::Header(ops),

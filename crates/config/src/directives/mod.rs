@@ -52,6 +52,7 @@ mod vars;
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::json;
 use crate::matchers::Scope;
 use crate::model::{Handler, Route};
 use regent_caddyfile::Error;
@@ -148,6 +149,11 @@ const TABLE: &[Directive] = &[
 
 pub(crate) fn find(name: &str) -> Option<&'static Directive> {
     TABLE.iter().find(|directive| directive.name == name)
+}
+
+/// Those that only `regent-caddy-json` writes.
+pub(crate) fn find_of_json(name: &str) -> Option<&'static Directive> {
+    Some(&json::DIRECTIVE).filter(|directive| directive.name == name)
 }
 
 pub(crate) fn is_not_built(name: &str) -> bool {

@@ -40,7 +40,7 @@ pub(crate) use https::AutoHttps;
 pub(crate) use servers::{ServerBlock, Servers};
 
 use crate::call::Call;
-use crate::context::Context;
+use crate::context::{Context, Notation};
 use crate::directives::bind::{self, Bound, Interface};
 use crate::directives::tls::issuer::Issuer;
 use crate::model::{Acme, DnsProvider, Global, KeyType, LogLevel, Persistence};
@@ -83,6 +83,7 @@ const UNBUILT: &[&str] = &[
 #[derive(Default)]
 pub(crate) struct GlobalOptions {
     pub global: Global,
+    pub notation: Notation,
     pub auto_https: AutoHttps,
     /// Of certificates that nothing else is said about; `None`: the local CA for internal names, a public one for others.
     pub issuer: Option<Issuer>,
@@ -106,7 +107,7 @@ pub(crate) struct GlobalOptions {
 }
 
 pub(crate) fn parse(cx: &mut Context<'_>, lines: &[Line]) -> GlobalOptions {
-    let mut options = GlobalOptions::default();
+    let mut options = GlobalOptions { notation: cx.notation, ..GlobalOptions::default() };
     options.global.tls.storage = storage::default(cx.environment);
     // How long the local CA's own certificates are good for bounds what others say of theirs.
     let (authorities, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.name.text == "pki");

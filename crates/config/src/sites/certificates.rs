@@ -162,8 +162,9 @@ fn check_name(way: &Way<'_>, host: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// As certmagic's SubjectQualifiesForPublicCert. Every IP address is internal, as public CAs sign for few.
-fn is_internal(host: &str) -> bool {
+/// Whether no public CA would sign for the name, so that the local one does where nothing else is said: as certmagic's
+/// SubjectQualifiesForPublicCert, but every IP address is internal, as public CAs sign for few.
+pub fn is_internal(host: &str) -> bool {
     let is_local = ["localhost", "local", "internal", "home.arpa"].iter().any(|suffix| {
         host.strip_suffix(suffix)
             .is_some_and(|rest| rest.ends_with('.') || (rest.is_empty() && *suffix == "localhost"))

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Environment;
+use crate::context::Notation;
 use crate::directives::testing::{config, file_errors, load};
 use crate::model::{Challenge, DnsProvider};
 use regent_caddyfile::Source;
@@ -83,7 +84,7 @@ fn wanted(text: &str) -> Result<CertificateSource, Error> {
     let environment = Environment { variables: BTreeMap::new(), current_dir: "/srv".into() };
     let source = Source::from_text("Caddyfile", text, Path::new("/srv"));
     let file = regent_caddyfile::parse(source, &|_| None).unwrap().file;
-    let mut cx = Context::new(&environment, Vec::new());
+    let mut cx = Context::new(&environment, Notation::Caddyfile, Vec::new());
     let options = crate::global::parse(&mut cx, &file.global);
     let lines: Vec<_> = file.sites[0].lines.iter().collect();
     let tls = crate::directives::tls::parse(&mut cx, &options, &lines);

@@ -1,0 +1,119 @@
+//! What a Caddyfile means is what its JSON means: a configuration goes to Caddy's JSON and back and is the same.
+//!
+//! What differs in words only is evened out first; `even` says what. [`DIFFERENT`] has the few places in which something else
+//! comes back, with the reasons.
+
+#[path = "../../config/tests/even/mod.rs"]
+mod even;
+
+use regent_adapt::adapt;
+use regent_config::{Config, Environment, Loaded, parse, parse_json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files that are there for Caddyfiles to name.
+const FILES: &[&str] = &[
+    "public/index.php",
+    "public/worker.php",
+    "public/frankenphp-worker.php",
+    "modules/libhello.so",
+    "modules/libdb.so.2",
+    "a.pem",
+    "a.key",
+    "b.pem",
+    "b.key",
+    "ca.pem",
+    "leaf.pem",
+];
+
+/// Files of which a part comes back as something else, and why that is so.
+const DIFFERENT: &[(&str, &str)] = &[
+    ("golden/rewrites.caddyfile", TRIED_WITH_QUERIES),
+    ("try-files.caddyfile", TRIED_WITH_QUERIES),
+    ("golden/https.caddyfile", "the reader does not take `dns exec` yet"),
+    (
+        "forward-auth.caddyfile",
+        "what `copy_headers` copies is changes of headers with conditions in Caddy's JSON",
+    ),
+];
+const TRIED_WITH_QUERIES: &str = "a file with a query is a rewrite of its own in Caddy's JSON";
+
+#[test]
+fn caddyfiles_come_back_as_they_were() {
+    let app = app();
+    let mut failed = String::new();
+    let mut count = 0;
+    for path in caddyfiles() {
+        let Some(config) = configuration(&path, app.path()) else { continue };
+        count += 1;
+        let name = path.display().to_string();
+        let is_different = DIFFERENT.iter().any(|(file, _)| name.ends_with(file));
+        let back = match back(&config, app.path()) {
+            Ok(back) => back,
+            Err(_) if is_different => continue,
+            Err(errors) => {
+                failed.push_str(&format!("{name}:\n{errors}\n"));
+                continue;
+            }
+        };
+        let (before, after) = (even::config(&sorted(config)), even::config(&sorted(back)));
+        if (before == after) == is_different {
+            failed.push_str(&format!("{name}:\n{}", even::differences(&before, &after)));
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+    assert!(count > 40, "{count}");
+}
+
+/// With those of the server's logs that have names in the order of these: members of an object have none.
+fn sorted(mut config: Config) -> Config {
+    config.global.logs.sort_by(|one, other| one.name.cmp(&other.name));
+    config
+}
+
+fn app() -> tempfile::TempDir {
+    let app = tempfile::tempdir().unwrap();
+    ["public", "modules", "pairs"].iter().for_each(|name| fs::create_dir(app.path().join(name)).unwrap());
+    FILES.iter().for_each(|file| fs::write(app.path().join(file), "").unwrap());
+    app
+}
+
+fn caddyfiles() -> Vec<PathBuf> {
+    let others = [
+        "../../examples/demo/Caddyfile",
+        "../../packaging/debian/Caddyfile",
+        "../../packaging/image/Caddyfile",
+    ];
+    let directories = ["../config/tests/golden", "../config/tests/json"];
+    let files = directories.iter().flat_map(|directory| fs::read_dir(directory).unwrap());
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "caddyfile"));
+    files.sort();
+    files.extend(others.map(PathBuf::from));
+    files
+}
+
+/// `None`: the file is there for its mistakes.
+fn configuration(path: &Path, app: &Path) -> Option<Config> {
+    let text = fs::read_to_string(path).unwrap();
+    let loaded = parse("Caddyfile", &text, path.parent().unwrap(), &environment(&text, app));
+    assert!(loaded.is_ok() || path.starts_with("../config"), "{}: {loaded:?}", path.display());
+    loaded.ok().map(|loaded| loaded.config)
+}
+
+fn back(config: &Config, app: &Path) -> Result<Config, String> {
+    let json = serde_json::to_string_pretty(&adapt(config)).unwrap();
+    let loaded = parse_json("caddy.json", &json, app, &environment("", app));
+    loaded.map(|Loaded { config, .. }| config).map_err(|errors| errors.to_string())
+}
+
+/// With the variables that lines `# env NAME=value` set.
+fn environment(text: &str, app: &Path) -> Environment {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("# env "));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    let mut variables: BTreeMap<_, _> =
+        pairs.map(|(name, value)| (name.to_owned(), value.replace("\\n", "\n"))).collect();
+    variables.insert("APP".into(), app.display().to_string());
+    Environment { variables, current_dir: app.to_owned() }
+}

@@ -1,0 +1,137 @@
+//! `issuers` of automation policies.
+
+use crate::document::Node;
+use crate::handlers::php::module_options;
+use crate::reader::{Fields, Kind, Reader, block, line, word};
+use regent_caddyfile::Line;
+
+/// The CA that Caddy takes beside Let's Encrypt where there is an address of an account.
+const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
+
+/// The first of a list, by its name and options: Regent has one issuer for a name.
+pub(super) fn first<'a>(r: &mut Reader, list: Option<&'a Node>) -> Option<(&'a Node, String, Vec<Line>)> {
+    let list = list?;
+    let (node, others) = r.list(list).split_first()?;
+    let is_usual = |other: &Node| {
+        let ca = other.get("ca").and_then(Node::as_text);
+        other.get("module").and_then(Node::as_text) == Some("zerossl") || ca == Some(ZEROSSL)
+    };
+    if let Some(other) = others.iter().find(|other| !is_usual(other)) {
+        r.warn(
+            other,
+            "this has no effect: Regent asks the first issuer of a policy, again and again, and no other",
+        );
+    }
+    let fields = r.object(node);
+    let Some(name) = fields.take("module").and_then(|node| r.text(node)) else {
+        r.error(node, "an issuer needs its name: \"module\": \"acme\"");
+        return None;
+    };
+    let lines = match name.text.as_str() {
+        "acme" => acme(r, &fields),
+        "internal" => internal(r, &fields),
+        // That there is none such is the Caddyfile's to say.
+        _ => {
+            fields.rest();
+            Vec::new()
+        }
+    };
+    fields.finish(r, &format!("the issuer `{}`", name.text));
+    Some((node, name.text, lines))
+}
+
+fn internal(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
+    let table = [
+        ("lifetime", "lifetime", Kind::Duration),
+        ("ca", "ca", Kind::Text),
+        ("sign_with_root", "sign_with_root", Kind::Flag),
+    ];
+    r.options(fields, &table)
+}
+
+fn acme(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
+    let mut lines = r.options(
+        fields,
+        &[
+            ("ca", "dir", Kind::Text),
+            ("test_ca", "test_dir", Kind::Text),
+            ("email", "email", Kind::Text),
+            ("profile", "profile", Kind::Text),
+            ("acme_timeout", "timeout", Kind::Duration),
+            ("trusted_roots_pem_files", "trusted_roots", Kind::Texts),
+            ("certificate_lifetime", "lifetime", Kind::Duration),
+        ],
+    );
+    if let Some(node) = fields.take("external_account") {
+        let own = r.object(node);
+        let id = own.take("key_id").and_then(|node| r.text(node));
+        let key = own.take("mac_key").and_then(|node| r.text(node));
+        own.finish(r, "`external_account`");
+        lines.push(line(node, "eab", id.into_iter().chain(key).collect()));
+    }
+    if let Some(node) = fields.take("challenges") {
+        lines.append(&mut challenges(r, node));
+    }
+    lines.extend(fields.take("preferred_chains").map(|node| line(node, "preferred_chains", Vec::new())));
+    for key in ["account_key", "network_proxy"] {
+        if let Some(node) = fields.take(key) {
+            r.error(node, format_args!("`{key}` is not built yet in Regent; leave it out"));
+        }
+    }
+    lines
+}
+
+fn challenges(r: &mut Reader, node: &Node) -> Vec<Line> {
+    let fields = r.object(node);
+    let mut lines = Vec::new();
+    for (key, disable, port) in [
+        ("http", "disable_http_challenge", "alt_http_port"),
+        ("tls-alpn", "disable_tlsalpn_challenge", "alt_tlsalpn_port"),
+    ] {
+        let Some(node) = fields.take(key) else { continue };
+        let own = r.object(node);
+        if own.take("disabled").is_some_and(|node| r.bool(node)) {
+            lines.push(line(node, disable, Vec::new()));
+        }
+        lines.extend(
+            own.take("alternate_port").and_then(|node| Some(line(node, port, vec![r.number(node)?]))),
+        );
+        own.finish(r, "a challenge");
+    }
+    lines.extend(fields.take("distributed").map(|node| line(node, "distributed", Vec::new())));
+    if let Some(node) = fields.take("bind_host") {
+        r.error(node, "Regent answers challenges where its sites listen; leave `bind_host` out");
+    }
+    if let Some(node) = fields.take("dns") {
+        lines.append(&mut dns(r, node));
+    }
+    fields.finish(r, "`challenges`");
+    lines
+}
+
+fn dns(r: &mut Reader, node: &Node) -> Vec<Line> {
+    let fields = r.object(node);
+    let mut lines = Vec::new();
+    if let Some(provider) = fields.take("provider") {
+        let own = r.object(provider);
+        let name = own.take("name").and_then(|node| r.text(node)).unwrap_or_else(|| word(provider, ""));
+        let options = module_options(r, &own);
+        // Of a provider that Regent does not have, only that is said.
+        lines.push(match options.is_empty() || name.text != "rfc2136" {
+            true => line(provider, "dns", vec![name]),
+            false => block(provider, "dns", vec![name], options),
+        });
+    }
+    lines.append(&mut r.options(
+        &fields,
+        &[
+            ("ttl", "dns_ttl", Kind::Duration),
+            ("propagation_delay", "propagation_delay", Kind::Duration),
+            ("propagation_timeout", "propagation_timeout", Kind::Duration),
+            ("resolvers", "resolvers", Kind::Texts),
+            ("override_domain", "dns_challenge_override_domain", Kind::Text),
+        ],
+    ));
+    fields.finish(r, "`dns`");
+    lines
+}
