@@ -14,8 +14,8 @@ use super::application::{Application, Prepared};
 use super::configuration::{self, Parts};
 use super::peer::Peer;
 use crate::interrupt::Interrupt;
-use crate::peers::free_port;
 use crate::peers::programs::{find, php_fpm, version_line};
+use crate::peers::{free_port, run_command};
 use crate::site::Site;
 use crate::supervise::Daemon;
 
@@ -101,9 +101,7 @@ impl Place<'_> {
         let text = self.parts().caddyfile(self.peer);
         let config = self.directory.join("Caddyfile");
         fs::write(&config, &text)?;
-        let mut command = Command::new(&program);
-        command.arg("run").arg("--config").arg(&config);
-        command.env("PHP_INI_SCAN_DIR", self.php_settings()?);
+        let mut command = run_command(&program, &config, &self.php_settings()?);
         if self.peer.is_frankenphp() {
             for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
                 command.env(variable, &self.directory);

@@ -17,8 +17,8 @@ use crate::generator::histogram::Latencies;
 use crate::generator::plan::{Connections, Expect, Kind, Limit, Pace, Plan};
 use crate::generator::process::run_in_processes;
 use crate::interrupt::Interrupt;
-use crate::peers::free_port;
 use crate::peers::programs::{find, version_line};
+use crate::peers::{free_port, run_command};
 use crate::samples::listens;
 use crate::site::{SLEEP_PATH, Site};
 use crate::supervise::Daemon;
@@ -166,9 +166,7 @@ fn start_regent(program: &Path, site: &Site, port: u16, interrupt: &Interrupt) -
     );
     let config = directory.join("Caddyfile");
     fs::write(&config, text)?;
-    let mut command = Command::new(program);
-    command.arg("run").arg("--config").arg(&config);
-    command.env("PHP_INI_SCAN_DIR", site.php_settings(&directory, None)?);
+    let command = run_command(program, &config, &site.php_settings(&directory, None)?);
     let mut daemon = Daemon::start("regent", command, &directory.join("output.log"))?;
     daemon.wait_until_ready(interrupt, || listens(port))?;
     Ok(daemon)

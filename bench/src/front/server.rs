@@ -17,8 +17,8 @@ use crate::interrupt::Interrupt;
 use crate::load::h2load;
 use crate::packages::Program;
 use crate::peers::configurations::{self, fastcgi_parameters, fixed_fpm};
-use crate::peers::free_port;
 use crate::peers::programs::{find, php_fpm, version_line};
+use crate::peers::{free_port, run_command};
 use crate::samples::{Running, listens};
 use crate::site::{HELLO_PATH, LARGE_PATH, Site, WORKER_PATH};
 use crate::supervise::{Daemon, run_to_end};
@@ -141,9 +141,7 @@ fn start_regent(front: Front, ground: &Ground<'_>) -> Result<Running<Front>> {
     );
     let config = directory.join("Caddyfile");
     fs::write(&config, &text)?;
-    let mut command = Command::new(&program);
-    command.arg("run").arg("--config").arg(&config);
-    command.env("PHP_INI_SCAN_DIR", ground.site.php_settings(&directory, None)?);
+    let command = run_command(&program, &config, &ground.site.php_settings(&directory, None)?);
     let mut regent = Daemon::start("regent", command, &directory.join("output.log"))?;
     regent.wait_until_ready(ground.interrupt, || listens(port))?;
     Ok(Running {

@@ -15,6 +15,7 @@ mod threads;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -241,6 +242,18 @@ fn configure(site: &Site, directory: &Path, name: &str, text: &str) -> Result<(P
     Ok((path, ConfigurationFile { name: name.to_owned(), text: site.anonymize(text) }))
 }
 
+/// Regent or FrankenPHP, with a configuration.
+///
+/// `settings` are directories for `PHP_INI_SCAN_DIR`. They are read after the one that the PHP was compiled with: there a
+/// distribution's PHP has its extensions, opcache among them.
+pub fn run_command(program: &Path, config: &Path, settings: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg("run").arg("--config").arg(config);
+    // PHP takes its own directory where a name is empty.
+    command.env("PHP_INI_SCAN_DIR", format!(":{settings}"));
+    command
+}
+
 /// The unprivileged user that the peers' workers run as, when the bench runs as root.
 pub fn worker_user() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("www-data")
@@ -257,6 +270,16 @@ mod tests {
         let (path, kept) = configure(&site, site.path(), "x.conf", &text).expect("written");
         assert_eq!(fs::read_to_string(path).expect("it exists"), text);
         assert_eq!((kept.name.as_str(), kept.text.as_str()), ("x.conf", "root WORK/site;"));
+    }
+
+    /// WordPress' installer answered 500 with the distribution's PHP: no extension was loaded.
+    #[test]
+    fn php_reads_its_own_settings_before_those_of_a_run() {
+        let command = run_command(Path::new("regent"), Path::new("Caddyfile"), "/w/php.d:/w/server/php.d");
+        let scanned =
+            command.get_envs().find(|(name, _)| *name == "PHP_INI_SCAN_DIR").and_then(|(_, value)| value);
+        let directories: Vec<_> = std::env::split_paths(scanned.expect("it is set")).collect();
+        assert_eq!(directories, ["", "/w/php.d", "/w/server/php.d"].map(PathBuf::from));
     }
 
     #[test]

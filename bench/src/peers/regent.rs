@@ -11,7 +11,7 @@ use super::module;
 use super::programs::version_line;
 use super::{
     MOST_ADDRESSES, Parts, Paths, PhpThreads, Plan, Pool, Tuning, Wait, addresses, configure, free_port,
-    is_listening,
+    is_listening, run_command,
 };
 use crate::site::{BODY, Site, WORKER_PATH};
 use crate::supervise::{Daemon, run_to_end};
@@ -61,9 +61,7 @@ pub fn start(mode: Mode, tuning: Tuning, plan: &Plan) -> Result<Parts> {
     let (config, kept) = configure(plan.site, &directory, "Caddyfile", &caddyfile(plan.site, &lines, port))?;
     validate(program, &config, plan)?;
 
-    let mut command = Command::new(program);
-    command.arg("run").arg("--config").arg(&config);
-    command.env("PHP_INI_SCAN_DIR", plan.site.php_settings(&directory, plan.time_limit)?);
+    let command = run_command(program, &config, &plan.site.php_settings(&directory, plan.time_limit)?);
     let mut regent = Daemon::start("regent", command, &directory.join("output.log"))?;
     regent.wait_until_ready(plan.interrupt, || is_listening(port, MOST_ADDRESSES))?;
     Ok(Parts {

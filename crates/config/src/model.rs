@@ -324,7 +324,7 @@ pub struct FileServer {
     pub index: Vec<String>,
     /// A directory without an index has a page that lists it. `None`: it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub browse: Option<Browse>,
+    pub browse: Option<Box<Browse>>,
     /// A missing file goes to the next route instead of 404.
     pub pass_thru: bool,
     /// Redirect `/dir` to `/dir/` and `/file/` to `/file`. Default: true.

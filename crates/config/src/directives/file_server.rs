@@ -62,7 +62,7 @@ const ENCODINGS: &[&str] = &["br", "zstd", "gzip"];
 fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Handler, Error> {
     let browse = match call.args {
         [] => None,
-        [word] if word.text == "browse" => Some(Browse::default()),
+        [word] if word.text == "browse" => Some(Box::default()),
         [word, ..] if word.text == "browse" => return Err(call.wrong_arguments(1, SYNTAX)),
         _ => return Err(call.wrong_arguments(0, SYNTAX)),
     };
@@ -91,7 +91,7 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, server: &mut FileServer) -> Re
             server.status = Some(values::integer(&fixed, 100..=999, "status")?);
         }
         "precompressed" => server.precompressed = precompressed(option)?,
-        "browse" => server.browse = Some(browse(cx, option)?),
+        "browse" => server.browse = Some(Box::new(browse(cx, option)?)),
         "etag_file_extensions" => {
             let endings = option.some("etag_file_extensions ENDING…")?;
             if let Some(ending) =
@@ -208,8 +208,8 @@ mod tests {
             Handler::FileServer(server) => server.browse,
             other => panic!("{other:?}"),
         };
-        assert_eq!(browse("file_server /x* browse"), Some(Browse::default()));
-        assert_eq!(browse("file_server {\nbrowse\n}"), Some(Browse::default()));
+        assert_eq!(browse("file_server /x* browse"), Some(Box::default()));
+        assert_eq!(browse("file_server {\nbrowse\n}"), Some(Box::default()));
         let own = Browse {
             file_limit: 5,
             sort: ListingSort::Time,
@@ -223,7 +223,7 @@ mod tests {
                 "file_server {\nbrowse /proc/self/status {\nfile_limit 5\nsort time desc\nreveal_symlinks\n\
                  plain_time_format 15:04\n}\n}"
             ),
-            Some(own)
+            Some(Box::new(own))
         );
         for text in [
             "browse /nowhere/page.html",

@@ -21,7 +21,7 @@ fn parse(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<H
     let token = call.one("log_level [MATCHER] LEVEL")?;
     let known = LEVELS.iter().find(|level| level.eq_ignore_ascii_case(&token.text));
     let level = known.ok_or_else(|| unknown(token, "level", LEVELS))?;
-    Ok(Handler::Vars(vec![("log_level".into(), Template::text(&level.to_ascii_lowercase()))]))
+    Ok(Handler::Vars(vec![("log_level".into(), Template::text(level.to_ascii_lowercase()))]))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) struct FileServer {
     root: RootSource,
     hide: Hide,
     index: Vec<Vec<u8>>,
-    browse: Option<config::Browse>,
+    browse: Option<Box<config::Browse>>,
     missing: Missing,
     canonical_uris: bool,
     status: Option<StatusCode>,
