@@ -34,27 +34,12 @@ use words::Line;
 
 /// The configuration with everything that is in it: passwords, keys and tokens too.
 pub fn adapt(config: &Config) -> Value {
-    Writer::new(config, Secrets::Shown).config()
-}
-
-/// The same to be shown: with `…` for passwords, keys and tokens. It is no configuration to be loaded.
-pub fn adapt_redacted(config: &Config) -> Value {
-    Writer::new(config, Secrets::Hidden).config()
-}
-
-const HIDDEN: &str = "…";
-
-/// What becomes of texts that only the owner of a configuration may see.
-#[derive(Clone, Copy, PartialEq)]
-enum Secrets {
-    Shown,
-    Hidden,
+    Writer::new(config).config()
 }
 
 /// What all parts have to know of the whole.
 struct Writer<'a> {
     config: &'a Config,
-    secrets: Secrets,
     /// Groups of routes so far: their names are different in the whole configuration.
     groups: Cell<u32>,
     /// Of each handler of PHP, the workers that it can use.
@@ -63,10 +48,9 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(config: &'a Config, secrets: Secrets) -> Self {
+    fn new(config: &'a Config) -> Self {
         Self {
             config,
-            secrets,
             groups: Cell::new(0),
             worker_lists: walk::worker_lists(config),
             access_logs: RefCell::default(),
@@ -117,13 +101,6 @@ impl<'a> Writer<'a> {
         let mut app = Object::new();
         app.set_list("options", lines.map(Line::build));
         app
-    }
-
-    fn secret(&self, text: &str) -> String {
-        match self.secrets {
-            Secrets::Shown => text.to_owned(),
-            Secrets::Hidden => HIDDEN.to_owned(),
-        }
     }
 
     /// A name that no other group of routes has.

@@ -24,7 +24,7 @@ impl Writer<'_> {
             object.set(key, value);
         }
         object.set("key_prefix", escaped(key_prefix));
-        object.set_some("encryption_key", encryption_key.as_ref().map(|key| self.secret(&escaped(&key.0))));
+        object.set_some("encryption_key", encryption_key.as_ref().map(|key| escaped(&key.0)));
         match compression {
             RedisCompression::None => {}
             RedisCompression::Flate => object.set("compression", "flate"),
@@ -39,7 +39,7 @@ impl Writer<'_> {
         let text = |name: &str, value: &str| Line::new([name]).word(escaped(value));
         let mut lines = self.place_lines(place);
         lines.extend(username.iter().map(|name| text("username", name)));
-        lines.extend(password.iter().map(|secret| text("password", &self.secret(&secret.0))));
+        lines.extend(password.iter().map(|secret| text("password", &secret.0)));
         lines.push(Line::new(["db"]).word(database.to_string()));
         lines.push(Line::new(["timeout"]).word(timeout.as_secs().to_string()));
         if let Some(tls) = tls {
@@ -64,8 +64,7 @@ impl Writer<'_> {
                 let text = |name: &str, value: &str| Line::new([name]).word(escaped(value));
                 let mut lines = vec![addresses(all), text("master_name", master_name)];
                 lines.extend(username.iter().map(|name| text("sentinel_username", name)));
-                lines
-                    .extend(password.iter().map(|secret| text("sentinel_password", &self.secret(&secret.0))));
+                lines.extend(password.iter().map(|secret| text("sentinel_password", &secret.0)));
                 lines
             }
         }

@@ -69,7 +69,7 @@ pub fn parse_json(
     parse_json_source(Source::from_text(source_name, text, base_dir), environment)
 }
 
-/// The configuration as `regent adapt` prints it.
+/// The model, for who compares two of them; without what is secret.
 pub fn to_json(config: &Config) -> String {
     serde_json::to_string_pretty(config)
         .expect("invariant: the model has no maps, and its paths are written as text")

@@ -41,7 +41,7 @@ impl Writer<'_> {
     fn jwt(&self, key: &JwtKey) -> Object {
         let JwtKey { key, algorithm } = key;
         let mut object = Object::new();
-        object.set("key", self.secret(&escaped(&key.0)));
+        object.set("key", escaped(&key.0));
         object.set("alg", algorithm.as_str());
         object
     }

@@ -74,7 +74,7 @@ impl Writer<'_> {
         let account = |(name, hash): &(String, String)| {
             let mut account = Object::new();
             account.set("username", name.as_str());
-            account.set("password", self.secret(hash));
+            account.set("password", hash.as_str());
             account
         };
         basic.set_list("accounts", users.iter().map(account));

@@ -89,7 +89,7 @@ impl Writer<'_> {
         if let Some(Eab { key_id, mac_key }) = eab {
             let mut account = Object::new();
             account.set("key_id", escaped(key_id));
-            account.set("mac_key", self.secret(&escaped(mac_key)));
+            account.set("mac_key", escaped(mac_key));
             object.set("external_account", account);
         }
         object.set_list("trusted_roots_pem_files", trusted_roots.iter().map(|file| super::path(file)));
@@ -112,8 +112,7 @@ impl Writer<'_> {
             DnsProvider::Exec { program, arguments } => {
                 let mut object = Object::of_kind("name", "exec");
                 object.set("program", super::path(program));
-                object
-                    .set_list("arguments", arguments.iter().map(|argument| self.secret(&escaped(argument))));
+                object.set_list("arguments", arguments.iter().map(|argument| escaped(argument)));
                 object
             }
             DnsProvider::Rfc2136 { host, port, key } => {
@@ -122,7 +121,7 @@ impl Writer<'_> {
                 if let Some(TsigKey { name, algorithm, secret }) = key {
                     object.set("key_name", escaped(name));
                     object.set("key_alg", algorithm_name(*algorithm));
-                    object.set("key", self.secret(&STANDARD.encode(secret)));
+                    object.set("key", STANDARD.encode(secret));
                 }
                 object
             }

@@ -116,7 +116,7 @@ pub struct Acme {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Eab {
     pub key_id: String,
-    /// In base64url. Never printed: `regent adapt` shows dots.
+    /// In base64url. Printed as dots.
     #[serde(serialize_with = "as_secret")]
     pub mac_key: String,
 }
@@ -129,7 +129,7 @@ pub enum DnsProvider {
         /// Absolute, or a name to be looked up in `$PATH`.
         #[serde(serialize_with = "as_text")]
         program: PathBuf,
-        /// Such as a token. Never printed: `regent adapt` shows dots.
+        /// Such as a token. Printed as dots.
         #[serde(serialize_with = "as_secrets")]
         arguments: Vec<String>,
     },
@@ -148,7 +148,7 @@ pub enum DnsProvider {
 pub struct TsigKey {
     pub name: String,
     pub algorithm: TsigAlgorithm,
-    /// Never printed: `regent adapt` shows dots.
+    /// Printed as dots.
     #[serde(serialize_with = "as_secret_bytes")]
     pub secret: Vec<u8>,
 }

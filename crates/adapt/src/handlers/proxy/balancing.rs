@@ -72,7 +72,7 @@ impl Writer<'_> {
             object.set("name", name.as_str());
         }
         if !secret.is_empty() {
-            object.set("secret", self.secret(secret));
+            object.set("secret", secret.as_str());
         }
         object.set_some_duration("max_age", *max_age);
         self.set_fallback(&mut object, fallback);

@@ -4,7 +4,7 @@ use super::dynamic::resolver;
 use crate::object::{Object, nanoseconds};
 use crate::server::with_port;
 use crate::text::text;
-use crate::{Secrets, Writer};
+use crate::Writer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_config::{
@@ -79,11 +79,7 @@ impl Writer<'_> {
             UpstreamAddress::Tcp { host, port } => with_port(host, *port),
             UpstreamAddress::Unix(path) => path.display().to_string(),
         };
-        let login = match (authorization, self.secrets) {
-            (None, _) => String::new(),
-            (Some(_), Secrets::Hidden) => format!("{}@", crate::HIDDEN),
-            (Some(authorization), Secrets::Shown) => login(&authorization.0),
-        };
+        let login = authorization.as_ref().map(|authorization| login(&authorization.0)).unwrap_or_default();
         let mut object = Object::of_kind("from", "url");
         object.set("url", format!("http://{login}{place}"));
         object
