@@ -1,10 +1,10 @@
 //! How upstreams are talked to.
 
 use super::dynamic::resolver;
+use crate::Writer;
 use crate::object::{Object, nanoseconds};
 use crate::server::with_port;
 use crate::text::text;
-use crate::Writer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_config::{
