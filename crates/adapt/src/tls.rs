@@ -127,13 +127,16 @@ impl Writer<'_> {
     fn policies(&self) -> Vec<Object> {
         let mut policies: Vec<(Policy<'_>, Vec<&str>)> = Vec::new();
         let mut usual = 0;
+        // Its policy would be that of all names which have none.
+        let has_one_for_all =
+            self.secured_sites().any(|site| site.hosts.is_empty() && Policy::of(site).is_some());
         for site in self.secured_sites() {
             let Some(policy) = Policy::of(site) else { continue };
             let hosts = site
                 .hosts
                 .iter()
                 .map(String::as_str)
-                .filter(|host| !policy.is_usual_for(host))
+                .filter(|host| has_one_for_all || !policy.is_usual_for(host))
                 .collect::<Vec<_>>();
             usual += site.hosts.len() - hosts.len();
             if hosts.is_empty() && !site.hosts.is_empty() {

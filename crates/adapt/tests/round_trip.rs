@@ -31,7 +31,10 @@ const FILES: &[&str] = &[
 const DIFFERENT: &[(&str, &str)] = &[
     ("golden/rewrites.caddyfile", TRIED_WITH_QUERIES),
     ("try-files.caddyfile", TRIED_WITH_QUERIES),
-    ("golden/https.caddyfile", "the reader does not take `dns exec` yet"),
+    (
+        "golden/https.caddyfile",
+        "beside a site for any host on demand, a name that shares a wildcard's certificate gets its own",
+    ),
     (
         "forward-auth.caddyfile",
         "what `copy_headers` copies is changes of headers with conditions in Caddy's JSON",

@@ -363,3 +363,21 @@ fn replace(value: &mut serde_json::Value, left: &mut usize, other: &serde_json::
         _ => false,
     }
 }
+
+#[test]
+fn the_program_that_sets_records_is_called_with_its_arguments() {
+    let document = |provider: &str| {
+        let route = r#"{"match": [{"host": ["*.example.com"]}], "handle": [], "terminal": true}"#;
+        let issuer = format!(r#"{{"module": "acme", "challenges": {{"dns": {{"provider": {provider}}}}}}}"#);
+        format!(
+            r#"{{"apps": {{"http": {{"servers": {{"srv0": {{"listen": [":443"], "routes": [{route}]}}}}}},
+            "tls": {{"automation": {{"policies": [{{"issuers": [{issuer}]}}]}}}}}}}}"#
+        )
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let caddyfile = "*.example.com {\n\ttls {\n\t\tdns exec set-record zone token\n\t}\n}\n";
+    let provider = r#"{"name": "exec", "program": "set-record", "arguments": ["zone", "token"]}"#;
+    same(&document(provider), caddyfile, directory.path());
+    let wrong = errors(&document(r#"{"name": "exec", "program": "set-record", "zone": "x"}"#));
+    assert!(wrong.iter().any(|error| error.contains("`zone`")), "{wrong:?}");
+}

@@ -20,17 +20,21 @@ impl Writer<'_> {
     }
 
     fn set_tls(&self, object: &mut Object, sites: &[&Site]) {
+        let has_last =
+            sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
         let mut policies: Vec<Object> = sites
             .iter()
-            .map(|site| self.connection_policy(site))
+            .map(|site| match self.connection_policy(site) {
+                // It would have what the site for any host says.
+                policy if policy.is_empty() && has_last => named_policy(site),
+                policy => policy,
+            })
             .filter(|policy| !policy.is_empty())
             .collect();
         let mut others = Object::new();
         others.set_some("default_sni", self.config.global.tls.default_sni.as_deref());
         others.set_some("fallback_sni", self.config.global.tls.fallback_sni.as_deref());
         let is_open = sites.iter().any(|site| site.hosts.is_empty());
-        let has_last =
-            sites.iter().any(|site| site.hosts.is_empty() && !self.connection_policy(site).is_empty());
         if (!policies.is_empty() || is_open || !others.is_empty() || self.https_words().contains(&"disable"))
             && !has_last
         {
@@ -122,9 +126,7 @@ impl Writer<'_> {
         let is_managed = !matches!(tls.source, CertificateSource::Files { .. } | CertificateSource::Shared);
         let covered = is_managed && site.hosts.iter().any(|host| self.is_covered(host));
         if (!policy.is_empty() || covered) && !site.hosts.is_empty() {
-            let mut names = Object::new();
-            names.set("sni", site.hosts.clone());
-            policy.set("match", names);
+            policy.set("match", names(site));
         }
         if site.hosts.is_empty() && !policy.is_empty() {
             policy.set_some("default_sni", self.config.global.tls.default_sni.as_deref());
@@ -132,6 +134,21 @@ impl Writer<'_> {
         }
         policy
     }
+}
+
+/// A policy for the names of a site, without any option.
+fn named_policy(site: &Site) -> Object {
+    let mut policy = Object::new();
+    if !site.hosts.is_empty() {
+        policy.set("match", names(site));
+    }
+    policy
+}
+
+fn names(site: &Site) -> Object {
+    let mut names = Object::new();
+    names.set("sni", site.hosts.clone());
+    names
 }
 
 /// Whether the site does nothing but redirect to HTTPS, as one does that the file says nothing of.

@@ -112,16 +112,7 @@ fn challenges(r: &mut Reader, node: &Node) -> Vec<Line> {
 fn dns(r: &mut Reader, node: &Node) -> Vec<Line> {
     let fields = r.object(node);
     let mut lines = Vec::new();
-    if let Some(provider) = fields.take("provider") {
-        let own = r.object(provider);
-        let name = own.take("name").and_then(|node| r.text(node)).unwrap_or_else(|| word(provider, ""));
-        let options = module_options(r, &own);
-        // Of a provider that Regent does not have, only that is said.
-        lines.push(match options.is_empty() || name.text != "rfc2136" {
-            true => line(provider, "dns", vec![name]),
-            false => block(provider, "dns", vec![name], options),
-        });
-    }
+    lines.extend(fields.take("provider").map(|node| provider(r, node)));
     lines.append(&mut r.options(
         &fields,
         &[
@@ -134,4 +125,21 @@ fn dns(r: &mut Reader, node: &Node) -> Vec<Line> {
     ));
     fields.finish(r, "`dns`");
     lines
+}
+
+fn provider(r: &mut Reader, node: &Node) -> Line {
+    let fields = r.object(node);
+    let name = fields.take("name").and_then(|node| r.text(node)).unwrap_or_else(|| word(node, ""));
+    if name.text == "exec" {
+        let program = fields.take("program").and_then(|node| r.text(node));
+        let arguments = fields.take("arguments").map(|node| r.texts(node)).unwrap_or_default();
+        fields.finish(r, "the provider `exec`");
+        return line(node, "dns", [name].into_iter().chain(program).chain(arguments).collect());
+    }
+    let options = module_options(r, &fields);
+    // Of a provider that Regent does not have, only that is said.
+    match options.is_empty() || name.text != "rfc2136" {
+        true => line(node, "dns", vec![name]),
+        false => block(node, "dns", vec![name], options),
+    }
 }
