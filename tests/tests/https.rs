@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use regent_tests::process::{children, is_alive};
 use regent_tests::{Conn, Server, Setup, TlsClient, TlsConn, regent_command, until};
 use rustix::process::Signal;
 use rustls::HandshakeKind;
@@ -465,11 +466,21 @@ fn errors_of_certificates_name_their_site() {
 /// Pages of a process at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Whether these bytes are anywhere in the memory of a process that its pages hold now.
-fn is_in_memory(pid: u32, needle: &[u8]) -> bool {
-    let open = |file: &str| fs::File::open(format!("/proc/{pid}/{file}")).expect("the engine is ours");
-    let (memory, pages) = (open("mem"), open("pagemap"));
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("the engine is ours");
+/// Whether these bytes are anywhere in the memory of an engine that its pages hold now.
+fn is_in_memory(engine: u32, needle: &[u8]) -> bool {
+    assert!(is_alive(engine), "nothing would be found");
+    is_in_processes(engine, needle)
+}
+
+/// PHP that is not thread-safe runs in processes below the one that speaks with the server.
+fn is_in_processes(pid: u32, needle: &[u8]) -> bool {
+    is_in_process(pid, needle) || children(pid).into_iter().any(|child| is_in_processes(child, needle))
+}
+
+fn is_in_process(pid: u32, needle: &[u8]) -> bool {
+    let open = |file: &str| fs::File::open(format!("/proc/{pid}/{file}"));
+    let (Ok(memory), Ok(pages)) = (open("mem"), open("pagemap")) else { return false };
+    let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
     let ranges = maps.lines().filter_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
