@@ -2,6 +2,7 @@
  * What php.ini does not say, and what it may say.
  */
 #include "engine.h"
+#include <unistd.h>
 
 static void set_default(HashTable *configuration, const char *name, size_t length, const char *value)
 {
@@ -17,9 +18,12 @@ static void set_default(HashTable *configuration, const char *name, size_t lengt
 void regent_ini_defaults(HashTable *configuration)
 {
     set_default(configuration, ZEND_STRL("register_argc_argv"), "0");
-    /* opcache knows only /tmp, which an engine that is confined may not write to where temporary files have another place. */
+    /*
+     * opcache knows only /tmp, which an engine that is confined may not write to where temporary files have another place. A
+     * place that cannot be written to would be the end of PHP before it has begun.
+     */
     const char *temporary = getenv("TMPDIR");
-    if (temporary != NULL && temporary[0] == '/') {
+    if (temporary != NULL && temporary[0] == '/' && access(temporary, W_OK | X_OK) == 0) {
         set_default(configuration, ZEND_STRL("opcache.lockfile_path"), temporary);
     }
 }
