@@ -312,3 +312,21 @@ fn a_worker_s_request_leaves_the_worker_as_it_was() {
     assert_eq!(server.engine(), engine);
     server.stop();
 }
+
+/// Whether the kernel may give the process huge pages (Linux 5.0: proc_pid_status(5), `THP_enabled`).
+fn may_have_huge_pages(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is ours");
+    let line = status.lines().find_map(|line| line.strip_prefix("THP_enabled:")).expect("a Linux since 5.0");
+    line.trim() == "1"
+}
+
+#[test]
+fn the_server_has_no_huge_pages_and_php_has_what_the_machine_gives() {
+    let server = Setup::new().file("index.php", "<?php echo 'ok';").start();
+    server.get("/").expect(200);
+    let engine = server.engine();
+    // It takes them back as soon as it runs.
+    until("PHP may have them", || may_have_huge_pages(engine).then_some(()));
+    assert!(!may_have_huge_pages(server.pid()));
+    server.stop();
+}

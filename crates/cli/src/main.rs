@@ -51,7 +51,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The allocator asks for them, and has few bytes in use of each: docs/design/huge-pages.md. Engines take them again.
+/// The kernel may give them unasked, and the allocator would have few bytes in use of each: docs/design/huge-pages.md. Engines
+/// allow them again.
 fn refuse_huge_pages() {
     // A kernel that was built without them has none.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
