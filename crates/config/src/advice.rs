@@ -86,7 +86,6 @@ const DIRECTIVES_OF_OTHERS: &[&str] = &[
     "exec",
     "geoip",
     "maxmind_geolocation",
-    "rate_limit",
     "replace",
     "replace_response",
     "security",

@@ -8,6 +8,7 @@ use crate::named_routes::NamedRoutes;
 use crate::native::Natives;
 use crate::order::Order;
 use crate::problems::{Warning, error};
+use crate::rate_zones::RateZones;
 use crate::template;
 use crate::workers::Workers;
 use regent_caddyfile::{Error, Token};
@@ -52,6 +53,7 @@ pub(crate) struct Context<'a> {
     /// All of the file so far.
     pub proxies: Vec<ReverseProxy>,
     pub named_routes: NamedRoutes,
+    pub rate_zones: RateZones,
     /// The block of a `handle_response` that the lines stand in.
     pub response_block: Option<ResponseBlock>,
     /// What the latest `bind` lines say of protocols.
@@ -79,6 +81,7 @@ impl<'a> Context<'a> {
             hot_reloads_of_site: Vec::new(),
             proxies: Vec::new(),
             named_routes: NamedRoutes::default(),
+            rate_zones: RateZones::default(),
             response_block: None,
             bound: Vec::new(),
             hidden,

@@ -40,6 +40,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "php_server",
         "threads are scaled, and requests that would wait for longer than `max_wait_time` (3s) are refused",
     ),
+    ("rate_limit", "the log has a line when a key begins to be refused, not for each request"),
     ("reverse_proxy", "no proxy of the environment (`HTTP_PROXY`) is used; `network_proxy url` names one"),
     ("rewrite", "what it takes over stays as the client has written it"),
     ("templates", "pages have bounds of time and size, and some of sprig's functions are not there"),

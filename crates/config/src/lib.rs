@@ -30,6 +30,7 @@ mod native;
 mod networks;
 mod order;
 mod problems;
+mod rate_zones;
 mod redis_options;
 mod routes;
 mod sites;

@@ -54,6 +54,7 @@ mod tests {
         ("php", "php"),
         ("php_fastcgi", "php_fastcgi a:9000"),
         ("php_server", "php_server"),
+        ("rate_limit", "rate_limit {\nzone a {\nevents 1\nwindow 1s\n}\n}"),
         ("redir", "redir * /a"),
         ("request_body", "request_body {\nmax_size 1MB\n}"),
         ("request_header", "request_header X y"),

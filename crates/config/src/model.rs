@@ -17,6 +17,7 @@ mod map;
 mod mercure;
 mod native;
 mod otlp;
+mod rate_limit;
 mod request_body;
 mod retry;
 mod reverse_proxy;
@@ -44,6 +45,7 @@ pub use map::*;
 pub use mercure::*;
 pub use native::*;
 pub use otlp::*;
+pub use rate_limit::*;
 pub use request_body::*;
 pub use retry::*;
 pub use reverse_proxy::*;
@@ -286,6 +288,7 @@ pub enum Handler {
     Templates(Templates),
     Cache(Caching),
     BasicAuth(BasicAuth),
+    RateLimit(RateLimit),
     Mercure(HubId),
     Metrics,
     /// Of these rules, the first that fits a response is carried out.

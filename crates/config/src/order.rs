@@ -12,17 +12,8 @@ const SYNTAX: &str = "order DIRECTIVE first | last | before DIRECTIVE | after DI
 pub(crate) struct Order(Vec<&'static str>);
 
 /// Directives of modules that others have written for Caddy. A Caddyfile that is for several builds may order them.
-const OF_OTHERS: &[&str] = &[
-    "coraza_waf",
-    "crowdsec",
-    "geoip2_vars",
-    "jwtauth",
-    "rate_limit",
-    "replace",
-    "teapot",
-    "webdav",
-    "websocket",
-];
+const OF_OTHERS: &[&str] =
+    &["coraza_waf", "crowdsec", "geoip2_vars", "jwtauth", "replace", "teapot", "webdav", "websocket"];
 
 /// What came of an `order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -160,11 +160,7 @@ fn hidden_words_are_no_caddyfile() {
 #[test]
 fn mistakes_name_the_place_in_the_document() {
     let cases = [
-        (
-            handler(r#"{"handler": "rate_limit"}"#),
-            "`rate_limit` is no handler that Regent has",
-            "routes[0].handle[0]",
-        ),
+        (handler(r#"{"handler": "waf"}"#), "`waf` is no handler that Regent has", "routes[0].handle[0]"),
         (
             handler(r#"{"handler": "file_server", "rot": "/srv"}"#),
             "unknown key `rot`",

@@ -72,6 +72,7 @@ pub(crate) fn gauges(views: &[Seen<'_>]) -> Gauges {
         circuits: views.iter().flat_map(|(engine, _)| circuit_gauges(engine)).collect(),
         certificates: Vec::new(),
         upstreams: Vec::new(),
+        rate_zones: Vec::new(),
         cache: None,
         memory: None,
         traces: None,

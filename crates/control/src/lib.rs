@@ -16,4 +16,4 @@ pub mod tasks;
 mod threads;
 mod upstreams;
 
-pub use subject::Subject;
+pub use subject::{Kept, Subject};

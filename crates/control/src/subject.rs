@@ -8,7 +8,7 @@ use regent_admin::{
 };
 use regent_cache::Store;
 use regent_engines::{CommandRefused, EngineControl, EngineKind};
-use regent_metrics::{Gauges, HostLabel, MemoryGauges, MetricFamily, Registry};
+use regent_metrics::{Gauges, HostLabel, MemoryGauges, MetricFamily, RateZoneGauge, Registry};
 use regent_otlp::Counts;
 use regent_profile::Profile;
 use regent_proxy::Transports;
@@ -27,45 +27,44 @@ pub struct Subject {
     pub http: Option<HostLabel>,
 }
 
+/// What goes on from one configuration to the next, as it stands.
+pub struct Kept {
+    /// The caches that are in use.
+    pub stores: Vec<Arc<Store>>,
+    /// What became of spans, if any are recorded.
+    pub traces: Option<Counts>,
+    pub rate_zones: Vec<RateZoneGauge>,
+}
+
 impl Subject {
-    /// All of them, in the text format of Prometheus. `stores`: the caches that are in use; `traces`: what became of spans,
-    /// if any are recorded.
-    pub async fn metrics(
-        &self,
-        registry: &Arc<Registry>,
-        stores: &[Arc<Store>],
-        traces: Option<Counts>,
-    ) -> String {
-        self.with_gauges(registry, stores, traces, regent_metrics::render).await
+    /// All of them, in the text format of Prometheus.
+    pub async fn metrics(&self, registry: &Arc<Registry>, kept: Kept) -> String {
+        self.with_gauges(registry, kept, regent_metrics::render).await
     }
 
     /// The same, as a library has them.
-    pub async fn families(
-        &self,
-        registry: &Arc<Registry>,
-        stores: &[Arc<Store>],
-        traces: Option<Counts>,
-    ) -> Vec<MetricFamily> {
-        self.with_gauges(registry, stores, traces, regent_metrics::families).await
+    pub async fn families(&self, registry: &Arc<Registry>, kept: Kept) -> Vec<MetricFamily> {
+        self.with_gauges(registry, kept, regent_metrics::families).await
     }
 
     async fn with_gauges<M: Send + 'static>(
         &self,
         registry: &Arc<Registry>,
-        stores: &[Arc<Store>],
-        traces: Option<Counts>,
+        kept: Kept,
         make: fn(&Registry, &Gauges) -> M,
     ) -> M {
         let of_pools = figures::gauges(&self.views().await.unwrap_or_default());
         let (registry, tls, http) = (Arc::clone(registry), self.tls.clone(), self.http);
-        let cache = cache::gauges(stores);
+        let Kept { stores, traces, rate_zones } = kept;
+        let cache = cache::gauges(&stores);
         let traces = traces.map(figures::traces);
         let upstreams = self.proxies.upstreams().into_iter().map(upstreams::gauge).collect();
         // With many routes it takes tens of milliseconds, in which this thread has to scale.
         let made = tokio::task::spawn_blocking(move || {
             let certificates = certificates::gauges(tls.as_ref());
             let memory = memory();
-            let gauges = Gauges { certificates, upstreams, cache, memory, traces, http, ..of_pools };
+            let gauges =
+                Gauges { certificates, upstreams, rate_zones, cache, memory, traces, http, ..of_pools };
             make(&registry, &gauges)
         });
         made.await.expect("invariant: metrics are made without a panic")

@@ -18,6 +18,7 @@ mod ip_prefix;
 mod log;
 mod matchers;
 mod paths;
+mod rates;
 mod routing;
 mod templates;
 
@@ -41,4 +42,5 @@ pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
 pub use log::sampler::Sampler;
 pub use log::{log_time, visible};
+pub use rates::{RateZones, ZoneFigures};
 pub use routing::sites::Sites;

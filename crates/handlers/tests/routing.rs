@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use regent_config::*;
-use regent_handlers::{AccessRecord, Action, LogOutputs, Sites};
+use regent_handlers::{AccessRecord, Action, LogOutputs, RateZones, Sites};
 use std::time::Duration;
 
 fn named_site(hosts: &[&str], text: &str) -> Site {
@@ -200,6 +200,9 @@ fn a_site_that_cannot_be_built_says_why() {
         sites: vec![site],
         purpose: Purpose::default(),
     };
-    let error = Sites::build(&server, &[], &[], &LogOutputs::default(), &store(), None).err().unwrap();
+    let error =
+        Sites::build(&server, &[], &[], &LogOutputs::default(), &store(), &RateZones::default(), None)
+            .err()
+            .unwrap();
     assert!(error.to_string().contains("worker 3"), "{error}");
 }

@@ -12,6 +12,7 @@ use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, UpstreamGauge};
 use crate::http;
 use crate::names::Serves;
+use crate::rate_zones;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
 use crate::snapshot::{CoarseSnapshot, Snapshot};
@@ -44,13 +45,14 @@ pub fn families(registry: &Registry, gauges: &Gauges) -> Vec<MetricFamily> {
     families.extend(registry.connections.families());
     families.push(certificates(&gauges.certificates));
     families.extend(upstreams(&gauges.upstreams));
+    families.extend(rate_zones::families(&gauges.rate_zones));
     families.extend(gauges.cache.iter().flat_map(cache::families));
     families.extend(gauges.memory.iter().flat_map(memory));
     families.extend(gauges.traces.iter().flat_map(traces::families));
     families.extend(gauges.http.into_iter().flat_map(|host| http::families(&registry.http, host)));
     families.extend(registry.administration());
     families.extend(registry.tasks());
-    // There are no workers, no lanes, no open circuits, no certificates, no upstreams, or no pools at all.
+    // There are no workers, no lanes, no open circuits, no certificates, no upstreams, no zones, or no pools at all.
     families.retain(|family| !family.get_metric().is_empty());
     families
 }

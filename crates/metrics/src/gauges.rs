@@ -13,6 +13,7 @@ pub struct Gauges {
     pub circuits: Vec<CircuitGauge>,
     pub certificates: Vec<CertificateGauge>,
     pub upstreams: Vec<UpstreamGauge>,
+    pub rate_zones: Vec<RateZoneGauge>,
     /// `None`: there is no cache.
     pub cache: Option<CacheGauges>,
     /// `None`: the system does not say.
@@ -83,6 +84,16 @@ pub struct UpstreamGauge {
     pub requests: u64,
     pub requests_total: u64,
     pub failures_total: u64,
+}
+
+/// A zone of `rate_limit`, since it is there and now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateZoneGauge {
+    pub zone: String,
+    pub requests: u64,
+    pub declined: u64,
+    /// That something is remembered of.
+    pub keys: u64,
 }
 
 /// A certificate that is served.

@@ -19,6 +19,7 @@ mod histogram;
 mod history;
 mod http;
 mod names;
+mod rate_zones;
 mod reading;
 mod recorder;
 mod registry;
@@ -35,7 +36,7 @@ pub use connections::{
 pub use exposition::{CONTENT_TYPE, families, render};
 pub use gauges::{
     CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges,
-    PoolGauges, Threads, TraceGauges, UpstreamGauge,
+    PoolGauges, RateZoneGauge, Threads, TraceGauges, UpstreamGauge,
 };
 pub use histogram::Histogram;
 pub use http::{HostLabel, Hosts, HttpLabels, HttpMeter, HttpRequest, MAX_OBSERVED_HOSTS, Outcome, ScopeId};

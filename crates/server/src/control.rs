@@ -29,16 +29,12 @@ pub(crate) struct ServerControl {
 impl Server {
     /// All of them, in the text format of Prometheus.
     pub async fn metrics(&self) -> String {
-        let stores = self.lasting.caches.all();
-        let traces = self.lasting.traces.counts();
-        self.current().subject.metrics(&self.registry, &stores, traces).await
+        self.current().subject.metrics(&self.registry, self.lasting.kept()).await
     }
 
     /// The same, to be sent to a collector.
     pub async fn metric_families(&self) -> Vec<MetricFamily> {
-        let stores = self.lasting.caches.all();
-        let traces = self.lasting.traces.counts();
-        self.current().subject.families(&self.registry, &stores, traces).await
+        self.current().subject.families(&self.registry, self.lasting.kept()).await
     }
 }
 

@@ -57,6 +57,7 @@ impl Listener {
                 &config.proxies,
                 &lasting.logs,
                 &store,
+                &lasting.rates,
                 tracer.as_ref(),
             )?;
             let sites = sites.with_purges(&lasting.caches.scopes).with_notice(&lasting.shutdown);

@@ -11,7 +11,7 @@ use regent_exchange::Connection;
 use std::sync::Arc;
 use regent_cache::{Limits, Store};
 use regent_handlers::fuzzing::glob_fits;
-use regent_handlers::{Action, Exchange, LogOutputs, Sites};
+use regent_handlers::{Action, Exchange, LogOutputs, RateZones, Sites};
 use std::collections::BTreeMap;
 
 pub fn run(data: &[u8]) {
@@ -34,7 +34,7 @@ fn respond(pattern: &str, template: &str, target: &[u8], value: &[u8]) {
     );
     let environment = Environment { variables: BTreeMap::new(), current_dir: fixtures().to_owned() };
     let Ok(loaded) = parse("Caddyfile", &caddyfile, fixtures(), &environment) else { return };
-    let Ok(sites) = Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 })), None) else { return };
+    let Ok(sites) = Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 })), &RateZones::default(), None) else { return };
     let request = Request::builder().uri(target).header("cookie", "a=b; c=d").header("host", "example.com:80");
     let Ok(mut request) = request.body(()) else { return };
     if let Ok(value) = HeaderValue::from_bytes(value) {

@@ -12,7 +12,7 @@ use regent_config::{Environment, parse};
 use regent_exchange::Connection;
 use std::sync::Arc;
 use regent_cache::{Limits, Store};
-use regent_handlers::{Action, Exchange, LogOutputs, PhpTarget, Sites, Target};
+use regent_handlers::{Action, Exchange, LogOutputs, PhpTarget, RateZones, Sites, Target};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -70,7 +70,7 @@ fn sites(caddyfile: &str) -> Sites {
     let environment =
         Environment { variables: BTreeMap::from([("APP".to_owned(), app)]), current_dir: fixtures().to_owned() };
     let loaded = parse("Caddyfile", caddyfile, Path::new(""), &environment).unwrap_or_else(|e| panic!("{e}"));
-    Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 })), None).expect("a site")
+    Sites::build(&loaded.config.servers[0], &[], &loaded.config.proxies, &LogOutputs::default(), &Arc::new(Store::new(Limits { memory: 1 << 20, object: 1 << 10 })), &RateZones::default(), None).expect("a site")
 }
 
 /// What PHP is to run is a `.php` file in the root.

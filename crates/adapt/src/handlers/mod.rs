@@ -9,6 +9,7 @@ mod mercure;
 pub(crate) mod native;
 mod php;
 pub(crate) mod proxy;
+mod rate_limit;
 pub(crate) mod rewrite;
 
 use crate::Writer;
@@ -52,6 +53,7 @@ impl Writer<'_> {
             Handler::Templates(found) => templates(found),
             Handler::Cache(caching) => cache::handler(caching),
             Handler::BasicAuth(auth) => self.basic_auth(auth),
+            Handler::RateLimit(limit) => self.rate_limit(limit),
             Handler::Mercure(id) => self.mercure(*id),
             Handler::Metrics => Object::handler("metrics"),
             Handler::Intercept(rules) => self.intercept(rules),

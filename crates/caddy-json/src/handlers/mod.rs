@@ -6,6 +6,7 @@ pub(crate) mod others;
 pub(crate) mod php;
 mod plain;
 pub(crate) mod proxy;
+mod rate_limit;
 mod rewrite;
 
 use crate::document::Node;
@@ -62,6 +63,7 @@ fn known(r: &mut Reader, fields: &Fields<'_>, name: &str) -> Option<Vec<Line>> {
         "timeouts" => others::timeouts(r, fields),
         "map" => others::map(r, fields),
         "authentication" => others::authentication(r, fields),
+        "rate_limit" => rate_limit::rate_limit(r, fields),
         "intercept" => others::intercept(r, fields),
         "log_append" => others::log_append(r, fields),
         "copy_response" => others::copy_response(r, fields),

@@ -32,6 +32,7 @@ mod native;
 mod php;
 mod php_fastcgi;
 mod php_server;
+mod rate_limit;
 mod redir;
 mod request_body;
 mod request_header;
@@ -113,6 +114,7 @@ const TABLE: &[Directive] = &[
     rewrite::DIRECTIVE,
     uri::DIRECTIVE,
     try_files::DIRECTIVE,
+    rate_limit::DIRECTIVE,
     basic_auth::OLD_DIRECTIVE,
     basic_auth::DIRECTIVE,
     forward_auth::DIRECTIVE,

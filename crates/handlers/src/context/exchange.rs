@@ -83,6 +83,8 @@ pub struct Exchange {
     /// As the client sent it, if the request may have to start over.
     first_headers: Option<Box<HeaderMap>>,
     verified: Vec<Verified>,
+    /// The zones of `rate_limit` that it has counted in.
+    counted_in: Vec<Arc<str>>,
     /// Whose password was right (`basic_auth`).
     user: Option<String>,
     /// Of the response that `intercept` looks at, and then of the one that it replaces.
@@ -143,6 +145,7 @@ impl Exchange {
             interceptors: Vec::new(),
             first_headers: None,
             verified: Vec::new(),
+            counted_in: Vec::new(),
             user: None,
             response_head: None,
             failure: None,

@@ -15,6 +15,7 @@ pub(crate) mod native;
 pub(crate) mod php;
 pub(crate) mod php_server;
 pub(crate) mod query;
+pub(crate) mod rate_limit;
 pub(crate) mod redir;
 pub(crate) mod request_body;
 pub(crate) mod respond;
@@ -27,6 +28,7 @@ pub(crate) mod vars;
 use crate::files::file_cache::FileCache;
 use crate::filters::encode::EncoderBudget;
 use crate::paths::script::Split;
+use crate::rates::RateZones;
 use php::WorkerScripts;
 use regent_cache::Store;
 use regent_traces::Tracer;
@@ -38,6 +40,7 @@ pub(crate) struct Context<'a> {
     pub(crate) files: &'a Arc<FileCache>,
     pub(crate) encoders: &'a Arc<EncoderBudget>,
     pub(crate) store: &'a Arc<Store>,
+    pub(crate) rates: &'a RateZones,
     /// A name for the site that no other has.
     pub(crate) site: &'a Arc<str>,
     /// Names that are source code somewhere in this site, and so are not served as files anywhere in it.

@@ -18,6 +18,7 @@ use crate::directives::mercure::Mercure;
 use crate::directives::native::Native;
 use crate::directives::php::Php;
 use crate::directives::php_server::PhpServer;
+use crate::directives::rate_limit::RateLimit;
 use crate::directives::redir::Redirect;
 use crate::directives::request_body::RequestBody;
 use crate::directives::respond::Respond;
@@ -56,6 +57,7 @@ pub(super) enum Handler {
     Respond(Respond),
     Abort,
     BasicAuth(BasicAuth),
+    RateLimit(RateLimit),
     Error(RaiseError),
     RequestBody(RequestBody),
     Deadline(Duration),
@@ -105,6 +107,7 @@ impl Handler {
             }
             config::Handler::Abort => Self::Abort,
             config::Handler::BasicAuth(auth) => Self::BasicAuth(BasicAuth::compile(auth)?),
+            config::Handler::RateLimit(limit) => Self::RateLimit(RateLimit::compile(limit, context)?),
             config::Handler::Error { status, message } => Self::Error(RaiseError::compile(status, message)?),
             config::Handler::RequestBody(body) => Self::RequestBody(RequestBody::compile(body)),
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
@@ -180,6 +183,7 @@ impl Handler {
             Self::Redirect(redirect) => return Flow::respond(redirect.answer(exchange)),
             Self::Respond(respond) => return Flow::respond(respond.answer(exchange)),
             Self::BasicAuth(auth) => return auth.handle(exchange),
+            Self::RateLimit(limit) => return limit.handle(exchange),
             Self::Abort => return Flow::Answer(Action::Abort),
             Self::Error(error) => return error.handle(exchange),
             Self::RequestBody(body) => body.handle(exchange),

@@ -20,6 +20,7 @@ use crate::paths::host;
 use crate::paths::root::Root;
 use crate::paths::script::Split;
 use crate::paths::url_path::BadRequest;
+use crate::rates::RateZones;
 use crate::routing::route::Routes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use regent_cache::{Scope, Scopes, Store};
@@ -80,6 +81,7 @@ impl Sites {
         proxies: &[config::ReverseProxy],
         outputs: &LogOutputs,
         store: &Arc<Store>,
+        rates: &RateZones,
         tracer: Option<&Arc<Tracer>>,
     ) -> Result<Self, BuildError> {
         let workers = WorkerScripts::new(workers);
@@ -96,6 +98,7 @@ impl Sites {
                 files: &files,
                 encoders: &encoders,
                 store,
+                rates,
                 site: &name,
                 scripts: &scripts,
                 tracer,

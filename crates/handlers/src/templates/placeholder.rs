@@ -9,6 +9,9 @@ use crate::ip_prefix::IpPrefix;
 use http::HeaderName;
 use tls::TlsField;
 
+/// The variable that has the zone of `rate_limit` by which the request is refused.
+pub(crate) const RATE_ZONE: &str = "rate_limit.exceeded.name";
+
 /// A value that is known only once there is a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Placeholder {
@@ -164,6 +167,7 @@ impl Placeholder {
             "http.error" => return Some(Self::Error(ErrorField::All)),
             "http.intercept.status_code" => return Some(Self::ResponseStatus),
             "http.auth.user.id" => return Some(Self::User),
+            "http.rate_limit.exceeded.name" => return Some(Self::Var(RATE_ZONE.to_owned())),
             "http.shutting_down" => return Some(Self::ShuttingDown),
             "http.time_until_shutdown" => return Some(Self::TimeUntilShutdown),
             _ => {}

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use regent_config::*;
 use regent_exchange::{Connection, ResponseBody};
-use regent_handlers::{Action, Exchange, LogOutputs, NativeTarget, PhpTarget, Sites, Target};
+use regent_handlers::{Action, Exchange, LogOutputs, NativeTarget, PhpTarget, RateZones, Sites, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -38,7 +38,8 @@ pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
     let listen = Listen::Tcp(([127, 0, 0, 1], 0).into());
     let server =
         Server { listen, tls: None, options: ServerOptions::default(), sites, purpose: Purpose::default() };
-    Sites::build(&server, workers, &[], &LogOutputs::default(), &store(), None).unwrap()
+    Sites::build(&server, workers, &[], &LogOutputs::default(), &store(), &RateZones::default(), None)
+        .unwrap()
 }
 
 pub fn store() -> std::sync::Arc<regent_cache::Store> {

@@ -2,8 +2,8 @@
 
 use regent_metrics::{
     AdminRequest, CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts,
-    HttpRequest, LaneGauges, MemoryGauges, PoolGauges, PoolId, Recorder, Registry, ReloadOutcome, RouteId,
-    Serves, Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
+    HttpRequest, LaneGauges, MemoryGauges, PoolGauges, PoolId, RateZoneGauge, Recorder, Registry,
+    ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -68,8 +68,9 @@ impl Server {
         let memory = Some(MemoryGauges { limit: 1 << 30, used: 1 << 28 });
         let circuits = vec![circuit];
         let (certificates, upstreams) = (vec![certificate], vec![upstream]);
+        let rate_zones = vec![RateZoneGauge { zone: "login".into(), requests: 7, declined: 2, keys: 3 }];
         let traces = Some(TraceGauges { exported: 3, dropped: vec![("queue_full", 1)] });
-        Gauges { pools, lanes, circuits, certificates, upstreams, cache, memory, traces, http }
+        Gauges { pools, lanes, circuits, certificates, upstreams, rate_zones, cache, memory, traces, http }
     }
 
     /// What is counted under Caddy's names has no series before.
