@@ -50,7 +50,7 @@ pub use command_line::{
 pub use environment::Environment;
 pub use hot_reload::hub_of;
 pub use listing::modules;
-pub use load::{Loaded, load, parse, parse_json, to_json};
+pub use load::{Loaded, load, parse, parse_json};
 pub use model::*;
 pub use networks::Networks;
 pub use problems::Warning;

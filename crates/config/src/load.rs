@@ -69,12 +69,6 @@ pub fn parse_json(
     parse_json_source(Source::from_text(source_name, text, base_dir), environment)
 }
 
-/// The model, for who compares two of them; without what is secret.
-pub fn to_json(config: &Config) -> String {
-    serde_json::to_string_pretty(config)
-        .expect("invariant: the model has no maps, and its paths are written as text")
-}
-
 fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
     let parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
     let mut cx = Context::new(environment, Notation::Caddyfile, hidden(&parsed.sources));

@@ -3,7 +3,7 @@
 //! Lines at the top of a file such as `# env NAME=value` set environment variables; `APP` is the working directory. To accept changed results, run with
 //! `INSTA_UPDATE=always`.
 
-use regent_config::{Environment, Errors, Loaded, parse, to_json};
+use regent_config::{Environment, Errors, Loaded, parse};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn show(result: Result<Loaded, Errors>) -> String {
     match result {
         Ok(loaded) => {
             let warnings: String = loaded.warnings.iter().map(|warning| format!("{warning}\n")).collect();
-            warnings + &to_json(&loaded.config)
+            warnings + &serde_json::to_string_pretty(&loaded.config).unwrap()
         }
         Err(errors) => errors.to_string(),
     }

@@ -1,6 +1,6 @@
 //! Two configurations that mean the same may say it in another order, or with other lists around it. This evens it out.
 
-use regent_config::{Config, to_json};
+use regent_config::Config;
 use serde_json::{Map, Value, json};
 
 /// The configuration, with
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// - no names of servers that Caddy has numbered,
 /// - no options of the addresses that only redirect: of these Caddy's JSON says nothing.
 pub fn config(config: &Config) -> Value {
-    let mut value: Value = serde_json::from_str(&to_json(config)).unwrap();
+    let mut value: Value = serde_json::to_value(config).unwrap();
     for server in value["servers"].as_array_mut().unwrap() {
         if server["name"].as_str().is_some_and(|name| name.starts_with("srv")) {
             server.as_object_mut().unwrap().remove("name");
