@@ -64,7 +64,7 @@ fn only_requests_that_match_count_and_the_error_has_a_page() {
                 zone login {{
                     match {{
                         method POST
-                        path /login
+                        path /index.php*
                     }}
                     events 1
                     {LONG}
@@ -76,15 +76,15 @@ fn only_requests_that_match_count_and_the_error_has_a_page() {
             php_server"
         ))
         .start();
-    let post = || server.request("POST", "/login").body("text/plain", "x").send();
+    let post = |target| server.request("POST", target).body("text/plain", "x").send();
     for _ in 0..3 {
-        server.get("/login").expect(200);
+        server.get("/index.php").expect(200);
     }
-    post().expect(200);
-    let refused = post().expect(429);
+    post("/index.php").expect(200);
+    let refused = post("/index.php/the-same-script").expect(429);
     assert_eq!(refused.text(), "429 of login");
     assert!(refused.header("Retry-After").is_some());
-    server.get("/login").expect(200);
+    server.get("/index.php").expect(200);
     server.stop();
 }
 
@@ -100,6 +100,7 @@ fn networks_of_ipv6_count_together_where_they_are_asked_to() {
     ask(&server, "2001:db8:0:1::1").expect(200);
     ask(&server, "192.0.2.1").expect(200);
     ask(&server, "192.0.2.2").expect(200);
+    ask(&server, "::ffff:192.0.2.2").expect(429);
     server.stop();
 }
 

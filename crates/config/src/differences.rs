@@ -40,7 +40,10 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "php_server",
         "threads are scaled, and requests that would wait for longer than `max_wait_time` (3s) are refused",
     ),
-    ("rate_limit", "the log has a line when a key begins to be refused, not for each request"),
+    (
+        "rate_limit",
+        "the log has a line of a key that is refused, not for each request, and what a zone remembers is bounded",
+    ),
     ("reverse_proxy", "no proxy of the environment (`HTTP_PROXY`) is used; `network_proxy url` names one"),
     ("rewrite", "what it takes over stays as the client has written it"),
     ("templates", "pages have bounds of time and size, and some of sprig's functions are not there"),

@@ -24,16 +24,17 @@ pub struct ZoneFigures {
 }
 
 impl RateZones {
-    /// A zone of this name, which another configuration may have too.
-    pub(crate) fn open(&self, name: &str) -> Arc<Zone> {
+    /// A zone of this name, which another configuration may have too, with room for keys that have so many events.
+    pub(crate) fn open(&self, name: &str, events: u32) -> Arc<Zone> {
         let mut zones = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         zones.retain(|_, zone| zone.strong_count() > 0);
-        let known = zones.get(name).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let zone = Arc::new(Zone::new(name));
-            zones.insert(name.to_owned(), Arc::downgrade(&zone));
-            zone
-        })
+        if let Some(zone) = zones.get(name).and_then(Weak::upgrade) {
+            zone.make_room(events);
+            return zone;
+        }
+        let zone = Arc::new(Zone::new(name, events));
+        zones.insert(name.to_owned(), Arc::downgrade(&zone));
+        zone
     }
 
     pub fn figures(&self) -> Vec<ZoneFigures> {
@@ -51,14 +52,14 @@ mod tests {
     fn a_zone_goes_on_as_long_as_a_configuration_has_it() {
         let zones = RateZones::default();
         let (rate, now) = (Rate { events: 1, window: Duration::from_secs(60) }, Instant::now());
-        let before = zones.open("a");
+        let before = zones.open("a", 1);
         assert_eq!(before.take("key", rate, now), Ok(()));
-        let after = zones.open("a");
+        let after = zones.open("a", 1);
         drop(before);
         assert!(after.take("key", rate, now).is_err());
         let figures = ZoneFigures { zone: "a".into(), requests: 2, declined: 1, keys: 1 };
         assert_eq!(zones.figures(), [figures]);
         drop(after);
-        assert_eq!(zones.open("a").take("key", rate, now), Ok(()));
+        assert_eq!(zones.open("a", 1).take("key", rate, now), Ok(()));
     }
 }

@@ -19,15 +19,14 @@
 //! Of several zones the one that lets most through is asked first. Zones of the same name count together, in all sites, and
 //! go on counting when the configuration is loaded anew.
 //!
-//! Each zone remembers 16 MiB of keys, some hundred thousand clients that ask now and then; who asks often is forgotten last.
-//! Each server counts for itself. More about it: [limit clients](operations.md#limit-clients).
+//! Each server counts for itself. What it remembers is [bounded](operations.md#limit-clients).
 //!
 //! ```caddyfile
 //! rate_limit {
 //!     zone login {
 //!         match {
 //!             method POST
-//!             path /wp-login.php /xmlrpc.php
+//!             path /wp-login.php* /xmlrpc.php*
 //!         }
 //!         key {client_ip}
 //!         events 5

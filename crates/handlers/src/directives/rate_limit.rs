@@ -37,7 +37,7 @@ impl RateLimit {
     pub(crate) fn compile(limit: &config::RateLimit, context: &Context<'_>) -> Result<Self, BuildError> {
         let compile = |zone: &config::RateZone| {
             Ok(Limit {
-                zone: context.rates.open(&zone.name),
+                zone: context.rates.open(&zone.name, zone.events),
                 matchers: matcher::compile_sets(&zone.matchers)?,
                 key: Text::compile(&zone.key),
                 prefix: IpPrefix { v4: zone.ipv4_prefix, v6: zone.ipv6_prefix },
@@ -80,7 +80,8 @@ impl Limit {
     fn key(&self, exchange: &Exchange) -> String {
         let key = self.key.render_str(exchange);
         match key.parse::<IpAddr>() {
-            Ok(address) => self.prefix.of(address).to_string(),
+            // One of IPv4 may be written as one of IPv6.
+            Ok(address) => self.prefix.of(address.to_canonical()).to_string(),
             Err(_) => Cow::into_owned(key),
         }
     }

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     times: VecDeque<u64>,
-    /// Whether the latest was refused.
-    is_refused: bool,
+    /// When one was refused last.
+    refused: Option<u64>,
 }
 
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Counted,
-    /// Milliseconds until the next one is not refused, and whether the one before was not.
+    /// Milliseconds until the next one is not refused, and whether none was in the window before.
     Refused {
         wait: u64,
         is_first: bool,
@@ -32,16 +32,25 @@ impl Recent {
         let free = self.times.len().checked_sub(events).map(|surplus| self.times[surplus]);
         match free {
             None => {
-                let latest = self.times.back().copied().unwrap_or_default();
-                self.times.push_back(now.max(latest));
-                self.is_refused = false;
+                self.push(events, now);
                 Verdict::Counted
             }
             Some(oldest) => {
-                let is_first = !std::mem::replace(&mut self.is_refused, true);
+                let before = self.refused.replace(now);
+                let is_first = before.is_none_or(|before| now.saturating_sub(before) > window);
                 Verdict::Refused { wait: (oldest + window + 1).saturating_sub(now), is_first }
             }
         }
+    }
+
+    /// Takes no more memory than `events` need.
+    fn push(&mut self, events: usize, now: u64) {
+        let length = self.times.len();
+        if length == self.times.capacity() {
+            self.times.reserve_exact(length.max(1).min(events - length));
+        }
+        let latest = self.times.back().copied().unwrap_or_default();
+        self.times.push_back(now.max(latest));
     }
 
     /// Bytes on the heap.
@@ -64,8 +73,28 @@ mod tests {
         assert_eq!(take(1000), Verdict::Refused { wait: 1, is_first: true });
         assert_eq!(take(1000), Verdict::Refused { wait: 1, is_first: false });
         assert_eq!(take(1001), Verdict::Counted);
-        assert_eq!(take(1001), Verdict::Refused { wait: 600, is_first: true });
+        assert_eq!(take(1001), Verdict::Refused { wait: 600, is_first: false });
         assert_eq!(take(5000), Verdict::Counted);
+    }
+
+    #[test]
+    fn who_is_refused_again_and_again_is_first_once() {
+        let mut recent = Recent::default();
+        let first = |verdict: &&Verdict| matches!(verdict, Verdict::Refused { is_first: true, .. });
+        let verdicts: Vec<_> = (0..10_000).map(|step| recent.take(30, 1000, step * 10)).collect();
+        assert!(verdicts.iter().filter(|verdict| **verdict == Verdict::Counted).count() > 2900);
+        assert_eq!(verdicts.iter().filter(first).count(), 1);
+        (0..30).for_each(|_| assert_eq!(recent.take(30, 1000, 200_000), Verdict::Counted));
+        assert_eq!(recent.take(30, 1000, 200_000), Verdict::Refused { wait: 1001, is_first: true });
+    }
+
+    #[test]
+    fn it_takes_no_more_than_its_events_need() {
+        let mut recent = Recent::default();
+        for now in 0..2000 {
+            recent.take(1000, 1_000_000, now);
+        }
+        assert_eq!(recent.size(), 8000);
     }
 
     #[test]
