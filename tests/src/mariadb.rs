@@ -81,6 +81,7 @@ fn command(data: &Path) -> Command {
         .arg(format!("--basedir={}", packages.join("usr").display()))
         .arg(format!("--lc-messages-dir={}", packages.join("usr/share/mysql").display()))
         .arg(format!("--datadir={}", data.display()))
+        .arg(format!("--tmpdir={}", data.parent().expect("it is in the test's directory").display()))
         .env("LD_LIBRARY_PATH", libraries_of(&packages))
         .stdout(log.try_clone().expect("a descriptor can be copied"))
         .stderr(log);
