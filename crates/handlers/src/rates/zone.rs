@@ -87,9 +87,10 @@ impl Zone {
         }
     }
 
-    /// The events of a key are another number now.
+    /// A key may have so many events from now on. The room never becomes smaller: a configuration that is refused in the end asks
+    /// for it too, and must cost nobody what is remembered.
     pub(super) fn make_room(&self, events: u32) {
-        self.keys.set_capacity(memory(events));
+        self.keys.set_capacity(memory(events).max(self.keys.capacity()));
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -202,6 +203,7 @@ mod tests {
         let most = regent_config::RateZone::MOST_EVENTS;
         let (zone, now) = (Zone::new("z", 1), Instant::now());
         zone.make_room(most);
+        zone.make_room(1);
         let rate = Rate { events: most, window: MINUTE };
         (0..most).for_each(|_| assert_eq!(zone.take("a", rate, now), Ok(())));
         assert!(zone.take("a", rate, now).is_err());
