@@ -55,7 +55,9 @@ fn the_last_words_of_workers_are_logged() {
     let setup = Setup::new().file("worker.php", WORKER).php_options("worker ROOT/worker.php 2");
     let mut server = setup.start();
     // A thread that is told to stop before its script runs has no words at all.
-    until("both threads run the script", || (server.log().matches("my first words").count() == 2).then_some(()));
+    until("both threads run the script", || {
+        (server.log().matches("my first words").count() == 2).then_some(())
+    });
     server.signal(Signal::TERM);
     assert!(server.wait().success());
     assert_eq!(server.log().matches("my last words").count(), 2, "{}", server.log());

@@ -37,6 +37,13 @@ example.com {
 		}
 	}
 }
+*.example.net {
+	tls {
+		dns digitalocean topsecret-9
+		propagation_timeout -1
+		resolvers 192.0.2.7
+	}
+}
 ";
 
 fn environment() -> Environment {
@@ -57,7 +64,7 @@ fn hidden(config: &Config) -> impl PartialEq + std::fmt::Debug {
     (
         config.global.hubs.clone(),
         tls.redis.clone(),
-        site.tls.clone(),
+        config.servers[0].sites.iter().map(|site| site.tls.clone()).collect::<Vec<_>>(),
         site.routes.clone(),
         config.proxies.clone(),
     )
@@ -66,7 +73,7 @@ fn hidden(config: &Config) -> impl PartialEq + std::fmt::Debug {
 #[test]
 fn all_is_there_and_comes_back() {
     let json = adapt(&config()).to_string();
-    for secret in 1..=8 {
+    for secret in 1..=9 {
         // The fourth is in base64.
         let is_there = json.contains(&format!("topsecret-{secret}"))
             || (secret == 4 && json.contains("dG9wc2VjcmV0LTQ="));

@@ -32,6 +32,7 @@ mod order;
 mod problems;
 mod rate_zones;
 mod redis_options;
+mod resolvers;
 mod routes;
 mod sites;
 mod telemetry;

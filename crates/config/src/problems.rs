@@ -87,7 +87,7 @@ pub(crate) fn unknown_option(token: &Token, owner: &str, known: &[&str], unbuilt
 }
 
 /// The known word that is so close that a slip of the hand explains the difference.
-fn suggestion<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn suggestion<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let allowed = 1 + word.chars().count() / 4;
     let distance = |name: &str| strsim::damerau_levenshtein(word, name);
     known.iter().copied().min_by_key(|name| distance(name)).filter(|name| distance(name) <= allowed)

@@ -3,13 +3,14 @@
 use regent_config::{self as config, Config, InstallTrust, Listen, Server};
 use regent_tls::{
     Acme, AuthorityOptions, CertificateFiles, CertificateSource, ChallengeKind, ClientAuth, ClientAuthMode,
-    Compression, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, Internal, Issuance,
-    KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisAddress, RedisPlace,
-    RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls, TrustSource,
-    TrustStores, TsigAlgorithm, TsigKey,
+    Compression, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount, Internal,
+    Issuance, KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisAddress,
+    RedisPlace, RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls,
+    TrustSource, TrustStores, TsigAlgorithm, TsigKey,
 };
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What follows on a stream, by its name in ALPN, that is served; what is better for clients goes first. Nothing else is
 /// ever offered.
@@ -257,6 +258,9 @@ fn issuance(issuance: config::Issuance) -> Issuance {
     }
 }
 
+/// As certmagic's DNSManager.
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(120);
+
 fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
     let challenges =
         [(ChallengeKind::Http, acme.http_challenge), (ChallengeKind::TlsAlpn, acme.tls_alpn_challenge)];
@@ -276,6 +280,9 @@ fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
         dns: acme.dns.as_ref().map(|dns| DnsChallenge {
             provider: dns_provider(dns),
             propagation_delay: acme.propagation_delay,
+            propagation_timeout: Some(acme.propagation_timeout.unwrap_or(PROPAGATION_TIMEOUT))
+                .filter(|timeout| !timeout.is_zero()),
+            resolvers: acme.resolvers.clone(),
             override_domain: acme.dns_override_domain.clone(),
             ttl: acme.dns_ttl,
         }),
@@ -290,6 +297,9 @@ fn dns_provider(dns: &config::DnsProvider) -> DnsProvider {
         config::DnsProvider::Rfc2136 { host, port, key } => {
             let key = key.as_ref().map(tsig_key);
             DnsProvider::Rfc2136(DnsUpdateServer { host: host.clone(), port: *port, key })
+        }
+        config::DnsProvider::Hosted { service, options } => {
+            DnsProvider::Hosted(DnsService { name: service.clone(), options: options.clone() })
         }
     }
 }
@@ -370,38 +380,4 @@ fn client_auth(auth: &config::ClientAuth) -> ClientAuth {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The expectations in [`policy`] hold.
-    #[test]
-    fn every_cipher_and_curve_of_the_model_is_known() {
-        for cipher in config::CipherSuite::ALL {
-            assert!(cipher.name().parse::<regent_tls::CipherSuite>().is_ok(), "{cipher:?}");
-        }
-        for curve in config::Curve::ALL {
-            assert!(curve.name().parse::<regent_tls::Curve>().is_ok(), "{curve:?}");
-        }
-    }
-
-    fn config(text: &str) -> Config {
-        let environment = config::Environment::of_process().unwrap();
-        config::parse("Caddyfile", text, std::path::Path::new("/"), &environment).unwrap().config
-    }
-
-    #[test]
-    fn a_reload_does_not_install_the_root_again() {
-        let local = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond a\n}");
-        let changed = config("{\nstorage file_system /a\n}\nlocalhost {\nrespond b\n}");
-        let elsewhere = config("{\nstorage file_system /b\n}\nlocalhost {\nrespond a\n}");
-        let skipped = config("{\nskip_install_trust\n}\nlocalhost {\nrespond a\n}");
-        let plain = config("http://localhost {\nrespond a\n}");
-        assert!(wants_trust_anew(None, &local));
-        assert!(!wants_trust_anew(Some(&local), &changed));
-        assert!(wants_trust_anew(Some(&local), &elsewhere));
-        for before in [&skipped, &plain] {
-            assert!(wants_trust_anew(Some(before), &local));
-        }
-        assert!(!wants_trust_anew(None, &skipped) && !wants_trust_anew(None, &plain));
-    }
-}
+mod tests;

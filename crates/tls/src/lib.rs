@@ -50,8 +50,8 @@ mod tests;
 
 pub use acceptor::Acceptor;
 pub use acme::{
-    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, OrderLimit,
-    TsigAlgorithm, TsigKey,
+    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount,
+    OrderLimit, TsigAlgorithm, TsigKey,
 };
 pub use check::{certificate_expiry, check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};

@@ -79,6 +79,8 @@ impl Writer<'_> {
             dns_override_domain,
             dns_ttl,
             propagation_delay,
+            propagation_timeout,
+            resolvers,
             http_challenge,
             tls_alpn_challenge,
         } = acme;
@@ -102,6 +104,8 @@ impl Writer<'_> {
         of_dns.set_some("override_domain", dns_override_domain.as_ref().map(|name| escaped(name)));
         of_dns.set_some("ttl", dns_ttl.map(|seconds| nanoseconds(Duration::from_secs(seconds.into()))));
         of_dns.set_duration("propagation_delay", *propagation_delay, Duration::ZERO);
+        of_dns.set_some("propagation_timeout", propagation_timeout.map(off_or_nanoseconds));
+        of_dns.set_list("resolvers", resolvers.iter().map(ToString::to_string));
         challenges.non_empty("dns", of_dns);
         object.non_empty("challenges", challenges);
         object
@@ -125,8 +129,18 @@ impl Writer<'_> {
                 }
                 object
             }
+            DnsProvider::Hosted { service, options } => {
+                let mut object = Object::of_kind("name", service);
+                options.iter().for_each(|(name, value)| object.set(name, escaped(value)));
+                object
+            }
         }
     }
+}
+
+/// As Caddy has it: -1 stands for "off".
+fn off_or_nanoseconds(timeout: Duration) -> i64 {
+    if timeout.is_zero() { -1 } else { nanoseconds(timeout) }
 }
 
 fn internal(lifetime: Duration) -> Object {

@@ -29,9 +29,10 @@ const ENDINGS: &[&str] = &[
     "subscriber_jwt",
 ];
 /// Of objects and lists whose `key` is secret; that of others is the name of a file, or of a field.
-const HOLDERS_OF_KEYS: &[&str] = &["publisher_jwt", "subscriber_jwt", "provider", "load_pem"];
-/// The provider of the DNS challenge that calls a program with such as a token.
-const ARGUMENTS: &[&str] = &["args", "arguments"];
+const HOLDERS_OF_KEYS: &[&str] = &["publisher_jwt", "subscriber_jwt", "load_pem"];
+/// What is no secret of a provider of the DNS challenge: each has words of its own for tokens, accounts and keys.
+const OPEN_OF_PROVIDERS: &[&str] =
+    &["endpoint", "key_alg", "key_name", "name", "program", "region", "server", "server_url"];
 
 /// Stands in for the secrets of this process. Of another one it stands for nothing: the key of the hash is random.
 #[derive(Debug, Default)]
@@ -106,7 +107,7 @@ impl Place<'_> {
     fn is_secret(self) -> bool {
         names_a_secret(self.key)
             || (self.key == "key" && HOLDERS_OF_KEYS.contains(&self.holder))
-            || (ARGUMENTS.contains(&self.key) && self.holder == "provider")
+            || (self.holder == "provider" && !OPEN_OF_PROVIDERS.contains(&self.key))
     }
 }
 

@@ -113,12 +113,16 @@ fn dns(r: &mut Reader, node: &Node) -> Vec<Line> {
     let fields = r.object(node);
     let mut lines = Vec::new();
     lines.extend(fields.take("provider").map(|node| provider(r, node)));
+    lines.extend(fields.take("propagation_timeout").and_then(|node| {
+        let timeout = r.duration(node)?;
+        let is_off = timeout.text.starts_with('-');
+        Some(line(node, "propagation_timeout", vec![if is_off { word(node, "-1") } else { timeout }]))
+    }));
     lines.append(&mut r.options(
         &fields,
         &[
             ("ttl", "dns_ttl", Kind::Duration),
             ("propagation_delay", "propagation_delay", Kind::Duration),
-            ("propagation_timeout", "propagation_timeout", Kind::Duration),
             ("resolvers", "resolvers", Kind::Texts),
             ("override_domain", "dns_challenge_override_domain", Kind::Text),
         ],
@@ -137,8 +141,7 @@ fn provider(r: &mut Reader, node: &Node) -> Line {
         return line(node, "dns", [name].into_iter().chain(program).chain(arguments).collect());
     }
     let options = module_options(r, &fields);
-    // Of a provider that Regent does not have, only that is said.
-    match options.is_empty() || name.text != "rfc2136" {
+    match options.is_empty() {
         true => line(node, "dns", vec![name]),
         false => block(node, "dns", vec![name], options),
     }

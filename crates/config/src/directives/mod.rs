@@ -194,7 +194,14 @@ pub(crate) mod testing {
     use std::path::Path;
 
     pub(crate) fn load(text: &str) -> Result<Loaded, crate::Errors> {
-        let environment = Environment { variables: BTreeMap::new(), current_dir: "/srv".into() };
+        load_with(text, &[])
+    }
+
+    /// The same, where these variables are set.
+    pub(crate) fn load_with(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, crate::Errors> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables: BTreeMap<_, _> = variables.collect();
+        let environment = Environment { variables, current_dir: "/srv".into() };
         crate::parse("Caddyfile", text, Path::new("/srv"), &environment)
     }
 

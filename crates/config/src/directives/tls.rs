@@ -26,12 +26,14 @@
 //! | `eab KEY_ID MAC_KEY` | | an account at the CA that the ACME account is bound to |
 //! | `profile NAME` | the CA's choice | the kind of certificate, such as `shortlived` |
 //! | `trusted_roots FILE…` | those of the system | PEM files of the roots that the CA's own server is verified with |
+//! | `dns SERVICE …` | | the DNS challenge alone, at [a service](https.md#services-for-dns) that has the zone, such as `dns cloudflare {env.CF_API_TOKEN}` |
 //! | `dns exec PROGRAM [ARGUMENT…]` | | the DNS challenge alone, with a program that sets and removes the records |
 //! | `dns rfc2136 { server ADDRESS; key_name NAME; key_alg ALGORITHM; key SECRET }` | key_alg hmac-sha256 | the DNS challenge alone, by updates of a name server (RFC 2136), signed with a key (TSIG) |
 //! | `propagation_delay DURATION` | 0 | how long to wait after the record is set, for name servers that have it later |
 //! | `dns_challenge_override_domain NAME` | `_acme-challenge.` and the name | the name of the record, where that of the challenge is an alias for it (CNAME) |
-//! | `dns_ttl DURATION` | 60s | of records that are set by `rfc2136` |
-//! | `propagation_timeout -1`, `resolvers ADDRESS…` | | taken and not needed: records are not looked up before the CA does that |
+//! | `dns_ttl DURATION` | 60s | of records that are set by `rfc2136` or at a service, which may have another default |
+//! | `propagation_timeout DURATION` | 2m | how long a service may take until all name servers of the zone have the record; `-1` does not look. `exec` and `rfc2136` are done when they say so |
+//! | `resolvers ADDRESS…` | those of the system and of the zone | the servers of DNS that are asked which zone a name is in at a service, and whether they have the record |
 //! | `disable_http_challenge`, `disable_tlsalpn_challenge` | | one challenge less |
 //!
 //! | option of `client_auth` | default | meaning |
@@ -149,6 +151,11 @@ pub(crate) fn parse<'a>(
     }
     let finished = tls.check();
     cx.check(finished);
+    if let Some(Issuer::Acme(acme)) = &tls.issuer
+        && issuer::looks_up_in_vain(acme, &options.acme)
+    {
+        cx.warn(tls.name, issuer::NOT_LOOKED_UP);
+    }
     tls.is_faulty = before != cx.errors.len();
     Some(tls)
 }

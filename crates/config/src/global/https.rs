@@ -22,9 +22,9 @@
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
 //! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
-//! | `acme_dns exec …`, `acme_dns rfc2136 { … }` | | the DNS challenge for all names of a public CA, as `dns` of [tls](#tls) |
-//! | `dns exec …`, `dns rfc2136 { … }` | | who sets the records where `acme_dns`, or the `dns` of a site, stands alone |
-//! | `tls_resolvers ADDRESS…` | | taken and not needed: records are not looked up before the CA does that |
+//! | `acme_dns SERVICE …`, `acme_dns rfc2136 { … }`, `acme_dns exec …` | | the DNS challenge for all names of a public CA, as `dns` of [tls](#tls) |
+//! | `dns SERVICE …`, `dns rfc2136 { … }`, `dns exec …` | | who sets the records where `acme_dns`, or the `dns` of a site, stands alone |
+//! | `tls_resolvers ADDRESS…` | those of the system | `resolvers` of [tls](#tls), for all sites |
 //!
 //! | option of `ca local` | default | meaning |
 //! |---|---|---|
@@ -42,6 +42,7 @@ use crate::context::Context;
 use crate::directives::tls::{dns, issuer, parameters};
 use crate::model::{Eab, InstallTrust, OcspStapling};
 use crate::problems::{error, unknown, unknown_option};
+use crate::resolvers;
 use crate::values;
 use issuer::Issuer;
 use regent_caddyfile::{Error, Token};
@@ -158,10 +159,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
         "pki" => pki::apply(cx, call, &mut options.global.tls)?,
         "cert_issuer" => cert_issuer(cx, call, options)?,
         "dns" => options.default_dns = Some(dns::parse(cx, call)?),
-        "tls_resolvers" => {
-            call.some("tls_resolvers ADDRESS…")?;
-            cx.warn(call.name, issuer::NOT_LOOKED_UP);
-        }
+        "tls_resolvers" => options.acme.resolvers = resolvers::parse(cx, call)?,
         "storage_check" => match call.one("storage_check off")? {
             off if off.text == "off" => cx.warn(call.name, UNCHECKED),
             other => return Err(error(other, "`storage_check` can only be `off`")),
@@ -180,7 +178,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalO
 }
 
 /// What is about the account at a public CA.
-fn acme(cx: &Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
+fn acme(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
     match call.name() {
         // Caddy takes `email` with nothing behind it, as an unset variable leaves it.
         "email" if call.args.is_empty() => call.without_block("email ADDRESS")?,
@@ -235,6 +233,9 @@ pub(super) fn complete_issuer(cx: &mut Context<'_>, options: &mut GlobalOptions)
     issuer.directory = issuer.directory.take().or(all.directory);
     issuer.eab = issuer.eab.take().or(all.eab);
     issuer.dns = issuer.dns.take().or(all.dns);
+    if issuer.resolvers.is_empty() {
+        issuer.resolvers = all.resolvers;
+    }
     if issuer.trusted_roots.is_empty() {
         issuer.trusted_roots = all.trusted_roots;
     }

@@ -6,6 +6,8 @@ pub use authority::LocalCa;
 
 use super::{RedisStorage, as_text};
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,8 +102,15 @@ pub struct Acme {
     pub profile: Option<String>,
     /// `None`: no DNS challenge.
     pub dns: Option<DnsProvider>,
-    /// Between the record of the DNS challenge and the CA's look at it (`propagation_delay`). Default: 0.
+    /// Between the record of the DNS challenge and the first look at it (`propagation_delay`). Default: 0.
     pub propagation_delay: Duration,
+    /// How long a record at a service may take until it is seen (`propagation_timeout`). `None`: 2 minutes; zero: that is
+    /// not looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub propagation_timeout: Option<Duration>,
+    /// Who is asked for the zone and the record (`resolvers`). Empty: the system's servers, and those of the zone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resolvers: Vec<SocketAddr>,
     /// The name of the record, where that of the challenge is an alias for it (`dns_challenge_override_domain`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_override_domain: Option<String>,
@@ -140,6 +149,14 @@ pub enum DnsProvider {
         port: u16,
         /// `None`: updates are not signed.
         key: Option<TsigKey>,
+    },
+    /// A service that has zones for many.
+    Hosted {
+        /// As Caddy's module for it is called.
+        service: String,
+        /// By the names of Caddy's JSON. The values, most of which are secrets, are printed as dots.
+        #[serde(serialize_with = "as_secret_values")]
+        options: BTreeMap<String, String>,
     },
 }
 
@@ -396,6 +413,13 @@ fn as_secret<S: Serializer>(_: &str, serializer: S) -> Result<S::Ok, S::Error> {
 
 fn as_secret_bytes<S: Serializer>(_: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("…")
+}
+
+fn as_secret_values<S: Serializer>(
+    secrets: &BTreeMap<String, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(secrets.keys().map(|name| (name, "…")))
 }
 
 fn as_secrets<S: Serializer>(secrets: &[String], serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,11 +1,25 @@
 //! The record of the DNS challenge (RFC 8555 §8.4), and who sets it.
 
 mod exec;
+mod hosted;
+mod lookup;
 mod rfc2136;
+mod turns;
 
 use super::error::OrderError;
-use super::options::{DnsChallenge, DnsProvider};
+use super::options::{DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer};
+use hosted::Hosted;
+use std::sync::Arc;
 use tokio::runtime::Handle;
+pub(super) use turns::Turns;
+
+/// What can be seen to be wrong before there is a record to set. Blocks: it reads files.
+pub(super) fn check(provider: &DnsProvider) -> Result<(), OrderError> {
+    match provider {
+        DnsProvider::Hosted(service) => hosted::check(service),
+        DnsProvider::Exec(_) | DnsProvider::Rfc2136(_) => Ok(()),
+    }
+}
 
 /// A record that is there until [`Self::remove`]. One that is dropped before, as its order was cut off, is removed in the
 /// background.
@@ -15,29 +29,37 @@ pub(super) struct Record {
 }
 
 /// What is set, and by whom.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Entry {
-    provider: DnsProvider,
+    setter: Setter,
     fqdn: String,
     value: String,
-    ttl: Option<u32>,
+}
+
+#[derive(Clone)]
+enum Setter {
+    Exec(DnsHook),
+    Rfc2136 { server: DnsUpdateServer, ttl: Option<u32> },
+    Hosted(Box<Hosted>),
 }
 
 impl Record {
-    /// Ends when the record is there, and the delay of the configuration has passed. `name`: that of the authorization, so
-    /// without `*.`.
-    pub async fn set(dns: &DnsChallenge, name: &str, value: String) -> Result<Self, OrderError> {
+    /// Ends when the record is there, and can be seen if that is looked up. `name`: that of the authorization, so without
+    /// `*.`.
+    pub async fn set(
+        dns: &DnsChallenge,
+        turns: &Arc<Turns>,
+        name: &str,
+        value: String,
+    ) -> Result<Self, OrderError> {
         let fqdn = match &dns.override_domain {
             Some(domain) => format!("{}.", domain.trim_end_matches('.')),
             None => format!("_acme-challenge.{name}."),
         };
-        let entry = Entry { provider: dns.provider.clone(), fqdn, value, ttl: dns.ttl };
-        let record = Self { entry, is_removed: false };
-        match record.entry.present().await {
-            Ok(()) => {
-                tokio::time::sleep(dns.propagation_delay).await;
-                Ok(record)
-            }
+        let setter = Setter::of(dns, &fqdn, turns).await?;
+        let record = Self { entry: Entry { setter, fqdn, value }, is_removed: false };
+        match record.entry.present(dns).await {
+            Ok(()) => Ok(record),
             Err(error) => {
                 // It may have got half way.
                 record.remove().await;
@@ -63,26 +85,48 @@ impl Drop for Record {
     }
 }
 
+impl Setter {
+    async fn of(dns: &DnsChallenge, fqdn: &str, turns: &Arc<Turns>) -> Result<Self, OrderError> {
+        Ok(match &dns.provider {
+            DnsProvider::Exec(hook) => Self::Exec(hook.clone()),
+            DnsProvider::Rfc2136(server) => Self::Rfc2136 { server: server.clone(), ttl: dns.ttl },
+            DnsProvider::Hosted(service) => {
+                Self::Hosted(Box::new(Hosted::find(service, dns, fqdn, turns).await?))
+            }
+        })
+    }
+}
+
 impl Entry {
-    async fn present(&self) -> Result<(), OrderError> {
-        match &self.provider {
-            DnsProvider::Exec(hook) => exec::present(hook, &self.fqdn, &self.value).await,
-            DnsProvider::Rfc2136(server) => rfc2136::add(server, &self.fqdn, &self.value, self.ttl).await,
+    async fn present(&self, dns: &DnsChallenge) -> Result<(), OrderError> {
+        let (fqdn, value) = (&self.fqdn, &self.value);
+        match &self.setter {
+            Setter::Exec(hook) => exec::present(hook, fqdn, value).await?,
+            Setter::Rfc2136 { server, ttl } => rfc2136::add(server, fqdn, value, *ttl).await?,
+            Setter::Hosted(hosted) => hosted.add(fqdn, value).await?,
+        }
+        tokio::time::sleep(dns.propagation_delay).await;
+        match (&self.setter, dns.propagation_timeout) {
+            // A service takes its time until its name servers have what its interface was told; a program and a name server
+            // that takes updates are done when they say so.
+            (Setter::Hosted(hosted), Some(patience)) => hosted.until_seen(fqdn, value, patience).await,
+            _ => Ok(()),
         }
     }
 
     async fn clean_up(&self) -> Result<(), OrderError> {
-        match &self.provider {
-            DnsProvider::Exec(hook) => exec::clean_up(hook, &self.fqdn, &self.value).await,
-            DnsProvider::Rfc2136(server) => rfc2136::remove(server, &self.fqdn, &self.value).await,
+        match &self.setter {
+            Setter::Exec(hook) => exec::clean_up(hook, &self.fqdn, &self.value).await,
+            Setter::Rfc2136 { server, .. } => rfc2136::remove(server, &self.fqdn, &self.value).await,
+            Setter::Hosted(hosted) => hosted.remove(&self.fqdn, &self.value).await,
         }
     }
 
     /// A program runs when this returns, and goes on when the server stops; an update ends with it.
     fn clean_up_later(&self) {
-        match &self.provider {
-            DnsProvider::Exec(hook) => exec::clean_up_later(hook, &self.fqdn, &self.value),
-            DnsProvider::Rfc2136(_) => {
+        match &self.setter {
+            Setter::Exec(hook) => exec::clean_up_later(hook, &self.fqdn, &self.value),
+            Setter::Rfc2136 { .. } | Setter::Hosted(_) => {
                 let entry = self.clone();
                 tokio::spawn(async move {
                     if let Err(error) = entry.clean_up().await {

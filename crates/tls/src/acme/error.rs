@@ -30,6 +30,12 @@ pub(super) enum OrderError {
     DnsHook { program: PathBuf, reason: String },
     #[error("the name server for the DNS challenge, {server}, {reason}")]
     DnsUpdate { server: String, reason: String },
+    #[error("the service for the DNS challenge, {service}, {reason}")]
+    DnsService { service: String, reason: String },
+    #[error(
+        "{service} has set the record of the DNS challenge, but it is not seen: {reason}; `propagation_timeout` says how long that may take, `resolvers` who is asked instead"
+    )]
+    DnsUnseen { service: String, reason: String },
     #[error("the MAC key of the external account is not base64url: {0}")]
     Eab(base64::DecodeError),
     #[error("the stored key of the account, {}, cannot be used: {reason}", path.display())]

@@ -2,6 +2,7 @@
 
 use super::ca::{self, Ca};
 use super::challenges::Challenges;
+use super::dns::Turns;
 use super::error::OrderError;
 use super::options::{Acme, ChallengeKind};
 use super::order::{self, Proof, Wish};
@@ -28,6 +29,7 @@ pub(super) struct Common {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
     pub challenges: Arc<Challenges>,
+    pub dns_turns: Arc<Turns>,
     /// How many names may be talked about with CAs at a time.
     pub places: Semaphore,
     /// Of a whole try, whatever hangs.
@@ -310,7 +312,7 @@ impl Managed {
     /// let through is not always the first.
     fn proofs(&self) -> Result<Vec<Proof<'_>>, OrderError> {
         if let Some(dns) = &self.acme.dns {
-            return Ok(vec![Proof::Dns(dns)]);
+            return Ok(vec![Proof::Dns(dns, &self.common.dns_turns)]);
         }
         if self.name.starts_with("*.") {
             return Err(OrderError::Wildcard);

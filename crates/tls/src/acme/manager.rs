@@ -3,6 +3,7 @@
 use super::account;
 use super::ca::Ca;
 use super::challenges::Challenges;
+use super::dns::{self, Turns};
 use super::managed::{Common, Managed, Outlook, Task};
 use super::on_demand::{OnDemandNames, Rules};
 use super::options::Acme;
@@ -48,9 +49,16 @@ struct Known {
 impl Manager {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let challenges = Challenges::new(store.clone(), Arc::clone(&clock));
+        let dns_turns = Arc::<Turns>::default();
         let common = |places, order_timeout| {
-            let (store, clock, challenges) = (store.clone(), Arc::clone(&clock), Arc::clone(&challenges));
-            Arc::new(Common { store, clock, challenges, places: Semaphore::new(places), order_timeout })
+            Arc::new(Common {
+                store: store.clone(),
+                clock: Arc::clone(&clock),
+                challenges: Arc::clone(&challenges),
+                dns_turns: Arc::clone(&dns_turns),
+                places: Semaphore::new(places),
+                order_timeout,
+            })
         };
         Self {
             common: common(PLACES, ORDER_TIMEOUT),
@@ -224,6 +232,9 @@ fn check(name: Option<&str>, acme: &Acme) -> Result<(), Error> {
         && acme.dns.is_none()
     {
         return fails(format!("{name:?} can be certified by the DNS challenge only, which is not set up"));
+    }
+    if let Some(dns) = &acme.dns {
+        dns::check(&dns.provider).map_err(|error| Error::Acme { reason: error.to_string() })?;
     }
     if acme.challenges.is_empty() && acme.dns.is_none() {
         return fails("all challenges are disabled".to_owned());

@@ -31,7 +31,7 @@ pub(crate) use limit::Limit;
 pub(crate) use manager::Manager;
 pub(crate) use on_demand::{OnDemandNames, Rules, Unready};
 pub use options::{
-    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, OrderLimit,
-    TsigAlgorithm, TsigKey,
+    Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount,
+    OrderLimit, TsigAlgorithm, TsigKey,
 };
 pub(crate) use slot::AcmeSlot;

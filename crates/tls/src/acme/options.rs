@@ -1,6 +1,8 @@
 //! What the configuration says about a public CA.
 
 use crate::KeyType;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,11 +78,16 @@ pub enum ChallengeKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsChallenge {
     pub provider: DnsProvider,
-    /// Between the record and the CA's look at it, for name servers that have it later.
+    /// Between the record and the first look at it, for name servers that have it later.
     pub propagation_delay: Duration,
+    /// How long records of a service may take until its name servers have them. `None`: that is not looked up.
+    pub propagation_timeout: Option<Duration>,
+    /// Who is asked about the zone and the record. Empty: the system's servers about the zone, and the zone's own about the
+    /// record.
+    pub resolvers: Vec<SocketAddr>,
     /// The name of the record, where that of the challenge is an alias for it (CNAME). `None`: that of the challenge.
     pub override_domain: Option<String>,
-    /// In seconds, of records that are set by updates. `None`: 60.
+    /// In seconds, of records that are set by updates or at services. `None`: 60, or what the service takes.
     pub ttl: Option<u32>,
 }
 
@@ -89,6 +96,23 @@ pub struct DnsChallenge {
 pub enum DnsProvider {
     Exec(DnsHook),
     Rfc2136(DnsUpdateServer),
+    Hosted(DnsService),
+}
+
+/// A service that has zones for many, with an interface of its own.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DnsService {
+    /// As Caddy's module for it is called.
+    pub name: String,
+    /// By the names of the module, without those that are left out.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Without the values, most of which are secrets.
+impl std::fmt::Debug for DnsService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DnsService").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// A name server that takes updates (RFC 2136) of the zones of the names.

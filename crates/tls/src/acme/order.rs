@@ -2,7 +2,7 @@
 
 use super::ca::Ca;
 use super::challenges::{Challenge, Challenges, Presentation};
-use super::dns::Record;
+use super::dns::{Record, Turns};
 use super::error::{OrderError, challenge_name};
 use super::nonces::with_nonces;
 use super::options::{ChallengeKind, DnsChallenge};
@@ -37,7 +37,7 @@ pub(super) struct Wish<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Proof<'a> {
     Server(ChallengeKind),
-    Dns(&'a DnsChallenge),
+    Dns(&'a DnsChallenge, &'a Arc<Turns>),
 }
 
 impl Proof<'_> {
@@ -45,14 +45,14 @@ impl Proof<'_> {
         match self {
             Self::Server(ChallengeKind::Http) => ChallengeType::Http01,
             Self::Server(ChallengeKind::TlsAlpn) => ChallengeType::TlsAlpn01,
-            Self::Dns(_) => ChallengeType::Dns01,
+            Self::Dns(..) => ChallengeType::Dns01,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Server(kind) => challenge_name(kind),
-            Self::Dns(_) => "dns-01",
+            Self::Dns(..) => "dns-01",
         }
     }
 }
@@ -181,7 +181,9 @@ async fn show(
         other => return Err(OrderError::Closed(format!("the CA asks to prove {other:?}"))),
     };
     match proof {
-        Proof::Dns(dns) => Ok(Evidence::Dns(Record::set(dns, &name, authorization.dns_value()).await?)),
+        Proof::Dns(dns, turns) => {
+            Ok(Evidence::Dns(Record::set(dns, turns, &name, authorization.dns_value()).await?))
+        }
         Proof::Server(kind) => {
             let challenge = Challenge {
                 kind,

@@ -5,15 +5,13 @@ use crate::call::Call;
 use crate::context::Context;
 use crate::model::{AddressFamilies, DnsServers, DynamicRecords, DynamicUpstreams, Template};
 use crate::problems::{error, unknown, unknown_option};
+use crate::resolvers;
 use crate::values::{duration, integer, positive_duration};
 use regent_caddyfile::{Error, Token};
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// As in Caddy.
 const REFRESH: Duration = Duration::from_secs(60);
-/// Servers that one question may be put to, and sources of one directive.
-const MOST_SERVERS: usize = 16;
 const MOST_SOURCES: usize = 16;
 
 const COMMON: &[&str] = &["dial_fallback_delay", "dial_timeout", "name", "refresh", "resolvers"];
@@ -155,7 +153,7 @@ impl Common {
     fn read(&mut self, cx: &Context<'_>, line: &Call<'_>, own: &[&str]) -> Result<(), Error> {
         match line.name() {
             "refresh" => self.refresh = Some(positive_duration(line.one("refresh DURATION")?)?),
-            "resolvers" => self.dns.servers = resolvers(cx, line)?,
+            "resolvers" => self.dns.servers = resolvers::parse(cx, line)?,
             "dial_timeout" => self.dns.timeout = Some(positive_duration(line.one("dial_timeout DURATION")?)?),
             // It is between the addresses of a DNS server, and each has one.
             "dial_fallback_delay" => drop(duration(line.one("dial_fallback_delay DURATION")?)?),
@@ -167,25 +165,4 @@ impl Common {
     fn finish(self, records: DynamicRecords) -> DynamicUpstreams {
         DynamicUpstreams { records, refresh: self.refresh.unwrap_or(REFRESH), dns: self.dns }
     }
-}
-
-/// `resolvers IP[:PORT]…`, also of `transport http`.
-pub(super) fn resolvers(cx: &Context<'_>, line: &Call<'_>) -> Result<Vec<SocketAddr>, Error> {
-    let tokens = line.some("resolvers ADDRESS…")?;
-    if tokens.len() > MOST_SERVERS {
-        return Err(error(line.name, format!("at most {MOST_SERVERS} servers are asked")));
-    }
-    tokens.iter().map(|token| resolver(token, &cx.fixed_text(token)?)).collect()
-}
-
-fn resolver(token: &Token, text: &str) -> Result<SocketAddr, Error> {
-    let text = text.strip_prefix("udp/").unwrap_or(text);
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let with_default = || bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53));
-    let found = with_default().or_else(|| text.parse().ok()).filter(|server| server.port() != 0);
-    found.ok_or_else(|| {
-        let message =
-            format!("`{}` is no address of a DNS server; write `10.0.0.2` or `127.0.0.1:8600`", token.text);
-        error(token, message)
-    })
 }

@@ -3,11 +3,12 @@
 mod forward_proxy;
 mod tls;
 
-use super::{Scheme, UpstreamTls, UpstreamVersions, dynamic, fastcgi};
+use super::{Scheme, UpstreamTls, UpstreamVersions, fastcgi};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{FastCgi, ProxyProtocolVersion, ProxyTransport};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::resolvers;
 use crate::values::{duration, integer, size};
 use regent_caddyfile::{Error, Token};
 use std::net::{IpAddr, SocketAddr};
@@ -145,7 +146,7 @@ impl Written {
             "proxy_protocol" => {
                 transport.proxy_protocol = Some(proxy_protocol(line.one("proxy_protocol v1 | v2")?)?);
             }
-            "resolvers" => transport.dns.servers = dynamic::resolvers(cx, line)?,
+            "resolvers" => transport.dns.servers = resolvers::parse(cx, line)?,
             "versions" => {
                 transport.versions = versions(line)?;
                 let has = |version: &str| line.args.iter().any(|token| token.text == version);

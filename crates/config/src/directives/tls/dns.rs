@@ -1,16 +1,20 @@
 //! `dns …`: who sets the records of the DNS challenge.
 
+mod hosted;
+mod services;
+
 use super::file;
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{DnsProvider, TsigAlgorithm, TsigKey};
-use crate::problems::{error, unknown, unknown_option};
+use crate::problems::{error, suggestion, unknown, unknown_option};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regent_caddyfile::{Error, Token};
 use std::path::PathBuf;
 
-const SYNTAX: &str = "dns exec PROGRAM [ARGUMENT…] | dns rfc2136 { server ADDRESS; key_name NAME; key_alg ALGORITHM; key SECRET }";
+const SYNTAX: &str = "dns exec PROGRAM [ARGUMENT…] | dns rfc2136 { server ADDRESS; key_name NAME; key_alg ALGORITHM; key SECRET } | \
+     dns SERVICE … { … }";
 
 /// Of DNS.
 const PORT: u16 = 53;
@@ -24,19 +28,36 @@ const ALGORITHMS: [(&str, TsigAlgorithm); 5] = [
     ("hmac-sha512", TsigAlgorithm::HmacSha512),
 ];
 
-pub(crate) fn parse(cx: &Context<'_>, call: &Call<'_>) -> Result<DnsProvider, Error> {
-    match call.args {
-        [name] if name.text == "rfc2136" => rfc2136(cx, call),
-        [name, ..] if name.text == "exec" => exec(cx, call),
-        [name, ..] if name.text != "rfc2136" => Err(error(
-            name,
-            format!(
-                "Regent sets no DNS records at `{}` by itself; write `dns exec PROGRAM` with a program that does, or `dns rfc2136` for a name server that takes updates",
-                name.text
-            ),
-        )),
-        _ => Err(call.wrong_arguments(2, SYNTAX)),
+/// All that [`parse`] knows.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ["exec", "rfc2136"].into_iter().chain(hosted::names())
+}
+
+pub(crate) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<DnsProvider, Error> {
+    let Some((name, arguments)) = call.args.split_first() else {
+        return Err(call.wrong_arguments(2, SYNTAX));
+    };
+    match (name.text.as_str(), arguments) {
+        ("rfc2136", []) => rfc2136(cx, call),
+        ("rfc2136", _) => Err(call.wrong_arguments(1, SYNTAX)),
+        ("exec", _) => exec(cx, call),
+        (service, _) => match hosted::find(service) {
+            Some(service) => hosted::parse(cx, call, service),
+            None => Err(unknown_service(name)),
+        },
     }
+}
+
+fn unknown_service(name: &Token) -> Error {
+    let known: Vec<_> = names().collect();
+    let hint =
+        suggestion(&name.text, &known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    let message = format!(
+        "Regent sets no DNS records at `{}` by itself{hint}; `regent list-modules` names the services that it knows; for \
+         others write `dns exec PROGRAM` with a program that does, or `dns rfc2136` for a name server that takes updates",
+        name.text
+    );
+    error(name, message)
 }
 
 fn exec(cx: &Context<'_>, call: &Call<'_>) -> Result<DnsProvider, Error> {
@@ -125,3 +146,6 @@ fn secret(cx: &Context<'_>, token: &Token) -> Result<Vec<u8>, Error> {
     // Without the text: it may be a secret all the same.
     decoded.ok_or_else(|| error(token, "this is no key in base64, as `tsig-keygen` writes it"))
 }
+
+#[cfg(test)]
+mod tests;

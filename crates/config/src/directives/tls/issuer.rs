@@ -3,8 +3,9 @@
 use super::{dns, file};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Acme, Challenge, Eab, INTERNAL_LIFETIME, LocalCa};
+use crate::model::{Acme, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, LocalCa};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::resolvers;
 use crate::values;
 use regent_caddyfile::{Error, Token};
 use std::time::Duration;
@@ -138,15 +139,13 @@ pub(super) fn apply(cx: &mut Context<'_>, option: &Call<'_>, acme: &mut Acme) ->
         }
         "propagation_timeout" => {
             let token = option.one("propagation_timeout DURATION | -1")?;
-            if token.text != "-1" {
-                values::duration(token)?;
-                cx.warn(option.name, NOT_LOOKED_UP);
-            }
+            acme.propagation_timeout = match token.text.as_str() {
+                "-1" => Some(Duration::ZERO),
+                // As nothing was said (certmagic's DNSManager).
+                _ => Some(values::duration(token)?).filter(|timeout| !timeout.is_zero()),
+            };
         }
-        "resolvers" => {
-            option.some("resolvers ADDRESS…")?;
-            cx.warn(option.name, NOT_LOOKED_UP);
-        }
+        "resolvers" => acme.resolvers = resolvers::parse(cx, option)?,
         "dns_challenge_override_domain" => {
             let token = option.one("dns_challenge_override_domain NAME")?;
             acme.dns_override_domain = Some(domain(token, cx.fixed_text(token)?)?);
@@ -170,9 +169,17 @@ pub(super) fn apply(cx: &mut Context<'_>, option: &Call<'_>, acme: &mut Acme) ->
     Ok(())
 }
 
-/// Why what is about the look-up of records has no effect.
-pub(crate) const NOT_LOOKED_UP: &str = "this has no effect: records of challenges are not looked up before the CA does that; \
-                                        `propagation_delay` says how long to wait for name servers";
+/// Whether a look-up of records is asked for where there is none.
+pub(super) fn looks_up_in_vain(acme: &Acme, of_all: &Acme) -> bool {
+    let looks = |acme: &Acme| {
+        (acme.propagation_timeout.is_some_and(|timeout| !timeout.is_zero()), acme.resolvers.clone())
+    };
+    let is_done = matches!(acme.dns, Some(DnsProvider::Exec { .. } | DnsProvider::Rfc2136 { .. }));
+    is_done && looks(acme) != looks(of_all)
+}
+
+pub(super) const NOT_LOOKED_UP: &str = "`resolvers` and `propagation_timeout` have no effect with `dns exec` and `dns rfc2136`, which are done when they \
+                                        say so; `propagation_delay` waits after them";
 
 fn domain(token: &Token, text: String) -> Result<String, Error> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');

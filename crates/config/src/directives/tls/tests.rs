@@ -220,7 +220,8 @@ fn records_of_challenges_may_be_elsewhere_and_set_by_all_alike() {
     let warnings = |lines: &str| loaded("dns exec /bin/true", lines).warnings;
     assert_eq!(warnings("dns\npropagation_timeout -1").len(), 0);
     let found = warnings("dns\npropagation_timeout 2m\nresolvers 1.1.1.1");
-    assert!(found.len() == 2 && found[0].to_string().contains("`propagation_delay` says"), "{found:?}");
+    assert!(found.len() == 1 && found[0].to_string().contains("`propagation_delay` waits"), "{found:?}");
+    assert_eq!(loaded("tls_resolvers 1.1.1.1\ndns exec /bin/true", "dns").warnings.len(), 0);
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn mistakes() {
         ("tls internal {\nca https://ca.example/\n}", "is about a public CA"),
         ("tls internal {\nissuer internal\n}", "has been named before"),
         ("tls {\nissuer acme ftp://ca\n}", "is no URL of a CA"),
-        ("tls {\ndns cloudflare token\n}", "Regent sets no DNS records at `cloudflare` by itself"),
+        ("tls {\ndns clouddns token\n}", "Regent sets no DNS records at `clouddns` by itself"),
         ("tls {\ndns exec\n}", "too few arguments"),
         ("tls {\ndns rfc2136\n}", "`dns rfc2136` needs `server`"),
         ("tls {\ndns rfc2136 {\nserver a b\n}\n}", "too many arguments"),

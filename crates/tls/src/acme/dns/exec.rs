@@ -78,11 +78,14 @@ mod tests {
     use crate::acme::options::{DnsChallenge, DnsProvider};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
+    use std::sync::Arc;
 
     fn challenge(hook: DnsHook) -> DnsChallenge {
         DnsChallenge {
             provider: DnsProvider::Exec(hook),
             propagation_delay: Duration::ZERO,
+            propagation_timeout: None,
+            resolvers: Vec::new(),
             override_domain: None,
             ttl: None,
         }
@@ -100,7 +103,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         let hook = hook(directory.path(), &format!("echo \"$@\" >> {}", log.display()));
-        let record = Record::set(&hook, "a.test", "value".into()).await.unwrap();
+        let record = Record::set(&hook, &Arc::default(), "a.test", "value".into()).await.unwrap();
         record.remove().await;
         let calls = std::fs::read_to_string(log).unwrap();
         assert_eq!(
@@ -114,7 +117,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let done = directory.path().join("done");
         let hook = hook(directory.path(), &format!("[ $2 = present ] || echo \"$@\" > {}", done.display()));
-        let record = Record::set(&hook, "a.test", "value".into()).await.unwrap();
+        let record = Record::set(&hook, &Arc::default(), "a.test", "value".into()).await.unwrap();
         drop(record);
         let removed = async {
             while !std::fs::read_to_string(&done).is_ok_and(|call| call.ends_with('\n')) {
@@ -130,12 +133,18 @@ mod tests {
     async fn a_failure_has_the_words_of_the_program() {
         let directory = tempfile::tempdir().unwrap();
         let failing = hook(directory.path(), "echo no such zone >&2; exit 3");
-        let error =
-            Record::set(&failing, "a.test", "value".into()).await.map(|_| ()).unwrap_err().to_string();
+        let error = Record::set(&failing, &Arc::default(), "a.test", "value".into())
+            .await
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("failed (exit status: 3): no such zone"), "{error}");
         let missing = challenge(DnsHook { program: directory.path().join("none"), arguments: Vec::new() });
-        let error =
-            Record::set(&missing, "a.test", "value".into()).await.map(|_| ()).unwrap_err().to_string();
+        let error = Record::set(&missing, &Arc::default(), "a.test", "value".into())
+            .await
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cannot be run"), "{error}");
     }
 }

@@ -15,6 +15,7 @@ fn managed(directory: &tempfile::TempDir) -> Arc<Managed> {
         store,
         clock,
         challenges,
+        dns_turns: Arc::default(),
         places: Semaphore::new(1),
         order_timeout: Duration::from_secs(60),
     });

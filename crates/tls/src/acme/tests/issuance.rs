@@ -68,7 +68,14 @@ async fn by_the_tls_challenge() {
 }
 
 fn dns_challenge(provider: DnsProvider) -> DnsChallenge {
-    DnsChallenge { provider, propagation_delay: Duration::ZERO, override_domain: None, ttl: None }
+    DnsChallenge {
+        provider,
+        propagation_delay: Duration::ZERO,
+        propagation_timeout: None,
+        resolvers: Vec::new(),
+        override_domain: None,
+        ttl: None,
+    }
 }
 
 #[tokio::test]
