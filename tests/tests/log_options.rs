@@ -310,3 +310,51 @@ fn lines_have_the_level_that_a_route_says_and_the_server_s_log_its_filters() {
     assert!(age > 0.0);
     server.stop();
 }
+
+/// As GoAccess, AWStats and fail2ban read it.
+#[test]
+fn lines_are_those_of_apache_and_no_client_forges_one() {
+    let site = "log {
+        output file DIRECTORY/access.log
+        format transform {combined_log}
+    }
+    log {
+        output file DIRECTORY/own.log
+        format filter {
+            wrap transform `{request>client_ip} {status} {request>headers>X-Id>[0]:request>method} {nothing}` {
+                placeholder none
+            }
+            request>client_ip ip_mask 8
+        }
+    }
+    respond /missing 404
+    respond hello";
+    let global = "log {
+        output file DIRECTORY/server.log
+        format transform \"{level}: {msg}\"
+    }";
+    let server = Setup::new().global_options(global).site(site).start();
+    server.raw("GET /a?x=1 HTTP/1.1\r\nHost: a\r\nReferer: https://b/\r\nUser-Agent: c \"d\"\u{9b}31m\r\nX-Id: 7\r\nConnection: close\r\n\r\n");
+    server.raw("HEAD /missing HTTP/1.0\r\n\r\n");
+    let text = |file: &str| fs::read_to_string(server.directory().join(file)).unwrap_or_default();
+    let own = |text: &str, path: &str| -> Vec<String> {
+        text.lines().filter(|line| line.contains(path)).map(str::to_owned).collect()
+    };
+    let missing = until("both are logged", || own(&text("access.log"), " /missing ").pop());
+    let first = own(&text("access.log"), " /a?x=1 ").pop().expect("it came before");
+    let (start, end) = first.split_once('[').expect("a time");
+    assert_eq!(start, "127.0.0.1 - - ");
+    let (time, end) = end.split_once(']').expect("its end");
+    assert!(time.len() == 26 && time.ends_with(" +0000") && time.as_bytes()[2] == b'/', "{time}");
+    assert_eq!(end, r#" "GET /a?x=1 HTTP/1.1" 200 5 "https://b/" "c \"d\"\u009b31m""#);
+    assert!(missing.ends_with(r#" "HEAD /missing HTTP/1.0" 404 0 "-" "-""#), "{missing}");
+    let masked = until("the other log has them too", || {
+        Some(own(&text("own.log"), " 404 ")).filter(|lines| !lines.is_empty())
+    });
+    assert_eq!(masked, ["127.0.0.0 404 HEAD none"]);
+    assert_eq!(own(&text("own.log"), " 200 7 "), ["127.0.0.0 200 7 none"]);
+    until("the server's own log is so too", || {
+        text("server.log").contains("info: PHP is running\n").then_some(())
+    });
+    server.stop();
+}

@@ -49,6 +49,7 @@ fn log(config: &LogConfig) -> Object {
     let LogConfig {
         output,
         format: _,
+        template: _,
         prefix: _,
         time_format: _,
         level_format: _,

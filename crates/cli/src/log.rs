@@ -3,8 +3,10 @@
 mod samples;
 
 use anyhow::{Context, Result};
-use regent_config::{LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix, LogTime, ServerLog};
-use regent_server::{LogKind, LogWriter, RollingFile, log_time, visible};
+use regent_config::{
+    LogFormat, LogKeys, LogLevel, LogLevelFormat, LogOutput, LogPrefix, LogTemplate, LogTime, ServerLog,
+};
+use regent_server::{LogKind, LogWriter, RollingFile, log_template, log_time, visible};
 use samples::Samples;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -63,6 +65,7 @@ fn layer(log: &ServerLog, sink: Sink) -> Box<dyn Layer<Registry> + Send + Sync> 
     };
     let lines = Lines {
         shape,
+        template: config.template.clone(),
         time: config.time_format.clone(),
         level: config.level_format,
         keys: config.keys.clone(),
@@ -164,6 +167,8 @@ enum Colour {
 
 struct Lines {
     shape: Shape,
+    /// What a line of JSON is turned into.
+    template: Option<LogTemplate>,
     /// `None`: as the shape has it.
     time: Option<LogTime>,
     level: LogLevelFormat,
@@ -316,7 +321,11 @@ impl Lines {
         line.extend(self.append.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
         let mut text = Vec::new();
         visible::write_json(&line, &mut text);
-        writeln!(out, "{}", String::from_utf8_lossy(&text))
+        let text = String::from_utf8_lossy(&text);
+        let Some(template) = &self.template else { return writeln!(out, "{text}") };
+        let mut line = String::new();
+        log_template::write(template, &text, &mut line);
+        out.write_str(&line)
     }
 
     fn console(&self, out: &mut Writer<'_>, level: &Level, fields: Fields) -> fmt::Result {

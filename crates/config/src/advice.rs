@@ -15,9 +15,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("events", "leave it out; metrics and the log tell of what happens"),
     ("file_server fs", FILES),
     ("filesystem", FILES),
-    ("format formatted", FORMAT),
     ("format single_field", FORMAT),
-    ("format transform", FORMAT),
     ("fs", FILES),
     ("issuer acme timeout", "leave it out; an order has time enough"),
     ("issuer zerossl", "write `issuer acme { dir https://acme.zerossl.com/v2/DV90; eab KEY_ID MAC_KEY }`"),
@@ -66,16 +64,8 @@ pub(crate) fn instead_of(what: &str) -> Option<&'static str> {
 }
 
 /// What Caddy as it is published cannot do either: it knows the words, and others have written what they ask for.
-const OF_OTHERS: &[&str] = &[
-    "events",
-    "file_server fs",
-    "filesystem",
-    "format formatted",
-    "format transform",
-    "fs",
-    "log core",
-    "servers packet_conn_wrappers",
-];
+const OF_OTHERS: &[&str] =
+    &["events", "file_server fs", "filesystem", "fs", "log core", "servers packet_conn_wrappers"];
 
 /// Directives and options that modules of others have, which Caddyfiles of PHP projects use.
 const DIRECTIVES_OF_OTHERS: &[&str] = &[

@@ -41,6 +41,6 @@ pub use log::access_log::{AccessLog, AccessRecord, LogOutputs};
 pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
 pub use log::sampler::Sampler;
-pub use log::{log_time, visible};
+pub use log::{log_template, log_time, visible};
 pub use rates::{RateZones, ZoneFigures};
 pub use routing::sites::Sites;

@@ -61,7 +61,7 @@ pub use handles::{AccessLogs, Pulse, Reloader};
 pub use regent_admin::Language;
 pub use regent_connections::{HttpsError, ListenError, tls_options};
 pub use regent_engines::{EngineError, EngineKind};
-pub use regent_handlers::{LogKind, LogWriter, RollingFile, Sampler, log_time, visible};
+pub use regent_handlers::{LogKind, LogWriter, RollingFile, Sampler, log_template, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
 pub use regent_succession::{Legacy, Predecessor, Successor, UpgradeError};

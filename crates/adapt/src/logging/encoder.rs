@@ -3,7 +3,7 @@
 use crate::object::Object;
 use regent_config::{
     LogAction, LogConfig, LogDuration, LogField, LogFilter, LogFormat, LogKeys, LogLevelFormat, LogPrefix,
-    LogTime, ValueAction, ValueEdit, escaped,
+    LogStrings, LogTemplate, LogTime, ValueAction, ValueEdit, escaped,
 };
 
 /// `None`: as the place of the log decides.
@@ -44,7 +44,13 @@ fn plain(config: &LogConfig) -> Option<Object> {
         LogFormat::Json => "json",
         LogFormat::Console => "console",
     };
+    let format = if config.template.is_some() { "transform" } else { format };
     let mut object = Object::of_kind("format", format);
+    if let Some(LogTemplate { text, placeholder, strings, .. }) = &config.template {
+        object.set("template", text.as_str());
+        object.set_unless("placeholder", placeholder.as_str(), "-");
+        object.set_if("unescape_strings", *strings == LogStrings::Unescaped);
+    }
     object.set_some("time_format", config.time_format.as_ref().map(time_name));
     object.set_some("level_format", level_format(config.level_format));
     object.set_some("duration_format", duration_format(config.duration_format));

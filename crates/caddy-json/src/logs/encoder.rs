@@ -11,8 +11,13 @@ pub(super) fn read(r: &mut Reader, node: &Node, option: &str) -> Option<Line> {
         r.error(node, "an encoder needs its name: \"format\": \"json\"");
         return None;
     };
+    let mut words = vec![kind.clone()];
     let lines = match kind.text.as_str() {
         "json" | "console" => plain(r, &fields),
+        "transform" | "formatted" => {
+            words.extend(fields.take("template").and_then(|node| r.text(node)));
+            transform(r, &fields)
+        }
         "journald" => wrapped(r, &fields),
         "filter" => filter(r, &fields),
         "append" => append(r, &fields),
@@ -24,9 +29,18 @@ pub(super) fn read(r: &mut Reader, node: &Node, option: &str) -> Option<Line> {
     };
     fields.finish(r, &format!("the format `{}`", kind.text));
     Some(match lines.is_empty() {
-        true => line(node, option, vec![kind]),
-        false => block(node, option, vec![kind], lines),
+        true => line(node, option, words),
+        false => block(node, option, words, lines),
     })
+}
+
+fn transform(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
+    let mut lines = plain(r, fields);
+    lines.append(&mut r.options(
+        fields,
+        &[("placeholder", "placeholder", Kind::Text), ("unescape_strings", "unescape_strings", Kind::Flag)],
+    ));
+    lines
 }
 
 fn plain(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {

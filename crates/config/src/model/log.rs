@@ -1,6 +1,6 @@
 //! Logs: the server's own, and access logs.
 
-use super::{LogFilter, as_text};
+use super::{LogFilter, LogTemplate, as_text};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +11,9 @@ use std::time::Duration;
 pub struct LogConfig {
     pub output: LogOutput,
     pub format: LogFormat,
+    /// What lines of JSON are turned into (`format transform`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<LogTemplate>,
     #[serde(skip_serializing_if = "LogPrefix::is_none")]
     pub prefix: LogPrefix,
     /// `None`: seconds as a number in JSON, `2026/05/04 03:02:01.678` otherwise.
@@ -360,6 +363,7 @@ impl Default for LogConfig {
         Self {
             output: LogOutput::Stderr,
             format: LogFormat::Auto,
+            template: None,
             prefix: LogPrefix::None,
             time_format: None,
             level_format: LogLevelFormat::Auto,

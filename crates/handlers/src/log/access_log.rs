@@ -4,16 +4,16 @@ use crate::context::exchange::Exchange;
 use crate::error::BuildError;
 use crate::log::head::{self, Head};
 use crate::log::log_filter::{Change, LogFilters};
-use crate::log::log_time;
 use crate::log::log_writer::{LogKind, LogWriter};
 use crate::log::sampler::Sampler;
 use crate::log::visible;
+use crate::log::{log_template, log_time};
 use crate::paths::host;
 use crate::templates::placeholder::proto;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use regent_config::{
     LogConfig, LogCredentials, LogDuration, LogField, LogFormat, LogLevel, LogLevelFormat, LogOutput,
-    LogPrefix, LogScope, LogTime,
+    LogPrefix, LogScope, LogTemplate, LogTime,
 };
 use regent_traces::TraceContext;
 use std::borrow::Cow;
@@ -59,6 +59,8 @@ enum Format {
 #[derive(Debug)]
 struct Form {
     format: Format,
+    /// What a line of JSON is turned into.
+    template: Option<LogTemplate>,
     prefix: LogPrefix,
     time: LogTime,
     level: LogLevelFormat,
@@ -195,6 +197,7 @@ impl Form {
         let name = config.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
         Ok(Self {
             format,
+            template: config.template.clone(),
             prefix: config.prefix,
             time: config.time_format.clone().unwrap_or(time),
             level: config.level_format,
@@ -213,7 +216,6 @@ impl Form {
 
     fn line(&self, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
-        let (time, is_number) = log_time::written(&self.time, now);
         if self.prefix == LogPrefix::Journald {
             out.extend_from_slice(match level {
                 LogLevel::Error => b"<3>",
@@ -222,6 +224,20 @@ impl Form {
                 LogLevel::Debug => b"<7>",
             });
         }
+        let Some(template) = &self.template else {
+            self.push_fields(level, record, now, &mut out);
+            return out;
+        };
+        let mut json = Vec::with_capacity(1024);
+        self.push_fields(level, record, now, &mut json);
+        let mut line = String::with_capacity(256);
+        log_template::write(template, &String::from_utf8_lossy(&json), &mut line);
+        out.extend_from_slice(line.as_bytes());
+        out
+    }
+
+    fn push_fields(&self, level: LogLevel, record: &AccessRecord<'_>, now: SystemTime, out: &mut Vec<u8>) {
+        let (time, is_number) = log_time::written(&self.time, now);
         let level = match self.level {
             LogLevelFormat::Color if self.format == Format::Json => {
                 Cow::Owned(level.coloured().replace('\x1b', "\\u001b"))
@@ -232,10 +248,9 @@ impl Form {
             LogLevelFormat::Auto | LogLevelFormat::Upper => Cow::Owned(level.as_str().to_ascii_uppercase()),
         };
         let quote = if is_number || self.format == Format::Console { "" } else { "\"" };
-        self.head.write(&level, &[quote, &time, quote], &mut out);
-        Fields { form: self, out: &mut out }.push_all(record);
+        self.head.write(&level, &[quote, &time, quote], out);
+        Fields { form: self, out }.push_all(record);
         out.extend_from_slice(b"}\n");
-        out
     }
 }
 

@@ -1,12 +1,13 @@
-//! `format json`, `format console`, and `format journald` around them.
+//! `format json`, `format console`, `format transform`, and `format journald` around them.
 
+use super::transform;
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{LogConfig, LogDuration, LogFormat, LogLevelFormat, LogPrefix, LogTime};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
 use regent_caddyfile::{Error, Token};
 
-const UNBUILT: &[&str] = &["formatted", "single_field", "transform"];
+const UNBUILT: &[&str] = &["single_field"];
 const OPTIONS: &[&str] = &[
     "caller_key",
     "duration_format",
@@ -49,16 +50,28 @@ const TIMES: &[(&str, LogTime)] = &[
 
 /// Changes the format of a log; the kind is the first argument.
 pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfig) -> Result<(), Error> {
-    let syntax = "format json | console | journald";
+    let syntax = "format json | console | journald | transform TEMPLATE";
     let Some((kind, rest)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
+    config.template = None;
     config.format = match kind.text.as_str() {
         "json" => LogFormat::Json,
+        // Caddy's module has both names.
+        "transform" | "formatted" => {
+            transform::parse(cx, call, rest, config)?;
+            LogFormat::Json
+        }
         "console" => LogFormat::Console,
         "journald" if rest.is_empty() => return journald(cx, call, config),
         name if UNBUILT.contains(&name) => return Err(not_built_as(kind, &format!("format {name}"))),
-        _ => return Err(unknown(kind, "format", &["json", "console", "journald", "filter", "append"])),
+        _ => {
+            return Err(unknown(
+                kind,
+                "format",
+                &["json", "console", "journald", "transform", "filter", "append"],
+            ));
+        }
     };
-    if !rest.is_empty() {
+    if !rest.is_empty() && config.template.is_none() {
         return Err(call.wrong_arguments(1, syntax));
     }
     for option in call.options() {
@@ -85,7 +98,15 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
                 cx.warn(option.name, "`time_local` has no effect: times in logs are in UTC");
                 Ok(())
             }
-            _ => Err(unknown_option(option.name, &format!("format {}", kind.text), OPTIONS, OPTIONS_UNBUILT)),
+            name => match &mut config.template {
+                Some(template) if transform::OPTIONS.contains(&name) => transform::option(&option, template),
+                _ => Err(unknown_option(
+                    option.name,
+                    &format!("format {}", kind.text),
+                    OPTIONS,
+                    OPTIONS_UNBUILT,
+                )),
+            },
         };
         cx.check(result);
     }

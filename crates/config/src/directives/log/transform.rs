@@ -1,0 +1,180 @@
+//! `format transform TEMPLATE { … }`, after caddyserver/transform-encoder.
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::model::{LogConfig, LogPart, LogStep, LogStrings, LogTemplate, LogTime, Template};
+use crate::problems::error;
+use regent_caddyfile::{Error, Token};
+
+/// Shorthands for whole templates: those of Apache's `common` (which is Caddy's word) and `combined`.
+const SHORTHANDS: [(&str, &str); 2] = [("{common_log}", COMMON), ("{combined_log}", COMBINED)];
+
+const COMMON: &str = "{request>remote_ip} - {user_id} [{ts}] \"{request>method} {request>uri} {request>proto}\" {status} {size}";
+const COMBINED: &str = "{request>remote_ip} - {user_id} [{ts}] \"{request>method} {request>uri} {request>proto}\" {status} {size} \
+                        \"{request>headers>Referer>[0]}\" \"{request>headers>User-Agent>[0]}\"";
+
+pub(super) const OPTIONS: [&str; 2] = ["placeholder", "unescape_strings"];
+
+/// What stands behind `transform`, and the usual form of times with it.
+pub(super) fn parse(
+    cx: &Context<'_>,
+    call: &Call<'_>,
+    arguments: &[Token],
+    config: &mut LogConfig,
+) -> Result<(), Error> {
+    let given = arguments.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+    let text = if arguments.is_empty() { "{common_log}".to_owned() } else { given };
+    let place = arguments.first().unwrap_or(call.name);
+    let whole =
+        SHORTHANDS.iter().find(|(name, whole)| *name == text || *whole == text).map(|(_, whole)| *whole);
+    if whole.is_some() {
+        config.time_format = Some(LogTime::CommonLog);
+    }
+    let parts = parts(cx, place, whole.unwrap_or(&text))?;
+    if !parts.iter().any(|part| matches!(part, LogPart::Field(_))) {
+        let message = "every line would be the same: a template names fields, such as `{request>uri}`";
+        return Err(error(place, message));
+    }
+    let strings = LogStrings::default();
+    config.template = Some(LogTemplate { text, parts, placeholder: "-".to_owned(), strings });
+    Ok(())
+}
+
+/// One of [`OPTIONS`].
+pub(super) fn option(option: &Call<'_>, template: &mut LogTemplate) -> Result<(), Error> {
+    match option.name() {
+        "placeholder" => template.placeholder = option.one("placeholder TEXT")?.text.clone(),
+        _ => {
+            option.exactly::<0>("unescape_strings")?;
+            template.strings = LogStrings::Unescaped;
+        }
+    }
+    Ok(())
+}
+
+/// As Caddy's replacer reads them: `\\{` is a brace, and so is one that is not closed.
+fn parts(cx: &Context<'_>, token: &Token, text: &str) -> Result<Vec<LogPart>, Error> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '\\']) {
+        literal.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(brace) =
+            ["\\{", "\\}"].iter().find_map(|escaped| rest.strip_prefix(escaped).map(|_| &escaped[1..]))
+        {
+            literal.push_str(brace);
+            rest = &rest[2..];
+        } else if let Some((name, behind)) = rest.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            match fixed(cx, token, name)? {
+                Some(known) => literal.push_str(&known),
+                None => {
+                    parts.extend((!literal.is_empty()).then(|| LogPart::Text(std::mem::take(&mut literal))));
+                    parts.push(LogPart::Field(name.split(':').map(path).collect()));
+                }
+            }
+            rest = behind;
+        } else {
+            literal.push_str(&rest[..1]);
+            rest = &rest[1..];
+        }
+    }
+    literal.push_str(rest);
+    parts.extend((!literal.is_empty()).then_some(LogPart::Text(literal)));
+    Ok(parts)
+}
+
+/// What is the same in all lines.
+fn fixed(cx: &Context<'_>, token: &Token, name: &str) -> Result<Option<String>, Error> {
+    match name.split('.').next() {
+        Some("env" | "file" | "system") => {
+            let known = cx.fixed(&Template::parse(&format!("{{{name}}}")));
+            known
+                .map(Some)
+                .ok_or_else(|| error(token, format!("`{{{name}}}` is not known when the log is opened")))
+        }
+        Some("time") if name.contains('.') => Err(error(
+            token,
+            format!("`{{{name}}}` is not there; `{{ts}}` is the time of the line, as `time_format` says"),
+        )),
+        _ => Ok(None),
+    }
+}
+
+fn path(text: &str) -> Vec<LogStep> {
+    let steps = text.split('>').map(|step| {
+        let index = step
+            .strip_prefix('[')
+            .and_then(|step| step.strip_suffix(']'))
+            .and_then(|index| index.parse().ok());
+        index.map_or_else(|| LogStep::Key(step.to_owned()), LogStep::Index)
+    });
+    steps.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directives::testing::{errors, load_with};
+    use crate::model::LogFormat;
+
+    fn log(format: &str) -> LogConfig {
+        let text = format!(":80 {{\nlog {{\nformat {format}\n}}\n}}");
+        let loaded = load_with(&text, &[("NODE", "n1")]).unwrap_or_else(|errors| panic!("{errors}"));
+        loaded.config.servers[0].sites[0].access_logs[0].clone()
+    }
+
+    fn template(format: &str) -> LogTemplate {
+        log(format).template.unwrap()
+    }
+
+    fn key(name: &str) -> LogStep {
+        LogStep::Key(name.into())
+    }
+
+    #[test]
+    fn formats_of_apache_have_names() {
+        let whole = |name: &str| SHORTHANDS.iter().find(|(known, _)| *known == name).unwrap().1;
+        for (format, name) in [
+            ("transform", "{common_log}"),
+            ("transform {common_log}", "{common_log}"),
+            ("formatted \"{combined_log}\"", "{combined_log}"),
+        ] {
+            let log = log(format);
+            let spelled_out = template(&format!("transform `{}`", whole(name)));
+            assert_eq!(log.template.unwrap().parts, spelled_out.parts, "{format}");
+            assert_eq!((log.time_format, log.format), (Some(LogTime::CommonLog), LogFormat::Json));
+        }
+        let iso = log("transform {combined_log} {\ntime_format iso8601\n}");
+        assert_eq!(iso.time_format, Some(LogTime::Iso8601));
+    }
+
+    #[test]
+    fn fields_are_named_in_braces_and_all_else_is_text() {
+        let found = template("transform `\\{x\\} {env.NODE} {request>headers>X-Id>[0]:ts}{ open`");
+        let id = vec![key("request"), key("headers"), key("X-Id"), LogStep::Index(0)];
+        let expected = [
+            LogPart::Text("{x} n1 ".into()),
+            LogPart::Field(vec![id, vec![key("ts")]]),
+            LogPart::Text("{ open".into()),
+        ];
+        assert_eq!(found.parts, expected);
+        assert_eq!((found.placeholder.as_str(), found.strings), ("-", LogStrings::Escaped));
+        let found = template("filter {\nwrap transform {status} {\nplaceholder \"\"\nunescape_strings\n}\n}");
+        assert_eq!((found.placeholder.as_str(), found.strings), ("", LogStrings::Unescaped));
+    }
+
+    #[test]
+    fn mistakes() {
+        for (format, message) in [
+            ("transform plain", "every line would be the same"),
+            ("transform {time.now}", "`{ts}` is the time of the line"),
+            ("transform {status} {\nwrap json\n}", "unknown option `wrap` of `format transform`"),
+            ("json {\nplaceholder a\n}", "unknown option `placeholder` of `format json`"),
+            ("transform {status} {\nunescape_strings a\n}", "too many arguments"),
+        ] {
+            let found = errors(&format!("log {{\nformat {format}\n}}"));
+            assert!(found.first().is_some_and(|first| first.contains(message)), "{format}: {found:?}");
+        }
+    }
+}
