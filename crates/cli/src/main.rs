@@ -28,6 +28,7 @@ mod watch;
 mod written;
 
 use anyhow::{Context, Result};
+use argon2::PasswordHasher;
 use arguments::{Arguments, Command, Php, PhpQuestion};
 use clap::{CommandFactory, Parser};
 use configuration::Origin;
@@ -155,8 +156,20 @@ fn hash_password(options: &arguments::HashPassword) -> Result<String> {
             .to_owned(),
     };
     anyhow::ensure!(!password.is_empty(), "the password is empty");
+    if options.algorithm == "argon2id" {
+        return argon2id(&password, options);
+    }
     anyhow::ensure!(password.len() <= 72, "bcrypt takes no more than 72 bytes of a password");
     bcrypt::hash(password, options.bcrypt_cost).context("hashing the password")
+}
+
+fn argon2id(password: &str, options: &arguments::HashPassword) -> Result<String> {
+    let (memory, passes, lanes) = (options.argon2id_memory, options.argon2id_time, options.argon2id_threads);
+    let costs = argon2::Params::new(memory, passes, lanes, Some(options.argon2id_keylen))
+        .context("these costs of argon2id are not possible together")?;
+    let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, costs);
+    let hash = argon2.hash_password(password.as_bytes()).context("hashing the password")?;
+    Ok(hash.to_string())
 }
 
 /// As `caddy fmt`: prints the formatted file, or writes it back; the exit code says whether it was formatted already.

@@ -4,7 +4,6 @@
 const ADVICE: &[(&str, &str)] = &[
     ("a CA beside `local`", "leave it out; certificates of sites are those of the CA `local`"),
     ("acme_server", "Regent is no CA for other machines; run one beside it"),
-    ("basic_auth argon2id", HASHES),
     ("basic_auth scrypt", HASHES),
     ("bind udp/…", "write the address alone; where HTTP/3 is spoken, the same port of UDP is taken too"),
     ("ca intermediate", "leave it out; intermediates are made, and signed by `root { cert FILE; key FILE }`"),

@@ -314,7 +314,7 @@ pub enum Handler {
 pub struct BasicAuth {
     /// Without quotes and backslashes.
     pub realm: String,
-    /// Names, each once, and bcrypt hashes.
+    /// Names, each once, and hashes: all of bcrypt, or all of argon2id.
     #[serde(skip)]
     pub users: Vec<(String, String)>,
 }

@@ -80,7 +80,8 @@ impl Writer<'_> {
             account
         };
         basic.set_list("accounts", users.iter().map(account));
-        basic.set("hash", Object::of_kind("algorithm", "bcrypt"));
+        let is_argon2id = users.iter().any(|(_, hash)| hash.starts_with("$argon2id$"));
+        basic.set("hash", Object::of_kind("algorithm", if is_argon2id { "argon2id" } else { "bcrypt" }));
         basic.set("hash_cache", Object::new());
         if realm != "restricted" {
             basic.set("realm", realm.as_str());

@@ -1,5 +1,8 @@
 //! A password that has to be checked before a request goes on.
 
+use argon2::Argon2;
+use argon2::password_hash::PasswordVerifier;
+use argon2::password_hash::phc::PasswordHash;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,12 +40,20 @@ pub(crate) struct Accepted {
 impl Verification {
     /// Blocks for as long as that takes.
     pub fn run(self) -> Verified {
-        let matches = bcrypt::verify(&self.password, &self.hash).unwrap_or(false);
-        let is_right = matches && self.user.is_some();
+        let is_right = is_of(&self.hash, &self.password) && self.user.is_some();
         if is_right {
             self.accepted.add(self.credentials);
         }
         Verified { credentials: self.credentials, is_right }
+    }
+}
+
+/// The configuration has seen that it is a hash of one of these.
+fn is_of(hash: &str, password: &[u8]) -> bool {
+    match hash.starts_with("$argon2id$") {
+        true => PasswordHash::new(hash)
+            .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok()),
+        false => bcrypt::verify(password, hash).unwrap_or(false),
     }
 }
 

@@ -114,4 +114,16 @@ mod tests {
         assert_eq!(asked(&auth, "bob:secret"), (unauthorized, None, 1));
         assert_eq!(asked(&auth, "nobody"), (unauthorized, None, 0));
     }
+
+    /// Made by Caddy 2.11.9, with less memory than it takes by default.
+    #[test]
+    fn passwords_may_be_hashed_by_argon2id() {
+        let hash =
+            "$argon2id$v=19$m=64,t=1,p=1$FHBh/AxccWCQmw6FiNN0Fg$9HqVgLg4XTUhoqpgIrI7HcsNtJcmHui7dGvENZMndLg";
+        let users = vec![("ada".to_owned(), hash.to_owned())];
+        let auth = BasicAuth::compile(&config::BasicAuth { realm: "r".into(), users }).unwrap();
+        assert_eq!(asked(&auth, "ada:wrong"), (Some(StatusCode::UNAUTHORIZED), None, 1));
+        assert_eq!(asked(&auth, "ada:secret"), (None, Some("ada".into()), 1));
+        assert_eq!(asked(&auth, "ada:secret"), (None, Some("ada".into()), 0));
+    }
 }
