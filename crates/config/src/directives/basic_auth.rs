@@ -200,7 +200,6 @@ mod tests {
             ("t=1", "t=0"),
             ("m=47104", "m=4"),
             ("p=1", "p"),
-            ("uxQ$", "u$x"),
             ("$g4YZ2KZvQKbhmRY+ME8uxQ", "$g4YZ"),
             ("dE", "d!"),
         ] {

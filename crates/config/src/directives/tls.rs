@@ -32,8 +32,8 @@
 //! | `propagation_delay DURATION` | 0 | how long to wait after the record is set, for name servers that have it later |
 //! | `dns_challenge_override_domain NAME` | `_acme-challenge.` and the name | the name of the record, where that of the challenge is an alias for it (CNAME) |
 //! | `dns_ttl DURATION` | 60s | of records that are set by `rfc2136` or at a service, which may have another default |
-//! | `propagation_timeout DURATION` | 2m | how long a service may take until all name servers of the zone have the record; `-1` does not look. `exec` and `rfc2136` are done when they say so |
-//! | `resolvers ADDRESS…` | those of the system and of the zone | the servers of DNS that are asked which zone a name is in at a service, and whether they have the record |
+//! | `propagation_timeout DURATION` | 2m | how long a service may take until the name servers of the zone have the record, 15m at most; `-1` does not look. `exec` and `rfc2136` are done when they say so |
+//! | `resolvers ADDRESS…` | those of the system | the servers of DNS that are asked which zone a name is in at a service, and which servers that has |
 //! | `disable_http_challenge`, `disable_tlsalpn_challenge` | | one challenge less |
 //!
 //! | option of `client_auth` | default | meaning |

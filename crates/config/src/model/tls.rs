@@ -7,6 +7,7 @@ pub use authority::LocalCa;
 use super::{RedisStorage, as_text};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,7 +109,7 @@ pub struct Acme {
     /// not looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation_timeout: Option<Duration>,
-    /// Who is asked for the zone and the record (`resolvers`). Empty: the system's servers, and those of the zone.
+    /// Who is asked for the zone and the record (`resolvers`). Empty: the system's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resolvers: Vec<SocketAddr>,
     /// The name of the record, where that of the challenge is an alias for it (`dns_challenge_override_domain`).
@@ -131,7 +132,7 @@ pub struct Eab {
 }
 
 /// Who sets the records of the DNS challenge.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Clone, PartialEq, Serialize)]
 pub enum DnsProvider {
     /// A program, called with `present FQDN VALUE` and `cleanup FQDN VALUE` after its own arguments.
     Exec {
@@ -158,6 +159,25 @@ pub enum DnsProvider {
         #[serde(serialize_with = "as_secret_values")]
         options: BTreeMap<String, String>,
     },
+}
+
+/// As it is serialized: without secrets.
+impl fmt::Debug for DnsProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exec { program, arguments } => {
+                f.debug_struct("Exec").field("program", program).field("arguments", &arguments.len()).finish()
+            }
+            Self::Rfc2136 { host, port, key } => {
+                let key = key.as_ref().map(|key| &key.name);
+                f.debug_struct("Rfc2136").field("host", host).field("port", port).field("key", &key).finish()
+            }
+            Self::Hosted { service, options } => {
+                let options: Vec<_> = options.keys().collect();
+                f.debug_struct("Hosted").field("service", service).field("options", &options).finish()
+            }
+        }
+    }
 }
 
 /// What updates are signed with (RFC 8945).

@@ -113,8 +113,6 @@ fn a_service_that_cannot_be_used_is_an_error_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let failed =
         |provider: &str| Https::open(&site_at(provider, directory.path())).err().unwrap().to_string();
-    let error = failed("transip {\nlogin a\nprivate_key DIRECTORY/key.pem\n}");
-    assert!(error.contains("transip, cannot be used: the file of `private_key` cannot be read"), "{error}");
     let error = failed("route53 {\naccess_key_id a\nsecret_access_key b\nregion eu/west\n}");
     assert!(error.contains("route53, cannot be used as it is configured"), "{error}");
 }

@@ -75,7 +75,7 @@ impl<'a> Parts<'a> {
 
 /// Numbers, objects and lists are written as they stand in JSON.
 fn text_of(raw: &RawValue, strings: LogStrings) -> Option<Cow<'_, str>> {
-    let text = raw.get();
+    let text = Some(raw.get()).filter(|text| *text != "null")?;
     let Some(inner) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
         return Some(Cow::Borrowed(text));
     };
@@ -146,6 +146,7 @@ mod tests {
         for path in [
             vec![key("nothing")],
             vec![key("user_id")],
+            vec![key("tls")],
             vec![key("status"), key("inner")],
             vec![key("request"), LogStep::Index(0)],
             vec![key("request"), key("headers"), key("Accept"), LogStep::Index(0)],

@@ -57,9 +57,13 @@ impl Record {
             None => format!("_acme-challenge.{name}."),
         };
         let setter = Setter::of(dns, &fqdn, turns).await?;
-        let record = Self { entry: Entry { setter, fqdn, value }, is_removed: false };
+        let mut record = Self { entry: Entry { setter, fqdn, value }, is_removed: false };
         match record.entry.present(dns).await {
             Ok(()) => Ok(record),
+            Err(error @ OrderError::DnsRefused { .. }) => {
+                record.is_removed = true;
+                Err(error)
+            }
             Err(error) => {
                 // It may have got half way.
                 record.remove().await;

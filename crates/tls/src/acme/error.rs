@@ -32,6 +32,9 @@ pub(super) enum OrderError {
     DnsUpdate { server: String, reason: String },
     #[error("the service for the DNS challenge, {service}, {reason}")]
     DnsService { service: String, reason: String },
+    /// Nothing was changed.
+    #[error("the service for the DNS challenge, {service}, {reason}")]
+    DnsRefused { service: String, reason: String },
     #[error(
         "{service} has set the record of the DNS challenge, but it is not seen: {reason}; `propagation_timeout` says how long that may take, `resolvers` who is asked instead"
     )]

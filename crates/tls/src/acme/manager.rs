@@ -6,7 +6,7 @@ use super::challenges::Challenges;
 use super::dns::{self, Turns};
 use super::managed::{Common, Managed, Outlook, Task};
 use super::on_demand::{OnDemandNames, Rules};
-use super::options::Acme;
+use super::options::{Acme, DnsChallenge, DnsProvider};
 use super::slot::AcmeSlot;
 use crate::certificate::Certificate;
 use crate::clock::{self, Clock};
@@ -42,6 +42,8 @@ pub(crate) struct Manager {
 #[derive(Debug, Default)]
 struct Known {
     cas: Vec<Arc<Ca>>,
+    /// Who sets records, and can do so as far as can be seen.
+    checked: Vec<DnsProvider>,
     names: BTreeMap<String, Arc<Managed>>,
     on_demand: Vec<Arc<OnDemandNames>>,
 }
@@ -80,6 +82,7 @@ impl Manager {
     pub fn manage(&self, name: &str, acme: &Acme) -> Result<Arc<AcmeSlot>, Error> {
         check(Some(name), acme)?;
         let mut known = self.known();
+        known.check_dns(acme)?;
         if let Some(managed) = known.names.get(name) {
             if managed.acme != *acme {
                 return Err(Error::Acme {
@@ -107,6 +110,7 @@ impl Manager {
     pub fn manage_on_demand(&self, acme: &Acme, rules: &Rules) -> Result<Arc<OnDemandNames>, Error> {
         check(None, acme)?;
         let mut known = self.known();
+        known.check_dns(acme)?;
         if let Some(names) = known.on_demand.iter().find(|names| names.acme == *acme) {
             return Ok(Arc::clone(names));
         }
@@ -214,6 +218,16 @@ impl Manager {
 }
 
 impl Known {
+    /// Each provider once: that takes a while.
+    fn check_dns(&mut self, acme: &Acme) -> Result<(), Error> {
+        let Some(DnsChallenge { provider, .. }) = &acme.dns else { return Ok(()) };
+        if !self.checked.contains(provider) {
+            dns::check(provider).map_err(|error| Error::Acme { reason: error.to_string() })?;
+            self.checked.push(provider.clone());
+        }
+        Ok(())
+    }
+
     fn ca(&mut self, common: &Common, directory: &str, acme: &Acme) -> Arc<Ca> {
         if let Some(known) = self.cas.iter().find(|ca| ca.is_for(directory, acme)) {
             return Arc::clone(known);
@@ -232,9 +246,6 @@ fn check(name: Option<&str>, acme: &Acme) -> Result<(), Error> {
         && acme.dns.is_none()
     {
         return fails(format!("{name:?} can be certified by the DNS challenge only, which is not set up"));
-    }
-    if let Some(dns) = &acme.dns {
-        dns::check(&dns.provider).map_err(|error| Error::Acme { reason: error.to_string() })?;
     }
     if acme.challenges.is_empty() && acme.dns.is_none() {
         return fails("all challenges are disabled".to_owned());

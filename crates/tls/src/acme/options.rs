@@ -82,8 +82,7 @@ pub struct DnsChallenge {
     pub propagation_delay: Duration,
     /// How long records of a service may take until its name servers have them. `None`: that is not looked up.
     pub propagation_timeout: Option<Duration>,
-    /// Who is asked about the zone and the record. Empty: the system's servers about the zone, and the zone's own about the
-    /// record.
+    /// Who is asked for the zone and its servers. Empty: the system's.
     pub resolvers: Vec<SocketAddr>,
     /// The name of the record, where that of the challenge is an alias for it (CNAME). `None`: that of the challenge.
     pub override_domain: Option<String>,
@@ -100,7 +99,7 @@ pub enum DnsProvider {
 }
 
 /// A service that has zones for many, with an interface of its own.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct DnsService {
     /// As Caddy's module for it is called.
     pub name: String,

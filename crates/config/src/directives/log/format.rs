@@ -92,7 +92,7 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
                 .map(|format| config.time_format = Some(format)),
             "level_format" => option
                 .one("level_format lower | upper | color")
-                .and_then(level_format)
+                .and_then(|token| level_format(token, config))
                 .map(|format| config.level_format = format),
             "time_local" => {
                 cx.warn(option.name, "`time_local` has no effect: times in logs are in UTC");
@@ -100,12 +100,11 @@ pub(super) fn apply(cx: &mut Context<'_>, call: &Call<'_>, config: &mut LogConfi
             }
             name => match &mut config.template {
                 Some(template) if transform::OPTIONS.contains(&name) => transform::option(&option, template),
-                _ => Err(unknown_option(
-                    option.name,
-                    &format!("format {}", kind.text),
-                    OPTIONS,
-                    OPTIONS_UNBUILT,
-                )),
+                template => {
+                    let own: &[_] = if template.is_some() { &transform::OPTIONS } else { &[] };
+                    let owner = format!("format {}", kind.text);
+                    Err(unknown_option(option.name, &owner, &[OPTIONS, own].concat(), OPTIONS_UNBUILT))
+                }
             },
         };
         cx.check(result);
@@ -130,8 +129,11 @@ fn key(option: &Call<'_>) -> Result<String, Error> {
     option.one(&format!("{} NAME", option.name())).map(|token| token.text.clone())
 }
 
-fn level_format(token: &Token) -> Result<LogLevelFormat, Error> {
+fn level_format(token: &Token, config: &LogConfig) -> Result<LogLevelFormat, Error> {
     match token.text.as_str() {
+        "color" if config.template.is_some() => {
+            Err(error(token, "there are no colours in `format transform`"))
+        }
         "lower" => Ok(LogLevelFormat::Lower),
         "upper" => Ok(LogLevelFormat::Upper),
         "color" => Ok(LogLevelFormat::Color),

@@ -43,7 +43,10 @@ pub(super) fn parse(
 /// One of [`OPTIONS`].
 pub(super) fn option(option: &Call<'_>, template: &mut LogTemplate) -> Result<(), Error> {
     match option.name() {
-        "placeholder" => template.placeholder = option.one("placeholder TEXT")?.text.clone(),
+        "placeholder" => {
+            let token = option.one("placeholder TEXT")?;
+            template.placeholder = one_line(token, token.text.clone())?;
+        }
         _ => {
             option.exactly::<0>("unescape_strings")?;
             template.strings = LogStrings::Unescaped;
@@ -88,16 +91,23 @@ fn parts(cx: &Context<'_>, token: &Token, text: &str) -> Result<Vec<LogPart>, Er
 fn fixed(cx: &Context<'_>, token: &Token, name: &str) -> Result<Option<String>, Error> {
     match name.split('.').next() {
         Some("env" | "file" | "system") => {
-            let known = cx.fixed(&Template::parse(&format!("{{{name}}}")));
-            known
-                .map(Some)
-                .ok_or_else(|| error(token, format!("`{{{name}}}` is not known when the log is opened")))
+            let known = cx
+                .fixed(&Template::parse(&format!("{{{name}}}")))
+                .ok_or_else(|| error(token, format!("`{{{name}}}` is not known when the log is opened")))?;
+            one_line(token, known.trim_end().to_owned()).map(Some)
         }
         Some("time") if name.contains('.') => Err(error(
             token,
             format!("`{{{name}}}` is not there; `{{ts}}` is the time of the line, as `time_format` says"),
         )),
         _ => Ok(None),
+    }
+}
+
+fn one_line(token: &Token, text: String) -> Result<String, Error> {
+    match text.contains(char::is_control) {
+        true => Err(error(token, "a line has no line breaks nor other control characters in it")),
+        false => Ok(text),
     }
 }
 
@@ -170,6 +180,8 @@ mod tests {
             ("transform plain", "every line would be the same"),
             ("transform {time.now}", "`{ts}` is the time of the line"),
             ("transform {status} {\nwrap json\n}", "unknown option `wrap` of `format transform`"),
+            ("transform {status} {\nlevel_format color\n}", "no colours"),
+            ("transform {status} {\nplaceholder \"a\nb\"\n}", "no line breaks"),
             ("json {\nplaceholder a\n}", "unknown option `placeholder` of `format json`"),
             ("transform {status} {\nunescape_strings a\n}", "too many arguments"),
         ] {

@@ -43,6 +43,9 @@ const ACME_OPTIONS: &[&str] = &[
     "trusted_roots",
 ];
 
+/// For a record to be seen.
+const MOST_PATIENCE: Duration = Duration::from_secs(15 * 60);
+
 const ACME_UNBUILT: &[&str] =
     &["alt_http_port", "alt_tlsalpn_port", "distributed", "lifetime", "preferred_chains", "timeout"];
 
@@ -139,11 +142,15 @@ pub(super) fn apply(cx: &mut Context<'_>, option: &Call<'_>, acme: &mut Acme) ->
         }
         "propagation_timeout" => {
             let token = option.one("propagation_timeout DURATION | -1")?;
-            acme.propagation_timeout = match token.text.as_str() {
+            let timeout = match token.text.as_str() {
                 "-1" => Some(Duration::ZERO),
                 // As nothing was said (certmagic's DNSManager).
                 _ => Some(values::duration(token)?).filter(|timeout| !timeout.is_zero()),
             };
+            if timeout.is_some_and(|timeout| timeout > MOST_PATIENCE) {
+                return Err(error(token, "an order has 20m in all: wait for 15m at most"));
+            }
+            acme.propagation_timeout = timeout;
         }
         "resolvers" => acme.resolvers = resolvers::parse(cx, option)?,
         "dns_challenge_override_domain" => {

@@ -21,42 +21,49 @@ const MOST_SERVERS: usize = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Lookup {
     resolver: TokioResolver,
-    asks_own_servers: bool,
     /// Of the servers of a zone.
     port: u16,
+}
+
+/// What a server says of a record.
+enum Answer {
+    There,
+    Missing(String),
+    None(String),
 }
 
 impl Lookup {
     pub async fn new(servers: &[SocketAddr]) -> Result<Self, String> {
         let servers = servers.to_vec();
-        let asks_own_servers = !servers.is_empty();
         // It reads files.
         let made = tokio::task::spawn_blocking(move || resolver_of(&servers)).await;
         let made = made.map_err(|error| error.to_string())?;
-        Ok(Self { resolver: made.map_err(|error| error.to_string())?, asks_own_servers, port: PORT })
+        Ok(Self { resolver: made.map_err(|error| error.to_string())?, port: PORT })
     }
 
-    /// The zone that a name is in, with a dot at its end: the closest name above with a SOA record (RFC 1034 §4.2).
+    /// The zone that a name is in, with a dot at its end: the closest above it with a SOA record (RFC 1034 §4.2). Nobody is asked
+    /// for the name itself, which is not there yet: servers that keep answers would keep that one (RFC 2308), and not see it
+    /// later.
     pub async fn zone_of(&self, fqdn: &str) -> Result<String, String> {
         let name = Name::from_ascii(fqdn).map_err(|error| error.to_string())?;
-        let mut last = None;
-        for candidate in ancestors(&name) {
+        for candidate in zones_above(&name) {
             match self.resolver.lookup(candidate.clone(), RecordType::SOA).await {
                 // What a CNAME leads to has a SOA of another name.
                 Ok(answer) if answer.answers().iter().any(|record| is_soa_of(record, &candidate)) => {
                     return Ok(candidate.to_ascii());
                 }
-                Err(error) if !error.is_no_records_found() => last = Some(error),
+                // A zone further up would be the wrong one, if this is one.
+                Err(error) if !error.is_no_records_found() => {
+                    return Err(format!("DNS does not say whether {candidate} is a zone: {error}"));
+                }
                 _ => {}
             }
         }
-        Err(match last {
-            Some(error) => format!("DNS does not say which zone {fqdn} is in: {error}"),
-            None => format!("DNS knows no zone that {fqdn} is in"),
-        })
+        Err(format!("DNS knows no zone that {fqdn} is in"))
     }
 
-    /// Ends when all servers have the record: those of the configuration, otherwise those of the zone.
+    /// Ends when all servers of the zone that answer have the record. Where none can be reached, those have their say that were
+    /// asked for them.
     pub async fn until_seen(
         &self,
         zone: &str,
@@ -68,9 +75,9 @@ impl Lookup {
         let looks = async {
             let mut pause = PAUSES.0;
             loop {
-                match self.missing_at(zone, fqdn, value).await {
-                    None => return,
-                    Some(missing) => last = missing,
+                match self.look(zone, fqdn, value).await {
+                    Answer::There => return,
+                    Answer::Missing(reason) | Answer::None(reason) => last = reason,
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
@@ -80,56 +87,60 @@ impl Lookup {
         seen.map_err(|_| format!("{last} after {} s", patience.as_secs()))
     }
 
-    /// Where the record is not seen, and why; `None`: all have it.
-    async fn missing_at(&self, zone: &str, fqdn: &str, value: &str) -> Option<String> {
-        if self.asks_own_servers {
-            return missing(&self.resolver, "one of `resolvers`", fqdn, value).await;
-        }
-        let servers = match self.servers_of(zone).await {
-            Ok(servers) => servers,
-            Err(error) => return Some(format!("the name servers of {zone} are not known: {error}")),
-        };
-        for (name, addresses) in servers {
-            let missing = match authoritative(&addresses, self.port) {
-                Ok(resolver) => missing(&resolver, &name, fqdn, value).await,
-                Err(error) => Some(error.to_string()),
-            };
-            if missing.is_some() {
-                return missing;
+    async fn look(&self, zone: &str, fqdn: &str, value: &str) -> Answer {
+        let mut best = None;
+        for name in self.servers_of(zone).await.unwrap_or_default() {
+            match self.look_at(&name, fqdn, value).await {
+                Answer::There => best = Some(Answer::There),
+                missing @ Answer::Missing(_) => return missing,
+                Answer::None(_) => {}
             }
         }
-        None
+        match best {
+            Some(answer) => answer,
+            None => look_by(&self.resolver, "DNS", fqdn, value).await,
+        }
     }
 
-    async fn servers_of(&self, zone: &str) -> Result<Vec<(String, Vec<IpAddr>)>, NetError> {
-        let answer = self.resolver.lookup(zone, RecordType::NS).await?;
-        let mut servers = Vec::new();
-        for record in answer.answers().iter().take(MOST_SERVERS) {
-            if let RData::NS(server) = &record.data {
-                let addresses = self.resolver.lookup_ip(server.0.clone()).await?.iter().collect();
-                servers.push((server.0.to_ascii(), addresses));
-            }
+    /// At a server of the zone.
+    async fn look_at(&self, name: &Name, fqdn: &str, value: &str) -> Answer {
+        let unknown = |error: NetError| Answer::None(error.to_string());
+        let addresses: Vec<_> = match self.resolver.lookup_ip(name.clone()).await {
+            Ok(addresses) => addresses.iter().collect(),
+            Err(error) => return unknown(error),
+        };
+        match authoritative(&addresses, self.port) {
+            Ok(resolver) => look_by(&resolver, &name.to_ascii(), fqdn, value).await,
+            Err(error) => unknown(error),
         }
-        if servers.is_empty() { Err("DNS names none".into()) } else { Ok(servers) }
+    }
+
+    async fn servers_of(&self, zone: &str) -> Result<Vec<Name>, NetError> {
+        let answer = self.resolver.lookup(zone, RecordType::NS).await?;
+        let servers = answer.answers().iter().filter_map(|record| match &record.data {
+            RData::NS(server) => Some(server.0.clone()),
+            _ => None,
+        });
+        Ok(servers.take(MOST_SERVERS).collect())
     }
 }
 
-/// From the name itself to that below the root.
-fn ancestors(name: &Name) -> impl Iterator<Item = Name> {
-    (1..=name.num_labels()).rev().map(|labels| name.trim_to(usize::from(labels)))
+/// From the closest one to that with two labels: no service has a zone such as `com`.
+fn zones_above(name: &Name) -> impl Iterator<Item = Name> {
+    (2..usize::from(name.num_labels())).rev().map(|labels| name.trim_to(labels))
 }
 
 fn is_soa_of(record: &hickory_resolver::proto::rr::Record, name: &Name) -> bool {
     matches!(record.data, RData::SOA(_)) && record.name == *name
 }
 
-async fn missing(resolver: &TokioResolver, server: &str, fqdn: &str, value: &str) -> Option<String> {
-    let lacks = || Some(format!("{server} does not have it"));
+async fn look_by(resolver: &TokioResolver, server: &str, fqdn: &str, value: &str) -> Answer {
+    let missing = || Answer::Missing(format!("{server} does not have it"));
     match resolver.lookup(fqdn, RecordType::TXT).await {
-        Ok(answer) if answer.answers().iter().any(|record| is_text(&record.data, value)) => None,
-        Ok(_) => lacks(),
-        Err(error) if error.is_no_records_found() => lacks(),
-        Err(error) => Some(format!("{server} does not answer ({error})")),
+        Ok(answer) if answer.answers().iter().any(|record| is_text(&record.data, value)) => Answer::There,
+        Ok(_) => missing(),
+        Err(error) if error.is_no_records_found() => missing(),
+        Err(error) => Answer::None(format!("{server} does not answer ({error})")),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::DnsProvider;
 use crate::problems::{error, unknown_option};
 use regent_caddyfile::{Error, Token};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The service of this name.
 pub(super) fn find(name: &str) -> Option<&'static Service> {
@@ -36,6 +37,13 @@ pub(super) fn parse(
         if service.ignored.contains(&option.name()) {
             cx.warn(option.name, "this has no effect in Regent");
             continue;
+        }
+        if let Some((word, only)) = service.fixed.iter().find(|(word, _)| *word == option.name()) {
+            let token = option.one(&format!("{word} {only}"))?;
+            match cx.fixed_text(token)?.trim_end_matches('/') == only.trim_end_matches('/') {
+                true => continue,
+                false => return Err(error(token, format!("`{word}` can only be `{only}` in Regent"))),
+            }
         }
         if let Some((word, advice)) = service.refused.iter().find(|(word, _)| *word == option.name()) {
             return Err(error(
@@ -73,7 +81,10 @@ impl Given {
             let message = format!("`{}` is empty; is the variable set that it is from?", option.word());
             return Err(error(token, message));
         }
-        option.value.check(&text).map_err(|reason| error(token, format!("`{}` {reason}", option.word())))?;
+        let text = option
+            .value
+            .check(cx, text)
+            .map_err(|reason| error(token, format!("`{}` {reason}", option.word())))?;
         match self.options.insert(option.name.to_owned(), text) {
             None => Ok(()),
             Some(_) => Err(error(name, format!("`{}` is given twice", option.word()))),
@@ -87,8 +98,14 @@ impl Given {
                 continue;
             }
             let from_environment = option.variable.and_then(|name| cx.environment.variable(name));
-            match from_environment.filter(|value| !value.is_empty()) {
-                Some(value) => drop(self.options.insert(option.name.to_owned(), value)),
+            match from_environment.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()) {
+                Some(value) => {
+                    let value = option.value.check(cx, value).map_err(|reason| {
+                        let variable = option.variable.unwrap_or_default();
+                        error(call.name, format!("`{}`, of the variable {variable}, {reason}", option.word()))
+                    })?;
+                    self.options.insert(option.name.to_owned(), value);
+                }
                 None if option.is_required => {
                     let or =
                         option.variable.map_or(String::new(), |name| format!(", or the variable {name}"));
@@ -137,15 +154,28 @@ impl ServiceOption {
 }
 
 impl Value {
-    fn check(&self, text: &str) -> Result<(), String> {
+    /// The value as it is kept: files by their whole paths.
+    fn check(&self, cx: &Context<'_>, text: String) -> Result<String, String> {
+        let file = |text: String| {
+            let path = cx.environment.absolute(Path::new(&text));
+            match path.is_file() {
+                true => Ok(path.to_string_lossy().into_owned()),
+                false => Err(format!("is the path of a file, and {} is none", path.display())),
+            }
+        };
         match self {
-            Self::Text => Ok(()),
-            Self::OneOf(known) if known.contains(&text) => Ok(()),
-            Self::OneOf(known) => Err(format!("is one of {}", known.join(", "))),
-            Self::Pair if text.split_once(':').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) => Ok(()),
-            Self::Pair => Err("is a key and a secret, as `KEY:SECRET`".to_owned()),
-            Self::Url if text.starts_with("https://") || text.starts_with("http://") => Ok(()),
-            Self::Url => Err("is no URL; write one such as `https://dns.example.net`".to_owned()),
+            Self::OneOf(known) if !known.contains(&text.as_str()) => {
+                Err(format!("is one of {}", known.join(", ")))
+            }
+            Self::Pair if !text.split_once(':').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) => {
+                Err("is a key and a secret, as `KEY:SECRET`".to_owned())
+            }
+            Self::Url if !text.starts_with("https://") && !text.starts_with("http://") => {
+                Err("is no URL; write one such as `https://dns.example.net`".to_owned())
+            }
+            Self::File => file(text),
+            Self::KeyOrFile if !text.contains("-----BEGIN") => file(text),
+            Self::Text | Self::OneOf(_) | Self::Pair | Self::Url | Self::KeyOrFile => Ok(text),
         }
     }
 }

@@ -10,6 +10,8 @@ pub(super) struct Service {
     pub on_line: usize,
     /// Words of Caddy's module that change nothing here.
     pub ignored: &'static [&'static str],
+    /// Words of Caddy's module that have one value here.
+    pub fixed: &'static [(&'static str, &'static str)],
     /// Words of Caddy's module that Regent cannot do, and what to do instead.
     pub refused: &'static [(&'static str, &'static str)],
 }
@@ -34,6 +36,9 @@ pub(super) enum Value {
     /// `KEY:SECRET`.
     Pair,
     Url,
+    File,
+    /// A key in PEM, or its file.
+    KeyOrFile,
 }
 
 /// By name.
@@ -59,7 +64,7 @@ pub(super) const SERVICES: &[Service] = &[
             required("client_secret"),
         ],
     ),
-    service("bunny", 1, &[required("access_key")]),
+    Service { ignored: &["debug"], ..service("bunny", 1, &[required("access_key")]) },
     Service {
         refused: &[(
             "zone_token",
@@ -70,10 +75,13 @@ pub(super) const SERVICES: &[Service] = &[
     service("desec", 0, &[required("token")]),
     service("digitalocean", 1, &[required("auth_token").called("api_token")]),
     Service {
-        ignored: &["api_endpoint"],
+        fixed: &[("api_endpoint", "https://api.dnsmadeeasy.com/V2.0/")],
         ..service("dnsmadeeasy", 0, &[required("api_key"), required("secret_key")])
     },
-    service("dnsimple", 1, &[required("api_access_token"), required("account_id")]),
+    Service {
+        fixed: &[("api_url", "https://api.dnsimple.com")],
+        ..service("dnsimple", 1, &[required("api_access_token"), required("account_id")])
+    },
     service("domainnameshop", 2, &[required("api_token"), required("api_secret")]),
     service("dreamhost", 1, &[required("api_key")]),
     Service {
@@ -82,14 +90,20 @@ pub(super) const SERVICES: &[Service] = &[
         ..service("duckdns", 1, &[required("api_token")])
     },
     Service { ignored: &["own_domain"], ..service("dynu", 1, &[required("api_token")]) },
-    service("easydns", 0, &[required("api_token"), required("api_key")]),
+    Service {
+        fixed: &[("api_url", "https://rest.easydns.net")],
+        ..service("easydns", 0, &[required("api_token"), required("api_key")])
+    },
     service("gandi", 1, &[required("bearer_token")]),
     service("glesys", 2, &[required("project"), required("api_key")]),
     service("godaddy", 1, &[required("api_token").like(Value::Pair)]),
     service(
         "googleclouddns",
         0,
-        &[required("gcp_project"), required("gcp_application_default").or("GOOGLE_APPLICATION_CREDENTIALS")],
+        &[
+            required("gcp_project"),
+            required("gcp_application_default").or("GOOGLE_APPLICATION_CREDENTIALS").like(Value::File),
+        ],
     ),
     service("hetzner", 1, &[required("api_token")]),
     service("hostinger", 1, &[required("api_token")]),
@@ -112,12 +126,18 @@ pub(super) const SERVICES: &[Service] = &[
         )
     },
     service("ionos", 1, &[required("auth_api_token").called("api_token")]),
-    Service { ignored: &["api_version"], ..service("linode", 1, &[required("api_token")]) },
+    Service {
+        fixed: &[("api_url", "api.linode.com"), ("api_version", "v4")],
+        ..service("linode", 1, &[required("api_token")])
+    },
     service("luadns", 0, &[required("email"), required("api_key")]),
     service("mythicbeasts", 0, &[required("key_id"), required("secret")]),
-    service("namecheap", 0, &[required("api_key"), required("user"), required("client_ip")]),
     Service {
-        ignored: &["server"],
+        fixed: &[("api_endpoint", "https://api.namecheap.com/xml.response")],
+        ..service("namecheap", 0, &[required("api_key"), required("user"), required("client_ip")])
+    },
+    Service {
+        fixed: &[("server", "https://api.name.com")],
         ..service("namedotcom", 0, &[required("api_token").called("token"), required("user")])
     },
     service("namesilo", 1, &[required("api_token")]),
@@ -134,11 +154,14 @@ pub(super) const SERVICES: &[Service] = &[
         ],
     ),
     service("porkbun", 0, &[required("api_key"), required("api_secret_key")]),
-    service(
-        "powerdns",
-        3,
-        &[required("server_url").like(Value::Url), required("api_token"), optional("server_id")],
-    ),
+    Service {
+        ignored: &["debug"],
+        ..service(
+            "powerdns",
+            3,
+            &[required("server_url").like(Value::Url), required("api_token"), optional("server_id")],
+        )
+    },
     Service {
         ignored: &[
             "debug_logging",
@@ -164,11 +187,13 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service { ignored: &["organization_id"], ..service("scaleway", 0, &[required("secret_key")]) },
     Service {
-        ignored: &["base_url", "max_retries"],
+        ignored: &["max_retries"],
+        fixed: &[("base_url", "https://api.simply.com/2/")],
         ..service("simplydotcom", 2, &[required("account_name"), required("api_key")])
     },
     Service {
-        ignored: &["api_pagesize", "api_timeout", "api_url"],
+        ignored: &["api_pagesize", "api_timeout", "page_size"],
+        fixed: &[("api_url", "https://spaceship.dev/api"), ("base_url", "https://spaceship.dev/api")],
         ..service(
             "spaceship",
             2,
@@ -189,13 +214,20 @@ pub(super) const SERVICES: &[Service] = &[
         ],
     ),
     Service {
-        ignored: &["debug_level", "expiration_time", "full_zone_control"],
+        ignored: &[
+            "client_control_mode",
+            "debug_level",
+            "expiration_time",
+            "full_zone_control",
+            "token_storage",
+        ],
+        fixed: &[("base_uri", "https://api.transip.nl/v6/")],
         ..service(
             "transip",
             2,
             &[
                 required("login"),
-                required("private_key"),
+                required("private_key").like(Value::KeyOrFile),
                 optional("not_global_key").like(Value::OneOf(&["false", "true"])),
             ],
         )
@@ -213,7 +245,7 @@ const OVH_ENDPOINTS: &[&str] =
 const NO_PROFILE: &str = "write the keys, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
 
 const fn service(name: &'static str, on_line: usize, options: &'static [ServiceOption]) -> Service {
-    Service { name, options, on_line, ignored: &[], refused: &[] }
+    Service { name, options, on_line, ignored: &[], fixed: &[], refused: &[] }
 }
 
 const fn required(name: &'static str) -> ServiceOption {

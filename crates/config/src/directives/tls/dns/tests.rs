@@ -51,6 +51,9 @@ fn what_is_left_out_is_in_the_environment_where_the_module_looks_there() {
     let loaded = load_with(&text("dns ovh {\nconsumer_key d\n}"), &variables).unwrap();
     let expected = [("application_key", "a"), ("application_secret", "b"), ("consumer_key", "d")];
     assert_eq!(acme_of(loaded.config).dns, service("ovh", &expected));
+    let wrong =
+        load_with(&text("dns ovh"), &[("OVH_ENDPOINT", "https://eu.api.ovh.com")]).err().unwrap().to_string();
+    assert!(wrong.contains("`endpoint`, of the variable OVH_ENDPOINT, is one of ovh-eu"), "{wrong}");
     assert!(
         file_errors(&text("dns ovh"))[0]
             .contains("needs `application_key`, or the variable OVH_APPLICATION_KEY")
@@ -59,6 +62,9 @@ fn what_is_left_out_is_in_the_environment_where_the_module_looks_there() {
 
 #[test]
 fn words_that_change_nothing_are_taken_with_a_warning() {
+    let usual =
+        load(&text("dns easydns {\napi_token a\napi_key b\napi_url https://rest.easydns.net/\n}")).unwrap();
+    assert_eq!(usual.warnings.len(), 0);
     let found = load(&text("dns scaleway {\nsecret_key a\norganization_id b\n}")).unwrap();
     assert_eq!(found.warnings.len(), 1);
     assert_eq!(acme_of(found.config).dns, service("scaleway", &[("secret_key", "a")]));
@@ -120,6 +126,11 @@ fn mistakes() {
         ("dns desec a", "too many arguments for `dns`"),
         ("dns godaddy token", "`api_token` is a key and a secret, as `KEY:SECRET`"),
         ("dns ovh {\nendpoint ovh-fr\n}", "`endpoint` is one of ovh-eu, ovh-us"),
+        (
+            "dns namedotcom {\ntoken a\nuser b\nserver https://api.dev.name.com\n}",
+            "`server` can only be `https://api.name.com`",
+        ),
+        ("dns transip a key.pem", "`private_key` is the path of a file, and /srv/key.pem is none"),
         ("dns powerdns 127.0.0.1:8081 a", "`server_url` is no URL"),
         ("dns cloudflar a", "did you mean `cloudflare`?; `regent list-modules` names"),
         ("dns cloudflare a\nresolvers dns.example", "no address of a DNS server"),
@@ -132,6 +143,7 @@ fn mistakes() {
 #[test]
 fn what_is_given_is_not_printed() {
     let acme = acme("dns route53 {\naccess_key_id topsecret\nsecret_access_key topsecret\n}");
-    let shown = serde_json::to_string(&acme).unwrap();
-    assert!(shown.contains("access_key_id") && !shown.contains("topsecret"), "{shown}");
+    for shown in [serde_json::to_string(&acme).unwrap(), format!("{acme:?}")] {
+        assert!(shown.contains("access_key_id") && !shown.contains("topsecret"), "{shown}");
+    }
 }

@@ -23,6 +23,22 @@ pub(super) fn ttl(service: &str) -> u32 {
     }
 }
 
+/// How many values a name has at a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Values {
+    Many,
+    One,
+}
+
+/// Of this name.
+pub(super) fn values(service: &str, fqdn: &str) -> Result<Values, String> {
+    match service {
+        "duckdns" if fqdn.ends_with(".duckdns.org.") => Ok(Values::One),
+        "duckdns" => Err("has names below duckdns.org alone; `dns_challenge_override_domain` names the one that yours is an alias for".to_owned()),
+        _ => Ok(Values::Many),
+    }
+}
+
 /// Blocks: it reads files.
 pub(super) fn updater(service: &DnsService) -> Result<DnsUpdater, String> {
     let optional = |name: &str| service.options.get(name).map(String::as_str);
@@ -139,7 +155,7 @@ fn google_cloud_dns(service: &DnsService) -> Result<DnsUpdater, String> {
         impersonate_service_account: None,
         request_timeout: TIMEOUT,
     });
-    made.map_err(|error| format!("cannot be used: the account's file {path} is not in order: {error}"))
+    made.map_err(|error| format!("cannot be used with the account's file {path}: {error}"))
 }
 
 /// Its key is written itself, or the path of its file.
