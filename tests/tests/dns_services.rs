@@ -47,6 +47,7 @@ fn a_wildcard_and_its_parent_are_proved_by_powerdns_which_is_cleaned_up() {
         .caddyfile(&caddyfile(&pebble, http, https, &options, sites))
         .env("XDG_DATA_HOME", "DIRECTORY/data")
         .env("PDNS_KEY", PowerDns::API_KEY)
+        .env("NO_PROXY", "127.0.0.1")
         .start();
     let client = pebble.client();
     for name in ["pdns.test", "any.pdns.test"] {
@@ -73,7 +74,8 @@ fn what_a_service_refuses_is_said_and_nothing_is_ordered_in_vain() {
     let options = format!("\tacme_dns powerdns {} another-key\n\ttls_resolvers {}", dns.url(), dns.dns());
     let sites = "*.pdns.test {\n\trespond {host}\n}\n*.elsewhere.test {\n\trespond {host}\n}";
     let caddyfile = caddyfile(&pebble, http, https, &options, sites);
-    let server = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let setup = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data");
+    let server = setup.env("NO_PROXY", "127.0.0.1").start();
     let refused = until("the key is refused", || last_error(&server, "*.pdns.test"));
     assert_eq!(
         refused,
