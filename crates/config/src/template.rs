@@ -121,6 +121,12 @@ impl Template {
 
     /// Cuts a text into its parts.
     pub(crate) fn parse(text: &str) -> Self {
+        Self::parse_by(text, placeholder)
+    }
+
+    /// The same with placeholders of another kind. `placeholder`: the name of one that the text begins with, and how long it is
+    /// with its braces.
+    pub(crate) fn parse_by(text: &str, placeholder: impl Fn(&str) -> Option<(String, usize)>) -> Self {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{LogConfig, LogPart, LogStep, LogStrings, LogTemplate, LogTime, Template};
+use crate::model::{LogConfig, LogPart, LogStep, LogStrings, LogTemplate, LogTime, Part, Template};
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 
@@ -55,36 +55,20 @@ pub(super) fn option(option: &Call<'_>, template: &mut LogTemplate) -> Result<()
     Ok(())
 }
 
-/// As Caddy's replacer reads them: `\\{` is a brace, and so is one that is not closed.
+/// All that stands in braces is a field, but for what is the same in all lines.
 fn parts(cx: &Context<'_>, token: &Token, text: &str) -> Result<Vec<LogPart>, Error> {
-    let mut parts = Vec::new();
-    let mut literal = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['{', '\\']) {
-        literal.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(brace) =
-            ["\\{", "\\}"].iter().find_map(|escaped| rest.strip_prefix(escaped).map(|_| &escaped[1..]))
-        {
-            literal.push_str(brace);
-            rest = &rest[2..];
-        } else if let Some((name, behind)) = rest.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
-            match fixed(cx, token, name)? {
-                Some(known) => literal.push_str(&known),
-                None => {
-                    parts.extend((!literal.is_empty()).then(|| LogPart::Text(std::mem::take(&mut literal))));
-                    parts.push(LogPart::Field(name.split(':').map(path).collect()));
-                }
-            }
-            rest = behind;
-        } else {
-            literal.push_str(&rest[..1]);
-            rest = &rest[1..];
-        }
-    }
-    literal.push_str(rest);
-    parts.extend((!literal.is_empty()).then_some(LogPart::Text(literal)));
-    Ok(parts)
+    let any = |text: &str| {
+        let (name, _) = text.strip_prefix('{')?.split_once('}')?;
+        Some((name.to_owned(), name.len() + 2))
+    };
+    let parts = Template::parse_by(text, any).0.into_iter().map(|part| match part {
+        Part::Text(text) => Ok(LogPart::Text(text)),
+        Part::Placeholder(name) => Ok(match fixed(cx, token, &name)? {
+            Some(known) => LogPart::Text(known),
+            None => LogPart::Field(name.split(':').map(path).collect()),
+        }),
+    });
+    parts.collect()
 }
 
 /// What is the same in all lines.
@@ -164,7 +148,9 @@ mod tests {
         let found = template("transform `\\{x\\} {env.NODE} {request>headers>X-Id>[0]:ts}{ open`");
         let id = vec![key("request"), key("headers"), key("X-Id"), LogStep::Index(0)];
         let expected = [
-            LogPart::Text("{x} n1 ".into()),
+            LogPart::Text("{x} ".into()),
+            LogPart::Text("n1".into()),
+            LogPart::Text(" ".into()),
             LogPart::Field(vec![id, vec![key("ts")]]),
             LogPart::Text("{ open".into()),
         ];

@@ -18,6 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Of what a service says, in an error.
 const TOLD: usize = 400;
 
+/// The least bytes that a secret has.
+const SECRET: usize = 6;
+
 /// What is known of the service and the zone once there is a record to set.
 #[derive(Clone)]
 pub(super) struct Hosted {
@@ -153,7 +156,8 @@ impl Hosted {
     /// Without what is configured, which may be in URLs, and not longer than a log bears.
     fn told(&self, text: &str) -> String {
         let mut told = text.to_owned();
-        for secret in self.service.options.values() {
+        // What is shorter is a number or a region, and part of other words.
+        for secret in self.service.options.values().filter(|value| value.len() >= SECRET) {
             let in_url = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
             told = told.replace(secret.as_str(), "…").replace(&in_url, "…");
         }

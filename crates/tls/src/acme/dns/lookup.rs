@@ -14,7 +14,7 @@ const PORT: u16 = 53;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two looks, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
-/// Servers of a zone that are asked. RFC 1912 §2.8 advises against more than seven.
+/// Servers of a zone that are asked, and addresses of each. RFC 1912 §2.8 advises against more than seven.
 const MOST_SERVERS: usize = 16;
 
 /// Who is asked: servers of the configuration, or those of the system.
@@ -88,17 +88,17 @@ impl Lookup {
     }
 
     async fn look(&self, zone: &str, fqdn: &str, value: &str) -> Answer {
-        let mut best = None;
+        let mut is_seen = false;
         for name in self.servers_of(zone).await.unwrap_or_default() {
             match self.look_at(&name, fqdn, value).await {
-                Answer::There => best = Some(Answer::There),
+                Answer::There => is_seen = true,
                 missing @ Answer::Missing(_) => return missing,
                 Answer::None(_) => {}
             }
         }
-        match best {
-            Some(answer) => answer,
-            None => look_by(&self.resolver, "DNS", fqdn, value).await,
+        match is_seen {
+            true => Answer::There,
+            false => look_by(&self.resolver, "DNS", fqdn, value).await,
         }
     }
 
@@ -106,7 +106,7 @@ impl Lookup {
     async fn look_at(&self, name: &Name, fqdn: &str, value: &str) -> Answer {
         let unknown = |error: NetError| Answer::None(error.to_string());
         let addresses: Vec<_> = match self.resolver.lookup_ip(name.clone()).await {
-            Ok(addresses) => addresses.iter().collect(),
+            Ok(addresses) => addresses.iter().take(MOST_SERVERS).collect(),
             Err(error) => return unknown(error),
         };
         match authoritative(&addresses, self.port) {
