@@ -3,7 +3,8 @@
 
 use super::error::{OrderError, io_error};
 use super::options::Acme;
-use crate::{crypto, outgoing, roots};
+use crate::outgoing::Proxies;
+use crate::{crypto, roots};
 use bytes::Bytes;
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
@@ -26,7 +27,10 @@ const RESPONSE_LIMIT: usize = 1 << 20;
 const AGENT: &str = concat!("Regent/", env!("CARGO_PKG_VERSION"), " instant-acme");
 
 #[derive(Clone)]
-pub(super) struct HttpsClient(TlsConnector);
+pub(super) struct HttpsClient {
+    connector: TlsConnector,
+    proxies: Arc<Proxies>,
+}
 
 impl HttpsClient {
     /// Blocks: it reads the roots.
@@ -41,7 +45,36 @@ impl HttpsClient {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        let connector = TlsConnector::from(Arc::new(config));
+        Ok(Self { connector, proxies: Arc::new(Proxies::of_environment()) })
+    }
+
+    async fn send(
+        self,
+        mut request: Request<BodyWrapper<Bytes>>,
+    ) -> Result<Response<Bytes>, instant_acme::Error> {
+        let (host, port) = target(request.uri())?;
+        prepare(&mut request)?;
+        let name = ServerName::try_from(host.clone()).map_err(io_error)?;
+        let stream = self.proxies.connect(&host, port).await.map_err(io_error)?;
+        let stream = self
+            .connector
+            .connect(name, stream)
+            .await
+            .map_err(|error| io_error(format!("cannot shake hands with {host}: {error}")))?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io_error)?;
+        let mut exchange = pin!(async move {
+            let (parts, body) = sender.send_request(request).await.map_err(io_error)?.into_parts();
+            let body = Limited::new(body, RESPONSE_LIMIT).collect().await.map_err(io_error)?;
+            Ok(Response::from_parts(parts, body.to_bytes()))
+        });
+        tokio::select! {
+            biased;
+            response = &mut exchange => response,
+            // Its end, good or bad, is in what the exchange has still to read.
+            _ = connection => exchange.await,
+        }
     }
 }
 
@@ -52,41 +85,14 @@ impl HttpClient for HttpsClient {
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Received> + Send>> {
-        let connector = self.0.clone();
+        let client = self.clone();
         Box::pin(async move {
             let host = request.uri().host().unwrap_or_default().to_owned();
             let late = || io_error(format!("{host} did not respond within {} s", REQUEST_TIMEOUT.as_secs()));
-            let response = timeout(REQUEST_TIMEOUT, send(connector, request)).await.map_err(|_| late())??;
+            let response = timeout(REQUEST_TIMEOUT, client.send(request)).await.map_err(|_| late())??;
             let (parts, body) = response.into_parts();
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
-    }
-}
-
-async fn send(
-    connector: TlsConnector,
-    mut request: Request<BodyWrapper<Bytes>>,
-) -> Result<Response<Bytes>, instant_acme::Error> {
-    let (host, port) = target(request.uri())?;
-    prepare(&mut request)?;
-    let name = ServerName::try_from(host.clone()).map_err(io_error)?;
-    let stream = outgoing::connect(&host, port).await.map_err(io_error)?;
-    let stream = connector
-        .connect(name, stream)
-        .await
-        .map_err(|error| io_error(format!("cannot shake hands with {host}: {error}")))?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io_error)?;
-    let mut exchange = pin!(async move {
-        let (parts, body) = sender.send_request(request).await.map_err(io_error)?.into_parts();
-        let body = Limited::new(body, RESPONSE_LIMIT).collect().await.map_err(io_error)?;
-        Ok(Response::from_parts(parts, body.to_bytes()))
-    });
-    tokio::select! {
-        biased;
-        response = &mut exchange => response,
-        // Its end, good or bad, is in what the exchange has still to read.
-        _ = connection => exchange.await,
     }
 }
 
