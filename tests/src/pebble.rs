@@ -3,6 +3,7 @@
 
 use crate::{Response, TlsClient, until};
 use serde_json::json;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -30,6 +31,21 @@ impl Pebble {
 
     /// As [`Self::start`], with a name server of the caller's.
     pub fn asking(names: SocketAddr, directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
+        Self::launch(names, directory, http_port, tls_port, None)
+    }
+
+    /// As [`Self::start`]; new accounts have to be bound to the external one with this id and this key, in base64url.
+    pub fn binding(id: &str, key: &str, directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
+        Self::launch(serve_names(), directory, http_port, tls_port, Some((id, key)))
+    }
+
+    fn launch(
+        names: SocketAddr,
+        directory: &Path,
+        http_port: u16,
+        tls_port: u16,
+        account: Option<(&str, &str)>,
+    ) -> Option<Self> {
         let Some(program) = find("pebble").or_else(build) else {
             skip();
             return None;
@@ -47,6 +63,8 @@ impl Pebble {
             "tlsPort": tls_port,
             "keyAlgorithm": "ecdsa",
             "retryAfter": { "authz": 1, "order": 1 },
+            "externalAccountBindingRequired": account.is_some(),
+            "externalAccountMACKeys": account.into_iter().collect::<HashMap<_, _>>(),
             "profiles": { "default": { "description": "any", "validityPeriod": 90 * 86_400 } },
         } });
         write(directory, "pebble.json", configuration.to_string());
@@ -73,6 +91,10 @@ impl Pebble {
     /// The URL of its ACME directory.
     pub fn url(&self) -> String {
         format!("https://{}/dir", self.address)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Of its own server.

@@ -2,10 +2,8 @@
 //! Encrypt's test CA, and a name server that the service's records come to.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, free_address, until};
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::thread;
+use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, forward_proxy, free_address, until};
+use std::net::SocketAddr;
 
 /// A server with these sites, whose certificates the CA issues.
 fn caddyfile(pebble: &Pebble, http: u16, https: u16, options: &str, sites: &str) -> String {
@@ -97,7 +95,7 @@ fn a_wildcard_is_proved_by_cloudflare_with_a_token_alone() {
     let cloudflare = cloudflare(api, &dns);
     let root = cloudflare.directory().join("data/caddy/pki/authorities/local/root.crt");
     until("the certificate is there", || root.exists().then_some(()));
-    let proxy = proxy_to(local(api));
+    let proxy = forward_proxy(move |_| Some(local(api)));
     let options = format!("\ttls_resolvers {}", dns.dns());
     let sites = "*.cf.test {\n\ttls {\n\t\tdns cloudflare {env.CF_API_TOKEN}\n\t}\n\trespond {host}\n}";
     let server = setup
@@ -135,35 +133,4 @@ fn cloudflare(port: u16, dns: &PowerDns) -> Server {
         .env("PDNS_URL", &dns.url())
         .env("PDNS_KEY", PowerDns::API_KEY)
         .start()
-}
-
-/// A proxy (CONNECT, RFC 9110 §9.3.6) for which all servers are this one. It ends with the test's process.
-fn proxy_to(server: SocketAddr) -> SocketAddr {
-    let listener = TcpListener::bind(local(0)).expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            thread::spawn(move || lead(client, server));
-        }
-    });
-    address
-}
-
-fn lead(client: TcpStream, server: SocketAddr) -> io::Result<()> {
-    let mut head = BufReader::new(client.try_clone()?);
-    let mut line = String::new();
-    while head.read_line(&mut line)? > 2 {
-        line.clear();
-    }
-    let server = TcpStream::connect(server)?;
-    (&client).write_all(b"HTTP/1.1 200 Connected\r\n\r\n")?;
-    let (from, to) = (server.try_clone()?, client.try_clone()?);
-    let back = thread::spawn(move || pass(from, to));
-    pass(client, server)?;
-    back.join().expect("it does not panic")
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
-    io::copy(&mut from, &mut to)?;
-    to.shutdown(Shutdown::Write)
 }

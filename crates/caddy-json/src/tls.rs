@@ -125,11 +125,6 @@ fn automation(r: &mut Reader, policy: &Node) -> Vec<Line> {
     let fields = r.object(policy);
     let mut lines =
         r.options(&fields, &[("key_type", "key_type", Kind::Text), ("on_demand", "on_demand", Kind::Flag)]);
-    lines.extend(issuer::first(r, fields.take("issuers")).map(
-        |(node, name, options)| match options.is_empty() {
-            true => line(node, "issuer", vec![word(node, &name)]),
-            false => block(node, "issuer", vec![word(node, &name)], options),
-        },
-    ));
+    lines.append(&mut issuer::all(r, fields.take("issuers")));
     lines
 }

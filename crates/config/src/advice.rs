@@ -17,7 +17,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("format single_field", FORMAT),
     ("fs", FILES),
     ("issuer acme timeout", "leave it out; an order has time enough"),
-    ("issuer zerossl", "write `issuer acme { dir https://acme.zerossl.com/v2/DV90; eab KEY_ID MAC_KEY }`"),
+    ("issuer zerossl validity_days", "leave it out; certificates are valid for 90 days"),
     ("log core", "leave it out; `output` says where lines go"),
     ("mercure", "write `mercure` in the site block, or as a directive"),
     ("network_proxy url https://…", FORWARD_PROXY),

@@ -291,7 +291,7 @@ fn grouped(ways: Vec<(Door, Option<SiteTls>)>) -> Vec<(Listen, Vec<String>, Opti
     let mut groups: Vec<(Listen, Option<SiteTls>, Vec<Option<String>>)> = Vec::new();
     for (Door { listen, host }, tls) in ways {
         let is_for_names = tls.as_ref().is_some_and(|tls| {
-            matches!(tls.source, CertificateSource::Internal { .. } | CertificateSource::Acme(_))
+            matches!(tls.source, CertificateSource::Internal { .. } | CertificateSource::Acme { .. })
         });
         let fits = |hosts: &[Option<String>]| !is_for_names || hosts.contains(&None) == host.is_none();
         match groups.iter_mut().find(|(other, of, hosts)| *other == listen && *of == tls && fits(hosts)) {

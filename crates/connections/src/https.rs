@@ -6,7 +6,7 @@ use regent_tls::{
     Compression, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount, Internal,
     Issuance, KeyPairFiles, KeyType, OnDemand, Options, OrderLimit, Policy, ProtocolVersion, RedisAddress,
     RedisPlace, RedisSentinels, RedisServer, RedisStorage, RedisTls, Site, SiteTable, Tickets, Tls,
-    TrustSource, TrustStores, TsigAlgorithm, TsigKey,
+    TrustSource, TrustStores, TsigAlgorithm, TsigKey, ZeroSslKey,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -244,9 +244,9 @@ fn certificate(tls: &config::SiteTls) -> CertificateSource {
             })
         }
         config::CertificateSource::Shared => CertificateSource::Shared,
-        config::CertificateSource::Acme(of_site) => {
-            let issuance = issuance(of_site.issuance);
-            CertificateSource::Acme(Box::new(acme(of_site, key_type(tls.key_type))), issuance)
+        config::CertificateSource::Acme { cas, issuance } => {
+            let cas = cas.iter().map(|of_site| acme(of_site, key_type(tls.key_type))).collect();
+            CertificateSource::Acme(cas, self::issuance(*issuance))
         }
     }
 }
@@ -273,6 +273,7 @@ fn acme(acme: &config::Acme, key_type: KeyType) -> Acme {
             .eab
             .as_ref()
             .map(|eab| ExternalAccount { key_id: eab.key_id.clone(), mac_key: eab.mac_key.clone() }),
+        zerossl_key: acme.zerossl_key.as_ref().map(|key| ZeroSslKey(key.0.clone())),
         trusted_roots: acme.trusted_roots.clone(),
         profile: acme.profile.clone(),
         key_type,

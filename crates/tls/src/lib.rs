@@ -51,7 +51,7 @@ mod tests;
 pub use acceptor::Acceptor;
 pub use acme::{
     Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount,
-    OrderLimit, TsigAlgorithm, TsigKey,
+    OrderLimit, TsigAlgorithm, TsigKey, ZeroSslKey,
 };
 pub use check::{certificate_expiry, check_authorities, check_certificate};
 pub use client::{Alpn, Client, ClientOptions, ClientStream, Verification};

@@ -94,7 +94,7 @@ pub enum CertificateSource {
     /// Those of the local CA.
     Internal(Internal),
     /// One of a public CA for each name.
-    Acme(Box<Acme>, Issuance),
+    Acme(Vec<Acme>, Issuance),
 }
 
 /// Several certificates for one name, as one with an ECDSA and one with an RSA key, are chosen by what the client can

@@ -21,7 +21,7 @@ pub(super) struct Policy<'a> {
 #[derive(PartialEq)]
 enum Issuer<'a> {
     Internal(Duration),
-    Acme(&'a Acme),
+    Acme(&'a [Acme]),
 }
 
 impl<'a> Policy<'a> {
@@ -31,7 +31,7 @@ impl<'a> Policy<'a> {
         let (issuer, issuance) = match &tls.source {
             CertificateSource::Files { .. } | CertificateSource::Shared => return None,
             CertificateSource::Internal { lifetime, issuance } => (Issuer::Internal(*lifetime), *issuance),
-            CertificateSource::Acme(acme) => (Issuer::Acme(acme), acme.issuance),
+            CertificateSource::Acme { cas, issuance } => (Issuer::Acme(cas), *issuance),
         };
         Some(Self { issuer, issuance, key_type: tls.key_type })
     }
@@ -40,7 +40,7 @@ impl<'a> Policy<'a> {
     pub fn is_usual_for(&self, host: &str) -> bool {
         let is_usual = match self.issuer {
             Issuer::Internal(lifetime) => lifetime == INTERNAL_LIFETIME && is_internal(host),
-            Issuer::Acme(acme) => *acme == Acme::default() && !is_internal(host),
+            Issuer::Acme(cas) => *cas == [Acme::default()] && !is_internal(host),
         };
         is_usual && self.issuance == Issuance::AtStart && self.key_type == KeyType::default()
     }
@@ -56,31 +56,44 @@ impl Writer<'_> {
         let Policy { issuer, issuance, key_type } = policy;
         let mut object = Object::new();
         object.set_list("subjects", hosts.iter().copied());
-        let issuer = match issuer {
-            Issuer::Internal(lifetime) => internal(*lifetime),
-            Issuer::Acme(acme) => self.acme(acme),
+        let issuers = match issuer {
+            Issuer::Internal(lifetime) => vec![internal(*lifetime)],
+            Issuer::Acme(cas) => cas.iter().map(|acme| self.public_issuer(acme)).collect(),
         };
-        object.set("issuers", vec![issuer.build()]);
+        object.set("issuers", issuers.into_iter().map(Object::build).collect::<Vec<_>>());
         object.set_unless("key_type", key_type_name(*key_type), key_type_name(KeyType::default()));
         object.set_if("on_demand", *issuance == Issuance::OnDemand);
         object
     }
 
+    fn public_issuer(&self, acme: &Acme) -> Object {
+        match &acme.zerossl_key {
+            Some(key) => {
+                let mut object = Object::of_kind("module", "zerossl");
+                object.set("api_key", escaped(&key.0));
+                object.non_empty("cname_validation", self.dns_challenge(acme));
+                object
+            }
+            None => self.acme(acme),
+        }
+    }
+
     fn acme(&self, acme: &Acme) -> Object {
         let Acme {
-            issuance: _,
+            zerossl_key: _,
+            // In `dns_challenge`.
+            dns: _,
+            dns_override_domain: _,
+            dns_ttl: _,
+            propagation_delay: _,
+            propagation_timeout: _,
+            resolvers: _,
             directory,
             test_directory,
             email,
             eab,
             trusted_roots,
             profile,
-            dns,
-            dns_override_domain,
-            dns_ttl,
-            propagation_delay,
-            propagation_timeout,
-            resolvers,
             http_challenge,
             tls_alpn_challenge,
         } = acme;
@@ -99,6 +112,15 @@ impl Writer<'_> {
         let mut challenges = Object::new();
         challenges.non_empty("http", disabled(*http_challenge));
         challenges.non_empty("tls-alpn", disabled(*tls_alpn_challenge));
+        challenges.non_empty("dns", self.dns_challenge(acme));
+        object.non_empty("challenges", challenges);
+        object
+    }
+
+    fn dns_challenge(&self, acme: &Acme) -> Object {
+        let Acme {
+            dns, dns_override_domain, dns_ttl, propagation_delay, propagation_timeout, resolvers, ..
+        } = acme;
         let mut of_dns = Object::new();
         of_dns.set_some("provider", dns.as_ref().map(|provider| self.dns(provider)));
         of_dns.set_some("override_domain", dns_override_domain.as_ref().map(|name| escaped(name)));
@@ -106,9 +128,7 @@ impl Writer<'_> {
         of_dns.set_duration("propagation_delay", *propagation_delay, Duration::ZERO);
         of_dns.set_some("propagation_timeout", propagation_timeout.map(off_or_nanoseconds));
         of_dns.set_list("resolvers", resolvers.iter().map(ToString::to_string));
-        challenges.non_empty("dns", of_dns);
-        object.non_empty("challenges", challenges);
-        object
+        of_dns
     }
 
     fn dns(&self, provider: &DnsProvider) -> Object {

@@ -2,9 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// The CA that Caddy asks beside Let's Encrypt, which Regent does not.
-const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
-
 /// What is taken, and has no effect in Regent, so that its model does not have it.
 const WITHOUT_EFFECT: &[&str] = &[
     "allow_0rtt",
@@ -39,7 +36,6 @@ const SAME: &[(&str, &str)] = &[("write_idle_timeout", "write_timeout")];
 /// - with groups numbered in the order in which they come, and none where only one route is in it,
 /// - without the names of expressions, and with their texts free of parentheses and kinds of quotes,
 /// - without the file that was adapted among those that are hidden,
-/// - with the first issuer of a policy alone,
 /// - with servers by their addresses, and the names of those that have one,
 /// - with policies in order, and names of fields, of variables and of servers of DNS as the model has them,
 /// - without what has no effect, or is said in any case.
@@ -113,9 +109,6 @@ fn visit(value: &mut Value) {
                 if hidden.is_empty() {
                     members.remove("hide");
                 }
-            }
-            if let Some(issuers) = members.get_mut("issuers").and_then(Value::as_array_mut) {
-                issuers.retain(|issuer| issuer["ca"] != ZEROSSL);
             }
         }
         _ => {}

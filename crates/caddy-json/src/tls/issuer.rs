@@ -5,31 +5,26 @@ use crate::handlers::php::module_options;
 use crate::reader::{Fields, Kind, Reader, block, line, word};
 use regent_caddyfile::Line;
 
-/// The CA that Caddy takes beside Let's Encrypt where there is an address of an account.
-const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
+/// Those of a list, in its order: the place of each, its name and options.
+pub(super) fn all(r: &mut Reader, list: Option<&Node>) -> Vec<Line> {
+    let nodes = list.map(|list| r.list(list)).unwrap_or_default();
+    nodes.iter().filter_map(|node| issuer(r, node)).collect()
+}
 
-/// The first of a list, by its name and options: Regent has one issuer for a name.
-pub(super) fn first<'a>(r: &mut Reader, list: Option<&'a Node>) -> Option<(&'a Node, String, Vec<Line>)> {
-    let list = list?;
-    let (node, others) = r.list(list).split_first()?;
-    let is_usual = |other: &Node| {
-        let ca = other.get("ca").and_then(Node::as_text);
-        other.get("module").and_then(Node::as_text) == Some("zerossl") || ca == Some(ZEROSSL)
-    };
-    if let Some(other) = others.iter().find(|other| !is_usual(other)) {
-        r.warn(
-            other,
-            "this has no effect: Regent asks the first issuer of a policy, again and again, and no other",
-        );
-    }
+fn issuer(r: &mut Reader, node: &Node) -> Option<Line> {
     let fields = r.object(node);
     let Some(name) = fields.take("module").and_then(|node| r.text(node)) else {
         r.error(node, "an issuer needs its name: \"module\": \"acme\"");
         return None;
     };
-    let lines = match name.text.as_str() {
+    let mut arguments = vec![word(node, &name.text)];
+    let options = match name.text.as_str() {
         "acme" => acme(r, &fields),
         "internal" => internal(r, &fields),
+        "zerossl" => {
+            arguments.extend(fields.take("api_key").and_then(|node| r.text(node)));
+            zerossl(r, &fields)
+        }
         // That there is none such is the Caddyfile's to say.
         _ => {
             fields.rest();
@@ -37,7 +32,22 @@ pub(super) fn first<'a>(r: &mut Reader, list: Option<&'a Node>) -> Option<(&'a N
         }
     };
     fields.finish(r, &format!("the issuer `{}`", name.text));
-    Some((node, name.text, lines))
+    Some(match options.is_empty() {
+        true => line(node, "issuer", arguments),
+        false => block(node, "issuer", arguments, options),
+    })
+}
+
+fn zerossl(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {
+    let mut lines = r.options(
+        fields,
+        &[
+            ("validity_days", "validity_days", Kind::Number),
+            ("alternate_http_port", "alt_http_port", Kind::Number),
+        ],
+    );
+    lines.extend(fields.take("cname_validation").map(|node| dns(r, node)).unwrap_or_default());
+    lines
 }
 
 fn internal(r: &mut Reader, fields: &Fields<'_>) -> Vec<Line> {

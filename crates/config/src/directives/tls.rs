@@ -15,8 +15,9 @@
 //! | `issuer internal { lifetime DURATION }` | 12h | as `tls internal`; how long a certificate is valid |
 //! | `on_demand` | | certificates are made or ordered in the handshake that asks for a name; see [HTTPS](https.md#certificates-on-demand) |
 //! | `client_auth { … }` | | certificates of clients; see below |
-//! | `issuer acme [DIRECTORY] { … }` | | certificates of a public CA; its options are below |
-//! | `ca URL`, `ca_root FILE` | | as `dir` and `trusted_roots` below. `dns`, `dns_ttl`, `dns_challenge_override_domain`, `eab` and `propagation_delay` can stand here too, and `dns` alone is that of the global options |
+//! | `issuer acme [DIRECTORY] { … }` | | certificates of a public CA; its options are below. Of several the first that issues one; see [HTTPS](https.md#several-cas) |
+//! | `issuer zerossl KEY { … }` | | certificates of ZeroSSL in the account that has this access key; in its block `dns`, `dns_ttl`, `propagation_delay`, `propagation_timeout` and `resolvers` |
+//! | `ca URL`, `ca_root FILE` | | as `dir` and `trusted_roots` below. `dns`, `dns_ttl`, `dns_challenge_override_domain`, `eab` and `propagation_delay` can stand here too, and `dns` alone is that of the global options. None of them beside an `issuer`, which has its own |
 //!
 //! | option of `issuer acme` | default | meaning |
 //! |---|---|---|
@@ -114,6 +115,8 @@ pub(crate) struct Tls<'a> {
     pub directories: Vec<PathBuf>,
     /// `None`: the lines name none.
     pub issuer: Option<Issuer>,
+    /// By `issuer`, with options of its own.
+    names_issuer: bool,
     pub issuance: Issuance,
     pub wildcard: Wildcard,
     pub key_type: KeyType,
@@ -151,10 +154,13 @@ pub(crate) fn parse<'a>(
     }
     let finished = tls.check();
     cx.check(finished);
-    if let Some(Issuer::Acme(acme)) = &tls.issuer
-        && issuer::looks_up_in_vain(acme, &options.acme)
-    {
-        cx.warn(tls.name, issuer::NOT_LOOKED_UP);
+    if let Some(Issuer::Acme(cas)) = &mut tls.issuer {
+        if issuer::looks_up_in_vain(cas, &options.acme) {
+            cx.warn(tls.name, issuer::NOT_LOOKED_UP);
+        }
+        if let ([only], false) = (&mut **cas, tls.names_issuer) {
+            tls.issuer = Some(Issuer::usual(std::mem::take(only)));
+        }
     }
     tls.is_faulty = before != cx.errors.len();
     Some(tls)
@@ -168,6 +174,7 @@ impl<'a> Tls<'a> {
             pairs: Vec::new(),
             directories: Vec::new(),
             issuer: None,
+            names_issuer: false,
             issuance: Issuance::AtStart,
             wildcard: Wildcard::Shared,
             key_type,
@@ -232,7 +239,7 @@ impl<'a> Tls<'a> {
             "client_auth" => self.client_auth = Some(client_auth::parse(cx, option)?),
             "issuer" => {
                 let issuer = issuer::parse(cx, option, &options.acme, &options.global.tls.local_ca)?;
-                self.set_issuer(option.name, issuer)?;
+                self.add_issuer(option.name, issuer)?;
             }
             "on_demand" => {
                 option.exactly::<0>("on_demand")?;
@@ -273,11 +280,22 @@ impl<'a> Tls<'a> {
         Ok(())
     }
 
+    fn add_issuer(&mut self, token: &Token, issuer: Issuer) -> Result<(), Error> {
+        match &mut self.issuer {
+            Some(named) if self.names_issuer => return named.join(token, issuer),
+            Some(Issuer::Acme(_)) => return Err(mixed(token)),
+            _ => self.set_issuer(token, issuer)?,
+        }
+        self.names_issuer = true;
+        Ok(())
+    }
+
     /// The public CA that options such as `ca` are about.
     fn acme(&mut self, token: &Token, options: &GlobalOptions) -> Result<&mut Acme, Error> {
-        let issuer = self.issuer.get_or_insert_with(|| Issuer::Acme(Box::new(options.acme.clone())));
+        let issuer = self.issuer.get_or_insert_with(|| Issuer::Acme(vec![options.acme.clone()]));
         match issuer {
-            Issuer::Acme(acme) => Ok(acme),
+            Issuer::Acme(_) if self.names_issuer => Err(mixed(token)),
+            Issuer::Acme(cas) => Ok(&mut cas[0]),
             Issuer::Internal { .. } => {
                 let what = &token.text;
                 Err(error(
@@ -296,6 +314,14 @@ impl<'a> Tls<'a> {
         }
         Ok(())
     }
+}
+
+/// As in Caddy: it would not be clear which of several CAs such an option is for.
+fn mixed(token: &Token) -> Error {
+    error(
+        token,
+        "an `issuer` has its options in its own block: write `email`, `dns` and the like there, or leave `issuer` out",
+    )
 }
 
 /// A file that is there. Whether it can be read and what is in it shows when the server starts.

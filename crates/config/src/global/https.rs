@@ -18,7 +18,7 @@
 //! | `ocsp_stapling off`, `ocsp_interval DURATION` | | accepted; OCSP responses are never stapled |
 //! | `storage_check off`, `storage_clean_interval DURATION` | | accepted, without an effect |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
-//! | `cert_issuer acme [DIRECTORY] { … }` | | certificates of a public CA for all names, with the options of `issuer acme` |
+//! | `cert_issuer acme [DIRECTORY] { … }`, `cert_issuer zerossl KEY` | | certificates of a public CA for all names, with the options of `issuer acme`; of several the first that issues one |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
 //! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |
@@ -40,7 +40,7 @@ use super::{GlobalOptions, storage};
 use crate::call::Call;
 use crate::context::Context;
 use crate::directives::tls::{dns, issuer, parameters};
-use crate::model::{Eab, InstallTrust, OcspStapling};
+use crate::model::{Acme, Eab, InstallTrust, OcspStapling};
 use crate::problems::{error, unknown, unknown_option};
 use crate::resolvers;
 use crate::values;
@@ -214,8 +214,14 @@ fn eab(cx: &Context<'_>, call: &Call<'_>) -> Result<Eab, Error> {
 }
 
 fn cert_issuer(cx: &mut Context<'_>, call: &Call<'_>, options: &mut GlobalOptions) -> Result<(), Error> {
-    options.issuer = Some(issuer::parse(cx, call, &options.acme, &options.global.tls.local_ca)?);
-    Ok(())
+    let issuer = issuer::parse(cx, call, &options.acme, &options.global.tls.local_ca)?;
+    match &mut options.issuer {
+        Some(named) => named.join(call.name, issuer),
+        none => {
+            *none = Some(issuer);
+            Ok(())
+        }
+    }
 }
 
 /// What the other options say of a public CA goes for `cert_issuer acme` too, wherever they stand (Caddy's
@@ -227,8 +233,13 @@ pub(super) fn complete_issuer(cx: &mut Context<'_>, options: &mut GlobalOptions)
             cx.errors.push(error(&token, "write who sets the records here, or in the global option `dns`"));
         }
     }
-    let Some(Issuer::Acme(issuer)) = &mut options.issuer else { return };
-    let all = options.acme.clone();
+    if let Some(Issuer::Acme(cas)) = &mut options.issuer {
+        let of_acme = cas.iter_mut().filter(|acme| acme.zerossl_key.is_none());
+        of_acme.for_each(|acme| complete(acme, options.acme.clone()));
+    }
+}
+
+fn complete(issuer: &mut Acme, all: Acme) {
     issuer.email = issuer.email.take().or(all.email);
     issuer.directory = issuer.directory.take().or(all.directory);
     issuer.eab = issuer.eab.take().or(all.eab);

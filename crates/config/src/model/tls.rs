@@ -4,7 +4,7 @@ mod authority;
 
 pub use authority::LocalCa;
 
-use super::{RedisStorage, as_text};
+use super::{RedisStorage, Secret, as_text};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,7 +63,8 @@ pub enum CertificateSource {
         lifetime: Duration,
         issuance: Issuance,
     },
-    Acme(Box<Acme>),
+    /// Of a public CA: the first of these that issues one, of which there is one at least.
+    Acme { cas: Vec<Acme>, issuance: Issuance },
 }
 
 /// A certificate chain and its key, in PEM, with absolute paths.
@@ -88,7 +89,6 @@ pub enum Issuance {
 /// How certificates are obtained from a public CA (RFC 8555).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Acme {
-    pub issuance: Issuance,
     /// The CA's directory. `None`: the default CA.
     pub directory: Option<String>,
     /// The directory to try after a failure (`test_dir`).
@@ -96,6 +96,9 @@ pub struct Acme {
     pub email: Option<String>,
     /// External account binding (RFC 8555 section 7.3.4).
     pub eab: Option<Eab>,
+    /// Whose account at ZeroSSL is to have the certificates (`issuer zerossl`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zerossl_key: Option<Secret>,
     /// PEM files of the roots that the CA's own server is verified with; empty: the system's.
     #[serde(serialize_with = "as_texts")]
     pub trusted_roots: Vec<PathBuf>,

@@ -55,9 +55,10 @@ impl<'a> Certificates<'a> {
 
     fn source(&self, tls: Option<&Tls<'_>>, way: &Way<'_>) -> Result<CertificateSource, Error> {
         let source = self.wanted(tls, way)?;
-        if let CertificateSource::Acme(acme) = &source {
+        if let CertificateSource::Acme { cas, issuance } = &source {
             let names_issuer = |tls: &&Tls<'_>| tls.issuer.is_some();
-            check_acme(acme, tls.filter(names_issuer).map_or(way.token, |tls| tls.name), way)?;
+            let token = tls.filter(names_issuer).map_or(way.token, |tls| tls.name);
+            cas.iter().try_for_each(|acme| check_acme(acme, *issuance, token, way))?;
         }
         Ok(source)
     }
@@ -78,9 +79,9 @@ impl<'a> Certificates<'a> {
         }
         match named.unwrap_or_else(|| self.default_issuer(way)) {
             Issuer::Internal { lifetime } => Ok(CertificateSource::Internal { lifetime, issuance }),
-            Issuer::Acme(acme) => {
+            Issuer::Acme(cas) => {
                 self.check_permission(way, issuance)?;
-                Ok(CertificateSource::Acme(Box::new(Acme { issuance, ..*acme })))
+                Ok(CertificateSource::Acme { cas, issuance })
             }
         }
     }
@@ -114,21 +115,19 @@ impl<'a> Certificates<'a> {
         match &self.options.issuer {
             Some(issuer) => issuer.clone(),
             None if is_internal => Issuer::INTERNAL,
-            None => Issuer::Acme(Box::new(self.options.acme.clone())),
+            None => Issuer::usual(self.options.acme.clone()),
         }
     }
 }
 
 /// Whether a public CA can issue what is asked for. `token`: where the CA is asked.
-fn check_acme(acme: &Acme, token: &Token, way: &Way<'_>) -> Result<(), Error> {
+fn check_acme(acme: &Acme, issuance: Issuance, token: &Token, way: &Way<'_>) -> Result<(), Error> {
     let name = &way.token.text;
     if acme.dns.is_some() {
         return Ok(());
     }
     // On demand, each name that the wildcard covers has a certificate of its own.
-    if acme.issuance == Issuance::AtStart
-        && way.door.host.as_deref().is_some_and(|host| host.starts_with("*."))
-    {
+    if issuance == Issuance::AtStart && way.door.host.as_deref().is_some_and(|host| host.starts_with("*.")) {
         let message = format!(
             "a public CA issues a certificate for `{name}` by the DNS challenge only; write `tls {{ dns exec PROGRAM }}`, `tls internal` or `tls CERT KEY` in the block of the site"
         );

@@ -5,6 +5,7 @@ use super::https::HttpsClient;
 use super::layout;
 use super::nonces::with_nonces;
 use super::options::{Acme, ExternalAccount};
+use super::zerossl;
 use crate::Error;
 use crate::certificate;
 use crate::store::Store;
@@ -133,7 +134,13 @@ async fn register(files: AccountFiles, acme: &Acme, https: HttpsClient) -> Resul
     let contact = files.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-    let eab = acme.eab.as_ref().map(binding).transpose()?;
+    let eab = match &acme.eab {
+        Some(eab) => Some(binding(eab)?),
+        None if zerossl::is_directory(&files.directory) => {
+            Some(binding(&zerossl::account(acme, &https).await?)?)
+        }
+        None => None,
+    };
     let builder = || Account::builder_with_http(Box::new(https.clone()));
     let (account, credentials) = with_nonces!(builder().create(&new, files.directory.clone(), eab.as_ref()))?;
     tracing::info!(ca = files.directory, url = account.id(), "registered an account at a CA");

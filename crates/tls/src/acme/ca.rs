@@ -56,7 +56,8 @@ impl Ca {
     pub fn is_for(&self, directory: &str, acme: &Acme) -> bool {
         let own = &self.acme;
         self.files.directory == directory
-            && (&own.email, &own.eab, &own.trusted_roots) == (&acme.email, &acme.eab, &acme.trusted_roots)
+            && (&own.email, &own.eab, &own.zerossl_key) == (&acme.email, &acme.eab, &acme.zerossl_key)
+            && own.trusted_roots == acme.trusted_roots
     }
 
     pub fn directory(&self) -> &str {

@@ -39,12 +39,19 @@ pub(super) enum OrderError {
         "{service} has set the record of the DNS challenge, but it is not seen: {reason}; `propagation_timeout` says how long that may take, `resolvers` who is asked instead"
     )]
     DnsUnseen { service: String, reason: String },
+    #[error("ZeroSSL needs the address of an account: write `email`")]
+    ZeroSslAddress,
+    #[error("ZeroSSL gives no account: {0}")]
+    ZeroSsl(String),
     #[error("the MAC key of the external account is not base64url: {0}")]
     Eab(base64::DecodeError),
     #[error("the stored key of the account, {}, cannot be used: {reason}", path.display())]
     AccountKey { path: PathBuf, reason: String },
     #[error("the account at the CA cannot be used: {0}")]
     Account(String),
+    /// Of several, each with its reason.
+    #[error("no CA has issued a certificate: {0}")]
+    Everywhere(String),
     #[error("the order was not done within {} s", .0.as_secs())]
     TimedOut(Duration),
     #[error("a task of the order died: {0}")]
@@ -52,6 +59,17 @@ pub(super) enum OrderError {
 }
 
 impl OrderError {
+    /// What several CAs have answered, by their directories.
+    pub fn of_all(mut refusals: Vec<(&str, Self)>) -> Self {
+        match refusals.pop() {
+            Some((_, only)) if refusals.is_empty() => only,
+            last => {
+                let each = refusals.into_iter().chain(last).map(|(ca, error)| format!("{ca}: {error}"));
+                Self::Everywhere(each.collect::<Vec<_>>().join("; "))
+            }
+        }
+    }
+
     /// Whether another challenge may succeed where this one has failed.
     pub fn is_of_challenge(&self) -> bool {
         matches!(self, Self::Challenge { .. })

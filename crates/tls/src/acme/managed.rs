@@ -1,11 +1,10 @@
 //! One name: what it is served with, and what is to be done about it.
 
+use super::authority::{Authority, Preferred};
 use super::ca::{self, Ca};
 use super::challenges::Challenges;
 use super::dns::Turns;
 use super::error::OrderError;
-use super::options::{Acme, ChallengeKind};
-use super::order::{self, Proof, Wish};
 use super::schedule::{ARI_RETRY, Failures, LATEST_QUESTION, RenewalInfo, Window};
 use super::slot::AcmeSlot;
 use super::stored::{self, Issued, Stored};
@@ -14,7 +13,6 @@ use crate::clock::{self, Clock};
 use crate::crypto;
 use crate::store::Store;
 use instant_acme::CertificateIdentifier;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,11 +37,11 @@ pub(super) struct Common {
 #[derive(Debug)]
 pub(super) struct Managed {
     pub name: String,
-    pub acme: Acme,
+    /// One at least, in the order in which they are asked.
+    pub authorities: Arc<[Authority]>,
     pub slot: Arc<AcmeSlot>,
-    ca: Arc<Ca>,
-    test_ca: Option<Arc<Ca>>,
     common: Arc<Common>,
+    preferred: Preferred,
     state: Mutex<State>,
 }
 
@@ -58,8 +56,6 @@ struct State {
     last_error: Option<String>,
     /// When the CA is asked next when to renew.
     ask_at: i64,
-    /// What has worked last, or has not failed.
-    preferred: Option<ChallengeKind>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,20 +106,13 @@ impl Drop for Busy<'_> {
 
 impl Managed {
     /// Blocks: it reads what is stored.
-    pub fn load(
-        name: &str,
-        acme: &Acme,
-        ca: Arc<Ca>,
-        test_ca: Option<Arc<Ca>>,
-        common: Arc<Common>,
-    ) -> Arc<Self> {
+    pub fn load(name: &str, authorities: Arc<[Authority]>, common: Arc<Common>) -> Arc<Self> {
         let managed = Self {
             name: name.to_owned(),
-            acme: acme.clone(),
+            authorities,
             slot: Arc::default(),
-            ca,
-            test_ca,
             common,
+            preferred: Preferred::default(),
             state: Mutex::default(),
         };
         let issuer_keys = managed.issuer_keys();
@@ -136,19 +125,18 @@ impl Managed {
     /// What has failed before is not tried earlier than it was to be, and a certificate that could not be stored goes on
     /// being served.
     pub fn continue_from(&self, previous: &Self) {
-        let (failures, not_before, last_error, preferred, stored) = {
+        let (failures, not_before, last_error, stored) = {
             let before = previous.state();
-            let error = before.last_error.clone();
-            (before.failures, before.not_before, error, before.preferred, before.stored.clone())
+            (before.failures, before.not_before, before.last_error.clone(), before.stored.clone())
         };
         let until = |stored: &Stored| stored.certificate.validity.until;
         let own = self.state().stored.as_ref().map(until);
         if let Some(newer) = stored.filter(|stored| own.is_none_or(|own| own < until(stored))) {
             self.serve(newer);
         }
+        self.preferred.continue_from(&previous.preferred);
         let mut state = self.state();
-        (state.failures, state.not_before) = (failures, not_before);
-        (state.last_error, state.preferred) = (last_error, preferred);
+        (state.failures, state.not_before, state.last_error) = (failures, not_before, last_error);
     }
 
     /// What is due. Whoever gets it has to [`Self::attend`] to it.
@@ -175,7 +163,9 @@ impl Managed {
         let is_due = state.stored.as_ref().is_none_or(|stored| stored.renewal_time() <= now);
         if is_due && state.not_before <= now {
             Some(Task::Order)
-        } else if state.stored.as_ref().is_some_and(|stored| self.is_of_ca(stored)) && state.ask_at <= now {
+        } else if state.stored.as_ref().is_some_and(|stored| self.issuer(stored).is_some())
+            && state.ask_at <= now
+        {
             Some(Task::AskRenewal)
         } else {
             None
@@ -209,17 +199,20 @@ impl Managed {
         }
     }
 
+    /// Of the CA that has issued what is served, otherwise of the first.
     pub fn directory(&self) -> &str {
-        self.ca.directory()
+        let state = self.state();
+        let issuer = state.stored.as_ref().and_then(|stored| self.issuer(stored));
+        issuer.unwrap_or(&self.authorities[0]).ca.directory()
     }
 
     async fn obtain(&self) {
         let _place = self.place().await;
         let outcome = match ca::lock(&self.common.store, &format!("issue_cert_{}", self.name)).await {
-            Ok(_lock) => tokio::time::timeout(self.common.order_timeout, self.try_to_obtain()).await,
-            Err(error) => Ok(Err(error)),
+            Ok(_lock) => self.try_to_obtain().await,
+            Err(error) => Err(error),
         };
-        match outcome.unwrap_or(Err(OrderError::TimedOut(self.common.order_timeout))) {
+        match outcome {
             Ok(()) => {
                 let mut state = self.state();
                 state.failures = Failures::default();
@@ -248,7 +241,8 @@ impl Managed {
         state.last_error = Some(error.to_string());
         let (failures, wait) = (state.failures.count(), state.not_before - now);
         drop(state);
-        tracing::error!(name = self.name, ca = self.ca.directory(), %error, failures, next_try_in_s = wait, "no certificate was obtained");
+        let ca = self.authorities[0].ca.directory();
+        tracing::error!(name = self.name, ca, %error, failures, next_try_in_s = wait, "no certificate was obtained");
     }
 
     /// Under the lock of the name, so that of several processes only one orders.
@@ -262,81 +256,35 @@ impl Managed {
             self.serve(stored);
             return Ok(());
         }
-        let failures = self.state().failures.count();
-        if failures > 0
-            && let Some(test_ca) = &self.test_ca
-        {
-            // What fails here does not use up the limits of the CA itself.
-            self.order_from(test_ca, None).await?;
-            tracing::info!(name = self.name, ca = test_ca.directory(), "the order succeeded at the test CA");
-        }
-        let replaces = if failures == 0 { self.identifier() } else { None };
-        let issued = self.order_from(&self.ca, replaces).await?;
-        self.keep(issued).await
-    }
-
-    async fn order_from(
-        &self,
-        ca: &Ca,
-        replaces: Option<CertificateIdentifier<'static>>,
-    ) -> Result<Issued, OrderError> {
-        let profile = self.acme.profile.as_deref();
-        let wish = Wish { name: &self.name, key_type: self.acme.key_type, profile, replaces };
-        let mut last = None;
-        for proof in self.proofs()? {
-            match order::place(ca, &self.common.challenges, &wish, proof).await {
-                Ok(issued) => {
-                    if let Proof::Server(kind) = proof {
-                        self.state().preferred = Some(kind);
-                    }
-                    return Ok(issued);
-                }
-                Err(error) if error.is_of_challenge() => {
-                    tracing::warn!(name = self.name, ca = ca.directory(), %error, "a challenge failed");
-                    self.state().preferred = None;
-                    last = Some(error);
-                }
-                Err(error @ OrderError::NoChallenge { .. }) => last = Some(error),
+        let mut refusals = Vec::new();
+        for authority in &*self.authorities {
+            let ca = authority.ca.directory();
+            match self.order_from(authority).await {
+                Ok(issued) => return self.keep(issued, &authority.ca).await,
                 Err(error) => {
-                    if error.is_of_account() {
-                        ca.forget_account().await?;
+                    if refusals.len() + 1 < self.authorities.len() {
+                        tracing::warn!(name = self.name, ca, %error, "no certificate was obtained; the next CA is asked");
                     }
-                    return Err(error);
+                    refusals.push((ca, error));
                 }
             }
         }
-        Err(last.unwrap_or(OrderError::NoChallenge { offered: "some".to_owned() }))
+        Err(OrderError::of_all(refusals))
     }
 
-    /// In the order in which they are tried: what has worked first, otherwise any, so that one that the network does not
-    /// let through is not always the first.
-    fn proofs(&self) -> Result<Vec<Proof<'_>>, OrderError> {
-        if let Some(dns) = &self.acme.dns {
-            return Ok(vec![Proof::Dns(dns, &self.common.dns_turns)]);
-        }
-        if self.name.starts_with("*.") {
-            return Err(OrderError::Wildcard);
-        }
-        let mut kinds = self.acme.challenges.clone();
-        if self.name.parse::<IpAddr>().is_ok() {
-            // The other one would come with the reverse name of the address (RFC 8738 §6), which no site has.
-            kinds.retain(|kind| *kind == ChallengeKind::Http);
-        }
-        if kinds.is_empty() {
-            return Err(OrderError::Address);
-        }
-        if crypto::random::<1>()[0].is_multiple_of(2) {
-            kinds.reverse();
-        }
-        let preferred = self.state().preferred;
-        kinds.sort_by_key(|kind| Some(*kind) != preferred);
-        Ok(kinds.into_iter().map(Proof::Server).collect())
+    /// However much of the time the CAs before it have taken, there is as much for this one.
+    async fn order_from(&self, authority: &Authority) -> Result<Issued, OrderError> {
+        let limit = self.common.order_timeout;
+        let failures = self.state().failures.count();
+        let replaces = if failures == 0 { self.identifier_at(authority) } else { None };
+        let order = authority.order(&self.name, &self.common, &self.preferred, failures > 0, replaces);
+        tokio::time::timeout(limit, order).await.unwrap_or(Err(OrderError::TimedOut(limit)))
     }
 
     /// Serves it, even if it cannot be stored.
-    async fn keep(&self, issued: Issued) -> Result<(), OrderError> {
-        let (store, issuer_key) = (self.common.store.clone(), self.ca.issuer_key());
-        let (directory, name) = (self.ca.directory().to_owned(), self.name.clone());
+    async fn keep(&self, issued: Issued, ca: &Ca) -> Result<(), OrderError> {
+        let (store, issuer_key) = (self.common.store.clone(), ca.issuer_key());
+        let (directory, name) = (ca.directory().to_owned(), self.name.clone());
         let chain = (Path::new("from the CA"), issued.chain.as_bytes());
         let certificate = Certificate::from_pem(chain, (Path::new("new key"), issued.key.as_bytes()))?;
         self.serve(Stored {
@@ -371,7 +319,7 @@ impl Managed {
                 }
             }
             Err(error) => {
-                tracing::debug!(name = self.name, ca = self.ca.directory(), %error, "the CA does not say when to renew");
+                tracing::debug!(name = self.name, ca = self.directory(), %error, "the CA does not say when to renew");
                 self.state().ask_at = self.now() + ARI_RETRY;
             }
         }
@@ -379,8 +327,10 @@ impl Managed {
 
     async fn try_to_ask(&self) -> Result<RenewalInfo, OrderError> {
         let unknown = || OrderError::Closed("its certificate has no identifier".to_owned());
-        let identifier = self.identifier().ok_or_else(unknown)?;
-        let (response, after) = self.ca.account().await?.renewal_info(&identifier).await?;
+        let issuer =
+            self.state().stored.as_ref().and_then(|stored| self.issuer(stored)).ok_or_else(unknown)?;
+        let identifier = self.identifier_at(issuer).ok_or_else(unknown)?;
+        let (response, after) = issuer.ca.account().await?.renewal_info(&identifier).await?;
         let window = response.suggested_window;
         let window = Window { start: window.start, end: window.end };
         let random = u64::from_le_bytes(crypto::random());
@@ -408,23 +358,25 @@ impl Managed {
     }
 
     /// Of what is served, if it is of this CA.
-    fn identifier(&self) -> Option<CertificateIdentifier<'static>> {
+    fn identifier_at(&self, authority: &Authority) -> Option<CertificateIdentifier<'static>> {
         let state = self.state();
-        let stored = state.stored.as_ref().filter(|stored| self.is_of_ca(stored))?;
+        let stored = state.stored.as_ref().filter(|stored| authority.has_issued(stored))?;
         let leaf = stored.certificate.certified.cert.first()?;
         CertificateIdentifier::try_from(leaf).ok().map(CertificateIdentifier::into_owned)
     }
 
-    fn is_of_ca(&self, stored: &Stored) -> bool {
-        stored.issuer_key == self.ca.issuer_key()
+    /// `None`: it is of a CA that is not asked any more.
+    fn issuer(&self, stored: &Stored) -> Option<&Authority> {
+        self.authorities.iter().find(|authority| authority.has_issued(stored))
     }
 
+    /// Of those whose stored certificates are served.
     fn issuer_keys(&self) -> Vec<String> {
-        let mut issuer_keys = vec![self.ca.issuer_key()];
-        if self.acme.directory.is_none() {
-            issuer_keys.push(ZEROSSL.to_owned());
+        let mut keys: Vec<_> = self.authorities.iter().map(|authority| authority.ca.issuer_key()).collect();
+        if self.authorities.iter().any(|authority| authority.acme.directory.is_none()) {
+            keys.push(ZEROSSL.to_owned());
         }
-        issuer_keys
+        keys
     }
 
     fn now(&self) -> i64 {

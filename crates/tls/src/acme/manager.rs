@@ -1,6 +1,7 @@
 //! All names with certificates of public CAs.
 
 use super::account;
+use super::authority::Authority;
 use super::ca::Ca;
 use super::challenges::Challenges;
 use super::dns::{self, Turns};
@@ -74,29 +75,27 @@ impl Manager {
         &self.common.challenges
     }
 
-    /// From now on there is to be a certificate for this name; that of the storage is served at once. Blocks: it reads
-    /// files.
+    /// From now on there is to be a certificate for this name, of the first of these CAs that issues one; that of the
+    /// storage is served at once. Blocks: it reads files.
     ///
     /// # Errors
     /// Only what no further try would mend.
-    pub fn manage(&self, name: &str, acme: &Acme) -> Result<Arc<AcmeSlot>, Error> {
-        check(Some(name), acme)?;
+    pub fn manage(&self, name: &str, cas: &[Acme]) -> Result<Arc<AcmeSlot>, Error> {
         let mut known = self.known();
-        known.check_dns(acme)?;
+        known.check(Some(name), cas)?;
         if let Some(managed) = known.names.get(name) {
-            if managed.acme != *acme {
+            if !Authority::are_of(&managed.authorities, cas) {
                 return Err(Error::Acme {
                     reason: format!("two sites want a certificate for {name:?} with different options"),
                 });
             }
             return Ok(Arc::clone(&managed.slot));
         }
-        let ca = known.ca(&self.common, acme.directory(), acme);
-        let test_ca = acme.test_directory().map(|url| known.ca(&self.common, url, acme));
-        for ca in [Some(&ca), test_ca.as_ref()].into_iter().flatten() {
+        let authorities = known.authorities(&self.common, cas);
+        for ca in authorities.iter().flat_map(Authority::cas) {
             self.common.challenges.expect(name, ca.issuer_key());
         }
-        let managed = Managed::load(name, acme, ca, test_ca, Arc::clone(&self.common));
+        let managed = Managed::load(name, authorities, Arc::clone(&self.common));
         let slot = Arc::clone(&managed.slot);
         known.names.insert(name.to_owned(), managed);
         self.changed.notify_one();
@@ -107,20 +106,18 @@ impl Manager {
     ///
     /// # Errors
     /// As [`Self::manage`].
-    pub fn manage_on_demand(&self, acme: &Acme, rules: &Rules) -> Result<Arc<OnDemandNames>, Error> {
-        check(None, acme)?;
+    pub fn manage_on_demand(&self, cas: &[Acme], rules: &Rules) -> Result<Arc<OnDemandNames>, Error> {
         let mut known = self.known();
-        known.check_dns(acme)?;
-        if let Some(names) = known.on_demand.iter().find(|names| names.acme == *acme) {
+        known.check(None, cas)?;
+        if let Some(names) = known.on_demand.iter().find(|names| Authority::are_of(&names.authorities, cas)) {
             return Ok(Arc::clone(names));
         }
-        let ca = known.ca(&self.common, acme.directory(), acme);
-        let test_ca = acme.test_directory().map(|url| known.ca(&self.common, url, acme));
-        for ca in [Some(&ca), test_ca.as_ref()].into_iter().flatten() {
+        let authorities = known.authorities(&self.common, cas);
+        for ca in authorities.iter().flat_map(Authority::cas) {
             self.common.challenges.expect_any(ca.issuer_key());
         }
         let (common, changed) = (Arc::clone(&self.on_demand), Arc::clone(&self.changed));
-        let names = OnDemandNames::new(acme, ca, test_ca, common, rules.clone(), changed);
+        let names = OnDemandNames::new(authorities, common, rules.clone(), changed);
         known.on_demand.push(Arc::clone(&names));
         Ok(names)
     }
@@ -131,14 +128,15 @@ impl Manager {
         // One after the other, so that no two locks are held.
         let before = previous.known().names.clone();
         for (name, managed) in &self.known().names {
-            if let Some(before) = before.get(name).filter(|before| before.acme == managed.acme) {
+            if let Some(before) = before.get(name).filter(|before| before.authorities == managed.authorities)
+            {
                 managed.continue_from(before);
             }
         }
         let before = previous.known().on_demand.clone();
         let own = self.known().on_demand.clone();
         for names in own {
-            if let Some(before) = before.iter().find(|before| before.acme == names.acme) {
+            if let Some(before) = before.iter().find(|before| before.authorities == names.authorities) {
                 names.continue_from(before);
             }
         }
@@ -218,6 +216,26 @@ impl Manager {
 }
 
 impl Known {
+    /// `name`: `None` for names on demand.
+    fn check(&mut self, name: Option<&str>, cas: &[Acme]) -> Result<(), Error> {
+        if cas.is_empty() {
+            return Err(Error::Acme { reason: "no CA is named".to_owned() });
+        }
+        cas.iter().try_for_each(|acme| {
+            check(name, acme)?;
+            self.check_dns(acme)
+        })
+    }
+
+    fn authorities(&mut self, common: &Common, cas: &[Acme]) -> Arc<[Authority]> {
+        let authority = |acme: &Acme| Authority {
+            ca: self.ca(common, acme.directory(), acme),
+            test_ca: acme.test_directory().map(|url| self.ca(common, url, acme)),
+            acme: acme.clone(),
+        };
+        cas.iter().map(authority).collect()
+    }
+
     /// Each provider once: that takes a while.
     fn check_dns(&mut self, acme: &Acme) -> Result<(), Error> {
         let Some(DnsChallenge { provider, .. }) = &acme.dns else { return Ok(()) };

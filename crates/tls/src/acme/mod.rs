@@ -6,6 +6,7 @@
 //! are the exception: see [`OnDemandNames`].
 
 mod account;
+mod authority;
 mod ca;
 mod challenges;
 mod dns;
@@ -22,6 +23,7 @@ mod order;
 mod schedule;
 mod slot;
 mod stored;
+mod zerossl;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,6 @@ pub(crate) use manager::Manager;
 pub(crate) use on_demand::{OnDemandNames, Rules, Unready};
 pub use options::{
     Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsService, DnsUpdateServer, ExternalAccount,
-    OrderLimit, TsigAlgorithm, TsigKey,
+    OrderLimit, TsigAlgorithm, TsigKey, ZeroSslKey,
 };
 pub(crate) use slot::AcmeSlot;

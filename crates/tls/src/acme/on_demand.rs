@@ -4,10 +4,9 @@
 //! storage and orders; there is one of it for each name at a time. A certificate that is due is renewed when a handshake
 //! asks for its name, so that names which are no longer used lapse.
 
-use super::ca::Ca;
+use super::authority::Authority;
 use super::limit::Limit;
 use super::managed::{Common, Managed, Task};
-use super::options::Acme;
 use crate::clock;
 use crate::permission::{Denial, Permission};
 use crate::recent::Recent;
@@ -31,9 +30,7 @@ const LISTED: usize = 256;
 /// Of the sites with the same options.
 #[derive(Debug)]
 pub(crate) struct OnDemandNames {
-    pub(super) acme: Acme,
-    ca: Arc<Ca>,
-    test_ca: Option<Arc<Ca>>,
+    pub(super) authorities: Arc<[Authority]>,
     common: Arc<Common>,
     rules: Rules,
     names: Mutex<Names>,
@@ -90,18 +87,14 @@ impl Drop for Begun {
 
 impl OnDemandNames {
     pub(super) fn new(
-        acme: &Acme,
-        ca: Arc<Ca>,
-        test_ca: Option<Arc<Ca>>,
+        authorities: Arc<[Authority]>,
         common: Arc<Common>,
         rules: Rules,
         changed: Arc<Notify>,
     ) -> Arc<Self> {
         let names = Names { known: Recent::new(MOST), begun: HashMap::new(), to_attend: Vec::new() };
         Arc::new(Self {
-            acme: acme.clone(),
-            ca,
-            test_ca,
+            authorities,
             common,
             rules,
             names: Mutex::new(names),
@@ -203,7 +196,7 @@ impl OnDemandNames {
 
     /// Blocks: it reads what is stored.
     fn load(&self, name: &str) -> Arc<Managed> {
-        Managed::load(name, &self.acme, Arc::clone(&self.ca), self.test_ca.clone(), Arc::clone(&self.common))
+        Managed::load(name, Arc::clone(&self.authorities), Arc::clone(&self.common))
     }
 
     fn known(&self, name: &str) -> Option<Arc<Managed>> {

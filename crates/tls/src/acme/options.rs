@@ -17,6 +17,8 @@ pub struct Acme {
     /// Of the account.
     pub email: Option<String>,
     pub eab: Option<ExternalAccount>,
+    /// Whose account at ZeroSSL is to have the certificates. `None`: that of the address.
+    pub zerossl_key: Option<ZeroSslKey>,
     /// PEM files of the roots that the CA's own server is verified with; empty: those of the system.
     pub trusted_roots: Vec<PathBuf>,
     /// The certificate profile to ask for, such as `shortlived`.
@@ -34,6 +36,7 @@ impl Default for Acme {
             test_directory: None,
             email: None,
             eab: None,
+            zerossl_key: None,
             trusted_roots: Vec::new(),
             profile: None,
             key_type: KeyType::P256,
@@ -62,6 +65,17 @@ pub struct ExternalAccount {
 impl std::fmt::Debug for ExternalAccount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ExternalAccount").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+/// What programs have access to an account at ZeroSSL by.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ZeroSslKey(pub String);
+
+/// Without the key.
+impl std::fmt::Debug for ZeroSslKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ZeroSslKey").finish_non_exhaustive()
     }
 }
 
@@ -192,6 +206,6 @@ mod tests {
     #[test]
     fn a_mac_key_is_not_printed() {
         let eab = ExternalAccount { key_id: "kid".into(), mac_key: "secret".into() };
-        assert!(!format!("{eab:?}").contains("secret"));
+        assert!(!format!("{eab:?} {:?}", ZeroSslKey("secret".into())).contains("secret"));
     }
 }

@@ -1,10 +1,10 @@
-//! `issuer internal` and `issuer acme`: who signs the certificates of a site, or of all (`cert_issuer`).
+//! `issuer internal`, `issuer acme` and `issuer zerossl`: who signs the certificates of a site, or of all (`cert_issuer`).
 
 use super::{dns, file};
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Acme, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, LocalCa};
-use crate::problems::{error, not_built_as, unknown, unknown_option};
+use crate::model::{Acme, Challenge, DnsProvider, Eab, INTERNAL_LIFETIME, LocalCa, Secret};
+use crate::problems::{error, unknown, unknown_option};
 use crate::resolvers;
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -13,15 +13,43 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Issuer {
     /// The local CA.
-    Internal {
-        lifetime: Duration,
-    },
-    Acme(Box<Acme>),
+    Internal { lifetime: Duration },
+    /// The first of these that issues one.
+    Acme(Vec<Acme>),
 }
 
 impl Issuer {
     pub const INTERNAL: Self = Self::Internal { lifetime: INTERNAL_LIFETIME };
+
+    /// What Caddy takes where no CA is named (caddytls' DefaultIssuers): where there is an address, ZeroSSL issues what
+    /// Let's Encrypt does not.
+    pub fn usual(acme: Acme) -> Self {
+        let has_address = acme.email.as_ref().is_some_and(|email| !email.trim().is_empty());
+        // With an account of another CA, nobody but that one is meant.
+        if !has_address || acme.directory.is_some() || acme.eab.is_some() {
+            return Self::Acme(vec![acme]);
+        }
+        let zerossl = Acme { directory: Some(ZEROSSL.to_owned()), ..acme.clone() };
+        Self::Acme(vec![acme, zerossl])
+    }
+
+    /// One more of the same names. `token`: where it is named.
+    pub fn join(&mut self, token: &Token, other: Self) -> Result<(), Error> {
+        match (self, other) {
+            (Self::Acme(cas), Self::Acme(others)) => {
+                cas.extend(others);
+                Ok(())
+            }
+            _ => Err(error(
+                token,
+                "an issuer has been named before, and the local CA stands beside no other: leave one of them out",
+            )),
+        }
+    }
 }
+
+/// The directory of ZeroSSL.
+const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
 
 /// Of the intermediate certificate (Caddy's modules/caddypki).
 const INTERMEDIATE_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
@@ -49,6 +77,10 @@ const MOST_PATIENCE: Duration = Duration::from_secs(15 * 60);
 const ACME_UNBUILT: &[&str] =
     &["alt_http_port", "alt_tlsalpn_port", "distributed", "lifetime", "preferred_chains", "timeout"];
 
+const ZEROSSL_OPTIONS: &[&str] = &["dns", "dns_ttl", "propagation_delay", "propagation_timeout", "resolvers"];
+
+const ZEROSSL_UNBUILT: &[&str] = &["alt_http_port", "validity_days"];
+
 /// Parses `NAME ISSUER …`; what it does not say of a public CA is as in `base`.
 pub(crate) fn parse(
     cx: &mut Context<'_>,
@@ -56,15 +88,16 @@ pub(crate) fn parse(
     base: &Acme,
     local_ca: &LocalCa,
 ) -> Result<Issuer, Error> {
-    let syntax = "issuer internal | acme [DIRECTORY] { … }";
+    let syntax = "issuer internal | acme [DIRECTORY] { … } | zerossl KEY { … }";
     let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, syntax)) };
     match (kind.text.as_str(), args) {
         ("internal", []) => internal(call, local_ca),
         ("acme", [] | [_]) => acme(cx, call, args.first(), base.clone()),
         ("internal", _) => Err(call.wrong_arguments(1, syntax)),
         ("acme", _) => Err(call.wrong_arguments(2, syntax)),
-        ("zerossl", _) => Err(not_built_as(kind, &format!("{} zerossl", call.name()))),
-        _ => Err(unknown(kind, "issuer", &["acme", "internal"])),
+        ("zerossl", [key]) => zerossl(cx, call, key),
+        ("zerossl", _) => Err(call.wrong_arguments(2, syntax)),
+        _ => Err(unknown(kind, "issuer", &["acme", "internal", "zerossl"])),
     }
 }
 
@@ -117,7 +150,24 @@ fn acme(
     for option in call.options() {
         apply(cx, &option, &mut acme)?;
     }
-    Ok(Issuer::Acme(Box::new(acme)))
+    Ok(Issuer::Acme(vec![acme]))
+}
+
+/// Caddy asks another interface of ZeroSSL for them; they are the same certificates of the same account.
+/// What the global options say of accounts is not about this one.
+fn zerossl(cx: &mut Context<'_>, call: &Call<'_>, key: &Token) -> Result<Issuer, Error> {
+    let mut acme = Acme {
+        directory: Some(ZEROSSL.to_owned()),
+        zerossl_key: Some(Secret(cx.fixed_text(key)?)),
+        ..Acme::default()
+    };
+    for option in call.options() {
+        if !ZEROSSL_OPTIONS.contains(&option.name()) {
+            return Err(unknown_option(option.name, "issuer zerossl", ZEROSSL_OPTIONS, ZEROSSL_UNBUILT));
+        }
+        apply(cx, &option, &mut acme)?;
+    }
+    Ok(Issuer::Acme(vec![acme]))
 }
 
 /// One option of `issuer acme`, or of `tls` if it is about a public CA.
@@ -177,12 +227,13 @@ pub(super) fn apply(cx: &mut Context<'_>, option: &Call<'_>, acme: &mut Acme) ->
 }
 
 /// Whether a look-up of records is asked for where there is none.
-pub(super) fn looks_up_in_vain(acme: &Acme, of_all: &Acme) -> bool {
+pub(super) fn looks_up_in_vain(cas: &[Acme], of_all: &Acme) -> bool {
     let looks = |acme: &Acme| {
         (acme.propagation_timeout.is_some_and(|timeout| !timeout.is_zero()), acme.resolvers.clone())
     };
-    let is_done = matches!(acme.dns, Some(DnsProvider::Exec { .. } | DnsProvider::Rfc2136 { .. }));
-    is_done && looks(acme) != looks(of_all)
+    let is_done =
+        |acme: &Acme| matches!(acme.dns, Some(DnsProvider::Exec { .. } | DnsProvider::Rfc2136 { .. }));
+    cas.iter().any(|acme| is_done(acme) && looks(acme) != looks(of_all))
 }
 
 pub(super) const NOT_LOOKED_UP: &str = "`resolvers` and `propagation_timeout` have no effect with `dns exec` and `dns rfc2136`, which are done when they \

@@ -163,10 +163,21 @@ fn certificates_of_a_public_ca_are_asked_for_in_several_ways() {
         "tls {\ndns exec /bin/true zone\n}",
         "tls {\neab id key\n}",
     ] {
-        assert!(matches!(tls(lines).source, CertificateSource::Acme(_)), "{lines}");
+        assert!(matches!(tls(lines).source, CertificateSource::Acme { .. }), "{lines}");
     }
     let none = "tls {\nissuer acme {\ndisable_http_challenge\ndisable_tlsalpn_challenge\n}\n}";
     assert!(errors(none)[0].starts_with("no challenge is left"), "{:?}", errors(none));
+}
+
+#[test]
+fn an_account_at_zerossl_may_have_the_certificates() {
+    let lines = "tls {\nissuer zerossl key {\ndns exec hook\n}\n}";
+    let CertificateSource::Acme { cas, .. } = tls(lines).source else { panic!() };
+    let [Acme { directory: Some(directory), zerossl_key: Some(key), dns: Some(_), eab: None, .. }] = &cas[..]
+    else {
+        panic!("{cas:?}")
+    };
+    assert_eq!((directory.as_str(), key.0.as_str()), ("https://acme.zerossl.com/v2/DV90", "key"));
 }
 
 #[test]
@@ -176,9 +187,9 @@ fn a_name_server_that_takes_updates() {
     ))
     .source
     {
-        CertificateSource::Acme(acme) => {
-            assert_eq!(acme.propagation_delay, Duration::from_secs(5));
-            acme.dns.unwrap()
+        CertificateSource::Acme { mut cas, .. } => {
+            assert_eq!(cas[0].propagation_delay, Duration::from_secs(5));
+            cas.remove(0).dns.unwrap()
         }
         other => panic!("{other:?}"),
     };
@@ -206,7 +217,7 @@ fn records_of_challenges_may_be_elsewhere_and_set_by_all_alike() {
     let acme = |global: &str, lines: &str| {
         let mut site = loaded(global, lines).config.servers.remove(0).sites.remove(0);
         match site.tls.take().unwrap().source {
-            CertificateSource::Acme(acme) => *acme,
+            CertificateSource::Acme { mut cas, .. } => cas.remove(0),
             other => panic!("{other:?}"),
         }
     };
@@ -242,7 +253,8 @@ fn secrets_are_not_printed() {
     assert_eq!(serde_json::to_value(&key).unwrap()["secret"], "…");
     let eab = Eab { key_id: "id".into(), mac_key: "secret".into() };
     let dns = DnsProvider::Exec { program: "x".into(), arguments: vec!["secret".into()] };
-    let acme = Acme { eab: Some(eab), dns: Some(dns), ..Acme::default() };
+    let zerossl_key = Some(Secret("secret".into()));
+    let acme = Acme { eab: Some(eab), dns: Some(dns), zerossl_key, ..Acme::default() };
     assert!(!serde_json::to_string(&acme).unwrap().contains("secret"));
 }
 
@@ -270,7 +282,13 @@ fn mistakes() {
         ("tls {\ndns_ttl 0\n}", "too short"),
         ("tls {\ndns_ttl 10ms\n}", "1s at least"),
         ("tls {\ndns_challenge_override_domain a/b\n}", "no name of DNS"),
-        ("tls {\nissuer zerossl\n}", "`issuer zerossl` is not built yet"),
+        ("tls {\nissuer zerossl\n}", "too few arguments"),
+        ("tls {\nissuer zerossl key {\nvalidity_days 30\n}\n}", "is not built yet"),
+        ("tls {\nissuer zerossl key {\nemail a@b\n}\n}", "unknown option"),
+        ("tls {\nissuer acme\nissuer internal\n}", "stands beside no other"),
+        ("tls {\nissuer internal\nissuer acme\n}", "stands beside no other"),
+        ("tls {\nissuer acme\ndns exec hook\n}", "in its own block"),
+        ("tls a@b {\nissuer acme\n}", "in its own block"),
         ("tls {\nissuer internal {\nlifetime 30d\n}\n}", "120h at most"),
         ("tls {\nissuer internal {\nsign_with_root\n}\n}", "is not built yet"),
         ("tls internal {\nca https://ca.example/\n}", "is about a public CA"),

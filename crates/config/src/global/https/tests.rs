@@ -59,8 +59,8 @@ fn what_is_about_a_public_ca_goes_for_all_sites() {
     for order in [["email a@b", "cert_issuer acme"], ["cert_issuer acme", "email a@b"]] {
         let servers = config(&format!("{{\n{}\n}}\nlocalhost {{\n}}", order.join("\n"))).servers;
         let source = servers.iter().find_map(|server| Some(&server.sites[0].tls.as_ref()?.source)).unwrap();
-        let CertificateSource::Acme(acme) = source else { panic!("{source:?}") };
-        assert_eq!(acme.email.as_deref(), Some("a@b"));
+        let CertificateSource::Acme { cas, .. } = source else { panic!("{source:?}") };
+        assert_eq!(cas[0].email.as_deref(), Some("a@b"));
     }
 }
 
@@ -115,6 +115,8 @@ fn mistakes() {
         ("acme_ca http://ca.example/", "is no URL of a CA"),
         ("acme_eab {\nkey_id x\n}", "needs both"),
         ("cert_issuer tailscale", "unknown issuer"),
+        ("cert_issuer acme\ncert_issuer internal", "stands beside no other"),
+        ("cert_issuer internal\ncert_issuer zerossl key", "stands beside no other"),
         ("https_port 0", "must be a whole number"),
         ("servers {\nstrict_sni_host off\n}", "unknown value of `strict_sni_host`"),
     ] {

@@ -18,8 +18,8 @@ fn sources(text: &str) -> Vec<String> {
         CertificateSource::Shared => "shared",
         CertificateSource::Internal { issuance: Issuance::AtStart, .. } => "internal",
         CertificateSource::Internal { issuance: Issuance::OnDemand, .. } => "internal on demand",
-        CertificateSource::Acme(acme) if acme.issuance == Issuance::OnDemand => "acme on demand",
-        CertificateSource::Acme(_) => "acme",
+        CertificateSource::Acme { issuance: Issuance::OnDemand, .. } => "acme on demand",
+        CertificateSource::Acme { .. } => "acme",
     };
     let found = sites
         .filter_map(|site| Some(format!("{} {}", site.hosts.join(","), show(&site.tls.as_ref()?.source))));
@@ -97,25 +97,56 @@ fn wanted(text: &str) -> Result<CertificateSource, Error> {
     Certificates::new(&options, &[]).wanted(tls.as_ref(), &way)
 }
 
+/// The only public CA that is asked, and when.
+fn first(text: &str) -> (Acme, Issuance) {
+    let source = wanted(text).unwrap();
+    let CertificateSource::Acme { mut cas, issuance } = source else { panic!("{source:?}") };
+    assert_eq!(cas.len(), 1);
+    (cas.remove(0), issuance)
+}
+
+#[test]
+fn where_there_is_an_address_zerossl_issues_what_lets_encrypt_does_not() {
+    let cas = |text: &str| {
+        let source = wanted(text).unwrap();
+        let CertificateSource::Acme { cas, .. } = source else { panic!("{source:?}") };
+        cas.iter().map(|acme| acme.directory.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let zerossl = "https://acme.zerossl.com/v2/DV90";
+    let site = "example.com {\n}";
+    assert_eq!(cas(site), [""]);
+    assert_eq!(cas(&format!("{{\nemail a@b\n}}\n{site}")), ["", zerossl]);
+    assert_eq!(cas("example.com {\ntls a@b {\ndns exec hook\n}\n}"), ["", zerossl]);
+    for options in ["email a@b\nacme_ca https://ca.example/", "email a@b\nacme_eab {\nkey_id i\nmac_key k\n}"]
+    {
+        assert_eq!(cas(&format!("{{\n{options}\n}}\n{site}")).len(), 1, "{options}");
+    }
+    // Who names issuers means those.
+    assert_eq!(cas("{\nemail a@b\ncert_issuer acme\n}\nexample.com {\n}"), [""]);
+    let several =
+        "{\nemail a@b\ncert_issuer zerossl key\ncert_issuer acme https://ca.example/\n}\nexample.com {\n}";
+    assert_eq!(cas(several), [zerossl, "https://ca.example/"]);
+    let of_site = "example.com {\ntls {\nissuer acme {\nemail a@b\n}\nissuer acme https://ca.example/\n}\n}";
+    assert_eq!(cas(of_site), ["", "https://ca.example/"]);
+}
+
 #[test]
 fn the_model_has_what_a_public_ca_needs() {
     let global =
         "{\nemail a@b\nacme_ca https://ca.example/directory\nacme_eab {\nkey_id i\nmac_key k\n}\n}\n";
-    let CertificateSource::Acme(acme) = wanted(&format!("{global}example.com {{\n}}")).unwrap() else {
-        panic!()
-    };
+    let (acme, _) = first(&format!("{global}example.com {{\n}}"));
     assert_eq!(
         (acme.email.as_deref(), acme.directory.as_deref()),
         (Some("a@b"), Some("https://ca.example/directory"))
     );
     assert_eq!(acme.eab.as_ref().map(|eab| eab.key_id.as_str()), Some("i"));
     let site = "example.com {\ntls c@d {\ndns exec hook token\non_demand\n}\n}";
-    let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
-    assert_eq!((acme.email.as_deref(), acme.issuance), (Some("c@d"), Issuance::OnDemand));
+    let (acme, issuance) = first(&format!("{global}{site}"));
+    assert_eq!((acme.email.as_deref(), issuance), (Some("c@d"), Issuance::OnDemand));
     let hook = DnsProvider::Exec { program: "hook".into(), arguments: vec!["token".into()] };
     assert_eq!(acme.dns, Some(hook));
     let site = "localhost {\ntls {\nissuer acme https://x.example/ {\ntest_dir https://y.example/\ndisable_tlsalpn_challenge\n}\n}\n}";
-    let CertificateSource::Acme(acme) = wanted(&format!("{global}{site}")).unwrap() else { panic!() };
+    let (acme, _) = first(&format!("{global}{site}"));
     assert_eq!((acme.directory.as_deref(), acme.email.as_deref()), (Some("https://x.example/"), Some("a@b")));
     assert_eq!((acme.http_challenge, acme.tls_alpn_challenge), (Challenge::Enabled, Challenge::Disabled));
 }
@@ -125,7 +156,7 @@ fn names_on_demand_need_a_permission() {
     let on_demand = "https:// {\ntls {\non_demand\n}\n}";
     assert!(wanted(on_demand).unwrap_err().message.contains("on_demand_tls { ask URL }"));
     let ask = "{\non_demand_tls {\nask http://localhost/ask\n}\n}\n";
-    assert!(matches!(wanted(&format!("{ask}{on_demand}")), Ok(CertificateSource::Acme(_))));
+    assert!(matches!(wanted(&format!("{ask}{on_demand}")), Ok(CertificateSource::Acme { .. })));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::acme::options::Acme;
 use crate::tests::ManualClock;
 
 const HOUR: i64 = 3600;
@@ -10,6 +11,7 @@ fn managed(directory: &tempfile::TempDir) -> Arc<Managed> {
     let clock: Arc<dyn Clock> = ManualClock::new();
     let acme = Acme::default();
     let ca = Arc::new(Ca::new(store.clone(), Arc::clone(&clock), "https://ca.test", &acme));
+    let authorities = Arc::new([Authority { acme, ca, test_ca: None }]);
     let challenges = Challenges::new(store.clone(), Arc::clone(&clock));
     let common = Arc::new(Common {
         store,
@@ -19,7 +21,7 @@ fn managed(directory: &tempfile::TempDir) -> Arc<Managed> {
         places: Semaphore::new(1),
         order_timeout: Duration::from_secs(60),
     });
-    Managed::load("a.test", &acme, ca, None, common)
+    Managed::load("a.test", authorities, common)
 }
 
 fn stored(name: &str) -> Stored {

@@ -5,5 +5,6 @@ mod failures;
 mod issuance;
 mod on_demand;
 mod pebble;
+mod several;
 mod storage;
 mod world;

@@ -144,6 +144,10 @@ impl Pebble {
         self.count("Issued certificate serial")
     }
 
+    pub fn renewal_questions(&self) -> usize {
+        self.count("GET /draft-ietf-acme-ari")
+    }
+
     fn count(&self, what: &str) -> usize {
         std::fs::read_to_string(&self.log).unwrap().matches(what).count()
     }

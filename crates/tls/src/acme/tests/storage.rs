@@ -79,7 +79,7 @@ fn pkcs8(key: &rustls::pki_types::PrivateKeyDer<'_>) -> rcgen::KeyPair {
 async fn what_no_try_would_mend_is_an_error_at_start() {
     in_world(async |world| {
         let fails = |acme: crate::Acme, name: &str| {
-            let certificate = CertificateSource::Acme(Box::new(acme), Issuance::AtStart);
+            let certificate = CertificateSource::Acme(vec![acme], Issuance::AtStart);
             let names = vec![name.to_owned()];
             let site = Site { names, certificate, policy: crate::Policy::default(), client_auth: None };
             let server = world.server(

@@ -82,13 +82,13 @@ impl World {
 
     /// A server with sites for these names.
     pub fn server(&self, acme: &Acme, names: &[&str]) -> Server {
-        let source = CertificateSource::Acme(Box::new(acme.clone()), Issuance::AtStart);
+        let source = CertificateSource::Acme(vec![acme.clone()], Issuance::AtStart);
         self.server_of(source, names, OnDemand::default())
     }
 
     /// A server with a site for any name.
     pub fn server_on_demand(&self, acme: &Acme, on_demand: OnDemand) -> Server {
-        let source = CertificateSource::Acme(Box::new(acme.clone()), Issuance::OnDemand);
+        let source = CertificateSource::Acme(vec![acme.clone()], Issuance::OnDemand);
         self.server_of(source, &[], on_demand)
     }
 

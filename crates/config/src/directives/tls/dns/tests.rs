@@ -11,7 +11,7 @@ fn text(dns: &str) -> String {
 
 fn acme_of(mut config: crate::Config) -> Acme {
     match config.servers.remove(0).sites.remove(0).tls.unwrap().source {
-        CertificateSource::Acme(acme) => *acme,
+        CertificateSource::Acme { mut cas, .. } => cas.remove(0),
         other => panic!("{other:?}"),
     }
 }
