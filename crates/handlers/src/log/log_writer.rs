@@ -7,7 +7,7 @@ use network::Network;
 use regent_config::{LogFile, LogOutput};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use std::time::Duration;
 const QUEUE: usize = 16 * 1024;
 /// Bytes that are written at once, if there are so many.
 const BATCH: usize = 256 * 1024;
+/// Between two batches of an access log. A writer that is always ready has to be woken for each line, which costs the threads
+/// of requests more than the line itself.
+const PAUSE: Duration = Duration::from_millis(5);
 /// How long the end of a log waits for its last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -159,7 +162,7 @@ impl Writer {
         let mut batch = Vec::with_capacity(BATCH);
         while let Ok(first) = self.queue.recv() {
             let mut next = Some(first);
-            let mut lines = 0;
+            let (mut lines, mut is_empty) = (0, false);
             while let Some(message) = next.take() {
                 match message {
                     Message::Line(line) => {
@@ -177,13 +180,18 @@ impl Writer {
                     }
                 }
                 if batch.len() < BATCH {
-                    next = self.queue.try_recv().ok();
+                    let more = self.queue.try_recv();
+                    is_empty = matches!(more, Err(TryRecvError::Empty));
+                    next = more.ok();
                 }
             }
             self.report_dropped(&mut batch);
             self.flush(&mut batch, lines);
             if self.reopen.swap(false, Ordering::Relaxed) {
                 self.reopen();
+            }
+            if is_empty && self.kind == LogKind::Access {
+                thread::sleep(PAUSE);
             }
         }
         // What it still has to tell comes before its end.
