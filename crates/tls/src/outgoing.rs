@@ -90,7 +90,8 @@ async fn connect_through(proxy: &Intercept, target: http::Uri) -> io::Result<Tcp
             tunnel.call(target).await.map_err(|error| with_cause(&error))
         }
         Some("socks5" | "socks5h") => {
-            let proxied = SocksV5::new(uri.clone(), connector).local_dns(uri.scheme_str() == Some("socks5"));
+            // The proxy looks the name up, as Go has it for both.
+            let proxied = SocksV5::new(with_port(&uri, 1080), connector);
             let mut proxied = match proxy.raw_auth() {
                 Some((name, password)) => proxied.with_auth(name.to_owned(), password.to_owned()),
                 None => proxied,
@@ -102,6 +103,14 @@ async fn connect_through(proxy: &Intercept, target: http::Uri) -> io::Result<Tcp
         }
     };
     connected.map(TokioIo::into_inner).map_err(fails)
+}
+
+fn with_port(uri: &http::Uri, usual: u16) -> http::Uri {
+    let mut parts = uri.clone().into_parts();
+    if let (None, Some(host)) = (uri.port(), uri.host()) {
+        parts.authority = format!("{host}:{usual}").parse().ok();
+    }
+    http::Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 /// Libraries hide in the cause what has happened.
@@ -168,6 +177,14 @@ mod tests {
             assert!(error.starts_with("cannot connect through the proxy 127.0.0.1:"), "{error}");
             assert!(error.contains(reason) && !error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_socks_proxy_has_a_port_of_its_own() {
+        let with_port = |uri: &'static str| with_port(&http::Uri::from_static(uri), 1080).to_string();
+        assert_eq!(with_port("socks5://proxy.test/"), "socks5://proxy.test:1080/");
+        assert_eq!(with_port("socks5h://[2001:db8::1]/"), "socks5h://[2001:db8::1]:1080/");
+        assert_eq!(with_port("socks5://proxy.test:9050/"), "socks5://proxy.test:9050/");
     }
 
     #[tokio::test]

@@ -117,6 +117,8 @@ pub(crate) struct Tls<'a> {
     pub issuer: Option<Issuer>,
     /// By `issuer`, with options of its own.
     names_issuer: bool,
+    /// `tls EMAIL`.
+    names_address: bool,
     pub issuance: Issuance,
     pub wildcard: Wildcard,
     pub key_type: KeyType,
@@ -158,7 +160,8 @@ pub(crate) fn parse<'a>(
         if issuer::looks_up_in_vain(cas, &options.acme) {
             cx.warn(tls.name, issuer::NOT_LOOKED_UP);
         }
-        if let ([only], false) = (&mut **cas, tls.names_issuer) {
+        // As Caddy's `implicitACMEIssuers`: the address of all sites does not count here.
+        if let ([only], true) = (&mut **cas, tls.names_address && options.issuer.is_none()) {
             tls.issuer = Some(Issuer::usual(std::mem::take(only)));
         }
     }
@@ -175,6 +178,7 @@ impl<'a> Tls<'a> {
             directories: Vec::new(),
             issuer: None,
             names_issuer: false,
+            names_address: false,
             issuance: Issuance::AtStart,
             wildcard: Wildcard::Shared,
             key_type,
@@ -204,7 +208,9 @@ impl<'a> Tls<'a> {
                 Ok(())
             }
             [email] if email.text.contains('@') => {
-                self.acme(email, options)?.email = Some(cx.fixed_text(email)?);
+                let address = cx.fixed_text(email)?;
+                self.names_address = true;
+                self.cas(email, options)?.iter_mut().for_each(|acme| acme.email = Some(address.clone()));
                 Ok(())
             }
             [other] => Err(error(
@@ -253,7 +259,7 @@ impl<'a> Tls<'a> {
                 let default = options.default_dns.clone().ok_or_else(|| {
                     error(option.name, "write who sets the records here, or in the global option `dns`")
                 })?;
-                self.acme(option.name, options)?.dns = Some(default);
+                self.cas(option.name, options)?.iter_mut().for_each(|acme| acme.dns = Some(default.clone()));
             }
             "ca"
             | "ca_root"
@@ -264,8 +270,7 @@ impl<'a> Tls<'a> {
             | "propagation_delay"
             | "propagation_timeout"
             | "resolvers" => {
-                let acme = self.acme(option.name, options)?;
-                issuer::apply(cx, option, acme)?;
+                issuer::apply_to_all(cx, option, self.cas(option.name, options)?)?;
             }
             _ => return Err(unknown_option(option.name, "tls", OPTIONS, UNBUILT)),
         }
@@ -290,12 +295,15 @@ impl<'a> Tls<'a> {
         Ok(())
     }
 
-    /// The public CA that options such as `ca` are about.
-    fn acme(&mut self, token: &Token, options: &GlobalOptions) -> Result<&mut Acme, Error> {
-        let issuer = self.issuer.get_or_insert_with(|| Issuer::Acme(vec![options.acme.clone()]));
+    /// The public CAs that options such as `ca` are about: those of all sites, or the usual one.
+    fn cas(&mut self, token: &Token, options: &GlobalOptions) -> Result<&mut [Acme], Error> {
+        let issuer = self.issuer.get_or_insert_with(|| {
+            let of_all = options.issuer.as_ref().map(Issuer::templates).unwrap_or_default();
+            Issuer::Acme(if of_all.is_empty() { vec![options.acme.clone()] } else { of_all })
+        });
         match issuer {
             Issuer::Acme(_) if self.names_issuer => Err(mixed(token)),
-            Issuer::Acme(cas) => Ok(&mut cas[0]),
+            Issuer::Acme(cas) => Ok(cas),
             Issuer::Internal { .. } => {
                 let what = &token.text;
                 Err(error(

@@ -18,7 +18,7 @@
 //! | `ocsp_stapling off`, `ocsp_interval DURATION` | | accepted; OCSP responses are never stapled |
 //! | `storage_check off`, `storage_clean_interval DURATION` | | accepted, without an effect |
 //! | `cert_issuer internal` | | as `local_certs`; with `{ lifetime DURATION }` for how long a certificate is valid |
-//! | `cert_issuer acme [DIRECTORY] { … }`, `cert_issuer zerossl KEY` | | certificates of a public CA for all names, with the options of `issuer acme`; of several the first that issues one |
+//! | `cert_issuer acme [DIRECTORY] { … }`, `cert_issuer zerossl KEY` | | certificates of a public CA for all names, with the options of the [issuer](#tls); of several the first that issues one |
 //! | `on_demand_tls { ask URL }` | | who is asked whether a name may have a certificate on demand |
 //! | `on_demand_tls { interval DURATION; burst N }` | 10 in 10 s for each account | orders on demand at public CAs: N at most in DURATION |
 //! | `email`, `acme_ca`, `acme_ca_root`, `acme_eab { key_id; mac_key }` | | of the account at a public CA, its directory, the root of its server, and an external account |

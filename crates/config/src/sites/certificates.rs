@@ -58,7 +58,9 @@ impl<'a> Certificates<'a> {
         if let CertificateSource::Acme { cas, issuance } = &source {
             let names_issuer = |tls: &&Tls<'_>| tls.issuer.is_some();
             let token = tls.filter(names_issuer).map_or(way.token, |tls| tls.name);
-            cas.iter().try_for_each(|acme| check_acme(acme, *issuance, token, way))?;
+            let checked = |acme| check_acme(acme, *issuance, token, way);
+            let is_any = cas.iter().any(|acme| checked(acme).is_ok());
+            cas.iter().filter(|_| !is_any).try_for_each(checked)?;
         }
         Ok(source)
     }

@@ -22,6 +22,8 @@ pub(super) struct AccountFiles {
     pub store: Store,
     pub directory: String,
     pub email: Option<String>,
+    /// Whose it is in the storage, where that is not the address.
+    pub user: Option<String>,
 }
 
 /// A key, and under which URL the CA knows it.
@@ -32,11 +34,15 @@ struct Stored {
 
 impl AccountFiles {
     fn registration(&self) -> String {
-        layout::account(&layout::issuer_key(&self.directory), self.email.as_deref())
+        layout::account(&layout::issuer_key(&self.directory), self.user())
     }
 
     fn key(&self) -> String {
-        layout::account_key(&layout::issuer_key(&self.directory), self.email.as_deref())
+        layout::account_key(&layout::issuer_key(&self.directory), self.user())
+    }
+
+    fn user(&self) -> Option<&str> {
+        self.user.as_deref().or(self.email.as_deref())
     }
 
     /// certmagic's `accountRegLockKey`.
@@ -177,7 +183,8 @@ mod tests {
 
     fn files(directory: &std::path::Path) -> AccountFiles {
         let email = Some("me@example.com".to_owned());
-        AccountFiles { store: Store::new(directory), directory: "https://ca.test/dir".into(), email }
+        let directory_url = "https://ca.test/dir".into();
+        AccountFiles { store: Store::new(directory), directory: directory_url, email, user: None }
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Authority {
                     preferred.set(None);
                     last = Some(error);
                 }
-                Err(error @ OrderError::NoChallenge { .. }) => last = Some(error),
+                // Why one that is offered has failed says more.
+                Err(error @ OrderError::NoChallenge { .. }) => last = last.or(Some(error)),
                 Err(error) => {
                     if error.is_of_account() {
                         ca.forget_account().await?;

@@ -5,6 +5,7 @@ use super::error::OrderError;
 use super::https::HttpsClient;
 use super::layout;
 use super::options::Acme;
+use super::zerossl;
 use crate::clock::{self, Clock};
 use crate::store::{Lock, Store};
 use instant_acme::Account;
@@ -48,7 +49,12 @@ impl std::fmt::Debug for Ca {
 
 impl Ca {
     pub fn new(store: Store, clock: Arc<dyn Clock>, directory: &str, acme: &Acme) -> Self {
-        let files = AccountFiles { store, directory: directory.to_owned(), email: acme.email.clone() };
+        let files = AccountFiles {
+            store,
+            directory: directory.to_owned(),
+            email: acme.email.clone(),
+            user: acme.zerossl_key.as_ref().map(zerossl::user),
+        };
         Self { files, acme: acme.clone(), clock, account: Mutex::default(), orders: Mutex::default() }
     }
 

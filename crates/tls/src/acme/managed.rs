@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 /// The CA that Caddy takes after Let's Encrypt: a certificate that it obtained there is used until it is due.
 const ZEROSSL: &str = "acme.zerossl.com-v2-dv90";
@@ -129,9 +130,9 @@ impl Managed {
             let before = previous.state();
             (before.failures, before.not_before, before.last_error.clone(), before.stored.clone())
         };
-        let until = |stored: &Stored| stored.certificate.validity.until;
-        let own = self.state().stored.as_ref().map(until);
-        if let Some(newer) = stored.filter(|stored| own.is_none_or(|own| own < until(stored))) {
+        let from = |stored: &Stored| stored.certificate.validity.from;
+        let own = self.state().stored.as_ref().map(from);
+        if let Some(newer) = stored.filter(|stored| own.is_none_or(|own| own < from(stored))) {
             self.serve(newer);
         }
         self.preferred.continue_from(&previous.preferred);
@@ -256,13 +257,16 @@ impl Managed {
             self.serve(stored);
             return Ok(());
         }
+        let end = Instant::now() + self.common.order_timeout;
         let mut refusals = Vec::new();
         for authority in &*self.authorities {
             let ca = authority.ca.directory();
-            match self.order_from(authority).await {
+            let (left, is_last) = (end - Instant::now(), refusals.len() + 1 == self.authorities.len());
+            // One that hangs leaves the next ones as much as it has had.
+            match self.order_from(authority, if is_last { left } else { left / 2 }).await {
                 Ok(issued) => return self.keep(issued, &authority.ca).await,
                 Err(error) => {
-                    if refusals.len() + 1 < self.authorities.len() {
+                    if !is_last {
                         tracing::warn!(name = self.name, ca, %error, "no certificate was obtained; the next CA is asked");
                     }
                     refusals.push((ca, error));
@@ -272,12 +276,15 @@ impl Managed {
         Err(OrderError::of_all(refusals))
     }
 
-    /// However much of the time the CAs before it have taken, there is as much for this one.
-    async fn order_from(&self, authority: &Authority) -> Result<Issued, OrderError> {
-        let limit = self.common.order_timeout;
-        let failures = self.state().failures.count();
-        let replaces = if failures == 0 { self.identifier_at(authority) } else { None };
-        let order = authority.order(&self.name, &self.common, &self.preferred, failures > 0, replaces);
+    async fn order_from(&self, authority: &Authority, limit: Duration) -> Result<Issued, OrderError> {
+        let is_retry = self.has_failed();
+        // A CA that does not say when to renew does not take what is replaced either.
+        let says_when = |stored: &Stored| stored.renewal_info.is_some();
+        let replaces = match !is_retry && self.state().stored.as_ref().is_some_and(says_when) {
+            true => self.identifier_at(authority),
+            false => None,
+        };
+        let order = authority.order(&self.name, &self.common, &self.preferred, is_retry, replaces);
         tokio::time::timeout(limit, order).await.unwrap_or(Err(OrderError::TimedOut(limit)))
     }
 

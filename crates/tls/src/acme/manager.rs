@@ -221,10 +221,10 @@ impl Known {
         if cas.is_empty() {
             return Err(Error::Acme { reason: "no CA is named".to_owned() });
         }
-        cas.iter().try_for_each(|acme| {
-            check(name, acme)?;
-            self.check_dns(acme)
-        })
+        cas.iter().try_for_each(|acme| self.check_dns(acme))?;
+        // That one of several cannot do it is seen when it is asked.
+        let is_any = cas.iter().any(|acme| check(name, acme).is_ok());
+        cas.iter().filter(|_| !is_any).try_for_each(|acme| check(name, acme))
     }
 
     fn authorities(&mut self, common: &Common, cas: &[Acme]) -> Arc<[Authority]> {

@@ -53,7 +53,7 @@ pub(super) fn load(store: &Store, issuer_key: &str, name: &str) -> Result<Option
     }))
 }
 
-/// The newest of several CAs. One that is damaged counts as missing.
+/// The newest of several CAs, which need not be the one that is valid for longest. One that is damaged counts as missing.
 pub(super) fn load_newest(store: &Store, issuer_keys: &[String], name: &str) -> Option<Stored> {
     let stored = issuer_keys.iter().filter_map(|issuer_key| {
         load(store, issuer_key, name).unwrap_or_else(|error| {
@@ -61,7 +61,7 @@ pub(super) fn load_newest(store: &Store, issuer_keys: &[String], name: &str) -> 
             None
         })
     });
-    stored.max_by_key(|stored| stored.certificate.validity.until)
+    stored.max_by_key(|stored| stored.certificate.validity.from)
 }
 
 /// Under the lock of the name. The key first, as certmagic does.

@@ -3,7 +3,8 @@
 
 use super::error::OrderError;
 use super::https::HttpsClient;
-use super::options::{Acme, ExternalAccount};
+use super::options::{Acme, ExternalAccount, ZeroSslKey};
+use aws_lc_rs::digest;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
@@ -15,6 +16,13 @@ const API: &str = "https://api.zerossl.com";
 /// Whether the directory is one of ZeroSSL's, which takes no account without an external one.
 pub(super) fn is_directory(url: &str) -> bool {
     url.starts_with("https://acme.zerossl.com/")
+}
+
+/// Where an account that is bound to that of this key is kept, as another key is for another one.
+pub(super) fn user(key: &ZeroSslKey) -> String {
+    let hash = digest::digest(&digest::SHA256, key.0.as_bytes());
+    let hash: String = hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("key-{hash}")
 }
 
 /// Who is asked for an external account, and by what.
@@ -87,7 +95,6 @@ fn read(status: StatusCode, body: &Bytes) -> Result<ExternalAccount, OrderError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ZeroSslKey;
 
     #[test]
     fn an_account_is_asked_for_by_a_key_or_an_address() {
@@ -107,6 +114,13 @@ mod tests {
         for email in [None, Some(" ")] {
             assert!(matches!(asked(None, email), Err(OrderError::ZeroSslAddress)));
         }
+    }
+
+    #[test]
+    fn accounts_of_two_keys_are_two() {
+        let user = |key: &str| user(&ZeroSslKey(key.to_owned()));
+        assert_ne!(user("one"), user("two"));
+        assert_eq!(user("one"), "key-7692c3ad3540bb80");
     }
 
     #[test]

@@ -33,6 +33,14 @@ impl Issuer {
         Self::Acme(vec![acme, zerossl])
     }
 
+    /// Those that options of a site can be about.
+    pub fn templates(&self) -> Vec<Acme> {
+        match self {
+            Self::Internal { .. } => Vec::new(),
+            Self::Acme(cas) => cas.iter().filter(|acme| acme.zerossl_key.is_none()).cloned().collect(),
+        }
+    }
+
     /// One more of the same names. `token`: where it is named.
     pub fn join(&mut self, token: &Token, other: Self) -> Result<(), Error> {
         match (self, other) {
@@ -77,7 +85,14 @@ const MOST_PATIENCE: Duration = Duration::from_secs(15 * 60);
 const ACME_UNBUILT: &[&str] =
     &["alt_http_port", "alt_tlsalpn_port", "distributed", "lifetime", "preferred_chains", "timeout"];
 
-const ZEROSSL_OPTIONS: &[&str] = &["dns", "dns_ttl", "propagation_delay", "propagation_timeout", "resolvers"];
+const ZEROSSL_OPTIONS: &[&str] = &[
+    "dns",
+    "dns_challenge_override_domain",
+    "dns_ttl",
+    "propagation_delay",
+    "propagation_timeout",
+    "resolvers",
+];
 
 const ZEROSSL_UNBUILT: &[&str] = &["alt_http_port", "validity_days"];
 
@@ -168,6 +183,18 @@ fn zerossl(cx: &mut Context<'_>, call: &Call<'_>, key: &Token) -> Result<Issuer,
         apply(cx, &option, &mut acme)?;
     }
     Ok(Issuer::Acme(vec![acme]))
+}
+
+/// The same of each; what there is to warn of is said once.
+pub(super) fn apply_to_all(cx: &mut Context<'_>, option: &Call<'_>, cas: &mut [Acme]) -> Result<(), Error> {
+    for (index, acme) in cas.iter_mut().enumerate() {
+        let warnings = cx.warnings.len();
+        apply(cx, option, acme)?;
+        if index > 0 {
+            cx.warnings.truncate(warnings);
+        }
+    }
+    Ok(())
 }
 
 /// One option of `issuer acme`, or of `tls` if it is about a public CA.

@@ -121,13 +121,28 @@ fn where_there_is_an_address_zerossl_issues_what_lets_encrypt_does_not() {
     {
         assert_eq!(cas(&format!("{{\n{options}\n}}\n{site}")).len(), 1, "{options}");
     }
+    // The address of all sites is not for sites that say something of their own (Caddy's `implicitACMEIssuers`).
+    let site_with_dns = "example.com {\ntls {\ndns exec hook\n}\n}";
+    assert_eq!(cas(&format!("{{\nemail a@b\n}}\n{site_with_dns}")), [""]);
     // Who names issuers means those.
     assert_eq!(cas("{\nemail a@b\ncert_issuer acme\n}\nexample.com {\n}"), [""]);
     let several =
         "{\nemail a@b\ncert_issuer zerossl key\ncert_issuer acme https://ca.example/\n}\nexample.com {\n}";
     assert_eq!(cas(several), [zerossl, "https://ca.example/"]);
+    let issuers = "{\ncert_issuer acme https://ca.example/\ncert_issuer acme\ncert_issuer zerossl key\n}\n";
+    assert_eq!(cas(&format!("{issuers}{site_with_dns}")), ["https://ca.example/", ""]);
     let of_site = "example.com {\ntls {\nissuer acme {\nemail a@b\n}\nissuer acme https://ca.example/\n}\n}";
     assert_eq!(cas(of_site), ["", "https://ca.example/"]);
+}
+
+/// It is only the other that cannot do it.
+#[test]
+fn a_wildcard_needs_one_issuer_with_the_dns_challenge() {
+    let issuers =
+        |first: &str| format!("*.example.com {{\ntls {{\nissuer acme {first}\nissuer zerossl key\n}}\n}}");
+    assert_eq!(sources(&issuers("{\ndns exec hook\n}")), ["*.example.com acme"]);
+    let found = load(&issuers("")).unwrap_err().to_string();
+    assert!(found.contains("by the DNS challenge only"), "{found}");
 }
 
 #[test]

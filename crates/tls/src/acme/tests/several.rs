@@ -2,7 +2,7 @@
 
 use super::pebble::{Behaviour, Pebble};
 use super::world::{World, in_world, with_pebble};
-use crate::{Acme, CertificateSource, Issuance, OnDemand};
+use crate::{Acme, CertificateSource, ExternalAccount, Issuance, OnDemand};
 use std::time::Duration;
 
 /// Where nothing listens.
@@ -15,21 +15,21 @@ impl World {
         directories.iter().map(|directory| self.acme((*directory).to_owned())).collect()
     }
 
-    fn server_of_cas(&self, directories: &[&str]) -> super::world::Server {
-        let source = CertificateSource::Acme(self.cas(directories), Issuance::AtStart);
+    fn server_of_cas(&self, cas: &[Acme]) -> super::world::Server {
+        let source = CertificateSource::Acme(cas.to_vec(), Issuance::AtStart);
         self.server_of(source, &["a.test"], OnDemand::default())
     }
 }
 
 #[tokio::test]
 async fn what_the_first_ca_does_not_issue_the_next_one_does() {
+    let binding =
+        ("kid-1".to_owned(), "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W".to_owned());
     with_pebble(Behaviour::default(), async |world, second| {
-        let behaviour = Behaviour::default();
-        let mut first = Pebble::start(world.directory.path(), world.ports, &behaviour).await.unwrap();
-        let (first_url, second_url) = (first.directory(), second.directory());
-        let cas = [first_url.as_str(), second_url.as_str()];
-        first.stop();
-        let server = world.server_of_cas(&cas);
+        let behaviour = Behaviour { external_account: Some(binding.clone()), ..Behaviour::default() };
+        let first = Pebble::start(world.directory.path(), world.ports, &behaviour).await.unwrap();
+        let refusing = world.cas(&[&first.directory(), &second.directory()]);
+        let server = world.server_of_cas(&refusing);
         world.lead_to(&server);
         server.tend().await;
         let of_second = server.connect("a.test").await.expect("a certificate");
@@ -40,14 +40,16 @@ async fn what_the_first_ca_does_not_issue_the_next_one_does() {
         assert_eq!(second.renewal_questions(), 1);
 
         // It is served as long as it is good, by a new process too.
-        let restarted = world.server_of_cas(&cas);
+        let (key_id, mac_key) = binding;
+        let mut willing = refusing;
+        willing[0].eab = Some(ExternalAccount { key_id, mac_key });
+        let restarted = world.server_of_cas(&willing);
         world.lead_to(&restarted);
         restarted.tend().await;
         assert_eq!(restarted.connect("a.test").await.unwrap(), of_second);
         assert_eq!(second.issued(), 1);
 
         // When it is due, it is the first one's turn again.
-        first.start_again().await;
         world.clock.advance(85 * DAY);
         restarted.tend().await;
         assert_ne!(restarted.connect("a.test").await.unwrap(), of_second);
@@ -80,7 +82,7 @@ async fn when_no_ca_issues_each_one_says_why() {
         )
         .unwrap();
         let elsewhere = "https://127.0.0.1:2/dir";
-        let server = world.server_of_cas(&[NOWHERE, elsewhere]);
+        let server = world.server_of_cas(&world.cas(&[NOWHERE, elsewhere]));
         server.tend().await;
         let error = server.last_error("a.test");
         let prefix = format!("no CA has issued a certificate: {NOWHERE}: ");
