@@ -47,6 +47,14 @@ fn what_a_client_says_of_itself_is_removed() {
     let request = server.request("GET", "/admin/").header("Cookie", "session=new");
     let response = request.header("Remote-User", "root").header("X-Groups", "admins").send();
     assert_eq!(response.expect(200).text(), "GET nobody - ");
+    // Names that PHP, and php-fpm too, would take for those.
+    for (user, groups) in
+        [("Remote_User", "X_Groups"), ("Remote.User", "X.Groups"), ("Remote_User", "X.Groups")]
+    {
+        let request = server.request("GET", "/admin/").header("Cookie", "session=new");
+        let response = request.header(user, "root").header(groups, "admins").send();
+        assert_eq!(response.expect(200).text(), "GET nobody - ", "{user}");
+    }
     server.stop();
 }
 

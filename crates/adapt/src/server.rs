@@ -4,9 +4,9 @@ use crate::Writer;
 use crate::object::{Object, nanoseconds};
 use crate::tls::is_redirect;
 use regent_config::{
-    ClientIpReading, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials, PlainHttp,
-    ProxyPolicy, ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts, TrustedProxies, UdpPort,
-    UnixSocket,
+    ClientIpReading, ExpectedFields, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials,
+    PlainHttp, ProxyPolicy, ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts,
+    TrustedProxies, UdpPort, UnixSocket,
 };
 use serde_json::Value;
 use std::net::Ipv6Addr;
@@ -69,6 +69,7 @@ fn set_options(server: &mut Object, options: &ServerOptions) {
         trusted_proxies,
         proxy_protocol,
         log_credentials: _,
+        expected_fields: ExpectedFields { with_underscore, with_dot },
         plain_http,
         keepalive,
     } = options;
@@ -82,6 +83,8 @@ fn set_options(server: &mut Object, options: &ServerOptions) {
     }
     set_wrappers(server, proxy_protocol.as_ref(), *plain_http);
     set_keepalive(server, *keepalive);
+    server.set_list("expected_underscore_headers", with_underscore.iter().map(String::as_str));
+    server.set_list("expected_dot_headers", with_dot.iter().map(String::as_str));
 }
 
 fn protocol_name(protocol: HttpProtocol) -> &'static str {

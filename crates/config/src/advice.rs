@@ -31,11 +31,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("preferred_chains", "leave it out; the chain that the CA prefers is used"),
     ("renewal_window_ratio", RENEWAL),
     ("reverse_proxy proxy_status_name", "leave it out; responses have no `Proxy-Status`"),
-    ("servers expected_dot_headers", "leave it out"),
-    (
-        "servers expected_underscore_headers",
-        "leave it out; scripts get no field whose name has an underscore",
-    ),
     ("servers packet_conn_wrappers", "leave it out; UDP is read as it comes"),
     (
         "tls get_certificate",

@@ -168,8 +168,8 @@ impl Variables {
         self.fields(head, exchange, step.and_then(Step::field).as_ref());
     }
 
-    /// `HTTP_*`: several fields of one name are joined (RFC 9110 §5.3; cookies: RFC 6265 §5.4 with "; "). Names with
-    /// an underscore are dropped, since they would pass for the dashed ones; `Proxy` is (httpoxy, CVE-2016-5385).
+    /// `HTTP_*`: several fields of one name are joined (RFC 9110 §5.3; cookies: RFC 6265 §5.4 with "; "). `Proxy` is
+    /// dropped (httpoxy, CVE-2016-5385).
     /// `traceparent`: what stands there for the client's.
     fn fields(&self, head: &mut HeadBuilder, exchange: &Exchange, traceparent: Option<&HeaderValue>) {
         let headers = &exchange.headers;
@@ -186,7 +186,7 @@ impl Variables {
                 None if *name == "traceparent" => {
                     head.named(b"HTTP_TRACEPARENT", traceparent.map_or(value, HeaderValue::as_bytes));
                 }
-                None if *name == "proxy" || name.as_str().contains('_') => {}
+                None if *name == "proxy" => {}
                 None => head.named(variable_name(name).as_bytes(), value),
             }
         }
@@ -284,7 +284,9 @@ fn joined_value<'a>(
 fn variable_name(field: &HeaderName) -> String {
     let mut name = String::with_capacity(5 + field.as_str().len());
     name.push_str("HTTP_");
-    name.extend(field.as_str().chars().map(|c| if c == '-' { '_' } else { c.to_ascii_uppercase() }));
+    // A dot too, as PHP's `php_register_variable_ex` has it.
+    let letter = |c: char| if matches!(c, '-' | '.') { '_' } else { c.to_ascii_uppercase() };
+    name.extend(field.as_str().chars().map(letter));
     name
 }
 

@@ -104,6 +104,7 @@ impl App {
         let binding = |listener: Listener| {
             let service = Service {
                 max_header_size: listener.settings.max_header_size,
+                expected_fields: listener.expected_fields,
                 limits: listener.limits,
                 passwords: Turns::default(),
                 listings: Turns::default(),

@@ -8,7 +8,7 @@ use regent_connections::{Https, ListenedOn, ProxyHeaders, Settings, Terms, alt_s
 use regent_exchange::BodyLimits;
 use regent_handlers::{Caches, Sites};
 use regent_metrics::{HttpLabels, Registry};
-use regent_service::{body_limits, counted};
+use regent_service::{ExpectedFields, body_limits, counted};
 use regent_tls::{PlainHttp, SiteTable, Tls};
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(crate) struct Listener {
     /// Tells clients where it speaks HTTP/3; `None`: nowhere.
     pub alt_svc: Option<HeaderValue>,
     pub settings: Settings,
+    pub expected_fields: Arc<ExpectedFields>,
     pub limits: BodyLimits,
     /// `None`: requests are not counted under Caddy's names.
     pub http: Option<Arc<HttpLabels>>,
@@ -73,6 +74,7 @@ impl Listener {
                 challenges,
                 sni_host,
                 settings: settings(&server.options),
+                expected_fields: Arc::new(ExpectedFields::new(&server.options.expected_fields)),
                 limits: body_limits(&server.options),
                 http: labels.next().flatten(),
                 proxy_protocol: server

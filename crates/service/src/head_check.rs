@@ -2,6 +2,7 @@
 //!
 //! The connection is closed after each of these answers: what follows such a head may not be what it seems.
 
+use crate::expected_fields::is_ambiguous;
 use http::{HeaderValue, Method, Request, StatusCode, Version, header};
 
 /// In bytes. The longest one in the IANA registry of methods, `UPDATEREDIRECTREF`, has 17.
@@ -17,12 +18,13 @@ enum Coding {
     Refused(StatusCode),
 }
 
-/// The status of a request that must not be served.
-pub(crate) fn check<B>(request: &Request<B>, max_header_size: usize) -> Result<(), StatusCode> {
+/// Whether names of its fields are ambiguous; or the status of a request that must not be served.
+pub(crate) fn check<B>(request: &Request<B>, max_header_size: usize) -> Result<bool, StatusCode> {
     // One walk instead of a look-up for each.
-    let (mut size, mut hosts, mut coding) = (0, 0, Coding::None);
+    let (mut size, mut hosts, mut coding, mut are_ambiguous) = (0, 0, Coding::None, false);
     for (name, value) in request.headers() {
         size += name.as_str().len() + value.len() + 4;
+        are_ambiguous |= is_ambiguous(name);
         hosts += usize::from(*name == header::HOST);
         if *name == header::TRANSFER_ENCODING {
             coding = coding.and(value);
@@ -39,7 +41,8 @@ pub(crate) fn check<B>(request: &Request<B>, max_header_size: usize) -> Result<(
     if let Coding::Refused(status) = coding {
         return Err(status);
     }
-    check_method(request.method())
+    check_method(request.method())?;
+    Ok(are_ambiguous)
 }
 
 /// RFC 9112 §3: a method longer than any that is known is answered with 501. Logs and scripts get it as it is.
@@ -79,7 +82,7 @@ fn refusal(field: &[u8]) -> StatusCode {
 mod tests {
     use super::*;
 
-    fn checked(method: &str, fields: &[(&str, &str)]) -> Result<(), u16> {
+    fn checked(method: &str, fields: &[(&str, &str)]) -> Result<bool, u16> {
         let mut request = Request::builder().method(method).uri("/");
         for (name, value) in fields {
             request = request.header(*name, *value);
@@ -94,8 +97,8 @@ mod tests {
             fields.extend(codings.iter().map(|coding| ("transfer-encoding", *coding)));
             checked("POST", &fields)
         };
-        assert_eq!(coded(&["chunked"]), Ok(()));
-        assert_eq!(coded(&["Chunked"]), Ok(()));
+        assert_eq!(coded(&["chunked"]), Ok(false));
+        assert_eq!(coded(&["Chunked"]), Ok(false));
         for codings in [&["gzip, chunked"], &["identity, chunked"], &["chunked;a=b, chunked"], &["xchunked"]]
         {
             assert_eq!(coded(codings), Err(501), "{codings:?}");
@@ -112,7 +115,7 @@ mod tests {
     #[test]
     fn a_method_has_a_bound() {
         let host = [("host", "a")];
-        assert_eq!(checked(&"M".repeat(LONGEST_METHOD), &host), Ok(()));
+        assert_eq!(checked(&"M".repeat(LONGEST_METHOD), &host), Ok(false));
         assert_eq!(checked(&"M".repeat(LONGEST_METHOD + 1), &host), Err(501));
         assert_eq!(checked("CONNECT", &host), Err(405));
     }

@@ -7,6 +7,7 @@
 
 mod acme_challenge;
 pub mod counted;
+mod expected_fields;
 mod head_check;
 mod hub_gateway;
 mod hubs;
@@ -18,6 +19,7 @@ pub mod scrapes;
 mod service;
 mod turns;
 
+pub use expected_fields::ExpectedFields;
 pub use hub_gateway::HubGateway;
 pub use hubs::{Hubs, OpenHubs};
 pub use in_use::{InUse, Unused};

@@ -4,6 +4,7 @@ mod cached;
 
 use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
+use crate::expected_fields::ExpectedFields;
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
 use crate::in_use::InUse;
@@ -36,6 +37,7 @@ const NO_RESPONSE: u16 = 444;
 pub struct Service {
     /// Bytes of a request's head.
     pub max_header_size: usize,
+    pub expected_fields: Arc<ExpectedFields>,
     pub limits: BodyLimits,
     pub passwords: Turns,
     pub listings: Turns,
@@ -103,7 +105,7 @@ impl Service {
     /// `head_time`: how long the request's head took to come.
     pub fn answer(
         self: &Rc<Self>,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         head_time: Duration,
         accepted: &Rc<Accepted>,
         client: Rc<dyn Informational>,
@@ -111,10 +113,13 @@ impl Service {
         // A look at the clock only if somebody wants to know.
         let is_timed = self.sites.keep_access_logs() || self.figures.is_some();
         let started = is_timed.then(Instant::now);
-        if let Err(status) = check(&request, self.max_header_size) {
-            let refused =
-                Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
-            return ResponseFuture::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
+        match check(&request, self.max_header_size) {
+            Ok(are_ambiguous) => self.expected_fields.filter(request.headers_mut(), are_ambiguous),
+            Err(status) => {
+                let refused =
+                    Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
+                return ResponseFuture::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
+            }
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.

@@ -23,6 +23,7 @@
 //! | `keepalive_interval D` | 15s between two probes; less than 0: there are none |
 //! | `keepalive_count N` | 9 probes that are not answered are the end |
 //! | `enable_full_duplex` | in any case: a script can answer before a body with `request_buffering off` has come |
+//! | `expected_underscore_headers NAME…`, `expected_dot_headers NAME…` | none: fields of requests with an underscore or a dot in their names are dropped |
 //! | `0rtt off` | in any case: no request is taken that others could send again |
 //! | `log_credentials` | off: access logs have `REDACTED` for Cookie, Set-Cookie, Authorization and Proxy-Authorization |
 //! | `name TEXT` | `srv0`, `srv1`, … in the order of the addresses: what metrics call it |
@@ -36,6 +37,13 @@
 //! cannot be had goes without it; where `h3` is written, that is an error.
 //!
 //! `strict_sni_host`: the `Host` of a request over TLS has to be the name of the handshake, or else it is answered with 421.
+//!
+//! `expected_underscore_headers`, `expected_dot_headers`: PHP has `HTTP_REMOTE_USER` for the field `Remote-User`, and for
+//! `Remote_User` and `Remote.User` too, so that a client could say by those what only a proxy or
+//! [forward_auth](#forward_auth) may say by the other. So such fields are dropped, as by Caddy and nginx, before anything looks
+//! at a request, but for those that are named here, of which a `*` at the end stands for anything: `webhook_*`. Then the same
+//! name with hyphens is dropped instead, and so is a field that comes several times. One with both an underscore and a dot
+//! has to be named whole.
 //!
 //! `trusted_proxies`: who is believed about the client: addresses and ranges, and `private_ranges` for all private and loopback
 //! ones. With `trusted_proxies_unix` it is also whoever connects to a Unix socket. Behind such a proxy the client's address is
@@ -93,6 +101,8 @@ const OPTIONS: &[&str] = &[
     "0rtt",
     "client_ip_headers",
     "enable_full_duplex",
+    "expected_dot_headers",
+    "expected_underscore_headers",
     "keepalive_count",
     "keepalive_idle",
     "keepalive_interval",
@@ -111,7 +121,7 @@ const OPTIONS: &[&str] = &[
     "trusted_proxies_unix",
 ];
 
-const UNBUILT: &[&str] = &["expected_dot_headers", "expected_underscore_headers", "packet_conn_wrappers"];
+const UNBUILT: &[&str] = &["packet_conn_wrappers"];
 
 /// 1 KiB must fit, as a plain request's head does; 16 MiB is beyond any that is meant well.
 const HEADER_SIZES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
@@ -232,6 +242,12 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
                 option.exactly::<0>("log_credentials").map(|_| server.log_credentials = LogCredentials::Shown)
             }
             name if keepalive::OPTIONS.contains(&name) => keepalive.read(&option),
+            "expected_underscore_headers" => {
+                expected_fields(&option, '_').map(|names| server.expected_fields.with_underscore = names)
+            }
+            "expected_dot_headers" => {
+                expected_fields(&option, '.').map(|names| server.expected_fields.with_dot = names)
+            }
             "enable_full_duplex" => option.exactly::<0>("enable_full_duplex").map(|_| ()),
             "metrics" => metrics::of_server(cx, &option).map(|found| block.metrics = Some(found)),
             "trace" => option.exactly::<0>("trace").map(|_| {
@@ -302,6 +318,27 @@ fn off(option: &Call<'_>, syntax: &str) -> Result<(), Error> {
     if token.text == "off" { Ok(()) } else { Err(error(token, format!("write: {syntax}"))) }
 }
 
+/// As Caddy's `provisionHeaderAliasAllowlist`.
+fn expected_fields(option: &Call<'_>, sign: char) -> Result<Vec<String>, Error> {
+    let name = |token: &Token| {
+        let text = token.text.to_ascii_lowercase();
+        let whole = text.strip_suffix('*').unwrap_or(&text);
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'+-.^_`|~".contains(c);
+        if !whole.chars().all(is_token) {
+            let message = format!("`{}` is no name of a field; a `*` can stand at its end alone", token.text);
+            return Err(error(token, message));
+        }
+        if !whole.contains(sign) {
+            return Err(error(
+                token,
+                format!("there is no `{sign}` in `{}`: such fields are taken", token.text),
+            ));
+        }
+        Ok(text)
+    };
+    option.some(&format!("{} NAME…", option.name()))?.iter().map(name).collect()
+}
+
 fn sni_host(option: &Call<'_>) -> Result<SniHost, Error> {
     let syntax = "strict_sni_host [on | insecure_off]";
     option.without_block(syntax)?;
@@ -319,6 +356,27 @@ mod tests {
     use crate::directives::testing::{config, file_errors, load};
     use crate::model::Timeouts;
     use std::time::Duration;
+
+    #[test]
+    fn names_of_fields_that_are_expected() {
+        let expected = |lines: &str| {
+            let text = format!("{{\nservers {{\n{lines}\n}}\n}}\n:80 {{\n}}");
+            config(&text).servers[0].options.expected_fields.clone()
+        };
+        let found = expected("expected_underscore_headers X_A webhook_*\nexpected_dot_headers y.b");
+        assert_eq!(found.with_underscore, ["x_a", "webhook_*"]);
+        assert_eq!(found.with_dot, ["y.b"]);
+        for (line, message) in [
+            ("expected_underscore_headers", "too few arguments"),
+            ("expected_underscore_headers x-a", "there is no `_` in `x-a`"),
+            ("expected_dot_headers x_a", "there is no `.` in `x_a`"),
+            ("expected_dot_headers x.*a", "no name of a field"),
+            ("expected_dot_headers x.ä", "no name of a field"),
+        ] {
+            let found = file_errors(&format!("{{\nservers {{\n{line}\n}}\n}}\n:80 {{\n}}"));
+            assert!(found.len() == 1 && found[0].contains(message), "{line}: {found:?}");
+        }
+    }
 
     #[test]
     fn options() {

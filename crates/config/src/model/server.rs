@@ -24,6 +24,9 @@ pub struct ServerOptions {
     /// `None`: connections begin with TLS or HTTP.
     pub proxy_protocol: Option<ProxyProtocol>,
     pub log_credentials: LogCredentials,
+    /// Fields of requests that are taken though their names would be another's for PHP.
+    #[serde(skip_serializing_if = "ExpectedFields::is_empty")]
+    pub expected_fields: ExpectedFields,
     /// What clients get that speak HTTP where TLS is expected.
     #[serde(skip_serializing_if = "PlainHttp::is_refused")]
     pub plain_http: PlainHttp,
@@ -34,6 +37,20 @@ pub struct ServerOptions {
 
 fn is_usual(keepalive: &Option<Keepalive>) -> bool {
     *keepalive == Some(Keepalive::default())
+}
+
+/// Names of fields, in small letters, with an underscore or a dot; a `*` at the end stands for anything
+/// (`expected_underscore_headers`, `expected_dot_headers`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ExpectedFields {
+    pub with_underscore: Vec<String>,
+    pub with_dot: Vec<String>,
+}
+
+impl ExpectedFields {
+    fn is_empty(&self) -> bool {
+        self.with_underscore.is_empty() && self.with_dot.is_empty()
+    }
 }
 
 /// Probes of a silent connection's other end.
@@ -167,6 +184,7 @@ impl Default for ServerOptions {
             trusted_proxies: None,
             proxy_protocol: None,
             log_credentials: LogCredentials::default(),
+            expected_fields: ExpectedFields::default(),
             plain_http: PlainHttp::default(),
             keepalive: Some(Keepalive::default()),
         }

@@ -116,13 +116,11 @@ impl Variables<'_> {
         pairs.add("CONTENT_LENGTH", length.as_bytes());
     }
 
-    /// `HTTP_*`, several of a name in one. Names with an underscore would pass for the dashed ones; `Proxy` would be
-    /// believed by what looks for `HTTP_PROXY` (CVE-2016-5385).
+    /// `HTTP_*`, several of a name in one. `Proxy` would be believed by what looks for `HTTP_PROXY` (CVE-2016-5385).
     fn fields(&self, pairs: &mut Pairs<'_>) {
         for name in self.fields.keys() {
-            let is_left_out = [header::CONTENT_TYPE, header::CONTENT_LENGTH].contains(name)
-                || name == "proxy"
-                || name.as_str().contains('_');
+            let is_left_out =
+                [header::CONTENT_TYPE, header::CONTENT_LENGTH].contains(name) || name == "proxy";
             if !is_left_out {
                 pairs.add(&variable(name), &joined(self.fields, name));
             }
