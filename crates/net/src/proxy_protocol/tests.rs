@@ -103,7 +103,10 @@ fn oracle(bytes: &[u8]) -> Option<(Option<Addresses>, usize)> {
         }
         HeaderResult::V2(Ok(header)) => {
             let addresses = match header.addresses {
-                _ if header.command == v2::Command::Local => None,
+                // A family without a protocol is as none at all, as for Caddy (go-proxyproto's `IsUnspec`).
+                _ if header.command == v2::Command::Local || header.protocol == v2::Protocol::Unspecified => {
+                    None
+                }
                 v2::Addresses::IPv4(of) => Some(Addresses {
                     client: (of.source_address, of.source_port).into(),
                     local: (of.destination_address, of.destination_port).into(),

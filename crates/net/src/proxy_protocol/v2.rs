@@ -31,7 +31,7 @@ fn addresses(kind: u8, rest: &[u8]) -> Result<Option<Addresses>, BadHeader> {
     match kind {
         0x11 | 0x12 => v4(rest).ok_or(BadHeader).map(Some),
         0x21 | 0x22 => v6(rest).ok_or(BadHeader).map(Some),
-        // Of no family, or of Unix sockets: there is nothing to be called a client's address.
+        // Of no family, of no protocol, or of Unix sockets: there is nothing to be called a client's address.
         0x00..=0x02 | 0x10 | 0x20 | 0x30..=0x32 => Ok(None),
         _ => Err(BadHeader),
     }
