@@ -313,6 +313,7 @@ fn a_php_fpm_serves_a_site() {
             "<?php error_log('noted'); http_response_code(201); header('X-Script: yes');
              echo array_sum(array_map('strlen', $_POST)), ' ', $_FILES['f']['size'] ?? strlen(file_get_contents('php://input'));",
         )
+        .file("who.php", "<?php echo $_SERVER['HTTP_REMOTE_USER'] ?? 'nobody';")
         .file("large.php", "<?php for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 10000); flush(); }")
         .file("app.txt", "static")
         .start();
@@ -320,6 +321,13 @@ fn a_php_fpm_serves_a_site() {
     assert_eq!(server.get("/app.txt").expect(200).text(), "static");
     assert_eq!(server.get("/info.php/a/b").expect(200).text(), "/a/b fpm-fcgi");
     assert_eq!(server.get("/info.php").expect(200).text(), "none fpm-fcgi");
+    // It takes both for the first one's name.
+    for name in ["Remote.User", "Remote_User"] {
+        assert_eq!(
+            server.request("GET", "/who.php").header(name, "root").send().expect(200).text(),
+            "nobody"
+        );
+    }
     let posted = server.post("/post.php", "application/x-www-form-urlencoded", "a=12&b=345").expect(201);
     assert_eq!((posted.text().as_str(), posted.header("x-script")), ("5 10", Some("yes")));
     let body = vec![b'z'; 3_000_000];

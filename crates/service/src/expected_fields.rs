@@ -100,7 +100,9 @@ mod tests {
         let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let expected = config::ExpectedFields { with_underscore: texts(underscore), with_dot: texts(dot) };
         let mut fields = HeaderMap::new();
-        names.iter().for_each(|name| drop(fields.append(*name, "a".parse().unwrap())));
+        for name in names {
+            fields.append(*name, "a".parse().unwrap());
+        }
         let are_ambiguous = fields.keys().any(is_ambiguous);
         ExpectedFields::new(&expected).filter(&mut fields, are_ambiguous);
         let mut left: Vec<_> = fields.keys().map(ToString::to_string).collect();
