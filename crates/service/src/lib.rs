@@ -14,6 +14,7 @@ mod hubs;
 mod in_use;
 mod limits;
 mod probe;
+mod refusals;
 mod rendering;
 pub mod scrapes;
 mod service;

@@ -1,6 +1,7 @@
 //! Responses that are templates: read here, rendered outside of the I/O threads.
 
-use crate::service::{Accepted, Service, busy};
+use crate::refusals::busy;
+use crate::service::{Accepted, Service};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use regent_exchange::{Informational, RequestBody, Tunnel};

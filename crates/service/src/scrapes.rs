@@ -2,8 +2,9 @@
 //!
 //! They are put together where the admin API has them, never on an I/O thread.
 
+use crate::refusals::busy;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, header};
 use regent_exchange::ResponseBody;
 use regent_handlers::Failure;
 use regent_metrics::CONTENT_TYPE;
@@ -41,11 +42,6 @@ impl Scrapes {
     }
 }
 
-fn busy() -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE)
-        .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
-}
-
 impl Askers {
     /// Answers until nobody can ask any more, or `render` has nothing. Who asked before a page was begun gets that one.
     pub async fn serve(mut self, render: impl AsyncFn() -> Option<String>) {
@@ -64,6 +60,7 @@ impl Askers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
     use std::cell::Cell;
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use crate::expected_fields::ExpectedFields;
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
 use crate::in_use::InUse;
+use crate::refusals::{self, busy, no_websocket};
 use crate::scrapes::Scrapes;
 use crate::turns::Turns;
 use cached::has_body;
@@ -78,17 +79,6 @@ impl Accepted {
     }
 }
 
-/// Too many wait for the same work.
-pub(crate) fn busy() -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE)
-        .with_field(header::RETRY_AFTER, HeaderValue::from_static("1"))
-}
-
-/// There is a response, but no WebSocket.
-fn no_websocket() -> Failure {
-    Failure::new(StatusCode::NOT_IMPLEMENTED).with_reason("no WebSocket is served here")
-}
-
 /// A script runs to its end then.
 pub(crate) async fn read_to_end(mut body: ResponseBody) {
     while let Some(Ok(_)) = body.frame().await {}
@@ -116,9 +106,8 @@ impl Service {
         match check(&request, self.max_header_size) {
             Ok(are_ambiguous) => self.expected_fields.filter(request.headers_mut(), are_ambiguous),
             Err(status) => {
-                let refused =
-                    Failure::new(status).with_field(header::CONNECTION, HeaderValue::from_static("close"));
-                return ResponseFuture::ready(Counted::nowhere(Logged::nowhere(refused.plain_page())));
+                let refused = refusals::bad_head(status).plain_page();
+                return ResponseFuture::ready(Counted::nowhere(Logged::nowhere(refused)));
             }
         }
         let (head, body) = request.into_parts();
