@@ -208,13 +208,13 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Those of all sections but the first.
 fn read_records(bytes: &[u8]) -> Option<Vec<Record>> {
-    let counts = [6, 8, ADDITIONAL].map(|at| number(bytes, at));
+    let counts = [6, 8, ADDITIONAL].map(|at| number(bytes, at).map(usize::from));
     let mut at = HEADER;
     for _ in 0..number(bytes, 4)? {
         at = read_name(bytes, at)?.1 + 4;
     }
     let mut records = Vec::new();
-    for _ in 0..counts.into_iter().sum::<Option<u16>>()? {
+    for _ in 0..counts.into_iter().sum::<Option<usize>>()? {
         let start = at;
         let (name, end) = read_name(bytes, at)?;
         let kind = number(bytes, end)?;

@@ -128,6 +128,14 @@ async fn a_server_that_refuses_says_why() {
     assert!(error.contains("127.0.0.1:1, cannot be reached"), "{error}");
 }
 
+/// More records than 16 bits count.
+#[test]
+fn a_response_that_counts_without_measure_cannot_be_read() {
+    let counts = [0, 0, 0xffff, 0xffff, 0xffff].map(u16::to_be_bytes).concat();
+    let response = [&0x8000_u16.to_be_bytes()[..], &counts].concat();
+    assert!(Reader::new(response, 0x8000).is_err());
+}
+
 proptest! {
     #[test]
     fn no_response_breaks_the_reader(bytes: Vec<u8>, place in 0_usize..200, byte: u8) {
