@@ -55,7 +55,10 @@ impl ExpectedFields {
     fn takes(&self, name: &HeaderName, fields: &HeaderMap) -> bool {
         let text = name.as_str();
         let is_expected = match (text.contains('_'), text.contains('.')) {
-            (false, false) => return !self.with_underscore.replace(text) && !self.with_dot.replace(text),
+            (false, false) => {
+                return !self.with_underscore.have_with_hyphens(text)
+                    && !self.with_dot.have_with_hyphens(text);
+            }
             (true, false) => self.with_underscore.have(text),
             (false, true) => self.with_dot.have(text),
             (true, true) => self.with_underscore.have_whole(text) || self.with_dot.have_whole(text),
@@ -84,7 +87,7 @@ impl Names {
     }
 
     /// Whether this name is that of an expected one with hyphens.
-    fn replace(&self, field: &str) -> bool {
+    fn have_with_hyphens(&self, field: &str) -> bool {
         let is =
             |name: &Name| name.is_prefix && field.starts_with(&name.hyphenated) || field == name.hyphenated;
         self.0.iter().any(is)

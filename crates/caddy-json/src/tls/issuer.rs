@@ -5,7 +5,7 @@ use crate::handlers::php::module_options;
 use crate::reader::{Fields, Kind, Reader, block, line, word};
 use regent_caddyfile::Line;
 
-/// Those of a list, in its order: the place of each, its name and options.
+/// Those of a list, in its order, as lines of `tls`.
 pub(super) fn all(r: &mut Reader, list: Option<&Node>) -> Vec<Line> {
     let nodes = list.map(|list| r.list(list)).unwrap_or_default();
     nodes.iter().filter_map(|node| issuer(r, node)).collect()

@@ -210,10 +210,10 @@ impl Managed {
     async fn obtain(&self) {
         let _place = self.place().await;
         let outcome = match ca::lock(&self.common.store, &format!("issue_cert_{}", self.name)).await {
-            Ok(_lock) => self.try_to_obtain().await,
-            Err(error) => Err(error),
+            Ok(_lock) => tokio::time::timeout(self.common.order_timeout, self.try_to_obtain()).await,
+            Err(error) => Ok(Err(error)),
         };
-        match outcome {
+        match outcome.unwrap_or(Err(OrderError::TimedOut(self.common.order_timeout))) {
             Ok(()) => {
                 let mut state = self.state();
                 state.failures = Failures::default();
@@ -279,11 +279,8 @@ impl Managed {
     async fn order_from(&self, authority: &Authority, limit: Duration) -> Result<Issued, OrderError> {
         let is_retry = self.has_failed();
         // A CA that does not say when to renew does not take what is replaced either.
-        let says_when = |stored: &Stored| stored.renewal_info.is_some();
-        let replaces = match !is_retry && self.state().stored.as_ref().is_some_and(says_when) {
-            true => self.identifier_at(authority),
-            false => None,
-        };
+        let says_when = self.state().stored.as_ref().is_some_and(|stored| stored.renewal_info.is_some());
+        let replaces = if says_when && !is_retry { self.identifier_at(authority) } else { None };
         let order = authority.order(&self.name, &self.common, &self.preferred, is_retry, replaces);
         tokio::time::timeout(limit, order).await.unwrap_or(Err(OrderError::TimedOut(limit)))
     }
