@@ -3,6 +3,8 @@
 //!
 //! `libfuzzer/` runs them with coverage, `tests/replay.rs` with the seeds and a few thousand mutations of them.
 
+#![forbid(unsafe_code)]
+
 mod corpus;
 mod input;
 mod mutate;

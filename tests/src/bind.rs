@@ -2,7 +2,7 @@
 //! (RFC 2136) of one TXT record.
 
 use crate::apps::{libraries_of, packages_of};
-use crate::{free_address, until};
+use crate::{own_address, until};
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl Bind {
     /// Starts one for this zone, of which the key may change the TXT records of `_acme-challenge` and nothing else.
     pub fn start(directory: &Path, zone: &str) -> Self {
         let packages = packages_of("bind");
-        let address = free_address();
+        let address = own_address();
         let (configuration, log) = (directory.join("named.conf"), directory.join("named.log"));
         fs::write(directory.join("zone"), zone_file()).expect("the directory is the test's own");
         fs::write(&configuration, configuration_of(directory, address.port(), zone)).expect("the same");

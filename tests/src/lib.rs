@@ -12,6 +12,7 @@
 //! is a failed test. Waiting is always for an event, with a deadline ([`until`]); no test sleeps for a guessed time.
 #![forbid(unsafe_code)]
 
+mod address;
 mod admin;
 pub mod apps;
 mod bind;
@@ -48,6 +49,7 @@ pub mod upstream;
 mod wait;
 pub mod wordpress;
 
+pub use address::{own_address, own_addresses};
 pub use admin::{Admin, Thread};
 pub use bind::Bind;
 pub use dns::{Dns, Mood};
@@ -61,7 +63,7 @@ pub use powerdns::PowerDns;
 pub use redis::Redis;
 pub use redis_cluster::RedisCluster;
 pub use redis_sentinels::RedisSentinels;
-pub use server::{Server, Setup, free_address, regent_command};
+pub use server::{Server, Setup, regent_command};
 pub use tls::{Secured, TlsClient, TlsConn};
 pub use upstream::Upstream;
 pub use wait::{DEADLINE, until};

@@ -32,7 +32,7 @@ pub fn compile(source: &Path, library: &Path, flags: &[&str]) {
 /// Builds a crate of these files as the documentation says, offline, with the versions of this repository. Gives the
 /// library's path. What it is built in is kept for the next run.
 pub fn build_crate(name: &str, files: &[(&str, String)]) -> PathBuf {
-    let kept = crate::server::target_directory().join("native-modules");
+    let kept = crate::server::built_directory().join("native-modules");
     let sources = kept.join("src").join(name);
     for (file, text) in files {
         let path = sources.join(file);

@@ -1,7 +1,7 @@
 //! A name server of a test's own with an interface by HTTP: PowerDNS from the distribution's packages, with one zone.
 
 use crate::apps::{libraries_of, packages_of};
-use crate::{Conn, Response, free_address, until};
+use crate::{Conn, Response, own_address, until};
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl PowerDns {
 
     pub fn start(directory: &Path, zone: &str) -> Self {
         let packages = packages_of("powerdns");
-        let (dns, api) = (free_address(), free_address());
+        let (dns, api) = (own_address(), own_address());
         let log = directory.join("pdns.log");
         let output = File::create(&log).expect("the directory is the test's own");
         let backend = file_below(&packages.join("usr/lib"), "liblmdbbackend.so");

@@ -2,7 +2,7 @@
 //! in a file there, and outlives it.
 
 use crate::apps::{libraries_of, packages_of};
-use crate::{free_address, until};
+use crate::{own_address, until};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Redis {
 
     /// With arguments of its own.
     pub fn start_with(directory: &Path, arguments: &[&str]) -> Self {
-        let address = free_address();
+        let address = own_address();
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let process = process(directory, address, &arguments);
         Self { process, directory: directory.to_owned(), address, arguments }

@@ -1,7 +1,7 @@
 //! Three primaries and three replicas of a test's own that are a Redis Cluster: a replica takes over when its primary dies.
 
 use crate::redis::Redis;
-use crate::{free_address, until};
+use crate::{own_address, until};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -153,7 +153,7 @@ impl Node {
     fn start(directory: &Path, number: u16) -> Self {
         let place = directory.join(format!("node-{number}"));
         fs::create_dir(&place).expect("the directory is ours");
-        let bus = free_address();
+        let bus = own_address();
         let bus_port = bus.port().to_string();
         let redis = Redis::start_with(
             &place,

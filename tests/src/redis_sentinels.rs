@@ -1,7 +1,7 @@
 //! A primary, a replica and Sentinels of a test's own, which choose the other one when the primary dies.
 
 use crate::redis::{Redis, ask};
-use crate::{free_address, until};
+use crate::{own_address, until};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl RedisSentinels {
             replica.ask(&["info", "replication"]).contains("master_link_status:up").then_some(())
         });
         let sentinels = (0..Self::NUMBER).map(|number| {
-            let address = free_address();
+            let address = own_address();
             let file = place(&format!("sentinel-{number}")).join("sentinel.conf");
             fs::write(&file, configuration(address, primary.address())).expect("the directory is ours");
             (address, Process(crate::redis::sentinel(&file, address)))
@@ -102,7 +102,7 @@ impl RedisSentinels {
 fn configuration(own: SocketAddr, primary: SocketAddr) -> String {
     let (name, password) = (RedisSentinels::NAME, RedisSentinels::PASSWORD);
     format!(
-        "bind 127.0.0.1\nport {}\nrequirepass \"{password}\"\nsentinel sentinel-pass \"{password}\"\n\
+        "bind LOOPBACK\nport {}\nrequirepass \"{password}\"\nsentinel sentinel-pass \"{password}\"\n\
          sentinel monitor {name} {} {} 2\nsentinel auth-pass {name} \"{}\"\n\
          sentinel down-after-milliseconds {name} 1000\nsentinel failover-timeout {name} 5000\n",
         own.port(),

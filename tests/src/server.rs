@@ -4,14 +4,13 @@ use crate::http::Request;
 use crate::php;
 use crate::process::{self, Memory};
 use crate::wait::try_until;
-use crate::{Admin, Conn, DEADLINE, Response, until};
+use crate::{Admin, Conn, DEADLINE, Response, own_addresses, until};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
@@ -119,8 +118,9 @@ impl Setup {
         self
     }
 
-    /// A whole Caddyfile instead. `ADDRESS`, `ADMIN`, `PORT`, `TLSPORT` (another one), `ROOT` (the directory `www`) and `DIRECTORY` (the one above it)
-    /// are filled in, here and in the other texts.
+    /// A whole Caddyfile instead. Filled in are, here and in the other texts: `LOOPBACK`, an IP address that no other test
+    /// has, `PORT`, `TLSPORT` (another one), `ADDRESS` (`LOOPBACK:PORT`), `ADMIN` (a third one, as an address), `ROOT` (the
+    /// directory `www`) and `DIRECTORY` (the one above it).
     pub fn caddyfile(mut self, text: &str) -> Self {
         self.caddyfile = Some(text.into());
         self
@@ -148,16 +148,13 @@ impl Setup {
         self.directory().join("www")
     }
 
-    /// Starts the server and waits until it answers. A port that someone took meanwhile is replaced by another.
+    /// Starts the server and waits until it answers.
     pub fn start(self) -> Server {
-        for _ in 0..3 {
-            let ports = Ports { site: free_address(), tls: free_address(), admin: free_address() };
-            let mut process = self.spawn(ports);
-            if process.wait_until_ready(ports.site) == Readiness::Ready {
-                return Server { process, ports, directory: self.directory };
-            }
-        }
-        panic!("no free port was found in three tries");
+        let [site, tls, admin] = own_addresses();
+        let ports = Ports { site, tls, admin };
+        let mut process = self.spawn(ports);
+        process.wait_until_ready(ports.site);
+        Server { process, ports, directory: self.directory }
     }
 
     fn spawn(&self, ports: Ports) -> ServerProcess {
@@ -185,7 +182,7 @@ impl Setup {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
             format!(
                 "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
-                 http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\t{}\n}}\n",
+                 http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )
         });
@@ -199,6 +196,7 @@ impl Setup {
 
 fn fill_in(text: &str, ports: Ports, directory: &Path) -> String {
     text.replace("ADDRESS", &ports.site.to_string())
+        .replace("LOOPBACK", &ports.site.ip().to_string())
         .replace("ADMIN", &ports.admin.to_string())
         .replace("TLSPORT", &ports.tls.port().to_string())
         .replace("PORT", &ports.site.port().to_string())
@@ -247,7 +245,7 @@ impl Server {
 
     fn start_again(mut self, command: impl FnOnce(&Path) -> Command) -> Self {
         self.process = ServerProcess::start(command(self.directory.path()));
-        assert!(self.process.wait_until_ready(self.ports.site) == Readiness::Ready, "its ports are free");
+        self.process.wait_until_ready(self.ports.site);
         self
     }
 
@@ -401,7 +399,7 @@ impl Server {
 
 /// `regent`, to be run in `directory`, with an environment that owes nothing to this machine.
 ///
-/// The program is `REGENT_BIN`, or else the one that `make build` left in the target directory of these tests.
+/// The program is `REGENT_BIN`, or else the one that cargo built beside these tests.
 pub fn regent_command(directory: &Path) -> Command {
     let mut command = Command::new(program());
     command.current_dir(directory).stdin(Stdio::null()).env_clear();
@@ -430,12 +428,6 @@ struct ServerProcess {
     readers: Vec<JoinHandle<()>>,
 }
 
-#[derive(PartialEq, Eq)]
-enum Readiness {
-    Ready,
-    AddressTaken,
-}
-
 impl ServerProcess {
     fn start(mut command: Command) -> Self {
         let program = command.get_program().to_owned();
@@ -452,23 +444,18 @@ impl ServerProcess {
         Self { child, successor: None, log, readers }
     }
 
-    fn wait_until_ready(&mut self, address: SocketAddr) -> Readiness {
+    fn wait_until_ready(&mut self, address: SocketAddr) {
         let probe = Request::new(address, "GET", &format!("/{READY_FILE}"));
         let ready = try_until(DEADLINE, || {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
                 self.read_log_to_its_end();
-                return match self.log() {
-                    log if log.to_lowercase().contains("address already in use") => {
-                        Some(Readiness::AddressTaken)
-                    }
-                    log => panic!("the server ended with {status} before it was ready:\n{log}"),
-                };
+                panic!("the server ended with {status} before it was ready:\n{}", self.log());
             }
-            probe.try_send().ok().map(|_| Readiness::Ready)
+            probe.try_send().ok()
         });
-        ready.unwrap_or_else(|| {
-            panic!("the server answers nothing on {address} after {DEADLINE:?}:\n{}", self.log())
-        })
+        if ready.is_none() {
+            panic!("the server answers nothing on {address} after {DEADLINE:?}:\n{}", self.log());
+        }
     }
 
     fn log(&self) -> String {
@@ -548,40 +535,25 @@ fn follow(output: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinH
     })
 }
 
-/// An address on loopback that nobody listens on, below the ports that the kernel gives to outgoing connections.
-pub fn free_address() -> SocketAddr {
-    const FIRST: u16 = 12_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test programs that run at the same time start at different places.
-    let start =
-        u16::try_from(u64::from(std::process::id()) * 61 % u64::from(COUNT)).expect("it is below COUNT");
-    (0..COUNT)
-        .map(|_| FIRST + start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
-        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
-        .find(|address| TcpListener::bind(address).is_ok())
-        .expect("one of twenty thousand ports is free")
-}
-
 /// The server's program.
 pub(crate) fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("REGENT_BIN") {
         return path.into();
     }
-    let binary = target_directory().join("release/regent");
+    let binary = built_directory().join(SERVER);
     assert!(
         binary.is_file(),
-        "there is no {}: run `make build` first, or set REGENT_BIN to the server to be tested",
+        "there is no {}: run `tools/test build` first, or set REGENT_BIN to the server to be tested",
         binary.display()
     );
     binary
 }
 
-/// Where cargo builds these tests.
-pub(crate) fn target_directory() -> PathBuf {
+/// Where cargo puts the programs that it builds with these tests.
+pub(crate) fn built_directory() -> PathBuf {
     // target/PROFILE/deps/this-program
     let program = std::env::current_exe().expect("this program has a path");
-    program.ancestors().nth(3).expect("tests run from the target directory").to_owned()
+    program.ancestors().nth(2).expect("tests run from the target directory").to_owned()
 }
 
 fn write_file(path: &Path, content: &[u8]) {

@@ -3,7 +3,7 @@
 
 use regent_tests::h3::{Http3, block_on};
 use regent_tests::process::{children_running, listening_ports, runs, signal};
-use regent_tests::{Admin, Conn, DEADLINE, Response, TlsClient, free_address, regent_command, until};
+use regent_tests::{Admin, Conn, DEADLINE, Response, TlsClient, own_address, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
@@ -73,7 +73,7 @@ impl Manager {
 
     /// Starts the server with this configuration; `PORT`, `DIRECTORY` and `ADMIN` are filled in.
     fn start(&self, caddyfile: &str) -> (Service, Admin) {
-        let admin = free_address();
+        let admin = own_address();
         fs::write(self.path("Caddyfile"), self.fill_in(caddyfile, admin)).unwrap();
         let server = regent_command(self.directory.path());
         let mut command = Command::new("sh");
@@ -124,7 +124,7 @@ fn ask_unix(path: &Path) -> String {
 }
 
 const SITES: &str = "{\n\tadmin ADMIN\n\tfrankenphp {\n\t\tnum_threads 1\n\t}\n}\n\
-                     http://:PORT {\n\tbind 127.0.0.1\n\troot * DIRECTORY\n\tphp_server\n}\n\
+                     http://:PORT {\n\tbind LOOPBACK\n\troot * DIRECTORY\n\tphp_server\n}\n\
                      http:// {\n\tbind unix/DIRECTORY/site.sock\n\trespond local\n}\n";
 
 #[test]
@@ -184,7 +184,7 @@ fn sockets_are_named_by_the_numbers_that_they_are_passed_as() {
     for (sites, message) in [
         ("http:// {\n\tbind fd/9\n}\n", "no socket has been passed as this descriptor"),
         ("http:// {\n\tbind fd/5\n}\n", "is one for datagrams"),
-        ("http://:PORT {\n\tbind 127.0.0.1\n}\nhttp:// {\n\tbind fd/3\n}\n", "are the same socket"),
+        ("http://:PORT {\n\tbind LOOPBACK\n}\nhttp:// {\n\tbind fd/3\n}\n", "are the same socket"),
     ] {
         let answer = load(&format!("{{\n\tadmin ADMIN\n}}\n{sites}"));
         assert!(
@@ -206,7 +206,7 @@ fn sockets_are_named_by_the_numbers_that_they_are_passed_as() {
 
 #[test]
 fn http3_takes_the_socket_for_datagrams() {
-    check_http3("https://localhost:PORT {\n\tbind 127.0.0.1\n\trespond hello\n}\n");
+    check_http3("https://localhost:PORT {\n\tbind LOOPBACK\n\trespond hello\n}\n");
     check_http3("https://localhost {\n\tbind fd/3\n\tbind fdgram/5\n\trespond hello\n}\n");
 }
 

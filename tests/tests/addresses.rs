@@ -60,7 +60,7 @@ fn a_site_of_a_loopback_address_listens_there_only_and_says_so() {
 #[test]
 fn a_default_says_where_sites_without_bind_listen() {
     let server = Setup::new()
-        .caddyfile("{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nhttp://:PORT {\n\trespond here\n}\n")
+        .caddyfile("{\n\tadmin off\n\tdefault_bind LOOPBACK\n}\nhttp://:PORT {\n\trespond here\n}\n")
         .start();
     assert_eq!(server.get("/").expect(200).text(), "here");
     assert!(!listens_elsewhere(&server));
@@ -79,11 +79,11 @@ fn a_default_says_where_sites_without_bind_listen() {
 fn sites_of_a_host_are_told_apart_by_their_paths() {
     let server = Setup::new()
         .caddyfile(
-            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind 127.0.0.1\n\trespond \"all {path}\"\n\thandle_errors {\n\t\trespond \"mine\"\n\t}\n}\n\
-             http://:PORT/health {\n\tbind 127.0.0.1\n\trespond \"OK\"\n}\n\
-             http://:PORT/api* {\n\tbind 127.0.0.1\n\trespond \"api {path}\"\n}\n\
-             http://:PORT/api/none* {\n\tbind 127.0.0.1\n\terror 410\n\thandle_errors {\n\t\trespond \"theirs\"\n\t}\n}\n\
-             http://a.test:PORT/a {\n\tbind 127.0.0.1\n\trespond \"a\"\n}\n",
+            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind LOOPBACK\n\trespond \"all {path}\"\n\thandle_errors {\n\t\trespond \"mine\"\n\t}\n}\n\
+             http://:PORT/health {\n\tbind LOOPBACK\n\trespond \"OK\"\n}\n\
+             http://:PORT/api* {\n\tbind LOOPBACK\n\trespond \"api {path}\"\n}\n\
+             http://:PORT/api/none* {\n\tbind LOOPBACK\n\terror 410\n\thandle_errors {\n\t\trespond \"theirs\"\n\t}\n}\n\
+             http://a.test:PORT/a {\n\tbind LOOPBACK\n\trespond \"a\"\n}\n",
         )
         .start();
     let ask = |host: &str, target: &str| server.request("GET", target).header("Host", host).send().text();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// A site that responds with this, and an admin listener.
 fn caddyfile(options: &str, text: &str) -> String {
-    format!("{{\n\tadmin ADMIN\n\t{options}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\trespond {text}\n}}\n")
+    format!("{{\n\tadmin ADMIN\n\t{options}\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\trespond {text}\n}}\n")
 }
 
 fn filled_in(server: &Server, caddyfile: &str) -> String {

@@ -11,7 +11,7 @@ use regent_tests::cache_suite::{
     Case, Column, Group, Level, Origin, Outcome, groups, page, recorded, run_all,
 };
 use regent_tests::nginx::Nginx;
-use regent_tests::{Setup, free_address};
+use regent_tests::{Setup, own_address};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ fn required_cases_pass_and_the_others_come_out_as_they_are_recorded() {
 fn nginx_is_put_through_the_same_cases() {
     let Some(program) = Nginx::program() else { return };
     let groups = groups();
-    let (origin, address) = (Origin::start(), free_address());
+    let (origin, address) = (Origin::start(), own_address());
     let directory = tempfile::tempdir().expect("a directory");
     let http = format!(
         "proxy_cache_path {}/cache levels=1:2 keys_zone=cases:8m max_size=100m inactive=600m use_temp_path=off;

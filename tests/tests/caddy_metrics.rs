@@ -173,7 +173,7 @@ fn redirects_to_https_have_a_server_of_their_own() {
         metrics
     }
     localhost {
-        bind 127.0.0.1
+        bind LOOPBACK
         respond ok
     }";
     let server = Setup::new().caddyfile(caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();

@@ -113,10 +113,10 @@ const FILES: &[(&str, &str)] = &[
 /// All cases are sites of one server, told apart by their names.
 fn caddyfile(cases: &[Case], fastcgi: SocketAddr) -> String {
     let sites = cases.iter().map(|case| {
-        format!("http://{}.test:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n{}}}\n", case.name, case.directives)
+        format!("http://{}.test:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n{}}}\n", case.name, case.directives)
     });
     let before: String = cases.iter().map(|case| case.before.as_str()).collect();
-    let ready = "http://127.0.0.1:PORT {\n\tbind 127.0.0.1\n\troot * ROOT\n\tfile_server\n}\n";
+    let ready = "http://127.0.0.1:PORT {\n\tbind LOOPBACK\n\troot * ROOT\n\tfile_server\n}\n";
     let text = format!("{{\n\tadmin off\n\tauto_https off\n}}\n{before}{ready}{}", sites.collect::<String>());
     text.replace("FASTCGI", &fastcgi.to_string())
 }

@@ -2,7 +2,7 @@
 //! Encrypt's test CA, and a name server that the service's records come to.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, forward_proxy, free_address, until};
+use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, forward_proxy, own_address, until};
 use std::net::SocketAddr;
 
 /// A server with these sites, whose certificates the CA issues.
@@ -34,7 +34,7 @@ fn last_error(server: &Server, name: &str) -> Option<String> {
 /// The two names have their records at the same name, at the same time.
 #[test]
 fn a_wildcard_and_its_parent_are_proved_by_powerdns_which_is_cleaned_up() {
-    let (http, https) = (free_address().port(), free_address().port());
+    let (http, https) = (own_address().port(), own_address().port());
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "pdns.test");
     let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
@@ -65,7 +65,7 @@ fn a_wildcard_and_its_parent_are_proved_by_powerdns_which_is_cleaned_up() {
 
 #[test]
 fn what_a_service_refuses_is_said_and_nothing_is_ordered_in_vain() {
-    let (http, https) = (free_address().port(), free_address().port());
+    let (http, https) = (own_address().port(), own_address().port());
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "pdns.test");
     let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
@@ -88,7 +88,7 @@ fn what_a_service_refuses_is_said_and_nothing_is_ordered_in_vain() {
 /// Cloudflare itself is played by a PHP script behind a certificate for its name, which a proxy leads to.
 #[test]
 fn a_wildcard_is_proved_by_cloudflare_with_a_token_alone() {
-    let (http, https, api) = (free_address().port(), free_address().port(), free_address().port());
+    let (http, https, api) = (own_address().port(), own_address().port(), own_address().port());
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "cf.test");
     let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
@@ -123,7 +123,7 @@ fn cloudflare(port: u16, dns: &PowerDns) -> Server {
          \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
          api.cloudflare.com {{\n\ttls internal\n\troot ROOT\n\trewrite cloudflare.php?{{query}}\n\tphp_server\n}}\n\
          http://:PORT {{\n\trespond ready\n}}\n",
-        free_address().port()
+        own_address().port()
     );
     let script = include_str!("../fixtures/dns/cloudflare.php");
     Setup::new()

@@ -1,7 +1,7 @@
 //! `regent doctor`: findings about real configurations, with a real PHP.
 #![forbid(unsafe_code)]
 
-use regent_tests::{free_address, regent_command};
+use regent_tests::{own_address, regent_command};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn text(output: &Output) -> String {
 fn caddyfile(directory: &Path, options: &str) -> String {
     let root = directory.join("public");
     fs::create_dir_all(&root).unwrap();
-    let address = free_address();
+    let address = own_address();
     format!(
         "{{\n\tadmin off\n\tregent {{\n\t\tphp_ini display_errors 0\n{options}\n\t}}\n}}\n\
          http://{address} {{\n\troot {}\n\tphp_server\n}}\n",

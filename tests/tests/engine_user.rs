@@ -1,7 +1,7 @@
 //! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Response, Setup, free_address, regent_command};
+use regent_tests::{Response, Setup, own_address, regent_command};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -77,7 +77,7 @@ fn a_server_that_may_not_says_what_to_do() {
         &caddyfile,
         format!(
             "{{\nadmin off\nregent {{\nuser {USER}\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
-            free_address()
+            own_address()
         ),
     )
     .unwrap();

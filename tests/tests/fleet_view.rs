@@ -1,7 +1,7 @@
 //! `regent top --fleet`: several servers, one a line.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Setup, free_address, regent_command};
+use regent_tests::{Setup, own_address, regent_command};
 
 #[test]
 fn each_server_has_a_line_and_one_that_is_away_is_shown_as_such() {
@@ -9,7 +9,7 @@ fn each_server_has_a_line_and_one_that_is_away_is_shown_as_such() {
     let (first, second) = (start(), start());
     second.get("/").expect(200);
     let admin = |server: &regent_tests::Server| server.admin().address();
-    let away = free_address();
+    let away = own_address();
     let fleet = format!("{},{},{away}", admin(&first), admin(&second));
     let top = |fleet: &str| {
         let mut command = regent_command(first.directory());

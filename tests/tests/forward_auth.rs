@@ -110,7 +110,7 @@ fn who_is_not_known_gets_the_others_response() {
 
 #[test]
 fn nobody_gets_by_a_gate_that_is_not_there() {
-    let site = format!("forward_auth {} {{\nuri /verify\n}}\nphp_server", regent_tests::free_address());
+    let site = format!("forward_auth {} {{\nuri /verify\n}}\nphp_server", regent_tests::own_address());
     let server = Setup::new().site(&site).file("index.php", WHO).start();
     server.get("/").expect(502);
     server.stop();

@@ -6,7 +6,7 @@
 use regent_tests::haproxy::HaProxy;
 use regent_tests::steady::Steady;
 use regent_tests::{
-    Pebble, Redis, Server, Setup, TlsClient, apps, free_address, process, regent_command, until,
+    Pebble, Redis, Server, Setup, TlsClient, apps, own_address, process, regent_command, until,
 };
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ impl TlsPlace {
         let (_, checks) = checks.split_once("http://:8081").expect("the page has a site for checks");
         let checks = replace(checks, "/run/regent", "DIRECTORY");
         let checks = replace(&checks, "127.0.0.1:2019", "ADMIN");
-        format!("{text}http://:{check}{checks}http://:PORT {{\n\tbind 127.0.0.1\n\trespond ready\n}}\n")
+        format!("{text}http://:{check}{checks}http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n")
     }
 }
 
@@ -145,7 +145,7 @@ impl Place {
         let text = replace(&text, "root * public", "root * ROOT");
         let text = replace(&text, "/run/regent", "DIRECTORY");
         let text = replace(&text, "127.0.0.1:2019", "ADMIN");
-        text + "http://:PORT {\n\tbind 127.0.0.1\n\troot * ROOT\n\tfile_server\n}\n"
+        text + "http://:PORT {\n\tbind LOOPBACK\n\troot * ROOT\n\tfile_server\n}\n"
     }
 }
 
@@ -155,7 +155,7 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
     let (Some(program), Some(extension)) = (HaProxy::program(), apps::extension("redis")) else { return };
     let setup = Setup::new();
     let redis = Redis::start(setup.directory());
-    let place = Place { web: free_address().port(), check: free_address().port() };
+    let place = Place { web: own_address().port(), check: own_address().port() };
     let mut servers: Vec<Option<Server>> = (0..NAMES.len())
         .map(|number| {
             let caddyfile = place.caddyfile(number, &redis, &extension);
@@ -164,7 +164,7 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
         .collect();
     let certificates = setup.directory().join("certificates");
     HaProxy::write_certificate(&certificates, "shop.test");
-    let address = free_address();
+    let address = own_address();
     let configuration = place.haproxy(&certificates, address);
     let haproxy = HaProxy::start(&program, setup.directory(), &configuration, address);
     NAMES.iter().for_each(|name| haproxy.wait_for(name, "UP"));
@@ -198,11 +198,11 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
 fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
     let Some(program) = HaProxy::program() else { return };
     let setup = Setup::new();
-    let (tls, plain) = (free_address(), free_address());
+    let (tls, plain) = (own_address(), own_address());
     // The CA knows HAProxy alone.
     let Some(pebble) = Pebble::start(setup.directory(), plain.port(), tls.port()) else { return };
     let redis = Redis::start(setup.directory());
-    let [one, two, three] = [free_address(), free_address(), free_address()].map(|address| address.port());
+    let [one, two, three] = [own_address(), own_address(), own_address()].map(|address| address.port());
     let place = TlsPlace { tls: one, plain: two, check: three };
     // Before there is anything to be ordered for, so that the CA finds everybody.
     let haproxy = HaProxy::start(&program, setup.directory(), &place.haproxy(tls, plain), tls);

@@ -67,7 +67,7 @@ fn a_style_sheet_restarts_nothing_and_other_files_are_not_told_of() {
 fn a_reload_begins_and_ends_it() {
     let caddyfile = |option: &str| {
         format!(
-            "{{\nadmin ADMIN\n}}\nhttp://:PORT {{\nbind 127.0.0.1\nroot ROOT\n{HUB}php_server {{\n{option}\n}}\n}}"
+            "{{\nadmin ADMIN\n}}\nhttp://:PORT {{\nbind LOOPBACK\nroot ROOT\n{HUB}php_server {{\n{option}\n}}\n}}"
         )
     };
     let server = Setup::new().caddyfile(&caddyfile("")).file("url.php", SHOW_URL).start();

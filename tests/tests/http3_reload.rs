@@ -3,7 +3,7 @@
 
 use quinn::ConnectionError;
 use regent_tests::h3::{Http3, block_on};
-use regent_tests::{Server, Setup, TlsClient, free_address, regent_command, until};
+use regent_tests::{Server, Setup, TlsClient, own_address, regent_command, until};
 use std::net::UdpSocket;
 use std::process::Output;
 
@@ -55,7 +55,7 @@ fn connections_go_on_through_a_reload_until_http3_is_gone() {
 
 #[test]
 fn a_udp_port_that_is_taken_matters_only_where_http3_was_asked_for() {
-    let address = free_address();
+    let address = own_address();
     let taken = UdpSocket::bind(address).expect("the port is free");
     let port = address.port().to_string();
     let server = setup(&port, "name x").start();
@@ -70,7 +70,7 @@ fn a_udp_port_that_is_taken_matters_only_where_http3_was_asked_for() {
         setup.directory().join("Caddyfile.taken"),
         caddyfile(&port, "protocols h1 h3", "x")
             .replace("ADMIN", "off")
-            .replace("PORT", &free_address().port().to_string())
+            .replace("PORT", &own_address().port().to_string())
             .replace("DIRECTORY", &setup.directory().display().to_string()),
     )
     .expect("the directory is ours");

@@ -51,7 +51,7 @@ fn a_server_without_php_has_one_for_each_core_and_keeps_them_when_php_comes() {
     let caddyfile = |directive: &str| {
         format!(
             "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
-             http://:PORT {{\n\tbind 127.0.0.1\n\troot ROOT\n\t{directive}\n}}\n"
+             http://:PORT {{\n\tbind LOOPBACK\n\troot ROOT\n\t{directive}\n}}\n"
         )
     };
     let setup =

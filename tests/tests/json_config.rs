@@ -209,7 +209,7 @@ fn what_was_changed_is_resumed_and_handed_on() {
 
 #[test]
 fn a_caddyfile_is_changed_in_parts_as_what_it_means() {
-    let caddyfile = "{\n\tadmin ADMIN\n}\nhttp://:PORT {\n\tbind 127.0.0.1\n\trespond /a \"first text\"\n}\n";
+    let caddyfile = "{\n\tadmin ADMIN\n}\nhttp://:PORT {\n\tbind LOOPBACK\n\trespond /a \"first text\"\n}\n";
     let server = Setup::new().caddyfile(caddyfile).start();
     let servers = server.admin().get("/config/apps/http/servers").expect(200).json();
     let name = servers.as_object().and_then(|servers| servers.keys().next()).expect("a server").clone();

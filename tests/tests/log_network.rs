@@ -1,7 +1,7 @@
 //! Logs that a collector gets over the network.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Setup, free_address, regent_command, until};
+use regent_tests::{Setup, own_address, regent_command, until};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -37,7 +37,7 @@ fn site(address: &str) -> String {
 
 #[test]
 fn lines_wait_for_a_collector_and_for_the_one_after_it() {
-    let address = free_address();
+    let address = own_address();
     let server = Setup::new().site(&site(&address.to_string())).start();
     server.get("/early").expect(200);
     server.wait_for_log(&format!("cannot send log lines to tcp/{address}"));
@@ -104,8 +104,8 @@ fn a_collector_that_hangs_holds_up_no_request() {
 
 #[test]
 fn without_a_collector_nothing_starts_unless_the_start_is_soft() {
-    let address = free_address();
-    let port = free_address().port();
+    let address = own_address();
+    let port = own_address().port();
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("Caddyfile");
     let output = format!("log {{\noutput net {address}\n}}");
@@ -124,10 +124,10 @@ fn without_a_collector_nothing_starts_unless_the_start_is_soft() {
 
 #[test]
 fn the_servers_own_log_is_sent_to_its_last_line() {
-    let address = free_address();
+    let address = own_address();
     let text = format!(
         "{{\n\tadmin off\n\tlog {{\n\t\toutput net {address} {{\n\t\t\tsoft_start\n\t\t}}\n\t}}\n}}\n\
-         http://:PORT {{\n\tbind 127.0.0.1\n\trespond ok\n}}\n"
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond ok\n}}\n"
     );
     let server = Setup::new().caddyfile(&text).start();
     server.wait_for_log(&format!("cannot send log lines to tcp/{address}"));
@@ -147,7 +147,7 @@ fn a_reload_opens_and_closes_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     let caddyfile =
-        |site: &str| format!("{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\t{site}\n}}\n");
+        |site: &str| format!("{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\t{site}\n}}\n");
     let server = Setup::new().caddyfile(&caddyfile("respond before")).start();
     server.write_caddyfile(&caddyfile(&site(&address.to_string())));
     let reload = || server.admin().request("POST", "/regent/reload").send().expect(200);

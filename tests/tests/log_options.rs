@@ -121,7 +121,7 @@ fn the_servers_own_log_rolls_too() {
         }
     }
     http://:PORT {
-        bind 127.0.0.1
+        bind LOOPBACK
         error 404
     }";
     let server = Setup::new().caddyfile(text).start();
@@ -212,7 +212,7 @@ fn lines_go_to_the_logs_that_include_their_logger() {
         }
     }
     http://:PORT {
-        bind 127.0.0.1
+        bind LOOPBACK
         root * ROOT
         log
         log shop

@@ -163,7 +163,7 @@ fn a_stop_does_not_wait_for_subscribers() {
 fn a_hub_survives_a_reload_that_does_not_change_it_and_tells_of_one_that_does() {
     let caddyfile = |root: &str, options: &str| {
         format!(
-            "{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot {root}\n\t{}\n}}\n",
+            "{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot {root}\n\t{}\n}}\n",
             site(options)
         )
     };

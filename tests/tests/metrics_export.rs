@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
 use prost::Message;
 use regent_tests::upstream::ok;
-use regent_tests::{Server, Setup, Upstream, free_address, until};
+use regent_tests::{Server, Setup, Upstream, own_address, until};
 use std::net::SocketAddr;
 
 const NEVER: &str = "3600000";
@@ -80,7 +80,7 @@ fn a_stop_sends_what_was_counted_last() {
 
 #[test]
 fn nobody_waits_for_a_collector_that_is_not_there() {
-    let server = sending(free_address(), "20").start();
+    let server = sending(own_address(), "20").start();
     server.wait_for_log("the collector does not take metrics");
     assert_eq!(server.get("/page.php").text(), "page");
     let complaints = server.log().matches("the collector does not take metrics").count();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::fastcgi::{END, Fpm, STDERR, STDOUT, receive, record, responder};
-use regent_tests::{Server, Setup, Upstream, free_address, until};
+use regent_tests::{Server, Setup, Upstream, own_address, until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
@@ -209,7 +209,7 @@ fn what_is_no_response_is_502() {
         assert_eq!(server.get("/index.php").status, 502, "{what}");
         server.stop();
     }
-    let server = site(&format!("php_fastcgi {}", free_address())).start();
+    let server = site(&format!("php_fastcgi {}", own_address())).start();
     server.get("/index.php").expect(502);
     server.stop();
 }
@@ -274,11 +274,8 @@ fn errors_of_scripts_go_to_the_log_if_that_is_asked_for() {
 #[test]
 fn a_request_goes_to_another_server_when_one_is_down() {
     let upstream = mirror();
-    let text = format!(
-        "php_fastcgi {} {} {{\nlb_policy first\nlb_retries 1\n}}",
-        free_address(),
-        upstream.address()
-    );
+    let text =
+        format!("php_fastcgi {} {} {{\nlb_policy first\nlb_retries 1\n}}", own_address(), upstream.address());
     let server = site(&text).start();
     server.get("/index.php").expect(200);
     server.post("/index.php", "text/plain", "body").expect(200);

@@ -108,7 +108,7 @@ fn networks_of_ipv6_count_together_where_they_are_asked_to() {
 fn a_zone_counts_on_when_the_configuration_is_loaded_anew() {
     let caddyfile = |events, body| {
         format!(
-            "{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\trate_limit {{\n\t\tzone all {{\n\t\t\tkey {{header.X-Client}}\n\t\t\tevents {events}\n\t\t\t\
+            "{{\n\tadmin ADMIN\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\trate_limit {{\n\t\tzone all {{\n\t\t\tkey {{header.X-Client}}\n\t\t\tevents {events}\n\t\t\t\
              {LONG}\n\t\t}}\n\t}}\n\trespond {body}\n}}\n"
         )
     };

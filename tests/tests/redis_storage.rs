@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::{
-    Pebble, Redis, RedisCluster, RedisSentinels, Server, Setup, TlsClient, TlsConn, free_address,
+    Pebble, Redis, RedisCluster, RedisSentinels, Server, Setup, TlsClient, TlsConn, own_address,
     regent_command, until,
 };
 use std::net::SocketAddr;
@@ -43,12 +43,12 @@ fn answers_for(site: &str, client: &TlsClient, address: SocketAddr, name: &str) 
 #[test]
 fn instances_share_one_order_and_start_while_redis_is_away() {
     let setup = Setup::new();
-    let (http, one, two) = (free_address().port(), free_address(), free_address());
+    let (http, one, two) = (own_address().port(), own_address(), own_address());
     // The CA reaches the first instance only, whichever of them has ordered.
     let Some(pebble) = Pebble::start(setup.directory(), http, one.port()) else { return };
     let mut redis = Redis::start(setup.directory());
     let first = instance(&pebble, &redis, http, one.port(), "first");
-    let second = instance(&pebble, &redis, free_address().port(), two.port(), "second");
+    let second = instance(&pebble, &redis, own_address().port(), two.port(), "second");
     let client = pebble.client();
     answers(&client, one, "first");
     answers(&client, two, "second");
@@ -74,7 +74,7 @@ fn instances_share_one_order_and_start_while_redis_is_away() {
 #[test]
 fn certificates_are_kept_by_the_primary_that_sentinels_have_chosen() {
     let setup = Setup::new();
-    let (http, one, two) = (free_address().port(), free_address(), free_address());
+    let (http, one, two) = (own_address().port(), own_address(), own_address());
     let Some(pebble) = Pebble::start(setup.directory(), http, one.port()) else { return };
     let mut redis = RedisSentinels::start(setup.directory());
     let sentinels: String = redis.addresses().iter().map(|address| format!("\t\t\t{address}\n")).collect();
@@ -90,7 +90,7 @@ fn certificates_are_kept_by_the_primary_that_sentinels_have_chosen() {
     redis.kill_primary();
 
     // One that begins now has nothing but what the new primary has.
-    let second = instance_of(&pebble, &place, "shop.test", [free_address().port(), two.port()], "second");
+    let second = instance_of(&pebble, &place, "shop.test", [own_address().port(), two.port()], "second");
     answers(&client, two, "second");
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     // What is ordered now takes a lock there, and is stored. The CA reaches this one.
@@ -107,7 +107,7 @@ fn certificates_are_kept_by_the_primary_that_sentinels_have_chosen() {
 #[test]
 fn certificates_are_kept_by_a_cluster_of_which_a_server_dies() {
     let setup = Setup::new();
-    let (http, one, two) = (free_address().port(), free_address(), free_address());
+    let (http, one, two) = (own_address().port(), own_address(), own_address());
     let Some(pebble) = Pebble::start(setup.directory(), http, one.port()) else { return };
     let mut redis = RedisCluster::start(setup.directory());
     let servers: String = redis.addresses().iter().map(|address| format!("\t\t\t{address}\n")).collect();
@@ -123,7 +123,7 @@ fn certificates_are_kept_by_a_cluster_of_which_a_server_dies() {
     redis.kill_primary_of(&key);
 
     // One that begins now has nothing but what the cluster has.
-    let second = instance_of(&pebble, &place, "shop.test", [free_address().port(), two.port()], "second");
+    let second = instance_of(&pebble, &place, "shop.test", [own_address().port(), two.port()], "second");
     answers(&client, two, "second");
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
     // What is ordered now takes a lock there, and is stored. The CA reaches this one.

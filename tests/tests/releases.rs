@@ -17,7 +17,7 @@ const CADDYFILE: &str = "{
 	}
 }
 http://:PORT {
-	bind 127.0.0.1
+	bind LOOPBACK
 	root * DIRECTORY/current
 	php_server
 }

@@ -4,7 +4,7 @@
 
 use regent_tests::native::fixture;
 use regent_tests::process::{listening_ports, runs, thread_count};
-use regent_tests::{Conn, Response, Server, Setup, free_address, regent_command, until};
+use regent_tests::{Conn, Response, Server, Setup, own_address, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpListener;
@@ -25,7 +25,7 @@ const UNTIL_GO: &str = "<?php file_put_contents(__DIR__ . '/started', '1'); \
 fn caddyfile(php: &str, site: &str) -> String {
     format!(
         "{{\n\tadmin ADMIN\n\tgrace_period 20s\n\tfrankenphp {{\n\t\tmax_wait_time off\n\t\t{php}\n\t}}\n}}\n\
-         http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\t{site}\n}}\n"
+         http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{site}\n}}\n"
     )
 }
 
@@ -238,8 +238,8 @@ fn ports_come_and_go() {
     let server = started("num_threads 2", "php_server", &[]);
     let engine = server.engine();
     let one = caddyfile("num_threads 2", "php_server");
-    let second = free_address();
-    let two = format!("{one}http://:{} {{\n\tbind 127.0.0.1\n\trespond second\n}}\n", second.port());
+    let second = own_address();
+    let two = format!("{one}http://:{} {{\n\tbind LOOPBACK\n\trespond second\n}}\n", second.port());
     let mut kept = server.connect();
     get(&mut kept, "/index.php").expect(200);
     reload(&server, &two);
@@ -258,10 +258,10 @@ fn ports_come_and_go() {
 
 #[test]
 fn a_request_to_a_port_that_goes_is_answered() {
-    let second = free_address();
+    let second = own_address();
     let one = caddyfile("num_threads 2", "php_server");
     let two =
-        format!("{one}http://:{} {{\n\tbind 127.0.0.1\n\troot * ROOT\n\tphp_server\n}}\n", second.port());
+        format!("{one}http://:{} {{\n\tbind LOOPBACK\n\troot * ROOT\n\tphp_server\n}}\n", second.port());
     let server = Setup::new().caddyfile(&two).file("index.php", CLASSIC).file("slow.php", UNTIL_GO).start();
     let mut slow = Conn::open(second);
     slow.send("GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -276,7 +276,7 @@ fn a_request_to_a_port_that_goes_is_answered() {
 #[test]
 fn all_interfaces_can_take_the_place_of_one() {
     let server = started("num_threads 2", "respond one", &[]);
-    reload(&server, &caddyfile("num_threads 2", "respond all").replace("\tbind 127.0.0.1\n", ""));
+    reload(&server, &caddyfile("num_threads 2", "respond all").replace("\tbind LOOPBACK\n", ""));
     assert_eq!(server.get("/").text(), "all");
     reload(&server, &caddyfile("num_threads 2", "respond one"));
     assert_eq!(server.get("/").text(), "one");
@@ -307,9 +307,9 @@ fn an_address_that_is_taken_is_refused_and_nothing_changes() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let port = taken.local_addr().expect("it listens").port();
     let server = started("num_threads 2", "respond before", &[]);
-    let free = free_address();
+    let free = own_address();
     let text = format!(
-        "{}http://:{} {{\n\tbind 127.0.0.1\n\trespond free\n}}\nhttp://:{port} {{\n\tbind 127.0.0.1\n\trespond taken\n}}\n",
+        "{}http://:{} {{\n\tbind LOOPBACK\n\trespond free\n}}\nhttp://:{port} {{\n\tbind LOOPBACK\n\trespond taken\n}}\n",
         caddyfile("num_threads 3", "respond after"),
         free.port()
     );
@@ -446,13 +446,13 @@ fn curl(server: &Server, url: &str) -> Output {
 #[test]
 fn a_site_with_https_is_added_to_a_plain_server() {
     let server = started("num_threads 2", "respond plain", &[]);
-    let port = free_address().port();
+    let port = own_address().port();
     let text = caddyfile("num_threads 2", "respond plain").replacen(
         "{\n",
         "{\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system DIRECTORY/storage\n",
         1,
     );
-    reload(&server, &format!("{text}https://localhost:{port} {{\n\tbind 127.0.0.1\n\trespond secret\n}}\n"));
+    reload(&server, &format!("{text}https://localhost:{port} {{\n\tbind LOOPBACK\n\trespond secret\n}}\n"));
     let output = curl(&server, &format!("https://localhost:{port}/"));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "secret", "{output:?}");
     assert_eq!(server.get("/").text(), "plain");
@@ -481,7 +481,7 @@ fn serial(port: u16) -> String {
 #[test]
 fn certificate_files_are_read_again() {
     let server = started("num_threads 2", "respond plain", &[]);
-    let port = free_address().port();
+    let port = own_address().port();
     make_certificate(&server, "4097");
     let text = caddyfile("num_threads 2", "respond plain").replacen(
         "{\n",
@@ -489,7 +489,7 @@ fn certificate_files_are_read_again() {
         1,
     );
     let text = format!(
-        "{text}https://localhost:{port} {{\n\tbind 127.0.0.1\n\ttls DIRECTORY/cert.pem DIRECTORY/key.pem\n\trespond secret\n}}\n"
+        "{text}https://localhost:{port} {{\n\tbind LOOPBACK\n\ttls DIRECTORY/cert.pem DIRECTORY/key.pem\n\trespond secret\n}}\n"
     );
     reload(&server, &text);
     assert_eq!(serial(port), "serial=1001");

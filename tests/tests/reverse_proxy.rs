@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, TlsClient, Upstream, free_address, until};
+use regent_tests::{Server, Setup, TlsClient, Upstream, own_address, until};
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,7 +183,7 @@ fn a_request_that_may_have_had_an_effect_is_not_sent_again() {
 
 #[test]
 fn an_upstream_that_is_not_there_is_a_502_which_can_have_a_page() {
-    let nobody = free_address();
+    let nobody = own_address();
     let server = site(&format!("reverse_proxy {nobody}")).start();
     assert_eq!(server.get("/").expect(502).text(), "502 Bad Gateway\n");
     server.wait_for_log("cannot connect to 127.0.0.1");

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, Upstream, free_address, until};
+use regent_tests::{Server, Setup, Upstream, own_address, until};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +121,7 @@ fn a_client_stays_with_its_upstream() {
 #[test]
 fn another_upstream_is_tried_when_one_is_not_there() {
     let upstreams = numbered(1);
-    let nobody = free_address();
+    let nobody = own_address();
     let there = upstreams[0].address();
     let server = site(&format!("reverse_proxy {nobody} {there} {{\nlb_policy first\nlb_retries 1\n}}"));
     assert_eq!(server.post("/", "text/plain", "a body that nobody has seen").expect(200).text(), "0");
@@ -134,7 +134,7 @@ fn another_upstream_is_tried_when_one_is_not_there() {
 
 #[test]
 fn an_upstream_that_starts_late_is_waited_for() {
-    let address = free_address();
+    let address = own_address();
     let server = site(&format!("reverse_proxy {address} {{\nlb_try_duration 20s\nlb_try_interval 10ms\n}}"));
     let mut conn = server.ask("/");
     let listener = TcpListener::bind(address).expect("the address is free");
@@ -239,7 +239,7 @@ fn upstreams_are_listed_and_measured_and_a_reload_forgets_no_failure() {
     let address = failing.address().to_string();
     let directives = |text: &str| {
         format!(
-            "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\
+            "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\
              \treverse_proxy /api* {address} {{\n\t\tfail_duration 1h\n\t\tmax_fails 2\n\t\tunhealthy_status 5xx\n\t}}\n\
              \trespond / {text}\n}}\n"
         )

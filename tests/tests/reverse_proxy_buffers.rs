@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 fn caddyfile(directives: &str) -> String {
     format!(
         "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 1\n\t\tspool {{\n\t\t\tmemory 128KiB\n\t\t}}\n\t}}\n}}\n\
-         http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\thandle /is-it-ready.txt {{\n\t\tfile_server\n\t}}\n\
+         http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\thandle /is-it-ready.txt {{\n\t\tfile_server\n\t}}\n\
          \thandle {{\n{directives}\n\t}}\n}}\n"
     )
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::ok;
-use regent_tests::{Dns, Mood, Server, Setup, Upstream, free_address, until};
+use regent_tests::{Dns, Mood, Server, Setup, Upstream, own_address, until};
 use std::net::{Ipv4Addr, SocketAddr};
 
 const FIRST: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -160,7 +160,7 @@ fn what_is_written_is_for_when_dns_knows_none() {
 #[test]
 fn without_any_upstream_the_answer_is_503() {
     let dns = Dns::default();
-    let nobody = free_address();
+    let nobody = own_address();
     let server =
         site(&format!("reverse_proxy {{\ndynamic a none.test 80 {{\nresolvers {}\n}}\n}}", dns.address()));
     server.get("/").expect(503);

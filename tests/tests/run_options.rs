@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::process::is_alive;
-use regent_tests::{Server, Setup, free_address, php, regent_command, until};
+use regent_tests::{Server, Setup, own_address, php, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpStream;
@@ -77,7 +77,7 @@ fn the_environment_is_printed_before_all_else() {
 fn a_watched_caddyfile_is_loaded_when_it_or_what_it_imports_changes() {
     let caddyfile = |text: &str| {
         format!(
-            "{{\n\tadmin off\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\trespond /a {text}\n\timport DIRECTORY/*.site\n\tfile_server\n}}\n"
+            "{{\n\tadmin off\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\trespond /a {text}\n\timport DIRECTORY/*.site\n\tfile_server\n}}\n"
         )
     };
     let setup = Setup::new().caddyfile(&caddyfile("first"));
@@ -116,7 +116,7 @@ impl Drop for Background {
 #[test]
 fn start_returns_when_the_server_serves_and_stop_when_it_has_ended() {
     let directory = tempfile::tempdir().unwrap();
-    let (site, admin) = (free_address(), free_address());
+    let (site, admin) = (own_address(), own_address());
     let caddyfile = format!("{{\n\tadmin {admin}\n}}\nhttp://{site} {{\n\trespond hello\n}}\n");
     fs::write(directory.path().join("Caddyfile"), caddyfile).unwrap();
     let log = fs::File::create(directory.path().join("log")).unwrap();

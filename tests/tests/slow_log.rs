@@ -1,7 +1,7 @@
 //! `slow_log`: what slow requests are at, without ending them.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, free_address, regent_command, until};
+use regent_tests::{Server, Setup, own_address, regent_command, until};
 use std::fs;
 
 /// Waits in a function of PHP, three calls deep.
@@ -92,7 +92,7 @@ fn a_file_that_cannot_be_made_stops_the_start() {
     let setup = Setup::new();
     let caddyfile = format!(
         "{{\nadmin off\nregent {{\nslow_log 1s none/slow.log\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
-        free_address()
+        own_address()
     );
     fs::write(setup.directory().join("Caddyfile"), caddyfile).unwrap();
     let output = regent_command(setup.directory()).arg("run").output().unwrap();

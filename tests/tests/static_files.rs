@@ -268,8 +268,8 @@ fn headers_are_set_added_defaulted_and_removed() {
 fn sites_are_told_apart_by_host() {
     let server = Setup::new()
         .caddyfile(
-            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind 127.0.0.1\n\trespond \"any host\"\n}\n\
-             http://one.test:PORT, http://*.wild.test:PORT {\n\tbind 127.0.0.1\n\trespond \"host {host}\"\n}\n",
+            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind LOOPBACK\n\trespond \"any host\"\n}\n\
+             http://one.test:PORT, http://*.wild.test:PORT {\n\tbind LOOPBACK\n\trespond \"host {host}\"\n}\n",
         )
         .start();
     let ask = |host: &str| server.request("GET", "/").header("Host", host).send().expect(200).text();

@@ -24,7 +24,7 @@ const STUBBORN: &str = "<?php pcntl_signal(SIGTERM, SIG_IGN);
 
 fn caddyfile(tasks: &str) -> String {
     format!(
-        "{{\n\tadmin off\n\tfrankenphp {{\n\t\tnum_threads 1\n\t\t{tasks}\n\t}}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\tphp_server\n}}\n"
+        "{{\n\tadmin off\n\tfrankenphp {{\n\t\tnum_threads 1\n\t\t{tasks}\n\t}}\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\tphp_server\n}}\n"
     )
 }
 

@@ -85,7 +85,7 @@ fn page() -> String {
 }
 
 fn caddyfile(site: &str) -> String {
-    format!("{{\n\tadmin off\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\t{site}\n}}\n")
+    format!("{{\n\tadmin off\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{site}\n}}\n")
 }
 
 #[test]

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use regent_tests::upstream::ok;
-use regent_tests::{Setup, Upstream, free_address, until};
+use regent_tests::{Setup, Upstream, own_address, until};
 use std::net::{SocketAddr, TcpListener};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -136,7 +136,7 @@ fn a_trace_goes_on_through_the_queue_into_php() {
 fn a_trace_goes_on_to_an_upstream_with_the_span_of_the_call() {
     let collector = collector();
     let upstream = Upstream::answering(|_| ok("", "hello"));
-    let nobody = free_address();
+    let nobody = own_address();
     let site = format!(
         "handle /is-it-ready.txt {{\nfile_server\n}}\nhandle {{\ntracing {{\nspan \"shop {{path}}\"\nspan_attributes {{\ntenant {{header.X-Tenant}}\n}}\n}}\n\
          reverse_proxy {nobody} {address} {{\nlb_policy first\nlb_retries 1\n}}\n}}",

@@ -71,7 +71,7 @@ fn without_a_mode_only_the_own_user_can_connect() {
 fn the_site_of_a_unix_socket_is_chosen_by_host_alone() {
     let server = Setup::new()
         .caddyfile(
-            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind 127.0.0.1\n\troot * ROOT\n\tfile_server\n}\n\
+            "{\n\tadmin off\n}\nhttp://:PORT {\n\tbind LOOPBACK\n\troot * ROOT\n\tfile_server\n}\n\
              http://example.com:1 {\n\tbind unix/DIRECTORY/site.sock\n\trespond one\n}\n\
              :2 {\n\tbind unix/DIRECTORY/site.sock\n\trespond any\n}\n",
         )

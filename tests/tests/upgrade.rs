@@ -269,7 +269,7 @@ fn ask_unix(path: &Path, target: &str) -> String {
 fn unix_sockets_go_over_with_their_files() {
     let caddyfile = "{\n\tadmin unix/DIRECTORY/admin.sock\n}\n\
                      http:// {\n\tbind unix/DIRECTORY/site.sock\n\trespond hello\n}\n\
-                     http://:PORT {\n\tbind 127.0.0.1\n\trespond hello\n}\n";
+                     http://:PORT {\n\tbind LOOPBACK\n\trespond hello\n}\n";
     let mut server = Setup::new().caddyfile(caddyfile).start();
     let (admin, site) = (server.directory().join("admin.sock"), server.directory().join("site.sock"));
     let admin_address = format!("unix/{}", admin.display());

@@ -72,7 +72,7 @@ fn a_reload_begins_and_ends_the_watching() {
     let caddyfile = |watch: &str| {
         format!(
             "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t\tworker {{\n\t\t\tfile ROOT/worker.php\n\t\t\tnum 1\n\t\t\t{watch}\n\t\t}}\n\t}}\n}}\n\
-             http://:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n\tphp_server\n}}\n"
+             http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\tphp_server\n}}\n"
         )
     };
     let setup = Setup::new().caddyfile(&caddyfile("name w"));

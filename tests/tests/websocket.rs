@@ -251,7 +251,7 @@ fn it_ends_with_its_directive_where_that_says_so_and_with_the_server() {
     let (upstream, _requests, ends) = agreeing(echo);
     let text = |options: &str, path: &str| {
         format!(
-            "{{\n\tadmin ADMIN\n\tservers {{\n\t\tprotocols h1 h2c\n\t}}\n}}\nhttp://:PORT {{\n\tbind 127.0.0.1\n\
+            "{{\n\tadmin ADMIN\n\tservers {{\n\t\tprotocols h1 h2c\n\t}}\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\
              \thandle {path} {{\n\t\treverse_proxy {} {{\n\t\t\t{options}\n\t\t}}\n\t}}\n}}\n",
             upstream.address()
         )

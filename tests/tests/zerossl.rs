@@ -2,7 +2,7 @@
 //! its own interface, behind certificates for their names. A proxy leads there, and to nowhere else.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, Server, Setup, forward_proxy, free_address, until};
+use regent_tests::{Pebble, Server, Setup, forward_proxy, own_address, until};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ struct ZeroSsl {
 
 impl ZeroSsl {
     fn start(pebble: &Pebble) -> Self {
-        let port = free_address().port();
+        let port = own_address().port();
         let directory = pebble.address();
         let caddyfile = format!(
             "{{\n\tadmin ADMIN\n\thttp_port {}\n\thttps_port {port}\n\tskip_install_trust\n\tlocal_certs\n\
@@ -27,7 +27,7 @@ impl ZeroSsl {
              acme.zerossl.com {{\n\trewrite /v2/DV90 /dir\n\treverse_proxy https://{directory} {{\n\
              \t\theader_up Host {{host}}\n\t\ttransport http {{\n\t\t\ttls_trust_pool file {}\n\t\t}}\n\t}}\n}}\n\
              http://:PORT {{\n\trespond ready\n}}\n",
-            free_address().port(),
+            own_address().port(),
             pebble.certificate().display(),
         );
         let server = Setup::new()
@@ -76,7 +76,7 @@ fn serves(pebble: &Pebble, https: u16) {
 
 #[test]
 fn where_lets_encrypt_cannot_be_reached_zerossl_issues_for_the_address_alone() {
-    let (http, https) = (free_address().port(), free_address().port());
+    let (http, https) = (own_address().port(), own_address().port());
     let setup = Setup::new();
     let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
     let zerossl = ZeroSsl::start(&pebble);
@@ -92,7 +92,7 @@ fn where_lets_encrypt_cannot_be_reached_zerossl_issues_for_the_address_alone() {
 
 #[test]
 fn an_account_at_zerossl_is_found_by_its_key() {
-    let (http, https) = (free_address().port(), free_address().port());
+    let (http, https) = (own_address().port(), own_address().port());
     let setup = Setup::new();
     let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
     let zerossl = ZeroSsl::start(&pebble);
@@ -107,7 +107,7 @@ fn an_account_at_zerossl_is_found_by_its_key() {
 
 #[test]
 fn what_zerossl_refuses_is_said_without_the_key() {
-    let (http, https) = (free_address().port(), free_address().port());
+    let (http, https) = (own_address().port(), own_address().port());
     let setup = Setup::new();
     let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
     let zerossl = ZeroSsl::start(&pebble);

@@ -4,11 +4,6 @@
 //! What is no difference is evened out first; `plain` says what. [`DIFFERENT`] has the files of which something else is written,
 //! with the reasons.
 
-#[allow(dead_code, reason = "of what it evens out, only the differences are wanted here")]
-#[path = "../../config/tests/even/mod.rs"]
-mod even;
-mod plain;
-
 use regent_adapt::adapt;
 use regent_config::{Environment, parse};
 use std::collections::BTreeMap;
@@ -53,13 +48,13 @@ fn the_same_is_written_as_by_caddy() {
         let loaded = parse("Caddyfile", &text, Path::new(DIRECTORY), &environment(&text, app.path()))
             .unwrap_or_else(|errors| panic!("{name}: {errors}"));
         let recorded = fs::read_to_string(format!("{DIRECTORY}/{name}.json")).unwrap();
-        let caddy = plain::document(serde_json::from_str(&recorded).unwrap());
-        let ours = plain::document(adapt(&loaded.config));
+        let caddy = crate::plain::document(serde_json::from_str(&recorded).unwrap());
+        let ours = crate::plain::document(adapt(&loaded.config));
         let app = format!("{}/", app.path().display());
         let ours = serde_json::from_str(&ours.to_string().replace(&app, "")).unwrap();
         let is_different = DIFFERENT.iter().any(|(file, _)| *file == name);
         if (caddy == ours) == is_different {
-            failed.push_str(&format!("{name}:\n{}", even::differences(&caddy, &ours)));
+            failed.push_str(&format!("{name}:\n{}", crate::even::differences(&caddy, &ours)));
         }
     }
     assert!(failed.is_empty(), "{failed}");

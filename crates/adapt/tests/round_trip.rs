@@ -3,9 +3,6 @@
 //! What differs in words only is evened out first; `even` says what. [`DIFFERENT`] has the few places in which something else
 //! comes back, with the reasons.
 
-#[path = "../../config/tests/even/mod.rs"]
-mod even;
-
 use regent_adapt::adapt;
 use regent_config::{Config, Environment, Loaded, parse, parse_json};
 use std::collections::BTreeMap;
@@ -60,9 +57,9 @@ fn caddyfiles_come_back_as_they_were() {
                 continue;
             }
         };
-        let (before, after) = (even::config(&sorted(config)), even::config(&sorted(back)));
+        let (before, after) = (crate::even::config(&sorted(config)), crate::even::config(&sorted(back)));
         if (before == after) == is_different {
-            failed.push_str(&format!("{name}:\n{}", even::differences(&before, &after)));
+            failed.push_str(&format!("{name}:\n{}", crate::even::differences(&before, &after)));
         }
     }
     assert!(failed.is_empty(), "{failed}");

@@ -1,7 +1,6 @@
 //! The API over real sockets.
 
-mod support;
-
+use crate::support::{DEADLINE, Fake, HOSTILE_URI, Panics, Response, Site, WORKER};
 use regent_admin::{
     Access, Address, Force, Inherited, Language, Phase, Readiness, Refusal, Reload, Source, bind,
 };
@@ -11,7 +10,6 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{DEADLINE, Fake, HOSTILE_URI, Panics, Response, Site, WORKER};
 use tokio::sync::Notify;
 
 #[test]

@@ -2,11 +2,9 @@
 //!
 //! With `REGENT_SCREENSHOTS=DIRECTORY`, pictures of it are left there: light, dark, and as wide as a telephone.
 
-mod support;
-
+use crate::support::{HOSTILE_URI, Panics, Site};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{HOSTILE_URI, Panics, Site};
 
 #[test]
 fn threads_are_shown_and_a_hostile_uri_is_text() {

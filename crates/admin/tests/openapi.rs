@@ -1,14 +1,12 @@
 //! The description against the listener, in both directions.
 
-mod support;
-
+use crate::support::{Panics, Response, Site};
 use regent_admin::{Readiness, Refusal};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{BufReader, Write};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
-use support::{Panics, Response, Site};
 
 /// Method, path as it is described, status.
 type Described = (String, String, String);

@@ -1,6 +1,7 @@
 //! The commands that talk to a running server, against a made-up one.
 
 #[path = "../../admin/tests/support/mod.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
 mod support;
 
 use regent_admin::Refusal;

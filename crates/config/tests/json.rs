@@ -5,8 +5,6 @@
 //! handlers, for the reason behind it: its JSON has to be taken without a mistake, and no more is compared.
 //! `# env NAME=value` sets a variable.
 
-mod even;
-
 use regent_config::{Environment, parse, parse_json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,9 +39,9 @@ fn adapted_files_mean_the_same() {
         if text.starts_with("# differs:") {
             continue;
         }
-        let (caddyfile, json) = (even::config(&caddyfile.config), even::config(&json.config));
+        let (caddyfile, json) = (crate::even::config(&caddyfile.config), crate::even::config(&json.config));
         if caddyfile != json {
-            failed.push_str(&format!("{name}:\n{}", even::differences(&caddyfile, &json)));
+            failed.push_str(&format!("{name}:\n{}", crate::even::differences(&caddyfile, &json)));
         }
     }
     assert!(failed.is_empty(), "{failed}");

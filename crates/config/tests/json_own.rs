@@ -1,7 +1,5 @@
 //! Caddy's JSON where Caddy itself makes none: the modules of FrankenPHP, Regent's own directives, and mistakes.
 
-mod even;
-
 use proptest::prelude::*;
 use regent_config::{Environment, Errors, Loaded, parse, parse_json};
 use std::collections::BTreeMap;
@@ -41,8 +39,8 @@ fn same(json_text: &str, caddyfile: &str, directory: &Path) {
         parse("Caddyfile", caddyfile, directory, &environment).unwrap_or_else(|errors| panic!("{errors}"));
     let other = parse_json("caddy.json", json_text, directory, &environment)
         .unwrap_or_else(|errors| panic!("{errors}"));
-    let (one, other) = (even::config(&one.config), even::config(&other.config));
-    assert!(one == other, "{}", even::differences(&one, &other));
+    let (one, other) = (crate::even::config(&one.config), crate::even::config(&other.config));
+    assert!(one == other, "{}", crate::even::differences(&one, &other));
 }
 
 /// As FrankenPHP's own adapter writes them (caddy/app.go, module.go, workerconfig.go).

@@ -1,16 +1,15 @@
 //! How a pool that scales behaves on the simulated machine of two cores: how fast it reacts, how far it goes, and
 //! whether it comes to rest.
 
-mod simulator;
-
-use regent_dispatch::scaling::Decision;
-use simulator::{
+use crate::simulator::{
     BAR, Boot, Load, MILLIS, MemoryModel, Nanos, Outcome, SECONDS, Setup, Size, Step, Then, scaled,
 };
+use regent_dispatch::scaling::Decision;
 
 #[test]
 fn two_threads_become_a_hundred_within_100_ms_of_a_blocking_load() {
-    let outcome = Setup::new(scaled(2, 100)).run(&Load::steady(100, 2 * SECONDS, simulator::blocking(100)));
+    let outcome =
+        Setup::new(scaled(2, 100)).run(&Load::steady(100, 2 * SECONDS, crate::simulator::blocking(100)));
     let reached = outcome.reached(100).expect("100 threads");
     println!("100 threads after {} ms", reached / MILLIS);
     assert!(reached < 100 * MILLIS);
@@ -18,7 +17,7 @@ fn two_threads_become_a_hundred_within_100_ms_of_a_blocking_load() {
 
 #[test]
 fn a_hundred_simultaneous_requests_of_100_ms_are_answered_in_400_ms() {
-    let load = Load::steady(100, 5 * SECONDS, simulator::blocking(100)).then(Then::Leave);
+    let load = Load::steady(100, 5 * SECONDS, crate::simulator::blocking(100)).then(Then::Leave);
     let outcome = Setup::new(scaled(2, 100)).run(&load);
     println!("the last one after {} ms", outcome.percentile(100) / MILLIS);
     assert_eq!(outcome.handled(), 100);
@@ -29,7 +28,8 @@ fn a_hundred_simultaneous_requests_of_100_ms_are_answered_in_400_ms() {
 fn a_burst_finds_the_threads_of_the_last_one() {
     // Every two seconds for half a second.
     let users = |now: Nanos| if now % (2 * SECONDS) < SECONDS / 2 { 40.0 } else { 0.0 };
-    let outcome = Setup::new(scaled(2, 100)).run(&Load::new(20 * SECONDS, users, simulator::blocking(20)));
+    let outcome =
+        Setup::new(scaled(2, 100)).run(&Load::new(20 * SECONDS, users, crate::simulator::blocking(20)));
     assert!(outcome.reached(40).is_some_and(|time| time < 100 * MILLIS));
     assert_eq!(outcome.changes_after(SECONDS), 0, "{:?}", outcome.changes);
     assert!(outcome.most_threads() <= 40 + 6, "{}", outcome.most_threads());
@@ -41,7 +41,7 @@ fn a_load_that_swells_and_ebbs_is_followed() {
         let phase = now as f64 / (60 * SECONDS) as f64 * std::f64::consts::TAU;
         (30.0 - 25.0 * phase.cos()).round()
     };
-    let load = Load::new(120 * SECONDS, users, simulator::blocking_about(20));
+    let load = Load::new(120 * SECONDS, users, crate::simulator::blocking_about(20));
     let outcome = Setup::new(scaled(2, 100)).run(&load);
     let ratio = outcome.handled() as f64 / Setup::new(Size::Fixed(60)).run(&load).handled() as f64;
     println!("{:.1} % of the best, {} changes", ratio * 100.0, outcome.changes.len());
@@ -53,7 +53,7 @@ fn a_load_that_swells_and_ebbs_is_followed() {
 #[test]
 fn a_steady_load_leaves_the_pool_nearly_at_rest() {
     for (users, request, think) in [(40, 20, 50), (10, 5, 5), (90, 100, 400)] {
-        let requests = simulator::blocking_about(request);
+        let requests = crate::simulator::blocking_about(request);
         let load = Load::steady(users, 120 * SECONDS, requests).then(Then::Again(think * MILLIS));
         let outcome = Setup::new(scaled(2, 100)).run(&load);
         let turns = outcome.turns_after(20 * SECONDS);
@@ -79,7 +79,7 @@ fn threads_that_hang_are_replaced_by_others() {
 
 #[test]
 fn computing_requests_get_no_more_than_a_few_threads_beyond_the_cores() {
-    let load = Load::steady(50, 20 * SECONDS, simulator::computing(20));
+    let load = Load::steady(50, 20 * SECONDS, crate::simulator::computing(20));
     let outcome = Setup::new(scaled(2, 100)).run(&load);
     assert!(outcome.most_threads() <= 4, "{}", outcome.most_threads());
     assert_best(&outcome, &load);
@@ -113,7 +113,7 @@ fn ten_endless_computations_do_not_stop_the_pool() {
 
 #[test]
 fn long_computations_alone_get_no_threads_beyond_the_usual() {
-    let load = Load::steady(30, 60 * SECONDS, simulator::computing(2_000));
+    let load = Load::steady(30, 60 * SECONDS, crate::simulator::computing(2_000));
     let outcome = Setup::new(scaled(4, 1024)).run(&load);
     assert_eq!(outcome.most_threads(), 4);
     assert_eq!(outcome.handled(), Setup::new(Size::Fixed(4)).run(&load).handled());
@@ -163,7 +163,7 @@ fn a_pool_that_turns_to_computing_gives_up_the_threads_that_crowd_the_cpu() {
 fn slow_boots_that_wait_are_made_side_by_side() {
     let mut setup = Setup::new(scaled(2, 60));
     setup.boot = Boot { compute: 2 * MILLIS, sleep: 300 * MILLIS };
-    let outcome = setup.run(&Load::steady(60, 2 * SECONDS, simulator::blocking(50)));
+    let outcome = setup.run(&Load::steady(60, 2 * SECONDS, crate::simulator::blocking(50)));
     assert!(outcome.reached(60).is_some_and(|time| time < 300 * MILLIS), "{:?}", outcome.reached(60));
 }
 
@@ -171,7 +171,7 @@ fn slow_boots_that_wait_are_made_side_by_side() {
 fn slow_boots_that_compute_do_not_crowd_the_cpu() {
     let mut setup = Setup::new(scaled(2, 60));
     setup.boot = Boot { compute: 100 * MILLIS, sleep: 0 };
-    let outcome = setup.run(&Load::steady(60, 5 * SECONDS, simulator::blocking(50)));
+    let outcome = setup.run(&Load::steady(60, 5 * SECONDS, crate::simulator::blocking(50)));
     println!("at most {} boots at once", outcome.most_booting);
     assert!(outcome.most_booting <= 2 * 4, "{}", outcome.most_booting);
     assert!(outcome.reached(60).is_some_and(|time| time < 4 * SECONDS));
@@ -182,7 +182,7 @@ fn after_a_stall_slow_boots_are_ordered_ahead_of_need() {
     let mut setup = Setup::new(scaled(2, 100));
     setup.boot = Boot { compute: 100 * MILLIS, sleep: 200 * MILLIS };
     let users = |now: Nanos| 4.0 + now as f64 / SECONDS as f64;
-    let load = Load::new(40 * SECONDS, users, simulator::blocking_about(50));
+    let load = Load::new(40 * SECONDS, users, crate::simulator::blocking_about(50));
     let outcome = setup.run(&load);
     let ratio = outcome.handled() as f64 / Setup::new(Size::Fixed(60)).run(&load).handled() as f64;
     println!("{:.1} % of the best, p99 {} ms", ratio * 100.0, outcome.percentile(99) / MILLIS);
@@ -196,7 +196,7 @@ fn the_memory_limit_is_not_reached() {
     const MIB: u64 = 1 << 20;
     let mut setup = Setup::new(scaled(2, 100));
     setup.memory = Some(MemoryModel { limit: 512 * MIB, base: 100 * MIB, per_thread: 20 * MIB });
-    let outcome = setup.run(&Load::steady(100, 3 * SECONDS, simulator::blocking(100)));
+    let outcome = setup.run(&Load::steady(100, 3 * SECONDS, crate::simulator::blocking(100)));
     assert!(outcome.most_memory <= 480 * MIB, "{}", outcome.most_memory / MIB);
     assert_eq!(outcome.most_threads(), 19);
 }
@@ -204,7 +204,8 @@ fn the_memory_limit_is_not_reached() {
 #[test]
 fn an_idle_pool_shrinks_to_its_least_and_gives_the_memory_back() {
     let users = |now: Nanos| if now < 3 * SECONDS { 80.0 } else { 0.0 };
-    let outcome = Setup::new(scaled(2, 100)).run(&Load::new(30 * SECONDS, users, simulator::blocking(20)));
+    let outcome =
+        Setup::new(scaled(2, 100)).run(&Load::new(30 * SECONDS, users, crate::simulator::blocking(20)));
     assert!(outcome.threads_at(3 * SECONDS) >= 80);
     assert!(outcome.threads_at(7 * SECONDS) >= 80, "it shrank before its time");
     assert_eq!(outcome.threads_at(20 * SECONDS), 2);
@@ -216,7 +217,7 @@ fn an_idle_pool_shrinks_to_its_least_and_gives_the_memory_back() {
 fn what_the_operator_sets_is_kept() {
     let mut setup = Setup::new(scaled(2, 100));
     setup.by_hand = vec![(2 * SECONDS, 20), (20 * SECONDS, 5)];
-    let outcome = setup.run(&Load::steady(1, 40 * SECONDS, simulator::blocking(20)));
+    let outcome = setup.run(&Load::steady(1, 40 * SECONDS, crate::simulator::blocking(20)));
     assert_eq!(outcome.threads_at(2 * SECONDS - 1), 2);
     assert_eq!(outcome.threads_at(3 * SECONDS), 20);
     assert_eq!(outcome.threads_at(19 * SECONDS), 20);

@@ -1,8 +1,6 @@
 //! Requests handled by a pool that scales, beside the best pool of a fixed size, on the simulated machine.
 
-mod simulator;
-
-use simulator::{BAR, Load, Outcome, Setup, Size, scaled};
+use crate::simulator::{BAR, Load, Outcome, Setup, Size, scaled};
 
 const SIZES: [u16; 10] = [2, 4, 6, 9, 13, 20, 30, 45, 70, 100];
 
@@ -10,13 +8,13 @@ const SIZES: [u16; 10] = [2, 4, 6, 9, 13, 20, 30, 45, 70, 100];
 fn a_pool_that_scales_handles_nearly_as_many_requests_as_the_best_fixed_one() {
     // The fewer requests a scenario has, the more its sum depends on chance: so many rounds of each.
     let scenarios = [
-        ("hello world", 1, simulator::hello_world()),
-        ("database", 2, simulator::database()),
-        ("external API", 3, simulator::external_api()),
-        ("computation", 3, simulator::computation()),
-        ("hanging server", 20, simulator::hanging_server()),
-        ("time-outs", 3, simulator::time_outs()),
-        ("step", 3, simulator::step()),
+        ("hello world", 1, crate::simulator::hello_world()),
+        ("database", 2, crate::simulator::database()),
+        ("external API", 3, crate::simulator::external_api()),
+        ("computation", 3, crate::simulator::computation()),
+        ("hanging server", 20, crate::simulator::hanging_server()),
+        ("time-outs", 3, crate::simulator::time_outs()),
+        ("step", 3, crate::simulator::step()),
     ];
     println!("scenario        default  scaling    ideal  (of)  scaling ÷ ideal  p99 ÷ p99  most threads");
     let ratios = scenarios.map(|(name, rounds, load)| (name, compare(name, rounds, &load)));
@@ -51,7 +49,7 @@ fn best_fixed(rounds: u64, load: &Load) -> (u16, Outcome) {
 
 fn run(size: Size, rounds: u64, load: &Load) -> Outcome {
     let mut setup = Setup::new(size);
-    setup.time_limit = simulator::at_pace(setup.time_limit);
+    setup.time_limit = crate::simulator::at_pace(setup.time_limit);
     let runs = (0..rounds).map(|seed| Setup { seed, ..setup.clone() }.run(load));
     runs.reduce(Outcome::and).expect("invariant: there is a round")
 }

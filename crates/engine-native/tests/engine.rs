@@ -1,6 +1,7 @@
 //! The real program, with a server of the tests: what it says, what it answers, how it ends.
 
 #[path = "../../wire/tests/common/mod.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
 mod common;
 mod support;
 

@@ -1,8 +1,6 @@
 //! `handle_errors`: what becomes of an error before it is sent.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use http::{HeaderValue, Response, StatusCode, header};
 use regent_config::*;
 use regent_exchange::ResponseBody;

@@ -1,8 +1,6 @@
 //! Paths that were made to reach what they should not.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use regent_config::*;
 use regent_handlers::{Action, Sites, Target};

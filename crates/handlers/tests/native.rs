@@ -1,8 +1,6 @@
 //! Requests for native modules: which service gets them, and what it sees of them.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use http::{Response, StatusCode};
 use regent_config::*;
 use regent_exchange::ResponseBody;

@@ -1,8 +1,6 @@
 //! `php` and `php_server`: which requests go to PHP, and as what.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use regent_config::*;
 use regent_handlers::{PhpTarget, Sites};
 use std::ffi::OsStr;

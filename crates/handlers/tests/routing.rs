@@ -1,8 +1,6 @@
 //! Sites, routes and the handlers that make answers of their own.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use regent_config::*;
 use regent_handlers::{AccessRecord, Action, LogOutputs, RateZones, Sites};
 use std::time::Duration;

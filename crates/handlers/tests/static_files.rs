@@ -1,8 +1,6 @@
 //! `file_server`: what is served, and how.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use regent_config::*;
 use regent_handlers::Sites;
 use std::fs::File;

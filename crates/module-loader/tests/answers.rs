@@ -1,10 +1,8 @@
 //! What handlers see of a request, and what becomes of their answers.
 
-mod support;
-
+use crate::support::{Answer, Log, Request, Workshop, load, module};
 use regent_module_loader::{Completion, Modules};
 use serde_json::{Value, json};
-use support::{Answer, Log, Request, Workshop, load, module};
 
 fn modules() -> (Workshop, Modules) {
     let workshop = Workshop::new();

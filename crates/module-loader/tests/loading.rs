@@ -1,9 +1,7 @@
 //! What can be loaded, in which order, and what is said of what cannot.
 
-mod support;
-
+use crate::support::{Log, Request, Workshop, error, load, module};
 use regent_module_loader::{LoadError, ModulePlan};
-use support::{Log, Request, Workshop, error, load, module};
 
 /// A module whose name is given, and perhaps one that it depends on.
 fn plain(workshop: &Workshop, name: &str, dependency: Option<&str>) -> std::path::PathBuf {

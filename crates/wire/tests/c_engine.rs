@@ -1,10 +1,6 @@
 //! An engine in C, written from `include/regent_wire.h` alone, serves requests beside one in Rust.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, Random, SMALL, answered_name, bytes, echo, head, start};
+use crate::common::{Io, Random, SMALL, answered_name, bytes, echo, head, start};
 use regent_wire::{Cancelled, Scheduling, ThreadState, Token};
 use rustix::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,7 @@
 //! What an engine does to the shared memory is found out, wherever requests would wait for ever because of it; and an
 //! engine that keeps the protocol is never suspected.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, Random, SMALL, backend, bytes, echo, head, start};
+use crate::common::{Io, Random, SMALL, backend, bytes, echo, head, start};
 use regent_wire::{BodyState, Damage, Geometry, ReadError, SubmitError, Token, clock};
 use std::sync::Arc;
 

@@ -1,11 +1,7 @@
 //! An engine that writes anything anywhere: the server never panics, never reads beside the memory, never loops for
 //! ever, and only that engine's requests suffer.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, Random, SMALL, answered_name, backend, echo, engine, head, start};
+use crate::common::{Io, Random, SMALL, answered_name, backend, echo, engine, head, start};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -1,10 +1,6 @@
 //! Engines as processes that are killed at any moment: every request is answered once, lost, or moved.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, head, start};
+use crate::common::{Io, Random, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::{BodyState, Completion, End, Engine, Frame, ReadError, Region, Repeats, Token};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::HashMap;
@@ -140,7 +136,7 @@ impl Load {
     }
 
     fn serve_all(&mut self) {
-        for token in self.io.wait_for(&common::short()).unwrap_or_default() {
+        for token in self.io.wait_for(&crate::common::short()).unwrap_or_default() {
             self.serve(token);
         }
     }

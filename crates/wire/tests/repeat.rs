@@ -1,10 +1,6 @@
 //! Requests that are run once more after the death of their engine, or of one process of it.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, SMALL, answered_name, backend, echo, head, start};
+use crate::common::{Io, SMALL, answered_name, backend, echo, head, start};
 use regent_wire::{
     BodyState, Completion, Engine, EngineThread, HeadKind, ReadError, Repeats, Rescued, Token, clock,
 };

@@ -1,10 +1,6 @@
 //! Requests through real memory, one at a time: what each side sees of the other.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
+use crate::common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::names::key;
 use regent_wire::{
     BodyState, Cancelled, Completion, End, Frame, Geometry, HeadBuilder, HeadKind, LogLine, ReadError,

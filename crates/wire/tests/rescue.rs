@@ -1,11 +1,7 @@
 //! What becomes of requests when their engine dies, as far as one process can show it: an engine "dies" when its
 //! memory is given up. The real thing is in `processes.rs`.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
+use crate::common::{Io, SMALL, answered_name, backend, bytes, echo, head, start};
 use regent_wire::{
     BodyState, Cancelled, Completion, End, EngineThread, Frame, Geometry, HeadKind, ReadError, Repeats,
     SlotTable, SubmitError, Token,

@@ -1,10 +1,6 @@
 //! Requests of one pool start in the order in which they came, whichever I/O threads they came to.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, SMALL, backend, engine, eventfd, head, start};
+use crate::common::{Io, SMALL, backend, engine, eventfd, head, start};
 use regent_wire::{Completion, Geometry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,7 @@
 //! Many requests at once: several I/O threads, eight engine threads, bodies of all sizes, clients that leave at any
 //! moment. Every request is accounted for exactly once.
 
-#![cfg(not(loom))]
-
-mod common;
-
-use common::{Io, Random, SMALL, answered_name, backend, bytes, echo, engine, eventfd, head, start};
+use crate::common::{Io, Random, SMALL, answered_name, backend, bytes, echo, engine, eventfd, head, start};
 use regent_wire::{BodyState, Cancelled, Completion, End, Frame, Geometry, Scheduling, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,7 +52,7 @@ impl Load {
             while open && next < numbers.end && self.clients.len() < IN_FLIGHT && self.start(next) {
                 next += 1;
             }
-            let tokens = self.io.wait_for(&common::short()).unwrap_or_default();
+            let tokens = self.io.wait_for(&crate::common::short()).unwrap_or_default();
             for token in tokens {
                 self.serve(token);
             }

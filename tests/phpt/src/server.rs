@@ -37,7 +37,7 @@ fn caddyfile(mode: Mode, tree: &Path) -> String {
     };
     format!(
         "{{\n\tadmin off\n\tfrankenphp {{\n\t\tmax_wait_time 10m\n\t\t{options}\n\t}}\n}}\n\
-         http://:PORT {{\n\tbind 127.0.0.1\n\troot * {}\n\t{site}\n}}\n",
+         http://:PORT {{\n\tbind LOOPBACK\n\troot * {}\n\t{site}\n}}\n",
         tree.display()
     )
 }

@@ -38,7 +38,7 @@ pub struct Run<'a> {
 
 /// Where reports are written: beside what cargo builds.
 pub fn directory() -> PathBuf {
-    crate::server::target_directory().join("chaos")
+    crate::server::built_directory().join("chaos")
 }
 
 /// A table, in both forms.

@@ -3,8 +3,8 @@
 use super::program::Program;
 use super::{Api, until_agreed};
 use crate::apps::{libraries_of, packages_of};
-use crate::free_address;
 use crate::native::repository;
+use crate::own_address;
 use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +34,7 @@ impl Cluster {
         let programs = programs();
         let directory =
             TempDir::with_prefix("regent-kubernetes-").expect("a temporary directory can be made");
-        let address = free_address();
+        let address = own_address();
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
         let write = |name: &str, text: &str| {
             let file = directory.path().join(name);
@@ -145,7 +145,7 @@ fn programs() -> PathBuf {
 /// And where its clients reach it.
 fn etcd(directory: &Path) -> (Program, SocketAddr) {
     let packages = packages_of("etcd");
-    let (clients, peers) = (free_address(), free_address());
+    let (clients, peers) = (own_address(), own_address());
     let url = |address: SocketAddr| format!("http://{address}");
     let mut command = Command::new(packages.join("usr/bin/etcd"));
     command.env("LD_LIBRARY_PATH", libraries_of(&packages));

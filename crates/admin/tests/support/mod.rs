@@ -1,5 +1,4 @@
 //! A server that is made up, behind a real admin listener, and a client that hides nothing.
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use futures_util::future::BoxFuture;
 use regent_admin::{

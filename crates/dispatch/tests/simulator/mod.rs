@@ -1,7 +1,6 @@
 //! A pool of PHP threads on a simulated machine, under a simulated load: the same seed gives the same run.
 //!
 //! Not modelled: the server's own threads and the load generator, which take their share of the CPU in reality.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 mod load;
 mod machine;

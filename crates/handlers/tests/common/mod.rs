@@ -1,5 +1,4 @@
 //! Sites made of routes and directories, and requests to them.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;

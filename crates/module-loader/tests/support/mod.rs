@@ -1,7 +1,5 @@
 //! What the tests share: modules compiled from `tests/modules`, requests in memory, and a log that is read.
 
-#![allow(dead_code)] // Each test binary uses a part of it.
-
 use regent_module_loader::{
     Completion, Exchange, Fields, Gone, Head, Level, LoadError, LogSink, ModulePlan, Modules, Plan, Scratch,
 };

@@ -1,7 +1,5 @@
 //! What the tests over real memory share: a server of one or more ports, engines, and an echo script.
 
-#![allow(dead_code)] // Each test binary uses a part of it.
-
 use regent_wire::names::key;
 use regent_wire::{
     BodyState, ClientGone, Completion, End, Engine, EngineMemory, EngineThread, Frame, Geometry, Head,

@@ -78,7 +78,7 @@ fn visit(site: &WordPress, members: &[Browser<'_>], path: &str, runs_for_strange
 #[test]
 fn a_hundred_members_see_no_page_of_anothers_and_strangers_none_of_theirs() {
     let site = start();
-    site.server.write("members.php", include_str!("../fixtures/wordpress/members.php"));
+    site.server.write("members.php", include_str!("../../fixtures/wordpress/members.php"));
     assert_eq!(site.server.get("/members.php").expect(200).text(), "made");
     let (_, post) = site.publish(&site.admin(), "For all", "What everybody may read.");
     let members: Vec<Browser<'_>> = in_parallel(AT_THE_DOOR, |door| {
