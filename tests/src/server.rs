@@ -69,8 +69,7 @@ impl Setup {
         write_file(&directory.path().join("www").join(READY_FILE), b"static files are served");
         Self {
             directory,
-            // On a slow machine requests wait for as long as they have to.
-            php_options: "num_threads 2\n\t\tmax_wait_time off".into(),
+            php_options: "num_threads 2".into(),
             global_options: String::new(),
             site: "php_server".into(),
             admin: "off".into(),
@@ -87,7 +86,8 @@ impl Setup {
         self
     }
 
-    /// The lines of the `frankenphp` block, instead of `num_threads 2` and `max_wait_time off`.
+    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Unless one of them is `max_wait_time`, requests wait for as
+    /// long as a busy machine makes them.
     pub fn php_options(mut self, lines: &str) -> Self {
         self.php_options = lines.into();
         self
@@ -179,9 +179,10 @@ impl Setup {
     }
 
     fn config_text(&self, ports: Ports) -> String {
+        let patience = if self.php_options.contains("max_wait_time") { "" } else { "max_wait_time off" };
         let text = self.caddyfile.clone().unwrap_or_else(|| {
             format!(
-                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t\t{patience}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )

@@ -3,7 +3,7 @@
 //! They take a machine of their own, and are measured by hand:
 //!
 //! ```sh
-//! REGENT_BIN=target/release/regent cargo test -p regent-tests --test living_figures -- --ignored --nocapture --test-threads 1
+//! REGENT_BIN=target/release/regent cargo test -p regent-tests --test server -- living_figures:: --ignored --nocapture --test-threads 1
 //! ```
 //!
 //! `REGENT_FIGURES_RATE` is the number of requests a second (1000), `REGENT_FIGURES_ROUNDS` how often a thing is done (100),
