@@ -3,9 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Ports below those that the kernel gives to outgoing connections. Each is given once in 20,000 times, for servers that listen
-/// on all addresses.
+/// Ports below those that the kernel gives to outgoing connections. A process uses each once in 20,000 times, for servers that
+/// listen on all addresses, and processes begin far from each other.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
+/// Ports between the first ones of two processes that start one after the other.
+const APART: u32 = 2_003;
 
 /// An address that no other test has, of this process or of another. Nothing is asked of the kernel: it is there to be listened
 /// on at any time, again and again.
@@ -19,9 +21,10 @@ pub fn own_addresses<const COUNT: usize>() -> [SocketAddr; COUNT] {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let count = u32::try_from(COUNT).expect("they are few");
     let first = NEXT.fetch_add(count, Ordering::Relaxed);
-    let host = host(std::process::id(), first);
+    let process = std::process::id();
+    let host = host(process, first);
     let port = |number: u32| {
-        let port = PORTS.start + number % (PORTS.end - PORTS.start);
+        let port = PORTS.start + process.wrapping_mul(APART).wrapping_add(number) % (PORTS.end - PORTS.start);
         u16::try_from(port).expect("they are all below 65,536")
     };
     std::array::from_fn(|index| {

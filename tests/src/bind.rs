@@ -24,8 +24,8 @@ impl Bind {
         let packages = packages_of("bind");
         let address = own_address();
         let (configuration, log) = (directory.join("named.conf"), directory.join("named.log"));
-        fs::write(directory.join("zone"), zone_file()).expect("the directory is the test's own");
-        fs::write(&configuration, configuration_of(directory, address.port(), zone)).expect("the same");
+        fs::write(directory.join("zone"), zone_file(address)).expect("the directory is the test's own");
+        fs::write(&configuration, configuration_of(directory, address, zone)).expect("the same");
         let output = File::create(&log).expect("the same");
         let process = Command::new(packages.join("usr/sbin/named"))
             .args(["-g", "-n", "1", "-c"])
@@ -59,16 +59,17 @@ impl Drop for Bind {
     }
 }
 
-fn zone_file() -> &'static str {
-    "$TTL 60\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A 127.0.0.1\n"
+fn zone_file(address: SocketAddr) -> String {
+    let ip = address.ip();
+    format!("$TTL 60\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A {ip}\n")
 }
 
-fn configuration_of(directory: &Path, port: u16, zone: &str) -> String {
-    let directory = directory.display();
+fn configuration_of(directory: &Path, address: SocketAddr, zone: &str) -> String {
+    let (directory, ip, port) = (directory.display(), address.ip(), address.port());
     let (key, secret) = Bind::KEY;
     format!(
         "options {{ directory \"{directory}\"; pid-file none; session-keyfile none; recursion no; notify no;\n\
-         dnssec-validation no; listen-on-v6 {{ none; }}; listen-on port {port} {{ 127.0.0.1; }}; }};\n\
+         dnssec-validation no; listen-on-v6 {{ none; }}; listen-on port {port} {{ {ip}; }}; }};\n\
          controls {{ }};\n\
          key \"{key}\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n\
          zone \"{zone}\" {{ type primary; file \"{directory}/zone\";\n\

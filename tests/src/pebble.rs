@@ -1,12 +1,12 @@
-//! Let's Encrypt's test CA, as a process of its own on free ports, with a name server for which every name is this
-//! machine.
+//! Let's Encrypt's test CA, as a process of its own, with a name server for which every name has the address of the tested
+//! server.
 
-use crate::{Response, TlsClient, until};
+use crate::{Response, TlsClient, own_addresses, until};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
@@ -23,35 +23,34 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// A CA that looks for challenges at these ports. Its files go to the directory. `None`: it cannot be had here, and
-    /// that was said.
-    pub fn start(directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
-        Self::asking(serve_names(), directory, http_port, tls_port)
+    /// A CA that looks for challenges of all names at these addresses, by HTTP and by TLS, which have one IP. Its files go
+    /// to the directory. `None`: it cannot be had here, and that was said.
+    pub fn start(directory: &Path, places: [SocketAddr; 2]) -> Option<Self> {
+        Self::asking(serve_names(places), directory, places)
     }
 
     /// As [`Self::start`], with a name server of the caller's.
-    pub fn asking(names: SocketAddr, directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
-        Self::launch(names, directory, http_port, tls_port, None)
+    pub fn asking(names: SocketAddr, directory: &Path, places: [SocketAddr; 2]) -> Option<Self> {
+        Self::launch(names, directory, places, None)
     }
 
     /// As [`Self::start`]; new accounts have to be bound to the external one with this id and this key, in base64url.
-    pub fn binding(id: &str, key: &str, directory: &Path, http_port: u16, tls_port: u16) -> Option<Self> {
-        Self::launch(serve_names(), directory, http_port, tls_port, Some((id, key)))
+    pub fn binding(id: &str, key: &str, directory: &Path, places: [SocketAddr; 2]) -> Option<Self> {
+        Self::launch(serve_names(places), directory, places, Some((id, key)))
     }
 
     fn launch(
         names: SocketAddr,
         directory: &Path,
-        http_port: u16,
-        tls_port: u16,
+        [http, tls]: [SocketAddr; 2],
         account: Option<(&str, &str)>,
     ) -> Option<Self> {
         let Some(program) = find("pebble").or_else(build) else {
             skip();
             return None;
         };
-        let (address, management) = (free_address(), free_address());
-        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let [address, management] = own_addresses();
+        let made = rcgen::generate_simple_self_signed([address.ip().to_string()]).expect("a certificate");
         write(directory, "ca.pem", made.cert.pem());
         write(directory, "ca.key", made.signing_key.serialize_pem());
         let configuration = json!({ "pebble": {
@@ -59,8 +58,8 @@ impl Pebble {
             "managementListenAddress": management.to_string(),
             "certificate": directory.join("ca.pem"),
             "privateKey": directory.join("ca.key"),
-            "httpPort": http_port,
-            "tlsPort": tls_port,
+            "httpPort": http.port(),
+            "tlsPort": tls.port(),
             "keyAlgorithm": "ecdsa",
             "retryAfter": { "authz": 1, "order": 1 },
             "externalAccountBindingRequired": account.is_some(),
@@ -104,8 +103,9 @@ impl Pebble {
 
     /// A client that trusts what it issues.
     pub fn client(&self) -> TlsClient {
-        let mut conn = TlsClient::trusting(&self.certificate()).connect(self.management, "127.0.0.1");
-        conn.send("GET /roots/0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let ip = self.management.ip().to_string();
+        let mut conn = TlsClient::trusting(&self.certificate()).connect(self.management, &ip);
+        conn.send(format!("GET /roots/0 HTTP/1.1\r\nHost: {ip}\r\n\r\n"));
         let root: Response = conn.response();
         write(&self.directory, "root.pem", root.expect(200).text());
         TlsClient::trusting(&self.directory.join("root.pem"))
@@ -131,11 +131,6 @@ impl Drop for Pebble {
 
 fn write(directory: &Path, name: &str, content: impl AsRef<[u8]>) {
     fs::write(directory.join(name), content).expect("the directory is ours");
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener.local_addr().expect("it is bound")
 }
 
 fn find(program: &str) -> Option<PathBuf> {
@@ -173,32 +168,34 @@ fn skip() {
     SAID.call_once(|| writeln!(std::io::stderr(), "{text}").expect("standard error is open"));
 }
 
-/// A name server for all names, by TCP, as pebble asks; it ends with the process.
-fn serve_names() -> SocketAddr {
+/// A name server for which all names have the IP of these addresses, by TCP, as pebble asks; it ends with the process.
+fn serve_names([http, tls]: [SocketAddr; 2]) -> SocketAddr {
+    assert_eq!(http.ip(), tls.ip(), "a name has one address");
+    let IpAddr::V4(ip) = http.ip() else { panic!("it is below 127.0.0.0") };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || respond_to_all(stream));
+            std::thread::spawn(move || respond_to_all(stream, ip));
         }
     });
     address
 }
 
-fn respond_to_all(mut stream: TcpStream) -> Option<()> {
+fn respond_to_all(mut stream: TcpStream, ip: Ipv4Addr) -> Option<()> {
     loop {
         let mut length = [0; 2];
         stream.read_exact(&mut length).ok()?;
         let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut query).ok()?;
-        let response = response_to(&query)?;
+        let response = response_to(&query, ip)?;
         stream.write_all(&u16::try_from(response.len()).ok()?.to_be_bytes()).ok()?;
         stream.write_all(&response).ok()?;
     }
 }
 
-/// RFC 1035 section 4.1: an address for those who ask for one of IPv4, nothing else.
-fn response_to(query: &[u8]) -> Option<Vec<u8>> {
+/// RFC 1035 section 4.1: the address for those who ask for one of IPv4, nothing else.
+fn response_to(query: &[u8], ip: Ipv4Addr) -> Option<Vec<u8>> {
     const A: [u8; 2] = [0, 1];
     let end_of_name = 12 + query.get(12..)?.iter().position(|byte| *byte == 0)? + 1;
     let is_address = query.get(end_of_name..end_of_name + 2)? == A;
@@ -206,7 +203,7 @@ fn response_to(query: &[u8]) -> Option<Vec<u8>> {
     response.extend(query.get(12..end_of_name + 4)?);
     if is_address {
         response.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-        response.extend(Ipv4Addr::LOCALHOST.octets());
+        response.extend(ip.octets());
     }
     Some(response)
 }

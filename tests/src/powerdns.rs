@@ -1,7 +1,7 @@
 //! A name server of a test's own with an interface by HTTP: PowerDNS from the distribution's packages, with one zone.
 
 use crate::apps::{libraries_of, packages_of};
-use crate::{Conn, Response, own_address, until};
+use crate::{Conn, Response, own_addresses, until};
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -21,26 +21,22 @@ impl PowerDns {
 
     pub fn start(directory: &Path, zone: &str) -> Self {
         let packages = packages_of("powerdns");
-        let (dns, api) = (own_address(), own_address());
+        let [dns, api] = own_addresses();
         let log = directory.join("pdns.log");
         let output = File::create(&log).expect("the directory is the test's own");
         let backend = file_below(&packages.join("usr/lib"), "liblmdbbackend.so");
         let modules = backend.parent().expect("a file is in a directory");
         let process = Command::new(packages.join("usr/sbin/pdns_server"))
             .args(["--no-config", "--daemon=no", "--guardian=no", "--setuid=", "--setgid=", "--launch=lmdb"])
-            .args([
-                "--api=yes",
-                "--webserver=yes",
-                "--webserver-address=127.0.0.1",
-                "--local-address=127.0.0.1",
-            ])
+            .args(["--api=yes", "--webserver=yes"])
             .args(["--loglevel=6", "--log-dns-queries=yes", "--cache-ttl=0", "--query-cache-ttl=0"])
             .args(["--negquery-cache-ttl=0", "--zone-cache-refresh-interval=0"])
             .arg(format!("--api-key={}", Self::API_KEY))
             .arg(format!("--module-dir={}", modules.display()))
             .arg(format!("--lmdb-filename={}", directory.join("zones").display()))
             .arg(format!("--socket-dir={}", directory.display()))
-            .arg(format!("--local-port={}", dns.port()))
+            .arg(format!("--local-address={dns}"))
+            .arg(format!("--webserver-address={}", api.ip()))
             .arg(format!("--webserver-port={}", api.port()))
             .env("LD_LIBRARY_PATH", libraries_of(&packages))
             .stdin(Stdio::null())

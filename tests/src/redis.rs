@@ -63,7 +63,8 @@ impl Redis {
 pub(crate) fn ask(address: SocketAddr, password: &str, arguments: &[&str]) -> String {
     let packages = packages_of("redis");
     let output = Command::new(packages.join("usr/bin/redis-cli"))
-        .args(["-p", &address.port().to_string(), "--no-auth-warning", "-a", password])
+        .args(["-h", &address.ip().to_string(), "-p", &address.port().to_string()])
+        .args(["--no-auth-warning", "-a", password])
         .args(arguments)
         .env("LD_LIBRARY_PATH", libraries_of(&packages))
         .output()
@@ -81,8 +82,11 @@ pub(crate) fn sentinel(configuration: &Path, address: SocketAddr) -> Child {
 
 fn process(directory: &Path, address: SocketAddr, arguments: &[String]) -> Child {
     let mut command = server();
+    let ip = address.ip().to_string();
     command
-        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+        // Other servers call it by the address that its connections come from.
+        .args(["--bind", &ip, "--bind-source-addr", &ip])
+        .args(["--save", "", "--appendonly", "yes", "--appendfsync", "always"])
         .args(["--requirepass", Redis::PASSWORD, "--port", &address.port().to_string()])
         .arg("--dir")
         .arg(directory)

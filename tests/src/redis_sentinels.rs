@@ -101,8 +101,9 @@ impl RedisSentinels {
 
 fn configuration(own: SocketAddr, primary: SocketAddr) -> String {
     let (name, password) = (RedisSentinels::NAME, RedisSentinels::PASSWORD);
+    let own_ip = own.ip();
     format!(
-        "bind LOOPBACK\nport {}\nrequirepass \"{password}\"\nsentinel sentinel-pass \"{password}\"\n\
+        "bind {own_ip}\nbind-source-addr {own_ip}\nport {}\nrequirepass \"{password}\"\nsentinel sentinel-pass \"{password}\"\n\
          sentinel monitor {name} {} {} 2\nsentinel auth-pass {name} \"{}\"\n\
          sentinel down-after-milliseconds {name} 1000\nsentinel failover-timeout {name} 5000\n",
         own.port(),

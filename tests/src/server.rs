@@ -28,6 +28,7 @@ const READY_FILE: &str = "is-it-ready.txt";
 /// By default: two PHP threads, `php_server` on the directory `www`, no admin address, sessions within the directory.
 pub struct Setup {
     directory: TempDir,
+    ports: Ports,
     php_options: String,
     global_options: String,
     site: String,
@@ -67,8 +68,10 @@ impl Setup {
             fs::create_dir(directory.path().join(name)).expect("the temporary directory is ours");
         }
         write_file(&directory.path().join("www").join(READY_FILE), b"static files are served");
+        let [site, tls, admin] = own_addresses();
         Self {
             directory,
+            ports: Ports { site, tls, admin },
             php_options: "num_threads 2".into(),
             global_options: String::new(),
             site: "php_server".into(),
@@ -86,8 +89,8 @@ impl Setup {
         self
     }
 
-    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Unless one of them is `max_wait_time`, requests wait for as
-    /// long as a busy machine makes them.
+    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Requests wait for as long as they have to, however slow
+    /// the machine is, unless the lines have a `max_wait_time`.
     pub fn php_options(mut self, lines: &str) -> Self {
         self.php_options = lines.into();
         self
@@ -143,6 +146,11 @@ impl Setup {
         self.directory.path()
     }
 
+    /// The address with the port `TLSPORT`.
+    pub fn tls_address(&self) -> SocketAddr {
+        self.ports.tls
+    }
+
     /// The site's root.
     pub fn root(&self) -> PathBuf {
         self.directory().join("www")
@@ -150,22 +158,20 @@ impl Setup {
 
     /// Starts the server and waits until it answers.
     pub fn start(self) -> Server {
-        let [site, tls, admin] = own_addresses();
-        let ports = Ports { site, tls, admin };
-        let mut process = self.spawn(ports);
-        process.wait_until_ready(ports.site);
-        Server { process, ports, directory: self.directory }
+        let mut process = self.spawn();
+        process.wait_until_ready(self.ports.site);
+        Server { process, ports: self.ports, directory: self.directory }
     }
 
-    fn spawn(&self, ports: Ports) -> ServerProcess {
+    fn spawn(&self) -> ServerProcess {
         let file = self.directory().join("Caddyfile");
-        write_file(&file, self.config_text(ports).as_bytes());
+        write_file(&file, self.config_text().as_bytes());
         let mut command = self.launched(regent_command(self.directory()));
         match &self.arguments {
-            Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text, ports))),
+            Some(arguments) => command.args(arguments.iter().map(|text| self.fill_in(text))),
             None => command.arg("run").arg("--config").arg(&file),
         };
-        command.envs(self.environment.iter().map(|(name, value)| (name, self.fill_in(value, ports))));
+        command.envs(self.environment.iter().map(|(name, value)| (name, self.fill_in(value))));
         ServerProcess::start(command)
     }
 
@@ -178,20 +184,21 @@ impl Setup {
         command
     }
 
-    fn config_text(&self, ports: Ports) -> String {
-        let patience = if self.php_options.contains("max_wait_time") { "" } else { "max_wait_time off" };
+    fn config_text(&self) -> String {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
+            let wait = if self.php_options.contains("max_wait_time") { "" } else { "\n\t\tmax_wait_time off" };
             format!(
-                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t\t{patience}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}{wait}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )
         });
-        self.fill_in(&text, ports)
+        self.fill_in(&text)
     }
 
-    fn fill_in(&self, text: &str, ports: Ports) -> String {
-        fill_in(text, ports, self.directory())
+    /// A text as [`Self::caddyfile`] fills it in.
+    pub fn fill_in(&self, text: &str) -> String {
+        fill_in(text, self.ports, self.directory())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Certificates of a public CA: the real server against pebble, Let's Encrypt's test CA.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Bind, Conn, Pebble, Server, Setup, TlsConn, regent_command, until};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use regent_tests::{Bind, Conn, Pebble, Server, Setup, TlsConn, own_addresses, regent_command, until};
+use std::net::SocketAddr;
 
 /// One site by each challenge that needs nothing but this server.
 const SITES: &str = "
@@ -23,43 +23,45 @@ blog.test {
     respond \"the blog\"
 }
 http://:PORT {
+    bind LOOPBACK
     respond ready
 }
 ";
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
-}
-
-fn local(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
+/// Global options of a server that listens at these addresses and gets its certificates from the CA.
+fn options(pebble: &Pebble, [http, https]: [SocketAddr; 2]) -> String {
+    format!(
+        "\tadmin ADMIN\n\tdefault_bind {}\n\thttp_port {}\n\thttps_port {}\n\tacme_ca {}\n\tacme_ca_root {}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n",
+        http.ip(),
+        http.port(),
+        https.port(),
+        pebble.url(),
+        pebble.certificate().display(),
+    )
 }
 
 #[test]
 fn a_name_that_ask_allows_gets_its_certificate_in_the_first_handshake() {
-    let (http, https, ask) = (free_port(), free_port(), free_port());
+    let [http, https, ask] = own_addresses();
     let setup = Setup::new();
-    let Some(pebble) = Pebble::start(setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::start(setup.directory(), [http, https]) else { return };
     let caddyfile = format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
-         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n\
-         \ton_demand_tls {{\n\t\task http://127.0.0.1:{ask}/known?key=1\n\t}}\n}}\n\
+        "{{\n{}\ton_demand_tls {{\n\t\task http://{ask}/known?key=1\n\t}}\n}}\n\
          https:// {{\n\ttls {{\n\t\ton_demand\n\t}}\n\trespond \"{{host}}\"\n}}\n\
-         http://127.0.0.1:{ask} {{\n\t@known query domain=shop.test key=1\n\trespond @known 200\n\trespond 404\n}}\n\
-         http://:PORT {{\n\trespond ready\n}}\n",
-        pebble.url(),
-        pebble.certificate().display(),
+         http://{ask} {{\n\t@known query domain=shop.test key=1\n\trespond @known 200\n\trespond 404\n}}\n\
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+        options(&pebble, [http, https]),
     );
     let server = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let client = pebble.client();
     for _ in 0..20 {
-        client.try_connect(local(https), "other.test").map(|_| ()).expect_err("the name is refused");
+        client.try_connect(https, "other.test").map(|_| ()).expect_err("the name is refused");
     }
     assert_eq!(pebble.orders(), 0, "{}", pebble.log());
-    assert_eq!(text(&mut client.connect(local(https), "shop.test"), "shop.test"), "shop.test");
+    assert_eq!(text(&mut client.connect(https, "shop.test"), "shop.test"), "shop.test");
     let orders = pebble.orders();
-    assert_eq!(text(&mut client.connect(local(https), "shop.test"), "shop.test"), "shop.test");
+    assert_eq!(text(&mut client.connect(https, "shop.test"), "shop.test"), "shop.test");
     assert!(certificate(&server, "shop.test")["last_error"].is_null());
     assert_eq!(pebble.orders(), orders, "{}", pebble.log());
     server.stop();
@@ -67,25 +69,22 @@ fn a_name_that_ask_allows_gets_its_certificate_in_the_first_handshake() {
 
 #[test]
 fn a_wildcard_is_proved_by_a_signed_update_of_bind_which_is_taken_back() {
-    let (http, https) = (free_port(), free_port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
     let bind = Bind::start(setup.directory(), "bind.test");
-    let Some(pebble) = Pebble::asking(bind.address(), setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::asking(bind.address(), setup.directory(), [http, https]) else { return };
     let (key, secret) = Bind::KEY;
     let caddyfile = format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
-         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
+        "{{\n{}}}\n\
          *.bind.test {{\n\ttls {{\n\t\tdns rfc2136 {{\n\t\t\tserver {}\n\t\t\tkey_name {key}\n\t\t\tkey {secret}\n\
          \t\t}}\n\t}}\n\trespond \"{{host}}\"\n}}\n\
-         http://:PORT {{\n\trespond ready\n}}\n",
-        pebble.url(),
-        pebble.certificate().display(),
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+        options(&pebble, [http, https]),
         bind.address(),
     );
     let server = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let client = pebble.client();
-    let mut conn =
-        until("*.bind.test has a certificate", || client.try_connect(local(https), "any.bind.test").ok());
+    let mut conn = until("*.bind.test has a certificate", || client.try_connect(https, "any.bind.test").ok());
     assert_eq!(text(&mut conn, "any.bind.test"), "any.bind.test");
     let log = until("the record is gone", || Some(bind.log()).filter(|log| log.contains("deleting an RR")));
     assert!(log.contains("adding an RR at '_acme-challenge.bind.test' TXT"), "{log}");
@@ -106,20 +105,15 @@ fn certificate(server: &Server, name: &str) -> serde_json::Value {
 
 #[test]
 fn sites_get_certificates_by_both_challenges_and_keep_them() {
-    let (http, https) = (free_port(), free_port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
-    let Some(pebble) = Pebble::start(setup.directory(), http, https) else { return };
-    let options = format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n\
-         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n",
-        pebble.url(),
-        pebble.certificate().display(),
-    );
-    let server = setup.caddyfile(&format!("{options}{SITES}")).env("XDG_DATA_HOME", "DIRECTORY/data").start();
+    let Some(pebble) = Pebble::start(setup.directory(), [http, https]) else { return };
+    let options = options(&pebble, [http, https]);
+    let server =
+        setup.caddyfile(&format!("{{\n{options}}}\n{SITES}")).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let client = pebble.client();
     for (name, body) in [("shop.test", "the shop"), ("blog.test", "the blog")] {
-        let mut conn =
-            until(&format!("{name} has a certificate"), || client.try_connect(local(https), name).ok());
+        let mut conn = until(&format!("{name} has a certificate"), || client.try_connect(https, name).ok());
         assert_eq!(text(&mut conn, name), body);
         let listed = certificate(&server, name);
         assert_eq!(listed["source"], "acme");
@@ -131,7 +125,7 @@ fn sites_get_certificates_by_both_challenges_and_keep_them() {
     let listed = certificate(&server, "shop.test")["not_after_unix_ms"].as_u64().expect("it has an end");
     assert_eq!(ends as u64, listed / 1000);
     let redirected = |target: &str| {
-        let mut conn = Conn::open(local(http));
+        let mut conn = Conn::open(http);
         conn.send(format!("GET {target} HTTP/1.1\r\nHost: shop.test\r\n\r\n"));
         let response = conn.response().expect(308);
         assert!(response.header("location").is_some_and(|to| to.starts_with("https://shop.test")));
@@ -147,7 +141,7 @@ fn sites_get_certificates_by_both_challenges_and_keep_them() {
         command
     });
     for (name, body) in [("shop.test", "the shop"), ("blog.test", "the blog")] {
-        assert_eq!(text(&mut client.connect(local(https), name), name), body);
+        assert_eq!(text(&mut client.connect(https, name), name), body);
     }
     assert_eq!(pebble.orders(), orders, "{}", pebble.log());
     server.stop();

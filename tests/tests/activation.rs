@@ -59,7 +59,7 @@ impl Service {
 impl Manager {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let web = TcpListener::bind("127.0.0.1:0").unwrap();
+        let web = TcpListener::bind(own_address()).unwrap();
         let quic = UdpSocket::bind(web.local_addr().unwrap()).unwrap();
         let local = UnixListener::bind(directory.path().join("site.sock")).unwrap();
         fs::write(directory.path().join("index.php"), "<?php echo 'env:', getenv('LISTEN_FDS'), ';';")
@@ -71,7 +71,7 @@ impl Manager {
         self.directory.path().join(name)
     }
 
-    /// Starts the server with this configuration; `PORT`, `DIRECTORY` and `ADMIN` are filled in.
+    /// Starts the server with this configuration; `LOOPBACK`, `PORT`, `DIRECTORY` and `ADMIN` are filled in.
     fn start(&self, caddyfile: &str) -> (Service, Admin) {
         let admin = own_address();
         fs::write(self.path("Caddyfile"), self.fill_in(caddyfile, admin)).unwrap();
@@ -88,8 +88,10 @@ impl Manager {
     }
 
     fn fill_in(&self, caddyfile: &str, admin: SocketAddr) -> String {
+        let web = self.web.local_addr().unwrap();
         caddyfile
-            .replace("PORT", &self.web.local_addr().unwrap().port().to_string())
+            .replace("LOOPBACK", &web.ip().to_string())
+            .replace("PORT", &web.port().to_string())
             .replace("DIRECTORY", &self.directory.path().display().to_string())
             .replace("ADMIN", &admin.to_string())
     }

@@ -1,10 +1,10 @@
 //! Where a server listens, and what the addresses of a connection look like.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Server, Setup, until};
+use regent_tests::{Conn, Server, Setup, own_address, until};
 use std::fs;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 #[test]
 fn an_ipv4_client_of_a_socket_for_both_families_has_an_ipv4_address() {
@@ -18,10 +18,11 @@ fn an_ipv4_client_of_a_socket_for_both_families_has_an_ipv4_address() {
              \tphp_server\n}\n",
         )
         .start();
-    assert_eq!(server.get("/").expect(200).text(), "127.0.0.1 127.0.0.1");
+    let ip = server.address().ip();
+    assert_eq!(server.get("/").expect(200).text(), format!("127.0.0.1 {ip}"));
     assert_eq!(server.get("/here").expect(200).text(), "yes");
     let shown = server.get("/shown").expect(200).text();
-    assert!(shown.starts_with("127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1:"), "{shown}");
+    assert!(shown.starts_with(&format!("127.0.0.1 127.0.0.1 {ip} 127.0.0.1:")), "{shown}");
     let log = until("the requests are in the access log", || {
         let log = fs::read_to_string(server.directory().join("access.log")).ok()?;
         log.contains("/shown").then_some(log)
@@ -37,9 +38,9 @@ fn with_site(address: &str) -> Server {
         .start()
 }
 
-/// Whether the server listens on an address of this machine that is not 127.0.0.1.
-fn listens_elsewhere(server: &Server) -> bool {
-    match Conn::try_open(SocketAddr::from(([127, 0, 0, 2], server.address().port()))) {
+/// Whether the server listens on this address of this machine, too.
+fn listens_at(server: &Server, ip: IpAddr) -> bool {
+    match Conn::try_open(SocketAddr::new(ip, server.address().port())) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => false,
         Err(error) => panic!("connecting: {error}"),
@@ -48,30 +49,32 @@ fn listens_elsewhere(server: &Server) -> bool {
 
 #[test]
 fn a_site_of_a_loopback_address_listens_there_only_and_says_so() {
-    let server = with_site("http://127.0.0.1:PORT");
+    let elsewhere = own_address().ip();
+    let server = with_site("http://ADDRESS");
     server.wait_for_log(&format!("serving http://{}", server.address()));
-    assert!(!listens_elsewhere(&server));
+    assert!(!listens_at(&server, elsewhere));
     server.stop();
-    let server = with_site("http://127.0.0.1:PORT, http://localhost:PORT");
-    assert!(listens_elsewhere(&server), "another site is open to all");
+    let server = with_site("http://ADDRESS, http://localhost:PORT");
+    assert!(listens_at(&server, elsewhere), "another site is open to all");
     server.stop();
 }
 
 #[test]
 fn a_default_says_where_sites_without_bind_listen() {
+    let elsewhere = own_address().ip();
     let server = Setup::new()
         .caddyfile("{\n\tadmin off\n\tdefault_bind LOOPBACK\n}\nhttp://:PORT {\n\trespond here\n}\n")
         .start();
     assert_eq!(server.get("/").expect(200).text(), "here");
-    assert!(!listens_elsewhere(&server));
+    assert!(!listens_at(&server, elsewhere));
     server.stop();
     let server = Setup::new()
-        .caddyfile(
-            "{\n\tadmin off\n\tdefault_bind 127.0.0.3\n}\nhttp://:PORT {\n\tbind 127.0.0.1 127.0.0.2\n\trespond here\n}\n",
-        )
+        .caddyfile(&format!(
+            "{{\n\tadmin off\n\tdefault_bind 127.0.0.3\n}}\nhttp://:PORT {{\n\tbind LOOPBACK {elsewhere}\n\trespond here\n}}\n"
+        ))
         .start();
     assert_eq!(server.get("/").expect(200).text(), "here");
-    assert!(listens_elsewhere(&server), "what the site says goes before the default");
+    assert!(listens_at(&server, elsewhere), "what the site says goes before the default");
     server.stop();
 }
 

@@ -15,6 +15,7 @@ fn caddyfile(options: &str, text: &str) -> String {
 fn filled_in(server: &Server, caddyfile: &str) -> String {
     caddyfile
         .replace("ADMIN", &server.admin().address().to_string())
+        .replace("LOOPBACK", &server.address().ip().to_string())
         .replace("PORT", &server.address().port().to_string())
 }
 

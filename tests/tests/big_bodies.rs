@@ -190,7 +190,7 @@ fn slow_writers_hold_no_other_request_up() {
 
 /// With HTTP/2 and HTTP/3 on, and a certificate of the local CA.
 fn start_secured(script: &str) -> (Server, PathBuf) {
-    let text = "{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t\t\
+    let text = "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t\t\
                 php_ini max_execution_time 0\n\t}\n}\nlocalhost {\n\troot * ROOT\n\tphp_server\n}\n";
     let setup = Setup::new().caddyfile(text).env("XDG_DATA_HOME", "DIRECTORY/data");
     let server = setup.file("index.php", script).start();
@@ -207,9 +207,9 @@ fn gives(total: u64) -> String {
 /// An HTTP/2 client of another making.
 fn curl(server: &Server, root: &Path, arguments: &[&str]) -> Child {
     let mut curl = Command::new("curl");
-    let port = server.tls_address().port();
+    let (ip, port) = (server.tls_address().ip(), server.tls_address().port());
     curl.args(["--silent", "--show-error", "--fail", "--http2", "--cacert"]).arg(root).args(arguments);
-    curl.args(["--resolve", &format!("localhost:{port}:127.0.0.1"), &format!("https://localhost:{port}/")]);
+    curl.args(["--resolve", &format!("localhost:{port}:{ip}"), &format!("https://localhost:{port}/")]);
     curl.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("curl is installed")
 }
 

@@ -199,7 +199,9 @@ fn a_worker_purges_within_its_requests_only() {
 #[test]
 fn a_script_purges_no_page_of_another_site_unless_its_own_says_so() {
     let site = |host: &str, options: &str| {
-        format!("http://{host}:PORT {{\nroot * ROOT\ncache {{\n{options}\n}}\nphp_server\n}}\n")
+        format!(
+            "http://{host}:PORT {{\nbind LOOPBACK\nroot * ROOT\ncache {{\n{options}\n}}\nphp_server\n}}\n"
+        )
     };
     let caddyfile = [
         "{\n\tadmin off\n}\n".to_owned(),
@@ -208,7 +210,7 @@ fn a_script_purges_no_page_of_another_site_unless_its_own_says_so() {
         site("c.test", "script_purge off"),
     ]
     .concat()
-        + "http://none.test:PORT {\nroot * ROOT\nphp_server\n}\nhttp://:PORT {\nroot * ROOT\ncache\nphp_server\n}\n";
+        + "http://none.test:PORT {\nbind LOOPBACK\nroot * ROOT\nphp_server\n}\nhttp://:PORT {\nbind LOOPBACK\nroot * ROOT\ncache\nphp_server\n}\n";
     let server = Setup::new().file("index.php", PAGE).file("purge.php", PURGE).caddyfile(&caddyfile).start();
     let get = |host: &str, target: &str| {
         server

@@ -131,7 +131,7 @@ fn a_client_that_leaves_is_counted_as_such() {
 fn hosts_that_no_site_names_are_counted_together_unless_they_are_observed() {
     let caddyfile = |options: &str| {
         format!(
-            "{{\nadmin ADMIN\nmetrics {{\nper_host\n{options}\n}}\n}}\nhttp://:PORT {{\nrespond any\n}}\n\
+            "{{\nadmin ADMIN\ndefault_bind LOOPBACK\nmetrics {{\nper_host\n{options}\n}}\n}}\nhttp://:PORT {{\nrespond any\n}}\n\
              http://a.test:PORT, http://*.b.test:PORT {{\nrespond named\n}}\n"
         )
     };
@@ -168,6 +168,7 @@ fn redirects_to_https_have_a_server_of_their_own() {
     let caddyfile = "{
         admin ADMIN
         skip_install_trust
+        default_bind LOOPBACK
         http_port PORT
         https_port TLSPORT
         metrics

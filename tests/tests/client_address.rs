@@ -101,8 +101,8 @@ fn a_proxy_header_comes_before_the_request() {
 fn a_proxy_header_comes_before_tls() {
     let text = format!(
         "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\t{BEHIND_BALANCER}\n}}\n\
-         http://:PORT {{\n\tbind 127.0.0.1\n\trespond x\n}}\n\
-         https://localhost:TLSPORT {{\n\tbind 127.0.0.1\n\ttls internal\n\trespond {{remote}}\n}}\n"
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond x\n}}\n\
+         https://localhost:TLSPORT {{\n\tbind LOOPBACK\n\ttls internal\n\trespond {{remote}}\n}}\n"
     );
     let server = Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let header = b"PROXY TCP4 192.0.2.9 198.51.100.2 4711 443\r\n";

@@ -5,7 +5,7 @@ use regent_tests::h3::{Http3, block_on, connect_quic};
 use regent_tests::{Conn, Server, Setup, TlsClient, until};
 
 fn start() -> Server {
-    let text = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t}\n}\n\
+    let text = "{\n\tadmin ADMIN\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t}\n}\n\
                 localhost {\n\trespond pong\n}\nhttp://:PORT {\n\trespond ready\n}\n";
     Setup::new().caddyfile(text).env("XDG_DATA_HOME", "DIRECTORY/data").start()
 }

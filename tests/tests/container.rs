@@ -14,7 +14,7 @@ fn container(setup: Setup, variables: &[(&str, &str)]) -> Server {
     fs::copy(Path::new(IMAGE).join("Caddyfile"), setup.directory().join("image.caddyfile")).unwrap();
     let setup = setup
         .arguments(&["run", "--config", "DIRECTORY/image.caddyfile"])
-        .env("SERVER_NAME", "http://127.0.0.1:PORT")
+        .env("SERVER_NAME", "http://ADDRESS")
         .env("CADDY_GLOBAL_OPTIONS", "admin off")
         .env("SERVER_ROOT", "ROOT");
     variables.iter().fold(setup, |setup, (name, value)| setup.env(name, value)).start()

@@ -3,11 +3,11 @@
 
 use regent_tests::differential::{Asked, Case, Difference, cases, directory};
 use regent_tests::fastcgi::responder;
-use regent_tests::{Conn, Response, Setup, Upstream, in_parallel, until};
+use regent_tests::{Conn, Response, Setup, Upstream, in_parallel, own_address, until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -110,13 +110,14 @@ const FILES: &[(&str, &str)] = &[
     ("t/inner.html", "inner {{.Req.Method}} {{.Req.URL.Path}}"),
 ];
 
-/// All cases are sites of one server, told apart by their names.
+/// All cases are sites of one server, told apart by their names. Responses tell of the address, and of how long it is: it is
+/// the one that Caddy had, at a port that no other test has.
 fn caddyfile(cases: &[Case], fastcgi: SocketAddr) -> String {
     let sites = cases.iter().map(|case| {
-        format!("http://{}.test:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n{}}}\n", case.name, case.directives)
+        format!("http://{}.test:PORT {{\n\tbind 127.0.0.1\n\troot * ROOT\n{}}}\n", case.name, case.directives)
     });
     let before: String = cases.iter().map(|case| case.before.as_str()).collect();
-    let ready = "http://127.0.0.1:PORT {\n\tbind LOOPBACK\n\troot * ROOT\n\tfile_server\n}\n";
+    let ready = "http://ADDRESS {\n\troot * ROOT\n\tfile_server\n}\n";
     let text = format!("{{\n\tadmin off\n\tauto_https off\n}}\n{before}{ready}{}", sites.collect::<String>());
     text.replace("FASTCGI", &fastcgi.to_string())
 }
@@ -294,10 +295,11 @@ fn regent_answers_as_caddy_did() {
     let fastcgi = mirror();
     let setup = files();
     let server = setup.caddyfile(&caddyfile(&cases, fastcgi.address())).start();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.address().port()));
     let needed = Mutex::default();
     let of = |client| cases.iter().skip(client).step_by(CLIENTS);
     let mut differences = in_parallel(CLIENTS, |client| {
-        of(client).flat_map(|case| compare(case, server.address(), &needed)).collect::<Vec<_>>()
+        of(client).flat_map(|case| compare(case, address, &needed)).collect::<Vec<_>>()
     })
     .concat();
     server.stop();
@@ -319,8 +321,9 @@ fn record() {
     let cases = cases();
     let fastcgi = mirror();
     let setup = files();
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, own_address().port()));
     let text = caddyfile(&cases, fastcgi.address())
+        .replace("ADDRESS", &address.to_string())
         .replace("PORT", &address.port().to_string())
         .replace("ROOT", setup.root().to_str().unwrap());
     let file = setup.directory().join("Caddyfile");

@@ -2,21 +2,21 @@
 //! Encrypt's test CA, and a name server that the service's records come to.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, forward_proxy, own_address, until};
+use regent_tests::{Pebble, PowerDns, Server, Setup, TlsConn, forward_proxy, own_addresses, until};
 use std::net::SocketAddr;
 
 /// A server with these sites, whose certificates the CA issues.
-fn caddyfile(pebble: &Pebble, http: u16, https: u16, options: &str, sites: &str) -> String {
+fn caddyfile(pebble: &Pebble, [http, https]: [SocketAddr; 2], options: &str, sites: &str) -> String {
     format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n\tacme_ca {}\n\tacme_ca_root {}\n{options}\n\
-         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n{sites}\nhttp://:PORT {{\n\trespond ready\n}}\n",
+        "{{\n\tadmin ADMIN\n\tdefault_bind {}\n\thttp_port {}\n\thttps_port {}\n\tacme_ca {}\n\tacme_ca_root {}\n{options}\n\
+         \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n{sites}\n\
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+        http.ip(),
+        http.port(),
+        https.port(),
         pebble.url(),
         pebble.certificate().display(),
     )
-}
-
-fn local(port: u16) -> SocketAddr {
-    ([127, 0, 0, 1], port).into()
 }
 
 fn text(conn: &mut TlsConn, host: &str) -> String {
@@ -34,23 +34,22 @@ fn last_error(server: &Server, name: &str) -> Option<String> {
 /// The two names have their records at the same name, at the same time.
 #[test]
 fn a_wildcard_and_its_parent_are_proved_by_powerdns_which_is_cleaned_up() {
-    let (http, https) = (own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "pdns.test");
-    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), [http, https]) else { return };
     let options =
         format!("\tacme_dns powerdns {} {{env.PDNS_KEY}}\n\ttls_resolvers {}", dns.url(), dns.dns());
     let sites = "pdns.test, *.pdns.test {\n\trespond {host}\n}";
     let server = setup
-        .caddyfile(&caddyfile(&pebble, http, https, &options, sites))
+        .caddyfile(&caddyfile(&pebble, [http, https], &options, sites))
         .env("XDG_DATA_HOME", "DIRECTORY/data")
         .env("PDNS_KEY", PowerDns::API_KEY)
-        .env("NO_PROXY", "127.0.0.1")
+        .env("NO_PROXY", &dns.dns().ip().to_string())
         .start();
     let client = pebble.client();
     for name in ["pdns.test", "any.pdns.test"] {
-        let mut conn =
-            until(&format!("{name} has a certificate"), || client.try_connect(local(https), name).ok());
+        let mut conn = until(&format!("{name} has a certificate"), || client.try_connect(https, name).ok());
         assert_eq!(text(&mut conn, name), name);
     }
     until("the records are gone", || {
@@ -65,15 +64,15 @@ fn a_wildcard_and_its_parent_are_proved_by_powerdns_which_is_cleaned_up() {
 
 #[test]
 fn what_a_service_refuses_is_said_and_nothing_is_ordered_in_vain() {
-    let (http, https) = (own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "pdns.test");
-    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), [http, https]) else { return };
     let options = format!("\tacme_dns powerdns {} another-key\n\ttls_resolvers {}", dns.url(), dns.dns());
     let sites = "*.pdns.test {\n\trespond {host}\n}\n*.elsewhere.test {\n\trespond {host}\n}";
-    let caddyfile = caddyfile(&pebble, http, https, &options, sites);
+    let caddyfile = caddyfile(&pebble, [http, https], &options, sites);
     let setup = setup.caddyfile(&caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data");
-    let server = setup.env("NO_PROXY", "127.0.0.1").start();
+    let server = setup.env("NO_PROXY", &dns.dns().ip().to_string()).start();
     let refused = until("the key is refused", || last_error(&server, "*.pdns.test"));
     assert_eq!(
         refused,
@@ -88,26 +87,26 @@ fn what_a_service_refuses_is_said_and_nothing_is_ordered_in_vain() {
 /// Cloudflare itself is played by a PHP script behind a certificate for its name, which a proxy leads to.
 #[test]
 fn a_wildcard_is_proved_by_cloudflare_with_a_token_alone() {
-    let (http, https, api) = (own_address().port(), own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
+    let [plain, api] = own_addresses();
     let setup = Setup::new();
     let dns = PowerDns::start(setup.directory(), "cf.test");
-    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), http, https) else { return };
-    let cloudflare = cloudflare(api, &dns);
+    let Some(pebble) = Pebble::asking(dns.dns(), setup.directory(), [http, https]) else { return };
+    let cloudflare = cloudflare([plain, api], &dns);
     let root = cloudflare.directory().join("data/caddy/pki/authorities/local/root.crt");
     until("the certificate is there", || root.exists().then_some(()));
-    let proxy = forward_proxy(move |_| Some(local(api)));
+    let proxy = forward_proxy(move |_| Some(api));
     let options = format!("\ttls_resolvers {}", dns.dns());
     let sites = "*.cf.test {\n\ttls {\n\t\tdns cloudflare {env.CF_API_TOKEN}\n\t}\n\trespond {host}\n}";
     let server = setup
-        .caddyfile(&caddyfile(&pebble, http, https, &options, sites))
+        .caddyfile(&caddyfile(&pebble, [http, https], &options, sites))
         .env("XDG_DATA_HOME", "DIRECTORY/data")
         .env("CF_API_TOKEN", "the-token")
         .env("HTTPS_PROXY", &format!("http://{proxy}"))
         .env("SSL_CERT_FILE", &root.display().to_string())
         .start();
     let client = pebble.client();
-    let mut conn =
-        until("any.cf.test has a certificate", || client.try_connect(local(https), "any.cf.test").ok());
+    let mut conn = until("any.cf.test has a certificate", || client.try_connect(https, "any.cf.test").ok());
     assert_eq!(text(&mut conn, "any.cf.test"), "any.cf.test");
     until("the record is gone", || dns.texts("cf.test", "_acme-challenge.cf.test.").is_empty().then_some(()));
     let requests = cloudflare.wait_for_file("requests.txt");
@@ -117,13 +116,15 @@ fn a_wildcard_is_proved_by_cloudflare_with_a_token_alone() {
     cloudflare.stop();
 }
 
-fn cloudflare(port: u16, dns: &PowerDns) -> Server {
+fn cloudflare([http, https]: [SocketAddr; 2], dns: &PowerDns) -> Server {
     let caddyfile = format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {}\n\thttps_port {port}\n\tskip_install_trust\n\
+        "{{\n\tadmin ADMIN\n\tdefault_bind {}\n\thttp_port {}\n\thttps_port {}\n\tskip_install_trust\n\
          \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
          api.cloudflare.com {{\n\ttls internal\n\troot ROOT\n\trewrite cloudflare.php?{{query}}\n\tphp_server\n}}\n\
-         http://:PORT {{\n\trespond ready\n}}\n",
-        own_address().port()
+         http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+        http.ip(),
+        http.port(),
+        https.port(),
     );
     let script = include_str!("../fixtures/dns/cloudflare.php");
     Setup::new()

@@ -215,16 +215,19 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The demo, where it is in nobody's way: the port is the harness's, and the admin API is on a socket.
+/// The demo, where it is in nobody's way: the address is the harness's, and the admin API is on a socket.
 fn demo() -> Setup {
     const ADMIN: &str = "admin localhost:{$ADMIN_PORT:2019}";
-    let setup = Setup::new().arguments(&["run", "--config", "demo.caddyfile"]).env("PORT", "PORT");
+    const BIND: &str = "bind 127.0.0.1";
+    let setup = Setup::new().arguments(&["run", "--config", "demo.caddyfile"]);
+    let setup = setup.env("PORT", "PORT").env("LOOPBACK", "LOOPBACK");
     let directory = setup.directory();
     copy(&repository().join("examples/demo"), directory);
     let configuration = read("examples/demo/Caddyfile");
-    assert!(configuration.contains(ADMIN), "{configuration}");
+    assert!(configuration.contains(ADMIN) && configuration.contains(BIND), "{configuration}");
     let elsewhere = format!("admin unix/{}", directory.join("admin.sock").display());
-    fs::write(directory.join("demo.caddyfile"), configuration.replace(ADMIN, &elsewhere)).unwrap();
+    let configuration = configuration.replace(ADMIN, &elsewhere).replace(BIND, "bind {$LOOPBACK}");
+    fs::write(directory.join("demo.caddyfile"), configuration).unwrap();
     setup
 }
 

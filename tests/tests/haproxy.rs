@@ -6,12 +6,12 @@
 use regent_tests::haproxy::HaProxy;
 use regent_tests::steady::Steady;
 use regent_tests::{
-    Pebble, Redis, Server, Setup, TlsClient, apps, own_address, process, regent_command, until,
+    Pebble, Redis, Server, Setup, TlsClient, apps, own_address, own_addresses, process, regent_command, until,
 };
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -37,14 +37,16 @@ const COUNT: &str = "<?php
     usleep(4000);
     echo $_SESSION['count'] = ($_SESSION['count'] ?? 0) + 1;";
 
-/// Where everything is on this machine: each server has an address of its own, with the same ports.
+/// Where everything is on this machine: each server has an IP address of its own, with the same ports.
 struct Place {
+    hosts: [IpAddr; 4],
     web: u16,
     check: u16,
 }
 
 /// The same where TLS is passed on.
 struct TlsPlace {
+    hosts: [IpAddr; 4],
     tls: u16,
     plain: u16,
     check: u16,
@@ -56,8 +58,8 @@ impl TlsPlace {
         let (defaults, _) = first.split_once("frontend web").expect("the page begins with the defaults");
         let text = block("load-balancers.md", "haproxy", 1);
         let servers = |port: u16| {
-            let line = |(number, name)| format!("\tserver {name} {}:{port}\n", Place::host(number));
-            NAMES.iter().enumerate().map(line).collect::<String>()
+            let line = |(name, host)| format!("\tserver {name} {host}:{port}\n");
+            NAMES.iter().zip(self.hosts).map(line).collect::<String>()
         };
         let of_page = |port: u16| format!("\tserver one 10.0.0.11:{port}\n\tserver two 10.0.0.12:{port}\n");
         let text = replace(&text, &of_page(443), &servers(self.tls));
@@ -69,7 +71,7 @@ impl TlsPlace {
 
     /// TLS and the PROXY protocol as one page has them, the storage as another, and the checks of the first.
     fn caddyfile(&self, number: usize, redis: &Redis, pebble: &Pebble) -> String {
-        let (host, Self { tls, plain, check }) = (Place::host(number), self);
+        let (host, Self { tls, plain, check, .. }) = (self.hosts[number], self);
         let storage = block("https.md", "caddyfile", storage_of_page());
         let storage = between(&storage, "    storage redis {\n", "    }\n");
         let storage = replace(storage, "redis.internal:6379", &redis.address().to_string());
@@ -94,6 +96,11 @@ impl TlsPlace {
     }
 }
 
+/// Of the four servers.
+fn hosts() -> [IpAddr; 4] {
+    std::array::from_fn(|_| own_address().ip())
+}
+
 /// The block of docs/https.md that has a storage in Redis.
 fn storage_of_page() -> usize {
     let has_it = |index: &usize| block("https.md", "caddyfile", *index).contains("storage redis");
@@ -101,18 +108,11 @@ fn storage_of_page() -> usize {
 }
 
 impl Place {
-    fn host(number: usize) -> String {
-        format!("127.0.1.{}", 11 + number)
-    }
-
     /// The configuration of the page, with the addresses of this machine and servers like the two that it has.
     fn haproxy(&self, certificates: &Path, address: SocketAddr) -> String {
         let text = block("load-balancers.md", "haproxy", 0);
-        let servers: String = NAMES
-            .iter()
-            .enumerate()
-            .map(|(number, name)| format!("\tserver {name} {}:{}\n", Self::host(number), self.web))
-            .collect();
+        let line = |(name, host)| format!("\tserver {name} {host}:{}\n", self.web);
+        let servers: String = NAMES.iter().zip(self.hosts).map(line).collect();
         let of_page = "\tserver one 10.0.0.11:8080\n\tserver two 10.0.0.12:8080\n";
         let text = replace(&text, of_page, &servers);
         let text = replace(&text, "check port 8081", &format!("check port {}", self.check));
@@ -125,7 +125,7 @@ impl Place {
 
     /// The same of a server, whose PHP has the sessions of the other page.
     fn caddyfile(&self, number: usize, redis: &Redis, extension: &Path) -> String {
-        let (host, web, check) = (Self::host(number), self.web, self.check);
+        let (host, web, check) = (self.hosts[number], self.web, self.check);
         let sessions = block("sessions.md", "caddyfile", 0);
         let settings = between(&sessions, "\t\tphp_ini {\n", "\t\t}\n");
         let settings = replace(settings, "extension redis", &format!("extension {}", extension.display()));
@@ -155,7 +155,8 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
     let (Some(program), Some(extension)) = (HaProxy::program(), apps::extension("redis")) else { return };
     let setup = Setup::new();
     let redis = Redis::start(setup.directory());
-    let place = Place { web: own_address().port(), check: own_address().port() };
+    let [web, check] = own_addresses().map(|address| address.port());
+    let place = Place { hosts: hosts(), web, check };
     let mut servers: Vec<Option<Server>> = (0..NAMES.len())
         .map(|number| {
             let caddyfile = place.caddyfile(number, &redis, &extension);
@@ -198,12 +199,12 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
 fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
     let Some(program) = HaProxy::program() else { return };
     let setup = Setup::new();
-    let (tls, plain) = (own_address(), own_address());
+    let [plain, tls] = own_addresses();
     // The CA knows HAProxy alone.
-    let Some(pebble) = Pebble::start(setup.directory(), plain.port(), tls.port()) else { return };
+    let Some(pebble) = Pebble::start(setup.directory(), [plain, tls]) else { return };
     let redis = Redis::start(setup.directory());
-    let [one, two, three] = [own_address(), own_address(), own_address()].map(|address| address.port());
-    let place = TlsPlace { tls: one, plain: two, check: three };
+    let [one, two, three] = own_addresses().map(|address| address.port());
+    let place = TlsPlace { hosts: hosts(), tls: one, plain: two, check: three };
     // Before there is anything to be ordered for, so that the CA finds everybody.
     let haproxy = HaProxy::start(&program, setup.directory(), &place.haproxy(tls, plain), tls);
     let start = |(number, name): (usize, &&str)| {

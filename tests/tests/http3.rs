@@ -15,7 +15,7 @@ const REQUEST_CANCELLED: u64 = 0x10c;
 /// A server with this site, and these lines of global options.
 fn setup(global_options: &str, site: &str) -> Setup {
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{global_options}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{global_options}\n\
          \tfrankenphp {{\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}}\n}}\n{site}\n"
     );
     Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data")
@@ -110,7 +110,7 @@ fn early_hints_come_before_the_response() {
 #[test]
 fn a_request_that_its_client_cancels_never_starts() {
     let script = format!("<?php {STOP_AT_GATE} echo 'done';");
-    let text = "{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 1\n\t\t\
+    let text = "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 1\n\t\t\
                 max_wait_time off\n\t}\n}\nlocalhost {\n\troot * ROOT\n\trespond /ping pong\n\tphp_server\n}\n";
     let setup = Setup::new().caddyfile(text).env("XDG_DATA_HOME", "DIRECTORY/data").file("index.php", script);
     let gate = Gate::of(&setup);
@@ -176,12 +176,12 @@ fn a_response_that_breaks_off_is_seen_as_cut() {
 
 #[test]
 fn a_request_for_another_name_is_misdirected() {
-    let site = "localhost, 127.0.0.1 {\n\trespond hello\n}";
+    let site = "localhost, LOOPBACK {\n\trespond hello\n}";
     let server = setup("servers {\n\t\tstrict_sni_host on\n\t}", site).start();
     block_on(async {
         let mut client = connect(&server).await;
         assert_eq!(client.get("/").await.expect(200).text(), "hello");
-        let other = http::Request::get("https://127.0.0.1/");
+        let other = http::Request::get(format!("https://{}/", server.tls_address().ip()));
         client.send(other).await.expect("a response").expect(421);
     });
     server.stop();
@@ -190,10 +190,12 @@ fn a_request_for_another_name_is_misdirected() {
 /// Clients name no address in their hello.
 #[test]
 fn a_site_is_found_by_the_address_that_the_client_came_to() {
-    let server = setup("", "127.0.0.1, [::1] {\n\trespond {http.request.local.host}\n}").start();
+    let server =
+        setup("", "LOOPBACK, [::1] {\n\tbind LOOPBACK [::1]\n\trespond {http.request.local.host}\n}").start();
     let port = server.tls_address().port();
     block_on(async {
-        for (name, address) in [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")] {
+        let ip = server.tls_address().ip().to_string();
+        for (name, address) in [(&*ip, &*ip), ("::1", "[::1]")] {
             let at = format!("{address}:{port}").parse().expect("an address");
             let mut client = Http3::connect(&client(&server), at, name).await.expect("a connection");
             let request = http::Request::get(format!("https://{address}:{port}/"));

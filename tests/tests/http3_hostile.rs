@@ -15,7 +15,7 @@ const GET: &[u8] = b"\x00\x00\xd1\xd7\x50\x09localhost\xc1";
 
 fn server(options: &str) -> Server {
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tservers {{\n\t\t{options}\n\t}}\n}}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tservers {{\n\t\t{options}\n\t}}\n}}\n\
          localhost {{\n\troot * ROOT\n\trequest_body {{\n\t\tmax_size 1MB\n\t}}\n\trespond hello\n}}\n"
     );
     Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data").start()

@@ -3,24 +3,24 @@
 
 use quinn::ConnectionError;
 use regent_tests::h3::{Http3, block_on};
-use regent_tests::{Server, Setup, TlsClient, own_address, regent_command, until};
+use regent_tests::{Server, Setup, TlsClient, regent_command, until};
 use std::net::UdpSocket;
 use std::process::Output;
 
-/// A server that speaks these protocols, and responds with this text. `https_port` is a placeholder or a number.
-fn caddyfile(https_port: &str, protocols: &str, text: &str) -> String {
+/// A server that speaks these protocols, and responds with this text.
+fn caddyfile(protocols: &str, text: &str) -> String {
     format!(
-        "{{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port {https_port}\n\tservers {{\n\t\t{protocols}\n\t}}\n}}\n\
+        "{{\n\tadmin ADMIN\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tservers {{\n\t\t{protocols}\n\t}}\n}}\n\
          localhost {{\n\tlog {{\n\t\toutput file DIRECTORY/access.log\n\t}}\n\trespond {text}\n}}\n"
     )
 }
 
-fn setup(https_port: &str, protocols: &str) -> Setup {
-    Setup::new().caddyfile(&caddyfile(https_port, protocols, "first")).env("XDG_DATA_HOME", "DIRECTORY/data")
+fn server_with(protocols: &str) -> Setup {
+    Setup::new().caddyfile(&caddyfile(protocols, "first")).env("XDG_DATA_HOME", "DIRECTORY/data")
 }
 
 fn reload(server: &Server, protocols: &str, text: &str) {
-    server.write_caddyfile(&caddyfile("TLSPORT", protocols, text));
+    server.write_caddyfile(&caddyfile(protocols, text));
     server.admin().request("POST", "/regent/reload").send().expect(200);
 }
 
@@ -30,7 +30,7 @@ async fn connect(server: &Server) -> Result<Http3, ConnectionError> {
 
 #[test]
 fn connections_go_on_through_a_reload_until_http3_is_gone() {
-    let server = setup("TLSPORT", "protocols h1 h2").start();
+    let server = server_with("protocols h1 h2").start();
     block_on(async {
         reload(&server, "protocols h1 h3", "second");
         let mut client = connect(&server).await.expect("a connection");
@@ -55,25 +55,21 @@ fn connections_go_on_through_a_reload_until_http3_is_gone() {
 
 #[test]
 fn a_udp_port_that_is_taken_matters_only_where_http3_was_asked_for() {
-    let address = own_address();
-    let taken = UdpSocket::bind(address).expect("the port is free");
-    let port = address.port().to_string();
-    let server = setup(&port, "name x").start();
+    let taken = |setup: &Setup| UdpSocket::bind(setup.tls_address()).expect("the address is the test's own");
+    let setup = server_with("name x");
+    let _taken = taken(&setup);
+    let server = setup.start();
     server.wait_for_log("no HTTP/3 at this address");
-    let mut conn = TlsClient::credulous().connect(address, "localhost");
+    let mut conn = TlsClient::credulous().connect(server.tls_address(), "localhost");
     conn.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(conn.response().expect(200).header("alt-svc"), None);
     server.stop();
 
-    let setup = setup(&port, "protocols h1 h2 h3");
-    std::fs::write(
-        setup.directory().join("Caddyfile.taken"),
-        caddyfile(&port, "protocols h1 h3", "x")
-            .replace("ADMIN", "off")
-            .replace("PORT", &own_address().port().to_string())
-            .replace("DIRECTORY", &setup.directory().display().to_string()),
-    )
-    .expect("the directory is ours");
+    let setup = server_with("protocols h1 h2 h3");
+    let _taken = taken(&setup);
+    let text = caddyfile("protocols h1 h3", "x").replace("ADMIN", "off");
+    std::fs::write(setup.directory().join("Caddyfile.taken"), setup.fill_in(&text))
+        .expect("the directory is ours");
     let Output { status, stderr, .. } = regent_command(setup.directory())
         .args(["run", "--config", "Caddyfile.taken"])
         .env("XDG_DATA_HOME", setup.directory().join("data"))
@@ -81,5 +77,4 @@ fn a_udp_port_that_is_taken_matters_only_where_http3_was_asked_for() {
         .expect("the command runs");
     let error = String::from_utf8_lossy(&stderr);
     assert!(!status.success() && error.contains("HTTP/3 on UDP"), "{error}");
-    drop(taken);
 }

@@ -21,7 +21,7 @@ const ECHO: &str = "<?php echo $_SERVER['REQUEST_METHOD'], ' ', file_get_content
 /// A server with this site, and these lines of global options. All keep their files in the fresh directory.
 fn setup(global_options: &str, site: &str) -> Setup {
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{global_options}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{global_options}\n\
          \tfrankenphp {{\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}}\n}}\n{site}\n"
     );
     Setup::new().caddyfile(&text).env("XDG_DATA_HOME", "DIRECTORY/data")
@@ -240,7 +240,7 @@ fn stalled_handshakes_hold_up_nobody_and_no_stop() {
 fn a_handshake_is_not_cut_by_a_configuration_with_other_terms() {
     let caddyfile = |options: &str, word: &str| {
         format!(
-            "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{options}\n}}\n\
+            "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\t{options}\n}}\n\
              localhost {{\n\trespond {word}\n}}\n"
         )
     };
@@ -436,7 +436,8 @@ fn a_slow_reader_gets_everything() {
 fn names_on_demand_and_shared_certificates_are_served() {
     let site = "localhost {\n\trespond named\n}\nhttps://:TLSPORT {\n\ttls internal {\n\t\ton_demand\n\t}\n\trespond any\n}";
     let server = setup("", site).start();
-    for (name, expected) in [("localhost", "named"), ("whatever.test", "any"), ("127.0.0.1", "any")] {
+    let ip = server.tls_address().ip().to_string();
+    for (name, expected) in [("localhost", "named"), ("whatever.test", "any"), (&ip, "any")] {
         let mut conn = client(&server).connect(server.tls_address(), name);
         conn.send(format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n"));
         assert_eq!(conn.response().expect(200).text(), expected, "{name}");
@@ -560,7 +561,7 @@ fn the_default_caddyfile_of_frankenphp_serves_localhost() {
         .env("XDG_DATA_HOME", "DIRECTORY/data")
         .env("SERVER_NAME", "localhost")
         .env("SERVER_ROOT", "ROOT/")
-        .env("CADDY_GLOBAL_OPTIONS", "admin off\nhttp_port PORT\nhttps_port TLSPORT")
+        .env("CADDY_GLOBAL_OPTIONS", "admin off\ndefault_bind LOOPBACK\nhttp_port PORT\nhttps_port TLSPORT")
         .file("index.php", ECHO)
         .start();
     let mut conn = connect(&server);

@@ -1,10 +1,9 @@
 //! The command line where HTTPS is concerned.
 #![forbid(unsafe_code)]
 
-use regent_tests::{DEADLINE, Setup, regent_command};
+use regent_tests::{DEADLINE, Setup, own_address, regent_command};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::mpsc;
@@ -75,21 +74,15 @@ fn line_with(directory: &Path, arguments: &[&str], text: &str) -> String {
     panic!("the log of {arguments:?} has no {text:?}:\n{log}");
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
-    listener.local_addr().expect("it is bound").port()
-}
-
 // --- php-server and file-server ------------------------------------------------------------------------------------
 
 #[test]
 fn php_server_with_a_domain_has_https_with_a_certificate_of_the_local_ca() {
     let directory = directory(&[("public/index.php", "<?php")]);
-    let port = free_port();
-    let listen = format!("127.0.0.1:{port}");
-    let arguments = ["php-server", "--domain", "localhost", "--listen", &listen];
+    let address = own_address();
+    let arguments = ["php-server", "--domain", "localhost", "--listen", &address.to_string()];
     let line = line_with(directory.path(), &arguments, "serving ");
-    assert!(line.contains(&format!("serving https://localhost:{port}")), "{line}");
+    assert!(line.contains(&format!("serving https://localhost:{}", address.port())), "{line}");
     assert!(directory.path().join(STORAGE).join("pki/authorities/local/root.crt").is_file());
 }
 

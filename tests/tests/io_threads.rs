@@ -71,7 +71,7 @@ fn a_server_without_php_has_one_for_each_core_and_keeps_them_when_php_comes() {
 
 #[test]
 fn connections_of_http3_are_served_by_all_io_threads_and_drain_on_each() {
-    let text = "{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}\n}\n\
+    let text = "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}\n}\n\
                 localhost {\n\troot * ROOT\n\tphp_server\n}\n";
     let setup = Setup::new()
         .caddyfile(text)

@@ -41,7 +41,7 @@ fn pod() -> Server {
     mount(&volume, "..1", &caddyfile());
     symlink("..data/Caddyfile", volume.join("Caddyfile")).unwrap();
     let setup = setup.arguments(&["run", "--config", "DIRECTORY/volume/Caddyfile", "--watch"]);
-    let setup = setup.env("SITE", "ADDRESS").env("PROBES", "127.0.0.1:TLSPORT");
+    let setup = setup.env("SITE", "ADDRESS").env("PROBES", "LOOPBACK:TLSPORT");
     setup.env("API", "ADMIN").env("PUBLIC", "ROOT").start()
 }
 

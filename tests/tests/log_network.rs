@@ -1,7 +1,7 @@
 //! Logs that a collector gets over the network.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Setup, own_address, regent_command, until};
+use regent_tests::{Setup, own_address, own_addresses, regent_command, until};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -104,14 +104,13 @@ fn a_collector_that_hangs_holds_up_no_request() {
 
 #[test]
 fn without_a_collector_nothing_starts_unless_the_start_is_soft() {
-    let address = own_address();
-    let port = own_address().port();
+    let [address, site] = own_addresses();
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("Caddyfile");
     let output = format!("log {{\noutput net {address}\n}}");
     for text in [
-        format!("{{\nadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{output}\nrespond ok\n}}\n"),
-        format!("{{\nadmin off\n{output}\n}}\nhttp://127.0.0.1:{port} {{\nrespond ok\n}}\n"),
+        format!("{{\nadmin off\n}}\nhttp://{site} {{\n{output}\nrespond ok\n}}\n"),
+        format!("{{\nadmin off\n{output}\n}}\nhttp://{site} {{\nrespond ok\n}}\n"),
     ] {
         fs::write(&file, text).expect("a file");
         let run =

@@ -92,7 +92,9 @@ fn nobody_waits_for_a_collector_that_is_not_there() {
 fn a_reload_begins_and_ends_it() {
     let collector = collector();
     let caddyfile = |metrics: &str| {
-        format!("{{\n\tadmin ADMIN\n{metrics}}}\nhttp://:PORT {{\n\troot * ROOT\n\tphp_server\n}}\n")
+        format!(
+            "{{\n\tadmin ADMIN\n{metrics}}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\tphp_server\n}}\n"
+        )
     };
     let (with, without) = (caddyfile("\tmetrics {\n\t\totlp\n\t}\n"), caddyfile(""));
     let server = sending(collector.address(), NEVER).caddyfile(&without).start();

@@ -10,7 +10,7 @@ const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging");
 
 /// Of everything that has metrics of its own, something: a worker, a background script, a lane, a cache, an upstream, a
 /// certificate, traces, and a page that crashes.
-const CADDYFILE: &str = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tlocal_certs\n\
+const CADDYFILE: &str = "{\n\tadmin ADMIN\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tlocal_certs\n\
     \tcache {\n\t\tdisk DIRECTORY/pages 8MiB\n\t}\n\
     \tregent {\n\t\tnum_threads 2\n\t\tphp_ini ffi.enable true\n\t\tcircuit {\n\t\t\tfailures 1\n\t\t}\n\t\tworker ROOT/worker.php 1\n\t\ttask ROOT/task.php\n\
     \t\tlane pinned {\n\t\t\tthreads 1\n\t\t}\n\t}\n}\n\

@@ -8,7 +8,7 @@ fn a_map_makes_placeholders_of_ones_own() {
     let server = Setup::new()
         .site(
             "map {host}{path} {section} {kind} {\n~^[^/]*/(\\w+)/(?P<rest>.*)$ \"$1 of ${rest}\" long\n\
-             127.0.0.1/ home -\ndefault other {method}\n}\n\
+             LOOPBACK/ home -\ndefault other {method}\n}\n\
              header X-Kind {kind}\n@long vars {kind} long\n@found expression {section} == \"home\"\n\
              respond @long \"long {section}\"\nrespond @found home\nrespond \"{section} {unknown}\"",
         )

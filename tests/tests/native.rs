@@ -4,9 +4,8 @@
 
 use regent_tests::native::{build_crate, compile, crate_of, fixture};
 use regent_tests::process::{children_running, is_alive, memory};
-use regent_tests::{Conn, Response, Server, Setup, keep_asking, regent_command, until};
+use regent_tests::{Conn, Response, Server, Setup, keep_asking, own_address, regent_command, until};
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -241,8 +240,8 @@ fn one_wildcard_site_serves_many_names() {
              return std::string(request.variable(\"SERVER_NAME\")); }); }\n",
         )
         .caddyfile(
-            "{\n\tadmin off\n}\nhttp://*.example.com:PORT {\n\troot ROOT\n\tnative DIRECTORY/libnames.so\n}\n\
-             http://127.0.0.1:PORT {\n\trespond other\n}\n",
+            "{\n\tadmin off\n}\nhttp://*.example.com:PORT {\n\tbind LOOPBACK\n\troot ROOT\n\tnative DIRECTORY/libnames.so\n}\n\
+             http://ADDRESS {\n\trespond other\n}\n",
         )
         .start();
     for name in ["one.example.com", "two.example.com"] {
@@ -419,7 +418,7 @@ fn assert_refused(directory: &Path, service: &str, module: &str, reason: &str) {
         if module.is_empty() { String::new() } else { format!("\tregent {{\n\t\tmodule {module}\n\t}}\n") };
     let configuration = format!(
         "{{\n\tadmin off\n{module}}}\nhttp://{} {{\n\troot www\n\tnative {service}\n}}\n",
-        free_address()
+        own_address()
     );
     fs::write(directory.join("Caddyfile"), configuration).unwrap();
     let log = fs::File::create(directory.join("log")).unwrap();
@@ -447,9 +446,4 @@ fn run(directory: &Path, log: fs::File) -> Running {
     let mut command: Command = regent_command(directory);
     command.args(["run", "--config", "Caddyfile"]).stdout(Stdio::null()).stderr(log);
     Running(command.spawn().unwrap())
-}
-
-/// Nobody listens there; nobody is to listen there either, since the server does not start.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

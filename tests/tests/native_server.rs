@@ -2,8 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::native::{compile, fixture};
-use regent_tests::{Response, Server, Setup, keep_asking, regent_command, until};
-use std::net::TcpListener;
+use regent_tests::{Response, Server, Setup, keep_asking, own_address, regent_command, until};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -269,11 +268,10 @@ fn a_library_that_cannot_be_loaded_is_why_the_server_does_not_start() {
         [("", "native modules could not be started"), ("inline", "into the server (`inline`)")]
     {
         let directory = tempfile::TempDir::new().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = own_address();
         std::fs::write(directory.path().join("libbad.so"), "no library").unwrap();
-        let config = format!(
-            "{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n\tnative libbad.so {{\n{options}\n\t}}\n}}\n"
-        );
+        let config =
+            format!("{{\n\tadmin off\n}}\nhttp://{address} {{\n\tnative libbad.so {{\n{options}\n\t}}\n}}\n");
         std::fs::write(directory.path().join("Caddyfile"), config).unwrap();
         let message = start_and_fail(directory.path());
         assert!(message.contains(expected) && message.contains("libbad.so"), "{message}");

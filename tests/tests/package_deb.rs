@@ -249,7 +249,7 @@ fn the_packaged_caddyfile_is_valid_and_its_page_is_served() {
         .replacen('{', "{\n\tadmin off", 1)
         .replace("/var/lib/regent", "DIRECTORY")
         .replace("/usr/share/regent/welcome", "ROOT")
-        .replace(":80 {", "http://127.0.0.1:PORT {");
+        .replace(":80 {", "http://ADDRESS {");
     let page = fs::read(package.path("usr/share/regent/welcome/index.php")).unwrap();
     let server = Setup::new()
         .file("index.php", page)

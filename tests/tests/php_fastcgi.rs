@@ -54,7 +54,7 @@ fn a_responder_is_told_what_cgi_tells() {
         ("REQUEST_METHOD", "GET".into()),
         ("SERVER_PROTOCOL", "HTTP/1.1".into()),
         ("SERVER_SOFTWARE", "mine".into()),
-        ("SERVER_NAME", "127.0.0.1".into()),
+        ("SERVER_NAME", server.address().ip().to_string()),
         ("SERVER_PORT", server.address().port().to_string()),
         ("REMOTE_ADDR", "127.0.0.1".into()),
         ("HTTP_HOST", server.address().to_string()),

@@ -71,7 +71,7 @@ fn an_upgrade_waits_for_php_to_answer_well() {
 fn a_site_is_chosen_by_its_host_and_asked_as_https() {
     let script =
         "<?php file_put_contents(__DIR__ . '/asked', $_SERVER['HTTP_HOST'] . ' ' . $_SERVER['HTTPS']);";
-    let caddyfile = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tlocal_certs\n\
+    let caddyfile = "{\n\tadmin ADMIN\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tlocal_certs\n\
                      \tregent {\n\t\tnum_threads 1\n\t\thealth_uri shop.test/up.php\n\t}\n}\n\
                      other.test {\n\trespond other\n}\nshop.test {\n\troot * ROOT\n\tphp_server\n}\n";
     let setup = Setup::new().caddyfile(caddyfile).file("up.php", script);

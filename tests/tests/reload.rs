@@ -4,10 +4,10 @@
 
 use regent_tests::native::fixture;
 use regent_tests::process::{listening_ports, runs, thread_count};
-use regent_tests::{Conn, Response, Server, Setup, own_address, regent_command, until};
+use regent_tests::{Conn, Response, Server, Setup, own_address, own_addresses, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -239,7 +239,7 @@ fn ports_come_and_go() {
     let engine = server.engine();
     let one = caddyfile("num_threads 2", "php_server");
     let second = own_address();
-    let two = format!("{one}http://:{} {{\n\tbind LOOPBACK\n\trespond second\n}}\n", second.port());
+    let two = format!("{one}http://{second} {{\n\trespond second\n}}\n");
     let mut kept = server.connect();
     get(&mut kept, "/index.php").expect(200);
     reload(&server, &two);
@@ -260,8 +260,11 @@ fn ports_come_and_go() {
 fn a_request_to_a_port_that_goes_is_answered() {
     let second = own_address();
     let one = caddyfile("num_threads 2", "php_server");
-    let two =
-        format!("{one}http://:{} {{\n\tbind LOOPBACK\n\troot * ROOT\n\tphp_server\n}}\n", second.port());
+    let two = format!(
+        "{one}http://:{} {{\n\tbind {}\n\troot * ROOT\n\tphp_server\n}}\n",
+        second.port(),
+        second.ip()
+    );
     let server = Setup::new().caddyfile(&two).file("index.php", CLASSIC).file("slow.php", UNTIL_GO).start();
     let mut slow = Conn::open(second);
     slow.send("GET /slow.php HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -304,17 +307,15 @@ fn a_configuration_that_is_wrong_is_refused_with_its_place() {
 
 #[test]
 fn an_address_that_is_taken_is_refused_and_nothing_changes() {
-    let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let port = taken.local_addr().expect("it listens").port();
+    let [free, address] = own_addresses();
+    let taken = TcpListener::bind(address).expect("the address is the test's own");
     let server = started("num_threads 2", "respond before", &[]);
-    let free = own_address();
     let text = format!(
-        "{}http://:{} {{\n\tbind LOOPBACK\n\trespond free\n}}\nhttp://:{port} {{\n\tbind LOOPBACK\n\trespond taken\n}}\n",
+        "{}http://{free} {{\n\trespond free\n}}\nhttp://{address} {{\n\trespond taken\n}}\n",
         caddyfile("num_threads 3", "respond after"),
-        free.port()
     );
     server.write_caddyfile(&text);
-    assert_refused(ask_to_reload(&server), &format!("127.0.0.1:{port}"));
+    assert_refused(ask_to_reload(&server), &address.to_string());
     assert_eq!(server.get("/").text(), "before");
     assert!(Conn::try_open(free).is_err(), "what was opened is closed again");
     drop(taken);
@@ -435,25 +436,33 @@ fn native_services_come_and_go() {
     server.stop();
 }
 
-/// `curl` for a site of the local CA.
-fn curl(server: &Server, url: &str) -> Output {
+/// `curl` for a site of the local CA at this address.
+fn curl(server: &Server, address: SocketAddr, url: &str) -> Output {
     let root = server.directory().join("storage/pki/authorities/local/root.crt");
     let mut command = Command::new("curl");
-    command.args(["--silent", "--show-error", "--max-time", "10", "--cacert"]).arg(root).arg(url);
+    command.args(["--silent", "--show-error", "--max-time", "10", "--cacert"]).arg(root);
+    command.args(["--connect-to", &format!("::{address}"), url]);
     command.output().expect("there is curl")
 }
 
 #[test]
 fn a_site_with_https_is_added_to_a_plain_server() {
     let server = started("num_threads 2", "respond plain", &[]);
-    let port = own_address().port();
+    let address = own_address();
     let text = caddyfile("num_threads 2", "respond plain").replacen(
         "{\n",
         "{\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system DIRECTORY/storage\n",
         1,
     );
-    reload(&server, &format!("{text}https://localhost:{port} {{\n\tbind LOOPBACK\n\trespond secret\n}}\n"));
-    let output = curl(&server, &format!("https://localhost:{port}/"));
+    reload(
+        &server,
+        &format!(
+            "{text}https://localhost:{} {{\n\tbind {}\n\trespond secret\n}}\n",
+            address.port(),
+            address.ip()
+        ),
+    );
+    let output = curl(&server, address, &format!("https://localhost:{}/", address.port()));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "secret", "{output:?}");
     assert_eq!(server.get("/").text(), "plain");
     server.stop();
@@ -469,9 +478,9 @@ fn make_certificate(server: &Server, serial: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn serial(port: u16) -> String {
+fn serial(address: SocketAddr) -> String {
     let shell = format!(
-        "openssl s_client -connect 127.0.0.1:{port} -servername localhost </dev/null 2>/dev/null \
+        "openssl s_client -connect {address} -servername localhost </dev/null 2>/dev/null \
          | openssl x509 -noout -serial"
     );
     let output = Command::new("sh").arg("-c").arg(shell).output().expect("there is openssl");
@@ -481,7 +490,7 @@ fn serial(port: u16) -> String {
 #[test]
 fn certificate_files_are_read_again() {
     let server = started("num_threads 2", "respond plain", &[]);
-    let port = own_address().port();
+    let address = own_address();
     make_certificate(&server, "4097");
     let text = caddyfile("num_threads 2", "respond plain").replacen(
         "{\n",
@@ -489,18 +498,20 @@ fn certificate_files_are_read_again() {
         1,
     );
     let text = format!(
-        "{text}https://localhost:{port} {{\n\tbind LOOPBACK\n\ttls DIRECTORY/cert.pem DIRECTORY/key.pem\n\trespond secret\n}}\n"
+        "{text}https://localhost:{} {{\n\tbind {}\n\ttls DIRECTORY/cert.pem DIRECTORY/key.pem\n\trespond secret\n}}\n",
+        address.port(),
+        address.ip()
     );
     reload(&server, &text);
-    assert_eq!(serial(port), "serial=1001");
+    assert_eq!(serial(address), "serial=1001");
     make_certificate(&server, "4098");
     let engine = server.engine();
     ask_to_reload(&server).expect(200);
-    assert_eq!(serial(port), "serial=1002");
+    assert_eq!(serial(address), "serial=1002");
     assert_eq!(server.engine(), engine);
     fs::write(server.directory().join("cert.pem"), "no certificate").expect("it is ours");
     assert_refused(ask_to_reload(&server), "cert.pem");
-    assert_eq!(serial(port), "serial=1002");
+    assert_eq!(serial(address), "serial=1002");
     server.stop();
 }
 

@@ -186,7 +186,7 @@ fn an_upstream_that_is_not_there_is_a_502_which_can_have_a_page() {
     let nobody = own_address();
     let server = site(&format!("reverse_proxy {nobody}")).start();
     assert_eq!(server.get("/").expect(502).text(), "502 Bad Gateway\n");
-    server.wait_for_log("cannot connect to 127.0.0.1");
+    server.wait_for_log(&format!("cannot connect to {nobody}"));
     server.stop();
     let page = format!(
         "handle /is-it-ready.txt {{\nfile_server\n}}\nhandle {{\nreverse_proxy {nobody}\n}}\n\
@@ -199,7 +199,7 @@ fn an_upstream_that_is_not_there_is_a_502_which_can_have_a_page() {
 
 #[test]
 fn a_proxy_of_itself_ends() {
-    let server = site("reverse_proxy 127.0.0.1:PORT").start();
+    let server = site("reverse_proxy ADDRESS").start();
     server.get("/").expect(508);
     server.stop();
 }
@@ -485,7 +485,7 @@ fn a_connection_with_tls_leaves_http_and_ends_with_a_word() {
         drop(rest(&stream));
     });
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\n\
          localhost {{\n\treverse_proxy {}\n}}\n",
         upstream.address()
     );

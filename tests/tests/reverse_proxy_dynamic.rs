@@ -24,9 +24,9 @@ fn named(name: &'static str) -> impl Fn(&regent_tests::upstream::Received) -> Ve
 
 /// Two upstreams at one port of two addresses.
 fn two_at_one_port() -> (Upstream, Upstream) {
-    let first = Upstream::answering(named("first"));
-    let second = SocketAddr::from((SECOND, first.address().port()));
-    (first, Upstream::answering_at(second, named("second")))
+    let port = own_address().port();
+    let at = |ip: Ipv4Addr, name| Upstream::answering_at(SocketAddr::from((ip, port)), named(name));
+    (at(FIRST, "first"), at(SECOND, "second"))
 }
 
 fn upstreams(server: &Server) -> Vec<String> {

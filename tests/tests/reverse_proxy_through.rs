@@ -70,7 +70,7 @@ fn a_proxy_hands_on_what_is_without_tls() {
 
 #[test]
 fn tls_goes_through_a_proxy_to_the_upstream_itself() {
-    let text = "{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
+    let text = "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
                 localhost {\n\trespond \"{http.request.proto} {host}\"\n}\n";
     let backend = Setup::new().caddyfile(text).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let root = backend.directory().join("data/caddy/pki/authorities/local/root.crt");

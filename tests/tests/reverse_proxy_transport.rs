@@ -50,10 +50,10 @@ fn an_upstream_is_told_whose_connection_it_is_and_serves_nobody_else_over_it() {
     one.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     one.response().expect(200);
     let lines: Vec<String> = (0..3).map(|_| said.recv().expect("a line")).collect();
-    let port = server.address().port();
+    let (ip, port) = (server.address().ip(), server.address().port());
     for (line, conn) in lines.iter().zip([&one, &other, &one]) {
         let client = conn.local_address();
-        assert_eq!(*line, format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} {port}\r\n", client.port()));
+        assert_eq!(*line, format!("PROXY TCP4 127.0.0.1 {ip} {} {port}\r\n", client.port()));
     }
     assert_eq!(upstream.connections(), 3);
     server.stop();

@@ -64,7 +64,7 @@ fn without_a_grace_period_running_requests_were_cut_off() {
 #[test]
 fn the_port_of_https_is_plain_http_with_auto_https_off() {
     let server = Setup::new()
-        .caddyfile("{\nadmin off\nauto_https off\nhttps_port PORT\nfrankenphp {\nnum_threads 2\n}\n}\n:PORT {\nroot ROOT\nphp_server\n}")
+        .caddyfile("{\nadmin off\nauto_https off\ndefault_bind LOOPBACK\nhttps_port PORT\nfrankenphp {\nnum_threads 2\n}\n}\n:PORT {\nroot ROOT\nphp_server\n}")
         .file("index.php", "<?php echo $_SERVER['REQUEST_SCHEME'];")
         .start();
     assert_eq!(server.get("/").expect(200).text(), "http");
@@ -77,7 +77,7 @@ fn is_probed(server: SocketAddr, client: SocketAddr) -> bool {
         SocketAddr::V4(address) => {
             format!("{:08X}:{:04X}", u32::from_le_bytes(address.ip().octets()), address.port())
         }
-        SocketAddr::V6(_) => panic!("the server of a test listens at 127.0.0.1"),
+        SocketAddr::V6(_) => panic!("the server of a test listens below 127.0.0.0"),
     };
     let (local, remote) = (hex(server), hex(client));
     let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table");

@@ -316,7 +316,7 @@ fn an_upgrade_is_refused_where_systemd_would_end_the_service_with_it() {
 
 #[test]
 fn http3_goes_over_when_the_process_before_has_no_connection_of_it() {
-    let caddyfile = "{\n\tadmin ADMIN\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
+    let caddyfile = "{\n\tadmin ADMIN\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
                      localhost {\n\trespond hello\n}\n";
     let mut server = Setup::new().caddyfile(caddyfile).env("XDG_DATA_HOME", "DIRECTORY/data").start();
     let client = TlsClient::credulous();

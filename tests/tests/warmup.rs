@@ -81,8 +81,11 @@ fn a_warm_up_request_looks_like_a_client_s() {
     let mut conn = server.connect();
     conn.send("GET /up?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut of_client = conn.response().expect(200).json();
+    assert_eq!(of_client["SERVER_ADDR"], json!(server.address().ip().to_string()));
+    assert_eq!(warm["SERVER_ADDR"], json!("127.0.0.1"));
     // What is not the request's, and what no two requests have in common.
-    let own = ["REMOTE_PORT", "SERVER_PORT", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "REGENT_THREAD"];
+    let own =
+        ["REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "REGENT_THREAD"];
     own.iter().for_each(|name| of_client[*name] = warm[*name].clone());
     of_client["REGENT_WARMUP"] = json!("1");
     assert_eq!(warm, of_client);

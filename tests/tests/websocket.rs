@@ -279,7 +279,7 @@ fn it_ends_with_its_directive_where_that_says_so_and_with_the_server() {
 fn over_tls_it_is_the_same() {
     let (upstream, requests, _) = agreeing(echo);
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n}}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}}\n\
          localhost {{\n\treverse_proxy {}\n}}\n",
         upstream.address()
     );
@@ -342,7 +342,7 @@ fn over_http3_it_is_the_same() {
     const LENGTH: usize = 8 << 20;
     let (upstream, requests, ends) = agreeing(echo);
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n}}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}}\n\
          localhost {{\n\thandle /chat {{\n\t\treverse_proxy {}\n\t}}\n\trespond hello\n}}\n",
         upstream.address()
     );

@@ -2,7 +2,7 @@
 //! its own interface, behind certificates for their names. A proxy leads there, and to nowhere else.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Pebble, Server, Setup, forward_proxy, own_address, until};
+use regent_tests::{Pebble, Server, Setup, forward_proxy, own_addresses, until};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,16 +18,18 @@ struct ZeroSsl {
 
 impl ZeroSsl {
     fn start(pebble: &Pebble) -> Self {
-        let port = own_address().port();
+        let [http, https] = own_addresses();
         let directory = pebble.address();
         let caddyfile = format!(
-            "{{\n\tadmin ADMIN\n\thttp_port {}\n\thttps_port {port}\n\tskip_install_trust\n\tlocal_certs\n\
+            "{{\n\tadmin ADMIN\n\tdefault_bind {}\n\thttp_port {}\n\thttps_port {}\n\tskip_install_trust\n\tlocal_certs\n\
              \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
              api.zerossl.com {{\n\troot ROOT\n\trewrite zerossl.php?{{query}}\n\tphp_server\n}}\n\
              acme.zerossl.com {{\n\trewrite /v2/DV90 /dir\n\treverse_proxy https://{directory} {{\n\
              \t\theader_up Host {{host}}\n\t\ttransport http {{\n\t\t\ttls_trust_pool file {}\n\t\t}}\n\t}}\n}}\n\
-             http://:PORT {{\n\trespond ready\n}}\n",
-            own_address().port(),
+             http://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+            http.ip(),
+            http.port(),
+            https.port(),
             pebble.certificate().display(),
         );
         let server = Setup::new()
@@ -40,8 +42,7 @@ impl ZeroSsl {
         let root = server.directory().join("data/caddy/pki/authorities/local/root.crt");
         until("the certificate is there", || root.exists().then_some(()));
         let is_zerossl = |host: &str| matches!(host, "api.zerossl.com" | "acme.zerossl.com");
-        let proxy =
-            forward_proxy(move |host| is_zerossl(host).then_some(SocketAddr::from(([127, 0, 0, 1], port))));
+        let proxy = forward_proxy(move |host| is_zerossl(host).then_some(https));
         Self { server, proxy, root }
     }
 
@@ -52,11 +53,14 @@ impl ZeroSsl {
 }
 
 /// The server of `shop.test`, with these lines.
-fn shop(zerossl: &ZeroSsl, setup: Setup, http: u16, https: u16, global: &str, site: &str) -> Server {
+fn shop(zerossl: &ZeroSsl, setup: Setup, [http, https]: [SocketAddr; 2], global: &str, site: &str) -> Server {
     let caddyfile = format!(
-        "{{\n\tadmin ADMIN\n\thttp_port {http}\n\thttps_port {https}\n{global}\n\
+        "{{\n\tadmin ADMIN\n\tdefault_bind {}\n\thttp_port {}\n\thttps_port {}\n{global}\n\
          \tfrankenphp {{\n\t\tnum_threads 2\n\t}}\n}}\n\
-         shop.test {{\n{site}\n\trespond {{host}}\n}}\nhttp://:PORT {{\n\trespond ready\n}}\n"
+         shop.test {{\n{site}\n\trespond {{host}}\n}}\nhttp://:PORT {{\n\tbind LOOPBACK\n\trespond ready\n}}\n",
+        http.ip(),
+        http.port(),
+        https.port(),
     );
     setup
         .caddyfile(&caddyfile)
@@ -66,9 +70,8 @@ fn shop(zerossl: &ZeroSsl, setup: Setup, http: u16, https: u16, global: &str, si
         .start()
 }
 
-fn serves(pebble: &Pebble, https: u16) {
+fn serves(pebble: &Pebble, address: SocketAddr) {
     let client = pebble.client();
-    let address = SocketAddr::from(([127, 0, 0, 1], https));
     let mut conn = until("shop.test has a certificate", || client.try_connect(address, "shop.test").ok());
     conn.send("GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n");
     assert_eq!(conn.response().expect(200).text(), "shop.test");
@@ -76,11 +79,11 @@ fn serves(pebble: &Pebble, https: u16) {
 
 #[test]
 fn where_lets_encrypt_cannot_be_reached_zerossl_issues_for_the_address_alone() {
-    let (http, https) = (own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
-    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), [http, https]) else { return };
     let zerossl = ZeroSsl::start(&pebble);
-    let server = shop(&zerossl, setup, http, https, "\temail ops@example.com", "");
+    let server = shop(&zerossl, setup, [http, https], "\temail ops@example.com", "");
     serves(&pebble, https);
     assert_eq!(zerossl.requests(), "POST /acme/eab-credentials-email\n");
     let log = server.log();
@@ -92,12 +95,12 @@ fn where_lets_encrypt_cannot_be_reached_zerossl_issues_for_the_address_alone() {
 
 #[test]
 fn an_account_at_zerossl_is_found_by_its_key() {
-    let (http, https) = (own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
-    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), [http, https]) else { return };
     let zerossl = ZeroSsl::start(&pebble);
     let site = "\ttls {\n\t\tissuer zerossl the-key\n\t}";
-    let server = shop(&zerossl, setup, http, https, "", site);
+    let server = shop(&zerossl, setup, [http, https], "", site);
     serves(&pebble, https);
     assert_eq!(zerossl.requests(), "POST /acme/eab-credentials?access_key=the-key\n");
     assert!(!server.log().contains("the-key"));
@@ -107,12 +110,12 @@ fn an_account_at_zerossl_is_found_by_its_key() {
 
 #[test]
 fn what_zerossl_refuses_is_said_without_the_key() {
-    let (http, https) = (own_address().port(), own_address().port());
+    let [http, https] = own_addresses();
     let setup = Setup::new();
-    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), http, https) else { return };
+    let Some(pebble) = Pebble::binding(EAB_ID, EAB_KEY, setup.directory(), [http, https]) else { return };
     let zerossl = ZeroSsl::start(&pebble);
     let site = "\ttls {\n\t\tissuer zerossl another-key\n\t}";
-    let server = shop(&zerossl, setup, http, https, "", site);
+    let server = shop(&zerossl, setup, [http, https], "", site);
     until("the key is refused", || {
         let listed = server.admin().get("/regent/certificates").expect(200).json();
         let all = listed["certificates"].as_array().expect("a list");

@@ -37,10 +37,11 @@ impl Api {
 
     /// `None`: there is no answer.
     pub fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Option<Response> {
-        let mut conn = self.client.try_connect(self.address, "127.0.0.1").ok()?;
+        let host = self.address.ip().to_string();
+        let mut conn = self.client.try_connect(self.address, &host).ok()?;
         let kind = if body.is_empty() { String::new() } else { format!("Content-Type: {content_type}\r\n") };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
              Accept: application/json\r\n{kind}Content-Length: {}\r\n\r\n{body}",
             self.token,
             body.len(),

@@ -4,7 +4,7 @@ use super::program::Program;
 use super::{Api, until_agreed};
 use crate::apps::{libraries_of, packages_of};
 use crate::native::repository;
-use crate::own_address;
+use crate::{own_address, own_addresses};
 use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -35,7 +35,7 @@ impl Cluster {
         let directory =
             TempDir::with_prefix("regent-kubernetes-").expect("a temporary directory can be made");
         let address = own_address();
-        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let made = rcgen::generate_simple_self_signed([address.ip().to_string()]).expect("a certificate");
         let write = |name: &str, text: &str| {
             let file = directory.path().join(name);
             fs::write(&file, text).expect("the directory is ours");
@@ -145,7 +145,7 @@ fn programs() -> PathBuf {
 /// And where its clients reach it.
 fn etcd(directory: &Path) -> (Program, SocketAddr) {
     let packages = packages_of("etcd");
-    let (clients, peers) = (own_address(), own_address());
+    let [clients, peers] = own_addresses();
     let url = |address: SocketAddr| format!("http://{address}");
     let mut command = Command::new(packages.join("usr/bin/etcd"));
     command.env("LD_LIBRARY_PATH", libraries_of(&packages));
@@ -182,7 +182,7 @@ fn api_server(programs: &Path, directory: &Path, address: SocketAddr, etcd: Sock
         ("service-account-signing-key-file", file("accounts.key")),
         ("service-cluster-ip-range", "10.96.0.0/16".to_owned()),
         // Nobody but the test reaches it, and an address of this machine is none for a Service.
-        ("advertise-address", "127.0.0.1".to_owned()),
+        ("advertise-address", address.ip().to_string()),
         ("endpoint-reconciler-type", "none".to_owned()),
     ] {
         command.arg(format!("--{option}={value}"));

@@ -6,6 +6,7 @@ use regent_tests::browser::{Browser, hidden_field};
 use regent_tests::{Admin, Server, Setup, in_parallel, regent_command, until};
 use serde_json::Value;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::symlink;
 
 const CREATE_TABLE: &str = "$db = new PDO('sqlite:'.$argv[1]); $db->exec('create table notes (id integer primary key, title text, created_at text, updated_at text)');";
@@ -71,7 +72,7 @@ fn start_as_octane() -> Server {
         ("LARAVEL_OCTANE", "1"),
         ("MAX_REQUESTS", MAX_REQUESTS),
         ("REQUEST_MAX_EXECUTION_TIME", "30"),
-        ("CADDY_GLOBAL_OPTIONS", "auto_https disable_redirects"),
+        ("CADDY_GLOBAL_OPTIONS", "default_bind LOOPBACK\n\tauto_https disable_redirects"),
         ("CADDY_SERVER_ADMIN_PORT", "TLSPORT"),
         ("CADDY_SERVER_LOG_LEVEL", "INFO"),
         ("CADDY_SERVER_LOGGER", "json"),
@@ -164,7 +165,7 @@ fn octane_starts_follows_reloads_and_stops_it() {
     assert!(!log.contains("authorization=secret"));
 
     // Its other commands, and what it does when a file has changed (`ServerProcessInspector`).
-    let admin = Admin::new(server.tls_address());
+    let admin = Admin::new((Ipv4Addr::LOCALHOST, server.tls_address().port()).into());
     let before = server.engine();
     let application = admin.get("/config/apps/frankenphp").expect(200).body;
     let reload = admin.request("PATCH", "/config/apps/frankenphp").header("Cache-Control", "must-revalidate");

@@ -5,6 +5,7 @@ use regent_tests::apps::{copy_tree, fixture, packages_of};
 use regent_tests::mercure::{HUB, SECRET, publish, subscribe};
 use regent_tests::{Admin, Conn, Server, Setup, TlsClient, Upstream, until};
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The application in the site's root, which is the working directory; its front controller is a worker's. `command`: what
 /// stands behind `frankenphp`.
@@ -53,8 +54,10 @@ fn check_hub(server: &Server) {
 #[test]
 fn an_image_serves_behind_a_proxy() {
     // `SERVER_NAME` as the documentation has it for servers behind a proxy.
-    let environment =
-        [("SERVER_NAME", ":PORT"), ("CADDY_GLOBAL_OPTIONS", "auto_https off\n\tadmin localhost:TLSPORT")];
+    let environment = [
+        ("SERVER_NAME", ":PORT"),
+        ("CADDY_GLOBAL_OPTIONS", "default_bind LOOPBACK\n\tauto_https off\n\tadmin localhost:TLSPORT"),
+    ];
     let command = ["frankenphp", "run", "--config", "frankenphp/Caddyfile"];
     let server = image(&command, &environment).start();
     assert!(
@@ -72,13 +75,17 @@ fn an_image_serves_behind_a_proxy() {
     server.get("/?authorization=secret").expect(200);
     server.wait_for_log("authorization=REDACTED");
     // The image's check of its health.
-    Admin::new(server.tls_address()).get("/metrics").expect(200);
+    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, server.tls_address().port()));
+    Admin::new(admin).get("/metrics").expect(200);
     server.stop();
 }
 
 #[test]
 fn options_alone_are_those_of_run() {
-    let environment = [("SERVER_NAME", ":PORT"), ("CADDY_GLOBAL_OPTIONS", "auto_https off\n\tadmin off")];
+    let environment = [
+        ("SERVER_NAME", ":PORT"),
+        ("CADDY_GLOBAL_OPTIONS", "default_bind LOOPBACK\n\tauto_https off\n\tadmin off"),
+    ];
     let server = image(&["--config", "frankenphp/Caddyfile"], &environment).start();
     check_application(&server);
     server.stop();
@@ -88,7 +95,10 @@ fn options_alone_are_those_of_run() {
 fn an_image_for_development_serves_https_and_follows_files() {
     let environment = [
         ("SERVER_NAME", "localhost, php:PORT"),
-        ("CADDY_GLOBAL_OPTIONS", "admin ADMIN\n\thttp_port PORT\n\thttps_port TLSPORT"),
+        (
+            "CADDY_GLOBAL_OPTIONS",
+            "admin ADMIN\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT",
+        ),
         ("FRANKENPHP_WORKER_CONFIG", "watch"),
         ("FRANKENPHP_SITE_CONFIG", "hot_reload"),
         ("MERCURE_EXTRA_DIRECTIVES", "demo"),
@@ -134,7 +144,7 @@ fn an_api_has_its_pages_from_another_server() {
     let upstream = pages.address().to_string();
     let environment = [
         ("SERVER_NAME", ":PORT"),
-        ("CADDY_GLOBAL_OPTIONS", "auto_https off\n\tadmin off"),
+        ("CADDY_GLOBAL_OPTIONS", "default_bind LOOPBACK\n\tauto_https off\n\tadmin off"),
         ("FRANKENPHP_CONFIG", "import worker.caddyfile"),
         ("MERCURE_TRANSPORT_URL", "bolt://DIRECTORY/mercure.db"),
         ("PWA_UPSTREAM", upstream.as_str()),
