@@ -114,7 +114,7 @@ impl Pebble {
             if tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_ok() {
                 return true;
             }
-            // Nothing tells when it listens.
+            // clock: a round of a loop; nothing tells when it listens.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         false
