@@ -45,6 +45,7 @@ fn replay(name: &str) {
     let corpus = Corpus::of(name).unwrap();
     corpus.seeds.iter().for_each(|seed| run(target, seed));
     let started = Instant::now();
+    // clock: a slow machine tries fewer mutations; what is asserted holds for any number.
     let in_time = |_: &Vec<u8>| started.elapsed() < LONGEST;
     let done =
         Mutator::new(&corpus).take(MUTATIONS).take_while(in_time).map(|input| run(target, &input)).count();

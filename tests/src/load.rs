@@ -1,6 +1,6 @@
 //! Many requests at once.
 
-use crate::{Response, Server};
+use crate::{Response, Server, pause};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn keep_asking(server: &Server, clients: usize, path: &str, meanwhile: impl 
         let mut answers = Vec::new();
         while !done.load(Ordering::Relaxed) {
             answers.push(server.get(path));
-            std::thread::sleep(Duration::from_millis(1));
+            pause(Duration::from_millis(1));
         }
         answers
     };

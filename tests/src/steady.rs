@@ -79,6 +79,7 @@ impl Steady {
     ///
     /// # Panics
     /// When a session is not what it was.
+    #[expect(clippy::disallowed_methods, reason = "a load with a rate, whose times are printed")]
     pub fn visit(&self) {
         let client = TlsClient::credulous();
         let mut visitor = Visitor { conn: None, cookie: None, counted: 0, is_unsure: false };

@@ -11,6 +11,18 @@ pub fn until<T>(what: &str, event: impl FnMut() -> Option<T>) -> T {
     try_until(DEADLINE, event).unwrap_or_else(|| panic!("still waiting after {DEADLINE:?}: {what}"))
 }
 
+/// The same with a limit of its own, for what takes longer by nature.
+pub fn until_within<T>(limit: Duration, what: &str, event: impl FnMut() -> Option<T>) -> T {
+    try_until(limit, event).unwrap_or_else(|| panic!("still waiting after {limit:?}: {what}"))
+}
+
+/// A pause between two requests of a client that asks in a loop, or between two looks at something. It leaves the machine to
+/// others; no test depends on its length.
+#[expect(clippy::disallowed_methods, reason = "a pause in a loop that ends with an event")]
+pub fn pause(length: Duration) {
+    std::thread::sleep(length);
+}
+
 /// Polls `event` until it gives a value or `limit` has passed.
 pub(crate) fn try_until<T>(limit: Duration, mut event: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + limit;
@@ -21,6 +33,6 @@ pub(crate) fn try_until<T>(limit: Duration, mut event: impl FnMut() -> Option<T>
         if Instant::now() >= end {
             return None;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pause(Duration::from_millis(5));
     }
 }

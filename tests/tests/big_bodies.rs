@@ -26,7 +26,7 @@ fn with_memory_watched(server: &Server, transfer: impl FnOnce()) {
                 let (server, engine) = server.memory();
                 // Pages of the shared memory are counted by their share, and those of a program's file not at all.
                 peak = (peak.0.max(server.pss), peak.1.max(engine.pss));
-                std::thread::sleep(Duration::from_millis(20));
+                regent_tests::pause(Duration::from_millis(20));
             }
             peak
         });

@@ -125,7 +125,7 @@ fn run(plan: &Plan, server: &mut Server, versions: &Versions, clock: Clock) -> F
         let usages = scope.spawn(|| usage::follow(&pid, &clock, &is_over));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let quiet = plan.length.mul_f64(0.1).min(Duration::from_secs(20));
-            phase("quiet", &mut || std::thread::sleep(quiet));
+            phase("quiet", &mut || clock.sleep_until(clock.now() + quiet));
             let mut injector =
                 Injector::new(server, Site::confined(), versions, &mut log, clock, &pid, plan.seed);
             let mut chaos = |name, share: f64, upgrades, most_descriptors| {
@@ -155,7 +155,7 @@ fn until_nothing_is_left() -> Vec<(u32, String)> {
         if left.is_empty() {
             break;
         }
-        std::thread::sleep(Duration::from_millis(50));
+        regent_tests::pause(Duration::from_millis(50));
     }
     left
 }

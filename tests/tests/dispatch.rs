@@ -100,7 +100,7 @@ fn handle_errors_makes_the_page_of_those_that_are_turned_away() {
 
 #[test]
 fn who_has_waited_for_max_wait_time_is_answered_and_never_started() {
-    let (server, gate) = site("num_threads 1\n\t\tmax_wait_time 100ms", "");
+    let (server, gate) = site("num_threads 1\n\t\tmax_wait_time 1s", "");
     let held = hold_a_thread(&server, &gate);
     let mut late: Vec<_> = (0..3).map(|i| server.ask(&format!("/urgent.php?late{i}"))).collect();
     for conn in &mut late {
@@ -147,13 +147,13 @@ fn a_request_whose_deadline_passes_while_it_waits_is_not_started() {
 
 #[test]
 fn deadlines_that_are_missed_are_counted_by_route() {
-    let (server, gate) = site("num_threads 2", "deadline /gated.php 20ms\n\tdeadline /index.php 5m");
+    let (server, gate) = site("num_threads 2", "deadline /gated.php 500ms\n\tdeadline /index.php 5m");
     let admin = server.admin();
     let counted = |name, route| admin.metric(name, &[("pool", "classic"), ("route", route)]);
     for _ in 0..2 {
         let held = hold_a_thread(&server, &gate);
         until("the deadline has passed", || {
-            admin.busy_threads().iter().any(|thread| thread.running_milliseconds > 20).then_some(())
+            admin.busy_threads().iter().any(|thread| thread.running_milliseconds > 500).then_some(())
         });
         let_go(held);
         server.get("/index.php").expect(200);

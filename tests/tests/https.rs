@@ -188,7 +188,7 @@ fn plain_http_on_the_port_of_tls_can_be_redirected_there() {
 
 #[test]
 fn every_good_end_is_announced() {
-    let idle = "servers {\n\t\ttimeouts {\n\t\t\tidle 100ms\n\t\t}\n\t}";
+    let idle = "servers {\n\t\ttimeouts {\n\t\t\tidle 1s\n\t\t}\n\t}";
     let server = setup(idle, "localhost {\n\troot * ROOT\n\tphp_server\n}").file("index.php", ECHO).start();
     let mut conn = connect(&server);
     conn.send(get("/"));

@@ -9,6 +9,7 @@
 //! `REGENT_FIGURES_RATE` is the number of requests a second (1000), `REGENT_FIGURES_ROUNDS` how often a thing is done (100),
 //! and `REGENT_NEXT_BIN` the build that an upgrade leads to, if it is another one.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "figures: times are what is printed")]
 
 use regent_tests::chaos::Clock;
 use regent_tests::chaos::faults::Operation;

@@ -156,6 +156,7 @@ fn a_reload_opens_and_closes_connections() {
     assert_eq!(next_uri(&mut lines), "/logged");
     let mut rounds = 0;
     // What the last requests of a configuration use is closed with the next one.
+    // clock: a round of a loop, which goes on until the connection is closed.
     lines.get_ref().set_read_timeout(Some(Duration::from_millis(100))).expect("a socket");
     until("the connection is closed", || {
         rounds += 1;

@@ -134,7 +134,7 @@ fn a_history_in_a_file_outlives_the_server_and_leaves_other_files_alone() {
 
 #[test]
 fn a_silent_connection_gets_comments_and_ends_in_good_order() {
-    let server = started("anonymous\n\theartbeat 50ms\n\twrite_timeout 400ms");
+    let server = started("anonymous\n\theartbeat 50ms\n\twrite_timeout 1s");
     let mut conn = server.connect();
     conn.send(format!("GET {HUB}?topic=a HTTP/1.1\r\nHost: x\r\n\r\n"));
     // A whole response, with its last chunk, on a connection that is kept.

@@ -305,7 +305,7 @@ fn too_many_fields_are_431() {
 #[test]
 fn a_slow_head_times_out() {
     let server = Setup::new()
-        .global_options("servers {\n\t\ttimeouts {\n\t\t\tread_header 300ms\n\t\t}\n\t}")
+        .global_options("servers {\n\t\ttimeouts {\n\t\t\tread_header 1s\n\t\t}\n\t}")
         .file("index.php", "<?php echo 'ok';")
         .start();
     let mut conn = server.connect();
@@ -324,7 +324,7 @@ fn a_slow_head_times_out() {
 #[test]
 fn an_idle_connection_is_closed() {
     let server = Setup::new()
-        .global_options("servers {\n\t\ttimeouts {\n\t\t\tidle 200ms\n\t\t}\n\t}")
+        .global_options("servers {\n\t\ttimeouts {\n\t\t\tidle 1s\n\t\t}\n\t}")
         .file("index.php", "<?php echo 'ok';")
         .start();
     let mut conn = server.connect();
@@ -355,6 +355,7 @@ fn a_silent_body_times_out_and_frees_its_thread() {
 /// Sends a byte every 20 ms or so until the server answers, and gives the answer.
 fn drip(server: &Server) -> String {
     let mut stream = TcpStream::connect(server.address()).expect("it listens");
+    // clock: the pace of the bytes, which come until the server answers.
     stream.set_read_timeout(Some(Duration::from_millis(20))).expect("that is a time-out");
     let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n";
     stream.write_all(head.as_bytes()).expect("it reads");

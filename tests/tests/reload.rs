@@ -102,7 +102,7 @@ fn no_request_fails_while_configurations_follow_each_other_under_load() {
             while !done.load(Ordering::Relaxed) {
                 get(&mut conn, target).expect(200);
                 count += 1;
-                std::thread::sleep(Duration::from_millis(5));
+                regent_tests::pause(Duration::from_millis(5));
             }
             count
         }
@@ -114,7 +114,7 @@ fn no_request_fails_while_configurations_follow_each_other_under_load() {
             while !done.load(Ordering::Relaxed) {
                 server.get(target).expect(200);
                 count += 1;
-                std::thread::sleep(Duration::from_millis(5));
+                regent_tests::pause(Duration::from_millis(5));
             }
             count
         }

@@ -5,11 +5,11 @@
 use regent_tests::process::is_alive;
 use regent_tests::{Server, Setup, php, until};
 
-/// A site with a thread for classic requests, which may run for 300 ms each.
+/// A site with a thread for classic requests, which may run for a second each.
 fn site() -> Setup {
     Setup::new()
         .php_options(
-            "num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time off\n\t\trequest_timeout 300ms\n\t\tphp_ini max_execution_time 0",
+            "num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time off\n\t\trequest_timeout 1s\n\t\tphp_ini max_execution_time 0",
         )
         .admin("ADMIN")
         .file("index.php", "<?php echo 'ok';")
@@ -22,7 +22,7 @@ fn worker_site() -> Setup {
     Setup::new()
         .php_options(
             "num_threads 2\n\t\tmax_threads 2\n\t\tmax_wait_time off\n\t\tphp_ini max_execution_time 0\n\t\tworker {\n\t\t\t\
-             file ROOT/worker.php\n\t\t\tnum 1\n\t\t\tmax_threads 1\n\t\t\trequest_timeout 300ms\n\t\t\t\
+             file ROOT/worker.php\n\t\t\tnum 1\n\t\t\tmax_threads 1\n\t\t\trequest_timeout 1s\n\t\t\t\
              max_consecutive_failures 1\n\t\t}",
         )
         .site("php_server {\n\t\tindex off\n\t\ttry_files {path} worker.php\n\t}")
@@ -66,7 +66,7 @@ fn the_script_learns_of_it_as_of_a_fatal_error() {
         file_put_contents(__DIR__ . '/last', error_get_last()['message']); }); while (true) { }";
     let server = site().file("long.php", SCRIPT).start();
     server.get("/long.php").expect(504);
-    assert_eq!(server.wait_for_file("last"), "The request exceeded its request_timeout of 0.3 s");
+    assert_eq!(server.wait_for_file("last"), "The request exceeded its request_timeout of 1 s");
     server.stop();
 }
 
@@ -135,7 +135,7 @@ fn an_answer_that_had_begun_is_visibly_cut_short() {
 
 #[test]
 fn time_in_the_queue_does_not_count() {
-    let server = site().file("half.php", "<?php usleep(200_000); echo 'done';").start();
+    let server = site().file("half.php", "<?php usleep(400_000); echo 'done';").start();
     let conns: Vec<_> = (0..4).map(|_| server.ask("/half.php")).collect();
     for mut conn in conns {
         assert_eq!(conn.response().expect(200).text(), "done");
@@ -147,8 +147,8 @@ fn time_in_the_queue_does_not_count() {
 fn a_route_may_have_a_limit_of_its_own_or_none() {
     let server = site()
         .site("route /free.php {\n\t\tphp {\n\t\t\trequest_timeout off\n\t\t}\n\t}\n\tphp_server {\n\t\trequest_timeout 20s\n\t}")
-        .file("free.php", "<?php usleep(600_000); echo 'free';")
-        .file("own.php", "<?php usleep(600_000); echo 'own';")
+        .file("free.php", "<?php usleep(1_300_000); echo 'free';")
+        .file("own.php", "<?php usleep(1_300_000); echo 'own';")
         .start();
     assert_eq!(server.get("/free.php").expect(200).text(), "free");
     assert_eq!(server.get("/own.php").expect(200).text(), "own");
@@ -157,7 +157,7 @@ fn a_route_may_have_a_limit_of_its_own_or_none() {
 
 #[test]
 fn what_a_script_does_after_its_answer_is_not_limited() {
-    const SCRIPT: &str = "<?php echo 'early'; fastcgi_finish_request(); usleep(700_000); \
+    const SCRIPT: &str = "<?php echo 'early'; fastcgi_finish_request(); usleep(1_300_000); \
         file_put_contents(__DIR__ . '/done', 'all of it');";
     let server = site().file("after.php", SCRIPT).start();
     assert_eq!(server.get("/after.php").expect(200).text(), "early");
@@ -331,7 +331,9 @@ fn a_pool_that_is_lost_as_a_whole_comes_back() {
     for mut conn in conns {
         conn.response().expect(504);
     }
-    assert_eq!(server.get("/").expect(200).text(), "ok");
+    // Its time is short, too, for a machine that is busy with what was lost.
+    let answer = until("it comes back", || Some(server.get("/")).filter(|answer| answer.status == 200));
+    assert_eq!(answer.text(), "ok");
     until("one engine is left", || (server.engines().len() == 1).then_some(()));
     server.stop();
 }

@@ -5,8 +5,7 @@ use regent_tests::process::{is_alive, signal};
 use regent_tests::{Conn, Gate, STOP_AT_GATE, Server, Setup, php, until};
 use rustix::process::Signal;
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reads where nothing is.
 const CRASH: &str = "FFI::cdef('size_t strlen(const char *s);')->strlen(FFI::cast('char *', 0));";
@@ -229,7 +228,7 @@ fn nothing_is_run_again_where_one_of_several_must_be_why() {
 
 #[test]
 fn what_runs_again_waits_no_longer_than_it_may() {
-    let setup = site("retry").php_options("num_threads 1\n\t\tmax_wait_time 300ms\n\t\tretry");
+    let setup = site("retry").php_options("num_threads 1\n\t\tmax_wait_time 3s\n\t\tretry");
     let gate = Gate::of(&setup);
     let server = setup.start();
     let mut first = server.ask("/?first");
@@ -279,12 +278,11 @@ fn what_is_cut_off_while_its_engine_drains_is_not_run_again() {
     let mut conn = server.ask("/slow.php");
     server.wait_for_file("started");
     server.admin().request("POST", "/regent/workers/restart").send().expect(200);
-    let begin = Instant::now();
-    while is_alive(old) {
-        assert!(begin.elapsed() < Duration::from_secs(60), "it still drains");
+    regent_tests::until_within(Duration::from_secs(300), "the old engine is killed", || {
         assert_eq!(server.get("/plain.php").expect(200).text(), "plain");
-        sleep(Duration::from_millis(100));
-    }
+        regent_tests::pause(Duration::from_millis(100));
+        (!is_alive(old)).then_some(())
+    });
     conn.response().expect(502);
     assert_eq!((runs(&server, "slow.php"), retries(&server)), (1, 0.0));
     server.stop();

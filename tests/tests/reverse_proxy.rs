@@ -505,7 +505,7 @@ fn a_connection_with_tls_leaves_http_and_ends_with_a_word() {
 fn a_tunnel_may_have_its_time() {
     let upstream = shouting();
     let proxy =
-        format!("reverse_proxy {} {{\nstream_timeout 50ms\nstream_buffer_size 1KiB\n}}", upstream.address());
+        format!("reverse_proxy {} {{\nstream_timeout 1s\nstream_buffer_size 1KiB\n}}", upstream.address());
     let server = site(&proxy).start();
     let mut conn = server.connect();
     conn.send(upgrade("websocket"));

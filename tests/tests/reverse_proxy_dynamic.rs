@@ -68,7 +68,7 @@ fn while_dns_is_down_the_last_answer_is_used() {
     let (dns, (first, _second)) = (Dns::default(), two_at_one_port());
     dns.addresses("app.test", &[FIRST]);
     let server = site(&format!(
-        "reverse_proxy {{\ndynamic a app.test {} {{\nresolvers {}\nrefresh 100ms\ndial_timeout 100ms\n}}\n}}",
+        "reverse_proxy {{\ndynamic a app.test {} {{\nresolvers {}\nrefresh 100ms\ndial_timeout 1s\n}}\n}}",
         first.address().port(),
         dns.address()
     ));

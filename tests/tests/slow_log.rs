@@ -1,20 +1,21 @@
 //! `slow_log`: what slow requests are at, without ending them.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, own_address, regent_command, until};
+use regent_tests::{Gate, STOP_AT_GATE, Server, Setup, own_address, regent_command, until};
 use std::fs;
 
-/// Waits in a function of PHP, three calls deep.
-const WAITS: &str = "<?php class Db { static function query() { wait_a_bit(); } }\n\
-    function wait_a_bit() {\n\
-    usleep(700_000); }\n\
-    Db::query(); echo 'done';";
-
 fn site(slow_log: &str) -> Setup {
+    // Waits in a function of PHP, three calls deep.
+    let waits = format!(
+        "<?php class Db {{ static function query() {{ wait_a_bit(); }} }}\n\
+         function wait_a_bit() {{\n\
+         {STOP_AT_GATE} }}\n\
+         Db::query(); echo 'done';"
+    );
     Setup::new()
         .php_options(&format!("num_threads 2\n\t\tslow_log {slow_log}"))
         .file("index.php", "<?php echo 'ok';")
-        .file("slow.php", WAITS)
+        .file("slow.php", waits)
 }
 
 /// What there is of the slow log, when it has this.
@@ -25,38 +26,51 @@ fn wait_for_entry(server: &Server, text: &str) -> String {
 
 #[test]
 fn a_slow_request_is_told_of_with_what_it_waits_in() {
-    let server = site("200ms DIRECTORY/slow.log").start();
+    let setup = site("1s DIRECTORY/slow.log");
+    let gate = Gate::of(&setup);
+    let server = setup.start();
     server.get("/").expect(200);
-    assert_eq!(server.get("/slow.php?a=b").expect(200).text(), "done");
+    let mut slow = server.ask("/slow.php?a=b");
+    let at_gate = gate.next();
     let log = wait_for_entry(&server, "uri = /slow.php?a=b");
     let root = server.root().canonicalize().unwrap();
     let stack = format!(
-        "#0 usleep()\n#1 wait_a_bit() {0}/slow.php:3\n#2 Db::query() {0}/slow.php:1\n#3 {{main}} {0}/slow.php:4\n\n",
+        "#0 fgets()\n#1 wait_a_bit() {0}/slow.php:3\n#2 Db::query() {0}/slow.php:1\n#3 {{main}} {0}/slow.php:4\n\n",
         root.display()
     );
     assert!(log.ends_with(&stack), "{log}");
     assert!(log.contains("pool classic, thread ") && !log.contains("index.php"), "{log}");
-    server.get("/slow.php").expect(200);
+    drop(at_gate);
+    assert_eq!(slow.response().expect(200).text(), "done");
+    let mut slow = server.ask("/slow.php");
+    let at_gate = gate.next();
     until("the second one is there too", || {
         (wait_for_entry(&server, "uri = /slow.php\n").matches("script = ").count() == 2).then_some(())
     });
+    drop(at_gate);
+    slow.response().expect(200);
     server.stop();
 }
 
 #[test]
 fn a_worker_is_told_of_and_the_servers_log_is_where_no_file_is_named() {
-    const WORKER: &str =
-        "<?php while (frankenphp_handle_request(function () { usleep(600_000); echo 'done'; })) { }";
-    let server = Setup::new()
+    let worker = format!(
+        "<?php while (frankenphp_handle_request(function () {{ {STOP_AT_GATE} echo 'done'; }})) {{ }}"
+    );
+    let setup = Setup::new()
         .php_options(
             "num_threads 2\n\t\tslow_log 200ms\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tnum 1\n\t\t}",
         )
-        .file("index.php", WORKER)
-        .start();
-    assert_eq!(server.get("/?x").expect(200).text(), "done");
+        .file("index.php", worker);
+    let gate = Gate::of(&setup);
+    let server = setup.start();
+    let mut slow = server.ask("/?x");
+    let at_gate = gate.next();
     server.wait_for_log("a request is slow");
-    server.wait_for_log("#0 usleep()");
+    server.wait_for_log("#0 fgets()");
     server.wait_for_log("frankenphp_handle_request()");
+    drop(at_gate);
+    assert_eq!(slow.response().expect(200).text(), "done");
     server.stop();
 }
 
@@ -64,26 +78,33 @@ fn a_worker_is_told_of_and_the_servers_log_is_where_no_file_is_named() {
 #[test]
 fn a_script_that_computes_is_told_of() {
     const SCRIPT: &str = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } \
-        $end = microtime(true) + 0.6; while (microtime(true) < $end) { fib(15); } echo 'done';";
+        while (!file_exists(__DIR__ . '/go')) { clearstatcache(); fib(15); } echo 'done';";
     let server = site("100ms DIRECTORY/slow.log").file("computes.php", SCRIPT).start();
-    for _ in 0..3 {
-        assert_eq!(server.get("/computes.php").expect(200).text(), "done");
+    for count in 1..=3 {
+        let mut computing = server.ask("/computes.php");
+        until("it is told of", || {
+            (wait_for_entry(&server, "{main}").matches("script = ").count() == count).then_some(())
+        });
+        server.write("go", "now");
+        assert_eq!(computing.response().expect(200).text(), "done");
+        fs::remove_file(server.root().join("go")).unwrap();
     }
-    until("all are told of", || {
-        (wait_for_entry(&server, "{main}").matches("script = ").count() == 3).then_some(())
-    });
     server.stop();
 }
 
 #[test]
 fn a_file_that_cannot_be_written_any_more_is_reported() {
     let setup = site("200ms DIRECTORY/logs/slow.log");
+    let gate = Gate::of(&setup);
     let directory = setup.directory().join("logs");
     fs::create_dir(&directory).unwrap();
     let server = setup.start();
     fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(server.get("/slow.php").expect(200).text(), "done");
+    let mut slow = server.ask("/slow.php");
+    let at_gate = gate.next();
     server.wait_for_log("the slow log cannot be written");
+    drop(at_gate);
+    assert_eq!(slow.response().expect(200).text(), "done");
     server.stop();
 }
 

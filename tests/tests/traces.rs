@@ -286,7 +286,7 @@ fn an_error_that_php_makes_is_one_of_its_span() {
     let server = traced(collector.address(), "php_server")
         .file("bad.php", "<?php http_response_code(503); echo 'no';")
         .file("endless.php", "<?php while (true) { usleep(1000); }")
-        .php_options("num_threads 2\n\t\trequest_timeout 200ms")
+        .php_options("num_threads 2\n\t\trequest_timeout 1s")
         .start();
     server.get("/bad.php").expect(503);
     server.get("/endless.php").expect(504);

@@ -1,6 +1,7 @@
 //! What holds for any text whatever.
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use regent_caddyfile::{File, Line, Source, format, parse};
 use std::path::Path;
 
@@ -82,7 +83,11 @@ fn caddyfile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        // Beside this file: proptest finds no lib.rs or main.rs above it, as it does elsewhere.
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn parsing_never_panics(text in any::<String>()) {

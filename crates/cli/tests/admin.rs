@@ -255,9 +255,9 @@ impl Terminal {
     fn wait_for(&mut self, text: &str) {
         let (started, mut buffer) = (Instant::now(), [0; 4096]);
         while !self.seen.contains(text) {
-            // It may be written to all the time.
+            // clock: the deadline of a test that hangs; it may be written to all the time.
             let in_time = started.elapsed() < DEADLINE && is_ready(&self.controller);
-            assert!(in_time, "after {:?} no {text:?} in {:?}", started.elapsed(), self.seen);
+            assert!(in_time, "no {text:?} in {:?}, after {DEADLINE:?} or its end", self.seen);
             let length = self.controller.read(&mut buffer).unwrap();
             self.seen += &String::from_utf8_lossy(&buffer[..length]);
         }

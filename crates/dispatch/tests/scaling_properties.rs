@@ -6,8 +6,6 @@ use regent_dispatch::scaling::{Decision, Limits, Memory, Observation, Scaler, Th
 use std::time::Duration;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn no_decision_leaves_the_limits(limits in limits(), observations in vec(anything(), 1..40)) {
         let mut scaler = Scaler::new(limits);

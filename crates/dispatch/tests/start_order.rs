@@ -186,6 +186,8 @@ impl Io<'_> {
 
 /// Returns how many requests started, and how often the route was found limited after it was not, or the other way.
 fn check(limit: Option<LaneLimit>, seed: u64) -> (u64, u64) {
+    // Shown when it fails.
+    println!("{limit:?}, seed {seed}");
     let server = &Server::new(limit);
     let left: u64 = std::thread::scope(|scope| {
         let run = |io| scope.spawn(move || Io::run(server, seed * IO_THREADS + io));

@@ -95,6 +95,7 @@ mod tests {
     async fn lasts(patience: BodyTimeouts, seconds: u64, bytes_each: u64) -> Option<u64> {
         let mut pace = Pace::default();
         for count in 0..1000 {
+            // clock: virtual in all tests that call this.
             let next = sleep(Duration::from_secs(seconds));
             let expired = poll_fn(|context| pace.poll_expired(&patience, count * bytes_each, context));
             tokio::select! {
@@ -164,6 +165,7 @@ mod tests {
                 return Some(waited);
             }
             pace.pause();
+            // clock: virtual in the test that calls this.
             sleep(Duration::from_secs(turn)).await;
         }
         None

@@ -196,7 +196,7 @@ fn assert_harmless_everywhere(uri: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn no_path_leaves_the_root_or_shows_sources(pieces in prop::collection::vec(piece(), 0..12)) {

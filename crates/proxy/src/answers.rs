@@ -192,6 +192,7 @@ mod tests {
             let ask = || {
                 async move {
                     questions.set(questions.get() + 1);
+                    // clock: virtual in all tests.
                     sleep(Duration::from_millis(100)).await;
                     answer.borrow().clone().expect("something is said")
                 }

@@ -114,7 +114,7 @@ mod tests {
         assert!(timeout(Duration::from_secs(1), limit.wanted()).await.is_err());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_leaves_waits_no_longer() {
         let limit = Limits::default().of(&address(1), 1);
         let _place = limit.place().await;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(limit.waiting(), 0);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_limit_lives_as_long_as_its_places() {
         let limits = Limits::default();
         let place = limits.of(&address(1), 1).place().await;

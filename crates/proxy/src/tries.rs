@@ -48,6 +48,7 @@ mod tests {
         };
         let mut tries = Tries::new(&rules);
         while tries.again().await {}
+        // clock: virtual in the test that calls this.
         (tries.failed(), tries.started.elapsed().as_secs())
     }
 

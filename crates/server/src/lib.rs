@@ -342,7 +342,8 @@ impl Running {
         self.server.stopping.send_replace(true);
         let state = self.server.state.lock().await.take();
         let Some(state) = state else { return };
-        let deadline = Instant::now() + regent_config::timeout(state.config.global.grace_period);
+        let grace_period = state.config.global.grace_period;
+        let deadline = Instant::now() + regent_config::timeout(grace_period);
         // Subscribers would stay for longer than anybody waits.
         let hubs = self.server.hubs.close();
         let successor = self.server.succeeded.borrow().clone();
@@ -372,7 +373,10 @@ impl Running {
         let tasks = tokio::spawn(async move { tasks.stop(deadline).await });
         for thread in self.threads {
             if tokio::time::timeout_at(deadline.into(), thread).await.is_err() {
-                tracing::warn!("requests were cut off: they had not ended within the grace period");
+                tracing::warn!(
+                    ?grace_period,
+                    "requests were cut off: they had not ended within the grace period"
+                );
                 break;
             }
         }

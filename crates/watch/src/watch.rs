@@ -128,8 +128,10 @@ mod tests {
     /// Several files are not written at once: they are written until one of them was seen.
     fn until_told(changes: &Receiver<Vec<PathBuf>>, mut write: impl FnMut()) -> Vec<PathBuf> {
         let begin = Instant::now();
+        // clock: ends with an event, or when the test hangs.
         while begin.elapsed() < PATIENCE {
             write();
+            // clock: a round of the loop.
             if let Ok(files) = changes.recv_timeout(QUIET * 4) {
                 return files;
             }

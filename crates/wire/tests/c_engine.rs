@@ -40,7 +40,7 @@ fn a_second_engine_serves_requests() {
     let mut child = spawn(&binary, &io, 0, 4);
     let engine = io.engine();
     let threads: Vec<_> = (4..8).map(|index| start(&engine, index, 0, echo)).collect();
-    let mut random = Random(3);
+    let mut random = Random::seeded(3);
     let mut trailers = 0;
     for round in 0..300 {
         let lengths = [0, 3, 5000, 30_000].map(|most| random.below(most + 1) as usize);

@@ -134,7 +134,7 @@ fn an_engine_that_keeps_the_protocol_is_never_suspected() {
     let mut io = Io::new(SMALL);
     let engine = io.engine();
     let threads: Vec<_> = (0..4).map(|index| start(&engine, index, 0, echo)).collect();
-    let mut random = Random(11);
+    let mut random = Random::seeded(11);
     for round in 0..2000 {
         let length = random.below(9000) as usize;
         let body = bytes(round, length);

@@ -166,7 +166,7 @@ impl Server {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Everything in the memory may change at any moment; requests to another engine, of the same port, are answered,
     /// and the slots come back when the hostile engine is replaced.
@@ -235,7 +235,7 @@ fn a_server_survives_an_engine_that_writes_all_the_time() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut random = Random(7);
+            let mut random = Random::seeded(7);
             while !stop.load(Ordering::Relaxed) {
                 let at = match random.below(2) {
                     0 => random.below(SLOTS / 8) * 8,

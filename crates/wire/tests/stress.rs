@@ -48,6 +48,7 @@ impl Load {
         let mut next = numbers.start;
         let mut open = true;
         while open || !self.clients.is_empty() {
+            // clock: a load for some time at most.
             open = open && next < numbers.end && Instant::now() < deadline;
             while open && next < numbers.end && self.clients.len() < IN_FLIGHT && self.start(next) {
                 next += 1;
@@ -171,7 +172,7 @@ fn run(requests: u64, time: Duration, scheduling: Scheduling, wake_limit: u32, s
                 io: Io::of(io, Arc::clone(&backend), doorbell),
                 clients: HashMap::new(),
                 account: Account::default(),
-                random: Random(0x9E37_79B9 + io as u64),
+                random: Random::seeded(0x9E37_79B9 + io as u64),
                 runs: Arc::clone(&runs),
                 source: Arc::clone(&source),
             };

@@ -58,7 +58,7 @@ impl<P: Send + Sync + 'static> Nodes<P> {
         let thread = std::thread::spawn(move || {
             while !of_thread.stopping.load(Ordering::Relaxed) {
                 of_thread.look(&run);
-                std::thread::sleep(PAUSE);
+                crate::pause(PAUSE);
             }
         });
         Self { shared, thread: Some(thread) }

@@ -38,6 +38,7 @@ impl StandIn {
     }
 
     /// `regent_queue_wait_seconds_mean` of `autoscaling/prometheus-adapter.yaml`.
+    #[expect(clippy::disallowed_methods, reason = "a rate over a window of time, as Prometheus has it")]
     pub fn mean_wait_seconds(&self) -> f64 {
         let text = self.metrics();
         let sum = |name: &str| sum_of(&text, &format!("regent_queue_wait_seconds_{name}{{"));

@@ -2,6 +2,7 @@
 //!
 //! Ten seconds of each here; `make attack` goes on for ten minutes.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a load for some time, and attackers who take theirs")]
 
 use regent_tests::apps::{copy_tree, fixture};
 use regent_tests::{Conn, Server, Setup, in_parallel, until};

@@ -18,6 +18,11 @@ fn site() -> Server {
     server
 }
 
+#[expect(clippy::disallowed_methods, reason = "the least that is measured; more does no harm")]
+fn be_slow() {
+    std::thread::sleep(SLOW);
+}
+
 /// Asks with a head that comes in two parts, which takes [`SLOW`] at least. `before` went out on the connection earlier.
 fn ask_slowly(server: &Server, before: &[&str], path: &str) {
     let mut conn = server.connect();
@@ -27,7 +32,7 @@ fn ask_slowly(server: &Server, before: &[&str], path: &str) {
     }
     conn.send(format!("GET {path} HTTP/1.1\r\nHo"));
     conn.wait_until_read();
-    std::thread::sleep(SLOW);
+    be_slow();
     conn.send("st: x\r\n\r\n");
     assert_eq!(conn.response().expect(200).text(), "ok");
 }
@@ -58,12 +63,15 @@ fn the_time_between_two_requests_is_nobodys() {
     for _ in 0..2 {
         conn.send("GET /patient.php HTTP/1.1\r\nHost: x\r\n\r\n");
         conn.response().expect(200);
-        std::thread::sleep(SLOW);
+        be_slow();
     }
     ask_slowly(&server, &["/patient.php", "/patient.php"], "/patient.php");
+    #[expect(clippy::disallowed_methods, reason = "what the server measures is within what its client does")]
     let elapsed = started.elapsed();
     wait_for_requests(&server, "/patient.php", 5.0);
     let seconds = server.admin().metric("regent_request_duration_seconds_sum", &[("route", "/patient.php")]);
-    assert!(seconds >= SLOW.as_secs_f64() && seconds <= (elapsed - 2 * SLOW).as_secs_f64(), "{seconds}");
+    // Half a pause is left to a server that counts the end of a response late. One that counted the pauses would have one more.
+    let most = elapsed - 3 * SLOW / 2;
+    assert!(seconds >= SLOW.as_secs_f64() && seconds <= most.as_secs_f64(), "{seconds} of {most:?}");
     server.stop();
 }

@@ -140,6 +140,7 @@ fn profile(server: &Server, format: &str, seconds: u64) -> String {
 /// Turns of a few seconds with a profile and without one.
 #[test]
 #[ignore = "a figure"]
+#[expect(clippy::disallowed_methods, reason = "a figure: the time is what is measured")]
 fn what_a_profile_costs() {
     const SECONDS: u64 = 5;
     const ROUNDS: usize = 12;

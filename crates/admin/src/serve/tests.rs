@@ -141,6 +141,7 @@ async fn patience(request: &str) -> (Duration, String) {
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     ended.await.unwrap();
+    // clock: virtual in all tests that call this.
     (started.elapsed(), answer)
 }
 

@@ -54,10 +54,11 @@ impl Fixture {
 
 #[track_caller]
 fn until(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
+        // clock: a round of a loop that ends with an event, or when the test hangs.
         assert!(Instant::now() < deadline, "it does not come about");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2)); // clock: as above.
     }
 }
 

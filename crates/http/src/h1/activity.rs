@@ -225,8 +225,9 @@ mod tests {
         activity.received();
         activity.reading();
         assert_eq!(activity.head_begun.get(), Some(begun));
-        let most = begun.elapsed();
-        assert!(activity.request_started(Some(0)) >= most && activity.head_begun.get().is_none());
+        // clock: the least that the head has taken.
+        let least = begun.elapsed();
+        assert!(activity.request_started(Some(0)) >= least && activity.head_begun.get().is_none());
     }
 
     #[test]

@@ -223,6 +223,7 @@ mod tests {
             client.read_to_end(&mut answer)
         );
         let _ = served;
+        // clock: virtual in all tests that call this.
         (String::from_utf8(answer).unwrap(), started.elapsed())
     }
 

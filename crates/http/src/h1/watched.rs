@@ -298,6 +298,7 @@ mod tests {
 
     /// Whether the client sees the end of the stream, after what comes before it.
     async fn sees_the_end(client: &mut DuplexStream) -> bool {
+        // clock: virtual in all tests that call this.
         tokio::time::timeout(Duration::from_millis(1), client.read_to_end(&mut Vec::new())).await.is_ok()
     }
 

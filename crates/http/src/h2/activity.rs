@@ -332,6 +332,7 @@ mod tests {
         for stream in [1, 3, 5] {
             activity.received(&block(HEADERS, 0, stream));
             let begun = activity.head_begun.get().expect("it is not whole");
+            // clock: until it has gone on at all.
             while begun.elapsed().is_zero() {}
             activity.received(&block(CONTINUATION, 4, stream));
         }

@@ -7,7 +7,7 @@ const PRIMARY: &str = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
 const REPLICA: &str = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n";
 
 fn client(place: Place) -> Client {
-    let timeout = Duration::from_secs(2);
+    let timeout = Duration::from_secs(60);
     Client::new(&RedisServer { place, timeout, ..RedisServer::at("unused", 1) }).unwrap()
 }
 
@@ -68,14 +68,16 @@ fn a_name_that_no_sentinel_knows_is_in_the_message() {
 #[test]
 fn all_together_take_no_longer_than_the_time_limit() {
     // They take connections, and never answer.
-    let silent: Vec<_> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let silent: Vec<_> = (0..120).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let addresses = silent.iter().map(|each| address_of(each.local_addr().unwrap())).collect();
     let begun = Instant::now();
-    let timeout = Duration::from_millis(400);
+    let timeout = Duration::from_millis(500);
     let place = sentinels(addresses);
     let client = Client::new(&RedisServer { place, timeout, ..RedisServer::at("unused", 1) }).unwrap();
     assert!(client.connect("key").is_err());
-    assert!(begun.elapsed() < timeout * 3, "{:?}", begun.elapsed());
+    // clock: half a second, where each for itself would make a minute; only a hang is between them.
+    let taken = begun.elapsed();
+    assert!(taken < Duration::from_secs(30), "{taken:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn redirection(kind: &str, key: &str, to: &Address) -> String {
 }
 
 fn client(seeds: Vec<Address>) -> Client {
-    let timeout = Duration::from_secs(2);
+    let timeout = Duration::from_secs(60);
     Client::new(&RedisServer { place: Place::Cluster(seeds), timeout, ..RedisServer::at("unused", 1) })
         .unwrap()
 }

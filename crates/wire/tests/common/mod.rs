@@ -230,6 +230,14 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
 pub struct Random(pub u64);
 
 impl Random {
+    /// With the seed of the environment, or else the usual one. A test that fails prints which it was.
+    pub fn seeded(usual: u64) -> Self {
+        let seed = std::env::var("REGENT_WIRE_SEED").map_or(usual, |text| text.parse().expect("a number"));
+        println!("REGENT_WIRE_SEED={seed}");
+        // With zero it would stay zero.
+        Self(seed.max(1))
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

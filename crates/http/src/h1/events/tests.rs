@@ -243,7 +243,7 @@ async fn a_client_that_leaves_ends_its_stream() {
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_not_waited_for_without_end() {
     locally(async {
-        let mut served = Served::with(Settings { write: Duration::from_millis(1), ..SETTINGS }, 1, 64);
+        let mut served = Served::with(Settings { write: Duration::from_secs(1), ..SETTINGS }, 1, 64);
         served.ask(GET).await;
         served.read_until("\r\n\r\n").await;
         served.say(0, "event");

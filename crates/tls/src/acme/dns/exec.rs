@@ -121,6 +121,7 @@ mod tests {
         drop(record);
         let removed = async {
             while !std::fs::read_to_string(&done).is_ok_and(|call| call.ends_with('\n')) {
+                // clock: a round of a loop that ends with an event.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

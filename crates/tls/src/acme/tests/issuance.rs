@@ -189,6 +189,7 @@ async fn what_maintains_needs_no_call() {
         world.lead_to(&server);
         let issued = async {
             while server.connect("a.test").await.is_err() {
+                // clock: a round of a loop that ends with an event.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

@@ -167,6 +167,7 @@ async fn a_certificate_is_renewed_by_a_handshake_that_does_not_wait_for_it() {
                 world.clock.advance(6 * HOUR - Duration::from_secs(17 * 60));
                 assert_eq!(server.connect("a.test").await.unwrap(), first);
                 while server.connect("a.test").await.unwrap() == first {
+                    // clock: a round of a loop that ends with an event.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             })

@@ -102,7 +102,7 @@ impl Pebble {
             if tokio::net::TcpStream::connect(self.address).await.is_ok() {
                 return true;
             }
-            // Nothing tells when it listens.
+            // clock: a round of a loop; nothing tells when it listens.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         false
