@@ -97,15 +97,18 @@ mod tests {
 
     #[test]
     fn an_address_is_free_or_somebodys() {
-        let listening = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listening.local_addr().unwrap();
+        // All of 127/8 is this machine, and these are this process's own.
+        let process = std::process::id();
+        let [_, _, high, low] = process.to_be_bytes();
+        let port = 12_000 + u16::try_from(process % 20_000).unwrap();
+        let [address, beside] = [1, 2].map(|last| SocketAddr::from(([127, high.max(1), low, last], port)));
+        let _listening = TcpListener::bind(address).unwrap();
         let PortState::Taken(Some(program)) = Port::read(address).state else {
             panic!("{:?}", Port::read(address));
         };
         let own = fs::read_to_string("/proc/self/comm").unwrap();
         assert_eq!(program, own.trim());
         // Not the same address after a close: what another test starts in that moment has the socket until it has begun.
-        let beside = SocketAddr::from(([127, 0, 0, 2], address.port()));
         assert_eq!(Port::read(beside).state, PortState::Free);
         assert!(matches!(Port::read("192.0.2.1:80".parse().unwrap()).state, PortState::Unusable(_)));
     }

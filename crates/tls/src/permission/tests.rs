@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::ManualClock;
+use crate::tests::{ManualClock, own_address};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -66,10 +66,7 @@ async fn a_refusal_holds_for_a_while_and_so_does_a_silence() {
 
 #[tokio::test]
 async fn nobody_listens() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    let permission = permission(address, "/", &ManualClock::new());
+    let permission = permission(own_address(), "/", &ManualClock::new());
     assert_eq!(permission.allow("a.test").await, Err(Denial::Unanswered));
 }
 

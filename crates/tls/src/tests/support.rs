@@ -9,8 +9,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -34,6 +35,15 @@ impl Clock for ManualClock {
     fn now(&self) -> SystemTime {
         *self.0.lock().unwrap()
     }
+}
+
+/// An address that no other test has: all of 127/8 is this machine. Those of a process have one IP.
+pub(crate) fn own_address() -> SocketAddr {
+    static PORTS: AtomicU16 = AtomicU16::new(12_000);
+    let byte = |number: u32| u8::try_from(number).unwrap();
+    let process = std::process::id();
+    let ip = Ipv4Addr::new(127, byte(1 + process / 256 % 255), byte(process % 256), 1);
+    SocketAddr::from((ip, PORTS.fetch_add(1, Ordering::Relaxed)))
 }
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);

@@ -291,6 +291,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Read};
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
+    use std::sync::atomic::{AtomicU16, Ordering};
 
     fn net(address: LogAddress, start: LogNetStart) -> LogOutput {
         LogOutput::Net(LogNet { address, dial_timeout: Duration::from_secs(5), start })
@@ -304,9 +305,13 @@ mod tests {
         LogWriter::start(output, LogKind::Access).unwrap().unwrap()
     }
 
-    /// An address at which nobody listens.
-    fn unused() -> SocketAddr {
-        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    /// An address that nobody else has, and at which nobody listens: all of 127/8 is this machine.
+    fn own_address() -> SocketAddr {
+        static PORTS: AtomicU16 = AtomicU16::new(12_000);
+        let byte = |number: u32| u8::try_from(number).unwrap();
+        let process = std::process::id();
+        let ip = Ipv4Addr::new(127, byte(1 + process / 256 % 255), byte(process % 256), 1);
+        SocketAddr::from((ip, PORTS.fetch_add(1, Ordering::Relaxed)))
     }
 
     #[test]
@@ -361,7 +366,7 @@ mod tests {
 
     #[test]
     fn nobody_who_listens_is_an_error_unless_the_start_is_soft() {
-        let address = unused();
+        let address = own_address();
         let error = LogWriter::start(&net(tcp(address), LogNetStart::Fails), LogKind::Access).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let writer = start(&net(tcp(address), LogNetStart::GoesOn));
@@ -377,7 +382,7 @@ mod tests {
     #[test]
     fn a_log_without_a_collector_can_be_closed() {
         let (open, closing) = std::sync::mpsc::channel();
-        let LogOutput::Net(config) = net(tcp(unused()), LogNetStart::GoesOn) else { unreachable!() };
+        let LogOutput::Net(config) = net(tcp(own_address()), LogNetStart::GoesOn) else { unreachable!() };
         let mut network = Network::open(&config, LogKind::Access, closing).unwrap();
         drop(open);
         assert_eq!(network.deliver(b"one\ntwo\n"), 2, "they are counted");
@@ -386,8 +391,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_datagram() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
+        let address = own_address();
+        let socket = UdpSocket::bind(address).unwrap();
         let (_open, closing) = std::sync::mpsc::channel();
         let address = LogAddress::Udp { host: address.ip().to_string(), port: address.port() };
         let LogOutput::Net(config) = net(address, LogNetStart::Fails) else { unreachable!() };

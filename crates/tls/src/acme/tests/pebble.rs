@@ -1,8 +1,9 @@
-//! Let's Encrypt's test CA, as a process of its own on free ports.
+//! Let's Encrypt's test CA, as a process of its own.
 
+use crate::tests::own_address;
 use std::fs::File;
 use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Once, OnceLock};
@@ -64,7 +65,7 @@ pub(super) struct Pebble {
     dns: u16,
     refused_nonces: u8,
     process: Child,
-    pub port: u16,
+    address: SocketAddr,
     log: PathBuf,
 }
 
@@ -83,35 +84,22 @@ impl Pebble {
             skip();
             return None;
         };
-        // A port that was free may be taken meanwhile.
-        for _ in 0..5 {
-            if let Some(pebble) = Self::try_start(binary, directory, ports, behaviour).await {
-                return Some(pebble);
-            }
-        }
-        panic!("pebble does not start; see {}", directory.display());
-    }
-
-    async fn try_start(
-        binary: &'static Path,
-        directory: &Path,
-        ports: Ports,
-        behaviour: &Behaviour,
-    ) -> Option<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let address = own_address();
+        let port = address.port();
         let configuration = directory.join(format!("pebble-{port}.json"));
-        std::fs::write(&configuration, configure(directory, port, ports, behaviour).to_string()).unwrap();
+        std::fs::write(&configuration, configure(directory, address, ports, behaviour).to_string()).unwrap();
         let log = directory.join(format!("pebble-{port}.log"));
         let (dns, refused_nonces) = (ports.dns, behaviour.refused_nonces);
         let process = spawn(binary, &configuration, dns, refused_nonces, &log);
-        let mut pebble = Self { binary, configuration, dns, refused_nonces, process, port, log };
-        pebble.listens().await.then_some(pebble)
+        let mut pebble = Self { binary, configuration, dns, refused_nonces, process, address, log };
+        assert!(pebble.listens().await, "pebble does not start; see {}", directory.display());
+        Some(pebble)
     }
 
     /// Whether it does, or has ended.
     async fn listens(&mut self) -> bool {
         while self.process.try_wait().unwrap().is_none() {
-            if tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_ok() {
+            if tokio::net::TcpStream::connect(self.address).await.is_ok() {
                 return true;
             }
             // Nothing tells when it listens.
@@ -125,14 +113,14 @@ impl Pebble {
         let _ = self.process.wait();
     }
 
-    /// At the same port. It remembers nothing.
+    /// At the same address. It remembers nothing.
     pub async fn start_again(&mut self) {
         self.process = spawn(self.binary, &self.configuration, self.dns, self.refused_nonces, &self.log);
         assert!(self.listens().await, "pebble starts again");
     }
 
     pub fn directory(&self) -> String {
-        format!("https://127.0.0.1:{}/dir", self.port)
+        format!("https://{}/dir", self.address)
     }
 
     /// How many orders were asked for, with those that were refused for their nonce.
@@ -182,8 +170,13 @@ fn skip() {
     SAID.call_once(|| writeln!(std::io::stderr(), "{text}").expect("standard error is open"));
 }
 
-fn configure(directory: &Path, port: u16, ports: Ports, behaviour: &Behaviour) -> serde_json::Value {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+fn configure(
+    directory: &Path,
+    address: SocketAddr,
+    ports: Ports,
+    behaviour: &Behaviour,
+) -> serde_json::Value {
+    let made = rcgen::generate_simple_self_signed([address.ip().to_string()]).unwrap();
     let (certificate, key) = (directory.join("ca.pem"), directory.join("ca.key"));
     if !certificate.exists() {
         std::fs::write(&certificate, made.cert.pem()).unwrap();
@@ -197,7 +190,7 @@ fn configure(directory: &Path, port: u16, ports: Ports, behaviour: &Behaviour) -
         profiles[name] = serde_json::json!({ "description": "an hour", "validityPeriod": 3600 });
     }
     serde_json::json!({ "pebble": {
-        "listenAddress": format!("127.0.0.1:{port}"),
+        "listenAddress": address.to_string(),
         "certificate": certificate,
         "privateKey": key,
         "httpPort": ports.http,
