@@ -72,8 +72,7 @@ impl Setup {
         Self {
             directory,
             ports: Ports { site, tls, admin },
-            // On a slow machine requests wait for as long as they have to.
-            php_options: "num_threads 2\n\t\tmax_wait_time off".into(),
+            php_options: "num_threads 2".into(),
             global_options: String::new(),
             site: "php_server".into(),
             admin: "off".into(),
@@ -90,7 +89,8 @@ impl Setup {
         self
     }
 
-    /// The lines of the `frankenphp` block, instead of `num_threads 2` and `max_wait_time off`.
+    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Requests wait for as long as they have to, however slow
+    /// the machine is, unless the lines have a `max_wait_time`.
     pub fn php_options(mut self, lines: &str) -> Self {
         self.php_options = lines.into();
         self
@@ -186,8 +186,9 @@ impl Setup {
 
     fn config_text(&self) -> String {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
+            let wait = if self.php_options.contains("max_wait_time") { "" } else { "\n\t\tmax_wait_time off" };
             format!(
-                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}{wait}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )

@@ -51,7 +51,7 @@ fn an_engine_that_is_killed_under_load_costs_only_its_running_requests() {
 #[test]
 fn requests_that_wait_survive_the_death_of_the_engine() {
     let server = Setup::new()
-        .php_options("num_threads 1\n\t\tmax_wait_time off")
+        .php_options("num_threads 1")
         .file(
             "busy.php",
             "<?php file_put_contents(__DIR__ . '/started', '1'); while (true) { usleep(10000); }",
