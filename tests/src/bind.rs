@@ -4,7 +4,7 @@
 use crate::apps::{libraries_of, packages_of};
 use crate::{own_address, until};
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -22,7 +22,8 @@ impl Bind {
     /// Starts one for this zone, of which the key may change the TXT records of `_acme-challenge` and nothing else.
     pub fn start(directory: &Path, zone: &str) -> Self {
         let packages = packages_of("bind");
-        let address = own_address();
+        // It listens at the addresses that interfaces have, and that of the loopback interface is this one.
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, own_address().port()));
         let (configuration, log) = (directory.join("named.conf"), directory.join("named.log"));
         fs::write(directory.join("zone"), zone_file(address)).expect("the directory is the test's own");
         fs::write(&configuration, configuration_of(directory, address, zone)).expect("the same");

@@ -233,7 +233,8 @@ fn wait_for_leavers(admin: Admin, route: &str, count: usize) {
 
 /// Makes `/gated.php` a slow route: beside a fast one, it has a request that runs for long. Gives the request.
 fn make_slow(server: &Server, gate: &Gate) -> (Conn, Visitor) {
-    for _ in 0..20 {
+    // So many that they are most requests of the last ten seconds even when those of the slow route wait for long.
+    for _ in 0..100 {
         server.get("/").expect(200);
     }
     let held = hold_a_thread(server, gate);

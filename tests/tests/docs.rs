@@ -215,7 +215,8 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The demo, where it is in nobody's way: the address is the harness's, and the admin API is on a socket.
+/// The demo, where it is in nobody's way: the port is the harness's, at 127.0.0.1, where its scripts call it, and at the harness's
+/// address, and the admin API is on a socket.
 fn demo() -> Setup {
     const ADMIN: &str = "admin localhost:{$ADMIN_PORT:2019}";
     const BIND: &str = "bind 127.0.0.1";
@@ -226,7 +227,8 @@ fn demo() -> Setup {
     let configuration = read("examples/demo/Caddyfile");
     assert!(configuration.contains(ADMIN) && configuration.contains(BIND), "{configuration}");
     let elsewhere = format!("admin unix/{}", directory.join("admin.sock").display());
-    let configuration = configuration.replace(ADMIN, &elsewhere).replace(BIND, "bind {$LOOPBACK}");
+    let configuration =
+        configuration.replace(ADMIN, &elsewhere).replace(BIND, &format!("{BIND} {{$LOOPBACK}}"));
     fs::write(directory.join("demo.caddyfile"), configuration).unwrap();
     setup
 }

@@ -15,7 +15,6 @@ mod browse;
 mod browsers;
 mod cache;
 mod cache_collapsing;
-mod cache_conformance;
 mod cache_disk;
 mod cache_purge;
 mod caddy_metrics;

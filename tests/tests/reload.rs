@@ -239,7 +239,7 @@ fn ports_come_and_go() {
     let engine = server.engine();
     let one = caddyfile("num_threads 2", "php_server");
     let second = own_address();
-    let two = format!("{one}http://{second} {{\n\trespond second\n}}\n");
+    let two = format!("{one}http://:{} {{\n\tbind {}\n\trespond second\n}}\n", second.port(), second.ip());
     let mut kept = server.connect();
     get(&mut kept, "/index.php").expect(200);
     reload(&server, &two);

@@ -93,7 +93,8 @@ fn figures_of_tasks_are_in_the_metrics() {
 
 #[test]
 fn one_that_does_not_end_is_killed() {
-    let tasks = "task DIRECTORY/stubborn.php {\n\t\t\ttimeout 300ms\n\t\t\tstop_timeout 100ms\n\t\t}";
+    // PHP has to have started by then.
+    let tasks = "task DIRECTORY/stubborn.php {\n\t\t\ttimeout 2s\n\t\t\tstop_timeout 100ms\n\t\t}";
     let mut server = with_tasks(tasks).start();
     let pids = wait_for_lines(&server, "pids", 2);
     until("the first was killed", || (!is_alive(&pids[0])).then_some(()));

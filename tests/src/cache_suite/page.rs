@@ -15,7 +15,7 @@ pub struct Column {
 const HEAD: &str = "\
 # What is asked of the cache
 
-Cases of RFC 9111 and of what belongs to it, run against Regent by `tests/tests/cache_conformance.rs` in each run of the tests, \
+Cases of RFC 9111 and of what belongs to it, run against Regent by `tests/tests/alone/cache_conformance.rs` in each run of the tests, \
 and against nginx when this page was made. Each is a few requests through the cache to a server behind it that says what the \
 case has it say. They ask what the public suite at [cache-tests.fyi](https://cache-tests.fyi) asks of a shared cache, and some \
 more; the cases are our own (`tests/src/cache_suite/cases/`).

@@ -2,8 +2,10 @@
 
 mod at_work;
 mod attacks;
+mod cache_conformance;
 mod fairness;
 mod first_byte;
+mod opcache;
 mod scaling;
 mod slow_clients;
 mod starvation;
