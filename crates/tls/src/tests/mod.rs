@@ -9,4 +9,4 @@ mod manual;
 mod resumption;
 mod support;
 
-pub(crate) use support::ManualClock;
+pub(crate) use support::{ManualClock, write_program};

@@ -8,9 +8,10 @@ use crate::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use std::io;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -34,6 +35,16 @@ impl Clock for ManualClock {
     fn now(&self) -> SystemTime {
         *self.0.lock().unwrap()
     }
+}
+
+/// Writes a script that can be run at once. Another process does: of a file that this one has open for writing, each child that
+/// another test starts at that moment has a copy for a while, and what is open for writing is not run ("Text file busy").
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
