@@ -2,8 +2,10 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::io::Write;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Memory of a process in bytes, from `/proc/PID/smaps_rollup` (proc(5)).
@@ -17,6 +19,16 @@ pub struct Memory {
     pub private: u64,
     /// Of that, what it has written itself.
     pub written: u64,
+}
+
+/// Writes a script that can be run at once. Another process does: of a file that this one has open for writing, each child that
+/// another test starts at that moment has a copy for a while, and what is open for writing is not run ("Text file busy").
+pub fn write_program(path: &Path, text: &str) {
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().expect("there is a shell");
+    writer.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it reads");
+    assert!(writer.wait().expect("it is our child").success(), "{} is written", path.display());
 }
 
 /// Whether the process exists and is not a zombie.

@@ -3,12 +3,11 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::native::fixture;
-use regent_tests::process::{listening_ports, runs, thread_count};
+use regent_tests::process::{listening_ports, runs, thread_count, write_program};
 use regent_tests::{Conn, Response, Server, Setup, own_address, own_addresses, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -196,8 +195,7 @@ fn another_program_for_php_takes_a_new_engine() {
     let old = server.engine();
     let engine = fs::read_link(format!("/proc/{old}/exe")).expect("the engine runs");
     let other = server.directory().join("other-php");
-    fs::write(&other, format!("#!/bin/sh\nKIND=other exec {}\n", engine.display())).unwrap();
-    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&other, &format!("#!/bin/sh\nKIND=other exec {}\n", engine.display()));
     reload(&server, &caddyfile("num_threads 2\n\t\tphp DIRECTORY/other-php", "php_server"));
     is_gone(old);
     assert_eq!(server.get("/kind.php").expect(200).text(), "other");

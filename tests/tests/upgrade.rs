@@ -7,7 +7,7 @@ use regent_tests::{Conn, Response, Server, Setup, TlsClient, keep_asking, regent
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Output;
@@ -209,8 +209,7 @@ fn linked() -> Server {
 fn replace_program(server: &Server, script: &str) {
     let program = server.directory().join("regent");
     let next = server.directory().join("next");
-    fs::write(&next, script).unwrap();
-    fs::set_permissions(&next, PermissionsExt::from_mode(0o755)).unwrap();
+    regent_tests::process::write_program(&next, script);
     fs::rename(next, program).unwrap();
 }
 

@@ -3,9 +3,9 @@
 use super::question::{ROUND, STATIC_FILES, Versions};
 use crate::Setup;
 use crate::apps::{copy_tree, fixture};
-use crate::native;
+use crate::{native, process};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// The user of PHP and of the modules, where the server is root's.
@@ -69,8 +69,7 @@ impl Site {
             None => crate::server::program().with_file_name("regent-php"),
         };
         let text = format!("#!/bin/sh\nulimit -d {DATA_LIMIT}\nexec {} \"$@\"\n", engine.display());
-        fs::write(&script, text).expect("the directory is ours");
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        process::write_program(&script, &text);
         setup.env("REGENT_ENGINE", "DIRECTORY/limited-php")
     }
 

@@ -27,7 +27,7 @@ pub const HOSTILE_URI: &str =
 /// Most threads of each pool.
 const MOST: u16 = 8;
 /// Longest wait of a test for anything.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A made-up server: three pools whose sizes change as they are told to.
 #[derive(Default)]

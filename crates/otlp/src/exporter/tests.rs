@@ -32,7 +32,7 @@ impl Fake {
     }
 
     fn next(&self) -> (String, usize) {
-        self.requests.recv_timeout(Duration::from_secs(20)).expect("a request")
+        self.requests.recv_timeout(Duration::from_secs(60)).expect("a request")
     }
 }
 
@@ -118,7 +118,7 @@ fn lost(exporter: &Exporter) -> Vec<(Loss, u64)> {
 fn finish(exporter: &Exporter) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let finished =
-        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), exporter.finish()).await });
+        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), exporter.finish()).await });
     finished.expect("it ends");
 }
 

@@ -9,4 +9,4 @@ mod manual;
 mod resumption;
 mod support;
 
-pub(crate) use support::{ManualClock, own_address};
+pub(crate) use support::{ManualClock, own_address, write_program};

@@ -8,9 +8,10 @@ use crate::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use std::io;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -44,6 +45,16 @@ pub(crate) fn own_address() -> SocketAddr {
     let process = std::process::id();
     let ip = Ipv4Addr::new(127, byte(1 + process / 256 % 255), byte(process % 256), 1);
     SocketAddr::from((ip, PORTS.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Writes a script that can be run at once. Another process does: of a file that this one has open for writing, each child that
+/// another test starts at that moment has a copy for a while, and what is open for writing is not run ("Text file busy").
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);

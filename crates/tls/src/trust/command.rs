@@ -82,14 +82,13 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::tests::write_program;
 
     #[test]
     fn a_program_that_hangs_is_killed() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("hangs");
-        std::fs::write(&program, "#!/bin/sh\necho what is your password? >&2\nexec sleep 600\n").unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, "#!/bin/sh\necho what is your password? >&2\nexec sleep 600\n");
         let path = format!("{}:/bin:/usr/bin", directory.path().display()).into();
         let stores = TrustStores { root: directory.path().to_owned(), home: None, path };
         let error = run_within(Duration::from_secs(5), &stores, "hangs", [""; 0]).unwrap_err();

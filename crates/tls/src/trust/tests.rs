@@ -1,6 +1,6 @@
 use super::*;
+use crate::tests::write_program;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 /// A machine in a directory, with programs that write down how they were called.
 struct Machine {
@@ -28,8 +28,7 @@ impl Machine {
     fn program(&self, name: &str, body: &str) -> &Self {
         let path = self.path("bin").join(name);
         let calls = self.path("calls");
-        fs::write(&path, format!("#!/bin/sh\necho {name} \"$@\" >> {}\n{body}\n", calls.display())).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/bin/sh\necho {name} \"$@\" >> {}\n{body}\n", calls.display()));
         self
     }
 

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::acme::dns::Record;
     use crate::acme::options::{DnsChallenge, DnsProvider};
-    use std::os::unix::fs::PermissionsExt;
+    use crate::tests::write_program;
     use std::path::Path;
     use std::sync::Arc;
 
@@ -93,8 +93,7 @@ mod tests {
 
     fn hook(directory: &Path, script: &str) -> DnsChallenge {
         let program = directory.join("hook");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, &format!("#!/bin/sh\n{script}\n"));
         challenge(DnsHook { program, arguments: vec!["zone".into()] })
     }
 

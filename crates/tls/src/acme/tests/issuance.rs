@@ -3,10 +3,10 @@
 use super::pebble::Behaviour;
 use super::world::{BOTH, with_pebble};
 use crate::certificate;
+use crate::tests::write_program;
 use crate::{
     Acme, ChallengeKind, DnsChallenge, DnsHook, DnsProvider, DnsUpdateServer, ExternalAccount, KeyType,
 };
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const HOUR: u64 = 3600;
@@ -87,8 +87,7 @@ async fn by_the_dns_challenge_for_a_wildcard() {
             "#!/bin/sh\ncd {}\ncase $1 in present) echo \"$3\" > \"$2\";; cleanup) rm \"$2\";; esac\n",
             records.display()
         );
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, &script);
         let provider = DnsProvider::Exec(DnsHook { program, arguments: Vec::new() });
         let dns = Some(dns_challenge(provider));
         let server = world.server(&Acme { dns, ..world.acme(pebble.directory()) }, &["*.a.test"]);
