@@ -116,6 +116,7 @@ fn run(mut command: Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
 }
 
 /// `None` when it had to be killed at the limit.
+#[expect(clippy::disallowed_methods, reason = "a round of a loop that ends with the program or at its limit")]
 fn wait(mut command: Command) -> Result<Option<ExitStatus>> {
     let mut child = command.spawn().with_context(|| format!("starting {:?}", command.get_program()))?;
     let limit = Instant::now() + LIMIT;

@@ -94,6 +94,7 @@ impl Progress {
         Self { mode, tests, told: Mutex::new(Instant::now()) }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "how often progress is printed")]
     fn tell(&self, report: &Report<'_>) {
         let mut told = self.told.lock().expect("no holder panics");
         if told.elapsed() > BETWEEN_NEWS {

@@ -61,9 +61,14 @@ async fn rapid_reset_of_running_requests() {
         };
         let (server, stream) = start(SETTINGS, service);
         let mut client = Raw::greet(stream, &[]).await;
-        for stream in streams(250) {
+        // As many as a slow machine is allowed meanwhile, ten a second: until it takes no more.
+        for stream in streams(2000) {
+            let before = begun.get();
             client.send(&get(stream)).await;
             settle().await;
+            if begun.get() == before {
+                break;
+            }
             client.send(&frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())).await;
             settle().await;
         }
@@ -72,7 +77,7 @@ async fn rapid_reset_of_running_requests() {
         let failure = server.end().await.unwrap_err();
         assert!(matches!(failure, Failure::Flood(Flood::Resets)), "{failure}");
         assert_eq!(failure.blame(), Blame::Client);
-        assert!((200..=250).contains(&begun.get()), "{}", begun.get());
+        assert!((200..2000).contains(&begun.get()), "{}", begun.get());
     })
     .await;
 }
