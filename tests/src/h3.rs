@@ -34,7 +34,7 @@ pub struct Http3 {
     /// Ends with the connection.
     pub driver: JoinHandle<h3::error::ConnectionError>,
     host: String,
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
 }
 
 /// All of a response.
@@ -103,7 +103,7 @@ impl Http3 {
         let (mut driver, requests) = h3::client::new(connection).await.expect("a connection");
         let driver = tokio::spawn(async move { poll_fn(|context| driver.poll_close(context)).await });
         let host = format!("{name}:{}", address.port());
-        Ok(Self { quic, requests, driver, host, _endpoint: endpoint })
+        Ok(Self { quic, requests, driver, host, endpoint })
     }
 
     /// A request to the connection's host.
@@ -143,6 +143,13 @@ impl Http3 {
         stream.finish().await?;
         let head = stream.recv_response().await?;
         receive(&mut stream, head).await
+    }
+
+    /// Ends the connection, and waits until the server can know. One that is only dropped says nothing, if the runtime ends first.
+    pub async fn close(self) {
+        // RFC 9114, section 8.1: H3_NO_ERROR.
+        self.quic.close(0x100_u32.into(), b"");
+        self.endpoint.wait_idle().await;
     }
 
     /// The code that the server closes the connection with.

@@ -47,9 +47,21 @@ impl Conn {
 
     /// Waits until the server has read everything that was sent.
     pub fn wait_until_read(&self) {
-        let server = self.stream.get_ref().peer_addr().expect("the connection is open");
-        let client = self.local_address();
-        until("the server reads what was sent", || process::has_read_all(server, client).then_some(()));
+        Self::wait_until_all_read(std::slice::from_ref(self));
+    }
+
+    /// The same for many connections: the kernel's tables are read once for all of them.
+    pub fn wait_until_all_read(conns: &[Self]) {
+        let mut left: Vec<_> = conns.iter().map(Self::ends).collect();
+        until("the server reads what was sent", || {
+            let tables = process::TcpTables::read();
+            left.retain(|(server, client)| !tables.has_read_all(*server, *client));
+            left.is_empty().then_some(())
+        });
+    }
+
+    fn ends(&self) -> (SocketAddr, SocketAddr) {
+        (self.stream.get_ref().peer_addr().expect("the connection is open"), self.local_address())
     }
 
     /// Says that nothing more will be sent.

@@ -4,6 +4,7 @@ use crate::Setup;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 /// The repository's own files.
 pub fn repository() -> PathBuf {
@@ -32,6 +33,9 @@ pub fn compile(source: &Path, library: &Path, flags: &[&str]) {
 /// Builds a crate of these files as the documentation says, offline, with the versions of this repository. Gives the
 /// library's path. What it is built in is kept for the next run.
 pub fn build_crate(name: &str, files: &[(&str, String)]) -> PathBuf {
+    // Tests that build the same crate write the same files, which cargo must not read meanwhile.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let kept = crate::server::built_directory().join("native-modules");
     let sources = kept.join("src").join(name);
     for (file, text) in files {

@@ -1,7 +1,7 @@
 //! `cache`: many who ask for the same page at once have PHP run once.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup};
+use regent_tests::{Conn, Gate, Response, STOP_AT_GATE, Server, Setup};
 
 /// A site whose clients wait for each other's pages for so long.
 fn started(setup: Setup, wait: &str) -> Server {
@@ -25,7 +25,7 @@ fn a_stampede_on_a_cold_page_runs_php_once() {
     let server = started(setup, "10m");
     const CLIENTS: usize = 500;
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.ask("/page.php")).collect();
-    clients.iter().for_each(|client| client.wait_until_read());
+    Conn::wait_until_all_read(&clients);
     let running = gate.next();
     assert!(gate.poll().is_none(), "a second run");
     drop(running);

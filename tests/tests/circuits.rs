@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::process::{is_alive, signal};
-use regent_tests::{Gate, Response, STOP_AT_GATE, Server, Setup, keep_asking, php, until};
+use regent_tests::{Conn, Gate, Response, STOP_AT_GATE, Server, Setup, keep_asking, php, until};
 use rustix::process::Signal;
 
 /// Reads where nothing is.
@@ -181,7 +181,7 @@ fn requests_that_wait_are_refused_when_the_circuit_opens() {
     let mut first = server.ask("/crash.php");
     let visitor = gate.next();
     let mut waiting: Vec<_> = (0..5).map(|_| server.ask("/crash.php")).collect();
-    waiting.iter().for_each(|conn| conn.wait_until_read());
+    Conn::wait_until_all_read(&waiting);
     let mut other = server.ask("/");
     other.wait_until_read();
     drop(visitor);

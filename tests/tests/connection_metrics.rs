@@ -42,6 +42,7 @@ fn requests_and_connections_are_counted_by_protocol() {
         assert_eq!(http3.get("/").await.text(), "pong");
         expect(&server, "regent_http_requests_total", &[("protocol", "h3")], 1.0);
         expect(&server, "regent_connections", &[("protocol", "h3")], 1.0);
+        http3.close().await;
     });
     expect(&server, "regent_connections", &[("protocol", "h3")], 0.0);
     expect(&server, "regent_connections_total", &[("protocol", "h3")], 1.0);

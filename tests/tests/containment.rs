@@ -302,13 +302,14 @@ fn a_script_that_logs_for_ever_holds_up_nobody_else() {
 
 #[test]
 fn lines_that_a_worker_logs_in_a_loop_while_it_boots_are_dropped_and_counted() {
-    const WORKER: &str = "<?php for ($i = 0; $i < 50000; $i++) { error_log('flood'); } error_log('the end'); \
+    const WORKER: &str = "<?php for ($i = 0; $i < 5000; $i++) { error_log('flood' . str_repeat('.', 10000)); } error_log('the end'); \
         sleep(1); error_log('afterwards'); while (frankenphp_handle_request(fn () => print 'ok')) {}";
     let server = Setup::new().file("index.php", WORKER).php_options("worker ROOT/index.php 1").start();
     assert_eq!(server.get("/").expect(200).text(), "ok");
     server.wait_for_log("afterwards");
     let log = server.log();
-    assert!(log.matches("flood").count() < 40_000);
+    // Half a megabyte a second is 50 of them; a machine that took a minute for the loop would still drop some.
+    assert!(log.matches("flood").count() < 4_000);
     assert!(log.contains("lines were dropped here"), "their number is logged");
     server.stop();
 }

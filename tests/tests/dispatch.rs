@@ -147,13 +147,13 @@ fn a_request_whose_deadline_passes_while_it_waits_is_not_started() {
 
 #[test]
 fn deadlines_that_are_missed_are_counted_by_route() {
-    let (server, gate) = site("num_threads 2", "deadline /gated.php 500ms\n\tdeadline /index.php 5m");
+    let (server, gate) = site("num_threads 2", "deadline /gated.php 3s\n\tdeadline /index.php 5m");
     let admin = server.admin();
     let counted = |name, route| admin.metric(name, &[("pool", "classic"), ("route", route)]);
     for _ in 0..2 {
         let held = hold_a_thread(&server, &gate);
         until("the deadline has passed", || {
-            admin.busy_threads().iter().any(|thread| thread.running_milliseconds > 500).then_some(())
+            admin.busy_threads().iter().any(|thread| thread.running_milliseconds > 3000).then_some(())
         });
         let_go(held);
         server.get("/index.php").expect(200);
@@ -237,9 +237,14 @@ fn make_slow(server: &Server, gate: &Gate) -> (Conn, Visitor) {
     for _ in 0..100 {
         server.get("/").expect(200);
     }
+    // Routes are listed when one of their requests has ended.
+    let_go(hold_a_thread(server, gate));
     let held = hold_a_thread(server, gate);
     until("the request has run for far longer than is usual", || {
-        server.admin().busy_threads().iter().any(|thread| thread.running_milliseconds > 300).then_some(())
+        let statistics = server.admin().get("/regent/statistics").expect(200).json();
+        let routes = statistics["routes"].as_array().expect("a list");
+        let is_slow = |route: &serde_json::Value| route["route"] == "/gated.php" && !route["lane"].is_null();
+        routes.iter().any(is_slow).then_some(())
     });
     held
 }
@@ -277,7 +282,7 @@ fn a_slow_route_leaves_threads_for_fast_ones_in_a_fixed_pool_that_was_made_small
     server.admin().wait_for_size("classic", 4);
     let slow = make_slow(&server, &gate);
     let mut others: Vec<_> = (0..12).map(|i| server.ask(&format!("/gated.php?{i}"))).collect();
-    others.iter().for_each(Conn::wait_until_read);
+    Conn::wait_until_all_read(&others);
     let mut visitors = gate.wait_for(1);
     // In lanes that were still made for eight threads the slow ones would have all four.
     for _ in 0..20 {

@@ -163,7 +163,7 @@ fn requests_that_wait_for_the_old_engine_are_answered() {
     let mut slow = server.ask("/slow.php");
     server.wait_for_file("started");
     let mut waiting: Vec<_> = (0..5).map(|_| server.ask("/index.php")).collect();
-    waiting.iter().for_each(Conn::wait_until_read);
+    Conn::wait_until_all_read(&waiting);
     reload(&server, &caddyfile("num_threads 2", "php_server"));
     server.write("go", "now");
     slow.response().expect(200);

@@ -147,7 +147,7 @@ fn compute(server: &Server, _: usize) {
 
 fn leave_an_endless_loop(server: &Server, _: usize) {
     let clients: Vec<Conn> = (0..10).map(|_| server.ask("/endless.php")).collect();
-    clients.iter().for_each(Conn::wait_until_read);
+    Conn::wait_until_all_read(&clients);
     drop(clients);
     std::thread::sleep(Duration::from_secs(3));
 }
