@@ -33,7 +33,7 @@ fn engine_process() {
 fn spawn(io: &Io, threads: Range<usize>) -> Child {
     let duplicate = |fd: &dyn AsFd| -> OwnedFd { fd.as_fd().try_clone_to_owned().unwrap() };
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes::engine_process", "--nocapture"])
+        .args(["--exact", "engine_process", "--nocapture"])
         .env(THREADS, format!("{}-{}", threads.start, threads.end))
         .stdin(Stdio::from(duplicate(&io.backend.region().file())))
         .stdout(Stdio::null())
