@@ -8,9 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
-/// What the log has of a process that was ended by SIGSEGV.
-const SEGV: i32 = 11;
 const KILL: i32 = 9;
 
 /// The server has given the request up.
@@ -29,16 +28,19 @@ pub struct Call {
 struct Running {
     thread: Option<EngineThread>,
     process: Arc<Process>,
-    back: Sender<EngineThread>,
+    back: Sender<Back>,
+}
+
+/// How a thread comes back from the test.
+pub(crate) enum Back {
+    /// It is done with its request.
+    Released(EngineThread),
+    /// It is to crash in it.
+    Crash(EngineThread),
 }
 
 impl Call {
-    pub(crate) fn new(
-        head: Taken,
-        thread: EngineThread,
-        process: Arc<Process>,
-        back: Sender<EngineThread>,
-    ) -> Self {
+    pub(crate) fn new(head: Taken, thread: EngineThread, process: Arc<Process>, back: Sender<Back>) -> Self {
         let Taken { variables, body_length, environment } = head;
         Self { variables, body_length, environment, running: Running { thread: Some(thread), process, back } }
     }
@@ -66,6 +68,11 @@ impl Call {
     /// Bytes of the body; `None`: not known beforehand.
     pub fn body_length(&self) -> Option<u64> {
         self.body_length
+    }
+
+    /// How long it may run.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.running.thread().time_limit()
     }
 
     /// The number of the engine's thread.
@@ -202,10 +209,21 @@ impl Call {
         until("the server gives the request up", || thread.client_gone().then_some(()));
     }
 
-    /// The engine's process dies, as by a fault in the thread that runs this.
-    pub fn crash(self) {
-        let process = Arc::clone(&self.running.process);
-        process.end(ExitStatus::from_raw(SEGV));
+    /// The thread runs into a fault, which ends its process.
+    pub fn crash(mut self) {
+        let thread = self.running.thread.take().expect("invariant: it goes back at the end");
+        // It goes nowhere when the rig has ended.
+        let _ = self.running.back.send(Back::Crash(thread));
+    }
+
+    /// The process says what is no event, again and again.
+    pub fn talk_nonsense(&self) {
+        self.running.process.write(&b"nonsense\n".repeat(20));
+    }
+
+    /// The process closes its control socket.
+    pub fn hang_up(&self) {
+        self.running.process.hang_up();
     }
 
     /// The engine's process is killed from outside while this runs.
@@ -233,7 +251,7 @@ impl Drop for Running {
             false => {
                 thread.release();
                 // It goes nowhere when the rig has ended.
-                let _ = self.back.send(thread);
+                let _ = self.back.send(Back::Released(thread));
             }
         }
     }

@@ -28,4 +28,4 @@ mod threads;
 pub use call::{Call, Left};
 pub use log::LogReader;
 pub use regent_tests::{Admin, Conn, DEADLINE, Response, until};
-pub use rig::{Rig, Setup};
+pub use rig::{Rig, Setup, get};

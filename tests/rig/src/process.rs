@@ -5,10 +5,13 @@ use regent_wire::{Engine, EngineThread};
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+
+const SEGV: i32 = 11;
 
 pub(crate) struct Process {
     number: usize,
@@ -62,8 +65,25 @@ impl Process {
 
     /// Tells the server something.
     pub fn say(&self, event: &Event) {
+        self.write(&control::encode(event));
+    }
+
+    /// Writes these bytes to the control socket.
+    pub fn write(&self, bytes: &[u8]) {
         // The server has gone otherwise, or has killed it.
-        let _ = (&self.control).write_all(&control::encode(event));
+        let _ = (&self.control).write_all(bytes);
+    }
+
+    /// Closes its end of the control socket for what it says.
+    pub fn hang_up(&self) {
+        // As above.
+        let _ = self.control.shutdown(Shutdown::Write);
+    }
+
+    /// The calling thread, which is one of it, has run into a fault.
+    pub fn crash(&self) {
+        self.engine.note_fault();
+        self.end(ExitStatus::from_raw(SEGV));
     }
 
     /// Ends it at once, with this status. No thread of it touches the memory after that: so it is with the dead.

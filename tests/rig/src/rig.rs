@@ -267,7 +267,7 @@ impl Rig {
 }
 
 /// A request without a body, on a connection that stays.
-pub(crate) fn get(target: &str) -> String {
+pub fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }
 

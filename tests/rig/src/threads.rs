@@ -1,6 +1,6 @@
 //! What a thread of the played engine does: it takes requests, and lends itself to the test for each.
 
-use crate::call::{Call, Taken};
+use crate::call::{Back, Call, Taken};
 use crate::process::Process;
 use regent_wire::EngineThread;
 use regent_wire::control::{Event, ThreadStart};
@@ -13,13 +13,10 @@ pub(crate) fn start(process: &Arc<Process>, ThreadStart { index, pool }: ThreadS
     let process = Arc::clone(process);
     std::thread::spawn(move || {
         let thread = EngineThread::new(Arc::clone(process.engine()), index.into(), pool.into());
-        match run(thread, &process, &calls) {
-            Some(ended) => {
-                drop(ended);
-                process.say(&Event::ThreadEnded { index, error: None });
-            }
-            // With its process.
-            None => {}
+        // Otherwise it ends with its process.
+        if let Some(ended) = run(thread, &process, &calls) {
+            drop(ended);
+            process.say(&Event::ThreadEnded { index, error: None });
         }
         process.thread_ends();
     });
@@ -42,6 +39,13 @@ fn run(mut thread: EngineThread, process: &Arc<Process>, calls: &Sender<Call>) -
         let (back, given_back) = mpsc::channel();
         // Without a test nobody is there for it.
         calls.send(Call::new(taken, thread, Arc::clone(process), back)).ok()?;
-        thread = given_back.recv().ok()?;
+        match given_back.recv().ok()? {
+            Back::Released(released) => thread = released,
+            Back::Crash(lost) => {
+                process.bury(lost);
+                process.crash();
+                return None;
+            }
+        }
     }
 }
