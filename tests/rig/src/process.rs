@@ -22,12 +22,18 @@ pub(crate) struct Process {
     /// Threads that run, and of these those that wait for a request.
     threads: Mutex<Threads>,
     changed: Condvar,
-    /// What the threads of the dead have held: nothing of it is given back to the memory.
-    graves: Mutex<Vec<EngineThread>>,
+    graves: Arc<Graves>,
 }
+
+/// What the threads of dead processes have held. Nothing of it is given back to their memory as long as there is a server,
+/// which looks at what they have left there.
+#[derive(Default)]
+pub(crate) struct Graves(Mutex<Vec<EngineThread>>);
 
 #[derive(Default)]
 struct Threads {
+    /// Numbers of all that it has ever had.
+    own: Vec<usize>,
     running: usize,
     asking: usize,
 }
@@ -38,6 +44,7 @@ impl Process {
         engine: Arc<Engine>,
         control: UnixStream,
         end: oneshot::Sender<ExitStatus>,
+        graves: Arc<Graves>,
     ) -> Arc<Self> {
         Arc::new(Self {
             number,
@@ -47,7 +54,7 @@ impl Process {
             end: Mutex::new(Some(end)),
             threads: Mutex::default(),
             changed: Condvar::new(),
-            graves: Mutex::default(),
+            graves,
         })
     }
 
@@ -92,8 +99,8 @@ impl Process {
             return;
         }
         let region = self.engine.region();
-        (0..region.geometry().threads as usize).for_each(|thread| region.retire(thread));
         let asking = lock(&self.threads);
+        asking.own.iter().for_each(|thread| region.retire(*thread));
         drop(self.changed.wait_while(asking, |threads| threads.asking > 0));
         self.tell(status);
     }
@@ -111,11 +118,13 @@ impl Process {
     }
 
     pub fn bury(&self, thread: EngineThread) {
-        lock(&self.graves).push(thread);
+        lock(&self.graves.0).push(thread);
     }
 
-    pub fn thread_begins(&self) {
-        lock(&self.threads).running += 1;
+    pub fn thread_begins(&self, number: usize) {
+        let mut threads = lock(&self.threads);
+        threads.own.push(number);
+        threads.running += 1;
     }
 
     /// Ends the process with its last thread, if it drains.

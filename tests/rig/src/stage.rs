@@ -1,7 +1,7 @@
 //! Where the engine is played: what the server takes for programs that it starts.
 
 use crate::call::Call;
-use crate::process::Process;
+use crate::process::{Graves, Process};
 use crate::threads;
 use regent_server::{Descriptors, EngineChild, Launch, Launcher};
 use regent_wire::control::{self, Event, Order, Start};
@@ -23,11 +23,12 @@ pub(crate) struct Stage {
     calls: Sender<Call>,
     /// Processes so far.
     started: AtomicUsize,
+    graves: Arc<Graves>,
 }
 
 impl Stage {
     pub fn new(calls: Sender<Call>) -> Self {
-        Self { calls, started: AtomicUsize::new(0) }
+        Self { calls, started: AtomicUsize::new(0), graves: Arc::default() }
     }
 }
 
@@ -39,7 +40,7 @@ impl Launcher for Stage {
         let control = UnixStream::from(control);
         let mut orders = BufReader::new(control.try_clone()?).lines();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let calls = self.calls.clone();
+        let (calls, graves) = (self.calls.clone(), Arc::clone(&self.graves));
         let start = move || {
             let line = orders.next()?.ok()?;
             let start: Start = control::decode(&line).ok()?;
@@ -50,7 +51,7 @@ impl Launcher for Stage {
         std::thread::spawn(move || {
             let Some((start, orders)) = start() else { return };
             let engine = Arc::new(Engine::new(start.process.into(), region, doorbells));
-            let process = Process::new(number, engine, control, ended);
+            let process = Process::new(number, engine, control, ended, graves);
             // The server may have given it up meanwhile.
             if born.send(Arc::clone(&process)).is_ok() {
                 play(&process, &start, orders, &calls);

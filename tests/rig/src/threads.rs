@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Sender};
 
 /// Starts a thread; it ends when the server says so, or with its process.
 pub(crate) fn start(process: &Arc<Process>, ThreadStart { index, pool }: ThreadStart, calls: Sender<Call>) {
-    process.thread_begins();
+    process.thread_begins(index.into());
     let process = Arc::clone(process);
     std::thread::spawn(move || {
         let thread = EngineThread::new(Arc::clone(process.engine()), index.into(), pool.into());
