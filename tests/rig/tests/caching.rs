@@ -1,6 +1,6 @@
 //! `cache`: who runs a script, and who gets what it has made for another.
 
-use regent_rig::{Conn, Response, Rig, Setup};
+use regent_rig::{Conn, Response, Rig, Setup, until};
 
 fn started(wait: &str, threads: usize) -> Rig {
     Setup::new().threads(threads).site(&format!("cache {{\n\t\twait {wait}\n\t}}\n\tphp_server")).start()
@@ -45,7 +45,11 @@ fn a_stampede_on_a_cold_page_runs_one_script() {
 fn those_who_waited_for_a_private_page_each_get_their_own() {
     let rig = started("10m", 4);
     let mut clients: Vec<_> = (0..4).map(|me| ask(&rig, me)).collect();
-    for _ in 0..4 {
+    let first = rig.call();
+    assert!(rig.try_call().is_none(), "all others wait for it");
+    let me = first.variable("HTTP_X_ME").expect("each has said it").to_owned();
+    first.answer_with(200, &[("Cache-Control", "private")], me);
+    for _ in 1..4 {
         let call = rig.call();
         let me = call.variable("HTTP_X_ME").expect("each has said it").to_owned();
         call.answer_with(200, &[("Cache-Control", "private")], me);
@@ -53,6 +57,11 @@ fn those_who_waited_for_a_private_page_each_get_their_own() {
     for (me, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.response().expect(200).text(), me.to_string());
     }
+    // It is known by now that nobody has to wait for another.
+    let mut two = [ask(&rig, 0), ask(&rig, 1)];
+    let calls = [rig.call(), rig.call()];
+    calls.into_iter().for_each(|call| call.answer(200, "own"));
+    two.iter_mut().for_each(|client| drop(client.response().expect(200)));
 }
 
 #[test]
@@ -62,9 +71,12 @@ fn a_fetch_goes_on_when_the_client_leaves_that_asked() {
     let call = rig.call();
     let mut follower = ask(&rig, 1);
     drop(leader);
+    let is_noticed = || rig.admin().metric("regent_connections", &[("protocol", "h1")]) == 1.0;
+    until("the server has noticed", || is_noticed().then_some(()));
     call.answer_with(200, &[("Cache-Control", "max-age=60")], "page");
     let response = follower.response().expect(200);
     assert!(is_hit(&response) && response.text() == "page", "{response:?}");
+    assert!(rig.try_call().is_none(), "a second run");
 }
 
 #[test]

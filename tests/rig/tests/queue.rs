@@ -25,7 +25,7 @@ fn requests_start_in_the_order_in_which_they_came() {
     let rig = Setup::new().start();
     let (mut first, held) = hold(&rig);
     let mut clients = Vec::new();
-    for number in 0..20 {
+    for number in 0..100 {
         clients.push(rig.ask(&format!("/?{number}")));
         rig.wait_for_queue(number + 1);
     }
@@ -86,9 +86,9 @@ fn more_than_max_queue_are_turned_away_on_connections_that_stay() {
 fn who_has_waited_for_max_wait_time_is_answered_and_never_started() {
     let rig = Setup::new().php("num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time 100ms").start();
     let (_holder, held) = hold(&rig);
-    let mut late = rig.ask("/?late");
-    is_turned_away(late.response());
-    assert_eq!(shed(&rig, "wait_time"), 1.0);
+    let mut late = [rig.ask("/?1"), rig.ask("/?2"), rig.ask("/?3")];
+    late.iter_mut().for_each(|client| is_turned_away(client.response()));
+    assert_eq!(shed(&rig, "wait_time"), 3.0);
     held.answer(200, "");
     let _client = rig.ask("/?after");
     assert_eq!(rig.call().uri(), "/?after");
@@ -109,13 +109,14 @@ fn a_request_whose_deadline_passes_while_it_waits_is_not_started() {
 fn a_client_that_leaves_the_queue_is_never_started() {
     let rig = Setup::new().start();
     let (_holder, held) = hold(&rig);
-    let leaving = rig.ask("/?leaves");
-    rig.wait_for_queue(1);
+    let mut leaving: Vec<_> = (0..3).map(|number| rig.ask(&format!("/?left{number}"))).collect();
+    leaving.push(rig.send("GET /?last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    rig.wait_for_queue(4);
     let _staying = rig.ask("/?stays");
-    rig.wait_for_queue(2);
+    rig.wait_for_queue(5);
     drop(leaving);
     rig.wait_for_queue(1);
-    until("it is counted", || (shed(&rig, "client_gone") == 1.0).then_some(()));
+    until("they are counted", || (shed(&rig, "client_gone") == 4.0).then_some(()));
     held.answer(200, "");
     assert_eq!(rig.call().uri(), "/?stays");
 }
@@ -162,21 +163,26 @@ fn a_thread_whose_client_has_left_is_free_only_when_it_is_done() {
 }
 
 #[test]
-fn a_lane_of_one_thread_has_one_thread_and_keeps_its_order() {
+fn a_lane_of_one_thread_has_one_thread_and_keeps_the_order_of_all_its_routes() {
     let rig = Setup::new()
         .php("num_threads 3\n\t\tmax_threads 3\n\t\tmax_wait_time off\n\t\tlane reports {\n\t\t\tthreads 1\n\t\t}")
-        .site("lane /report.php reports\n\tphp_server")
+        .site("lane /report.php reports\n\tlane /export.php reports\n\tphp_server")
         .file("report.php", "")
+        .file("export.php", "")
         .start();
+    let targets: Vec<_> = ["/report.php?0", "/export.php?1", "/report.php?2", "/export.php?3"].into();
     let mut clients = Vec::new();
-    for number in 0..3 {
-        clients.push(rig.ask(&format!("/report.php?{number}")));
+    for (number, target) in targets.iter().enumerate() {
+        clients.push(rig.ask(target));
         let waiting = || rig.admin().metric("regent_lane_waiting", &[]) == number as f64;
         until("it runs, or waits in the lane", || waiting().then_some(()));
+        if number == 0 {
+            until("the first one runs", || (rig.admin().busy_threads().len() == 1).then_some(()));
+        }
     }
-    for number in 0..3 {
+    for target in &targets {
         let call = rig.call();
-        assert_eq!(call.uri(), format!("/report.php?{number}"));
+        assert_eq!(call.uri(), *target);
         let mut other = rig.ask("/?other");
         rig.answer("other");
         assert_eq!(other.response().expect(200).text(), "other");
@@ -197,6 +203,7 @@ fn a_lane_takes_no_more_than_max_queue() {
     let mut waiting = rig.ask("/report.php?waits");
     until("it waits in the lane", || (rig.admin().metric("regent_lane_waiting", &[]) == 1.0).then_some(()));
     is_turned_away(rig.ask("/report.php").response());
+    assert_eq!(shed(&rig, "queue_full"), 1.0);
     let mut other = rig.ask("/?other");
     rig.answer("other");
     assert_eq!(other.response().expect(200).text(), "other", "other routes have threads and room");
