@@ -12,9 +12,6 @@ use std::time::Duration;
 
 const KILL: i32 = 9;
 
-/// The server has given the request up.
-pub use regent_wire::ClientGone as Left;
-
 /// A request that a thread of the engine runs. Dropped before its end, the thread is done with it as a script that was lost.
 pub struct Call {
     variables: Vec<(String, String)>,

@@ -25,7 +25,7 @@ mod rig;
 mod stage;
 mod threads;
 
-pub use call::{Call, Left};
+pub use call::Call;
 pub use log::LogReader;
 pub use regent_tests::{Admin, Conn, DEADLINE, Response, until};
 pub use rig::{Rig, Setup, get};

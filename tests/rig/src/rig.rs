@@ -36,8 +36,8 @@ pub struct Rig {
     source: Arc<Source>,
     reloader: Reloader,
     runtime: tokio::runtime::Handle,
-    /// Ends the server. `true`: in good order.
-    end: Option<oneshot::Sender<bool>>,
+    /// Stops the server in good order; dropped, it ends it at once.
+    end: Option<oneshot::Sender<()>>,
     ended: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -164,7 +164,7 @@ fn serve(
     sockets: Sockets,
     stage: Stage,
     started: &mpsc::Sender<Started>,
-    ended: oneshot::Receiver<bool>,
+    ended: oneshot::Receiver<()>,
 ) {
     let runtime = regent_server::runtime().build().expect("a runtime can be made");
     let launcher = Arc::new(stage);
@@ -181,7 +181,7 @@ fn serve(
         let running = running.unwrap_or_else(|error| panic!("{error}"));
         let _ = started
             .send(Started { reloader: running.reloader(), runtime: tokio::runtime::Handle::current() });
-        if ended.await == Ok(true) {
+        if ended.await.is_ok() {
             running.stop().await;
         }
     });
@@ -256,7 +256,7 @@ impl Rig {
     /// Begins to stop the server in good order; [`Self::wait_until_stopped`] waits for the end of that.
     pub fn begin_to_stop(&mut self) {
         // It has ended otherwise.
-        let _ = self.end.take().map(|end| end.send(true));
+        let _ = self.end.take().map(|end| end.send(()));
     }
 
     pub fn wait_until_stopped(mut self) {

@@ -41,15 +41,11 @@ impl Launcher for Stage {
         let mut orders = BufReader::new(control.try_clone()?).lines();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let (calls, graves) = (self.calls.clone(), Arc::clone(&self.graves));
-        let start = move || {
-            let line = orders.next()?.ok()?;
-            let start: Start = control::decode(&line).ok()?;
-            Some((start, orders))
-        };
         // What a process is told it is told by its socket, as soon as the server's runtime gets to that.
         let (born, birth) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let Some((start, orders)) = start() else { return };
+            // The server has given it up otherwise.
+            let Some(start) = first(&mut orders) else { return };
             let engine = Arc::new(Engine::new(start.process.into(), region, doorbells));
             let process = Process::new(number, engine, control, ended, graves);
             // The server may have given it up meanwhile.
@@ -59,6 +55,11 @@ impl Launcher for Stage {
         });
         Ok(Box::new(Played { birth, process: None, end }))
     }
+}
+
+fn first(orders: &mut impl Iterator<Item = io::Result<String>>) -> Option<Start> {
+    let line = orders.next()?.ok()?;
+    Some(control::decode(&line).unwrap_or_else(|error| panic!("no start of an engine: {error}: {line}")))
 }
 
 /// As the first thread of an engine: starts the others, and listens to the server.
@@ -92,6 +93,7 @@ fn play(
 
 /// What the server has of such a process.
 struct Played {
+    /// It is born when it has been told how to start.
     birth: std::sync::mpsc::Receiver<Arc<Process>>,
     process: Option<Arc<Process>>,
     end: oneshot::Receiver<ExitStatus>,
