@@ -87,23 +87,6 @@ fn two_lengths_that_differ_are_neither() {
 }
 
 #[test]
-fn a_streamed_page_without_a_plain_length_comes_in_chunks() {
-    let (server, gate) = streaming(
-        "header('Content-Length: ' . $_GET['length']); echo 'page';",
-        &format!("echo \"{FORGED}\";"),
-    );
-    let mut conn = server.connect();
-    for length in INVALID {
-        let page = ask_streaming(&mut conn, &gate, &of_length(length)).expect("it is whole").expect(200);
-        let framing = (page.header("content-length"), page.header("transfer-encoding"));
-        assert_eq!(framing, (None, Some("chunked")), "{length}");
-        assert!(page.text().starts_with("pageHTTP/1.1") && page.text().ends_with("forged"), "{length}");
-        expect_next(&mut conn);
-    }
-    server.stop();
-}
-
-#[test]
 fn a_streamed_page_is_cut_at_its_length_and_the_script_runs_on() {
     let (server, gate) = streaming(
         "header('Content-Length: 6'); echo 'page';",

@@ -85,18 +85,6 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_request_may_come_byte_by_byte() {
-    let server = echo_server();
-    let mut conn = server.connect();
-    for byte in b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc"
-    {
-        conn.send([*byte]);
-    }
-    assert_eq!(conn.response().expect(200).text(), "POST /slow [abc]");
-    server.stop();
-}
-
-#[test]
 fn an_http_1_0_client_gets_a_plain_answer() {
     let server = Setup::new()
         .file("index.php", "<?php echo $_SERVER['SERVER_PROTOCOL'], '.'; ob_flush(); flush(); echo 'more';")

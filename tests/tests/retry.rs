@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::process::{is_alive, signal};
-use regent_tests::{Conn, Gate, STOP_AT_GATE, Server, Setup, php, until};
+use regent_tests::{Gate, STOP_AT_GATE, Server, Setup, php, until};
 use rustix::process::Signal;
 use std::fs;
 use std::time::Duration;
@@ -38,12 +38,6 @@ fn retries(server: &Server) -> f64 {
     series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-fn send(server: &Server, request: &str) -> Conn {
-    let mut conn = server.connect();
-    conn.send(request);
-    conn
-}
-
 #[test]
 fn what_may_be_repeated_is_run_by_the_next_engine() {
     let setup = site("retry");
@@ -64,105 +58,6 @@ fn what_may_be_repeated_is_run_by_the_next_engine() {
         log.lines().filter(|line| line.contains("\"retried\":true")).count()
     };
     until("the access log says so", || (marked() == 10).then_some(()));
-    server.stop();
-}
-
-#[test]
-fn nothing_is_run_again_unasked() {
-    let setup = site("");
-    let gate = Gate::of(&setup);
-    let server = setup.start();
-    let mut conn = server.ask("/");
-    let _visitor = gate.next();
-    kill_engine(&server);
-    conn.response().expect(502);
-    assert_eq!(retries(&server), 0.0);
-    server.stop();
-}
-
-#[test]
-fn methods_that_were_not_named_are_not_repeated() {
-    let setup = site("retry GET PUT");
-    let gate = Gate::of(&setup);
-    let server = setup.start();
-    let request =
-        |method: &str| format!("{method} /?{method} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody");
-    let mut conns = ["POST", "DELETE", "PATCH", "PUT", "GET"].map(|method| send(&server, &request(method)));
-    let visitors = gate.wait_for(5);
-    kill_engine(&server);
-    let again = gate.wait_for(2);
-    assert!(again.iter().all(|visitor| ["PUT", "GET"].contains(&visitor.name.as_str())));
-    drop((visitors, again));
-    let [post, delete, patch, put, get] = conns.each_mut();
-    [post, delete, patch].into_iter().for_each(|conn| drop(conn.response().expect(502)));
-    [put, get].into_iter().for_each(|conn| assert_eq!(conn.response().expect(200).text(), "ok body"));
-    server.stop();
-}
-
-#[test]
-fn a_route_has_its_own_say() {
-    let setup = site("retry")
-        .site("retry /other.php off\nphp_server")
-        .file("other.php", format!("<?php {STOP_AT_GATE}"));
-    let gate = Gate::of(&setup);
-    let server = setup.start();
-    let (mut other, mut index) = (server.ask("/other.php?other"), server.ask("/?index"));
-    let visitors = gate.wait_for(2);
-    kill_engine(&server);
-    let again = gate.next();
-    assert_eq!(again.name, "index");
-    drop((visitors, again));
-    other.response().expect(502);
-    index.response().expect(200);
-    server.stop();
-}
-
-#[test]
-fn what_its_client_has_seen_something_of_is_not_repeated() {
-    let hint = "header('Link: </a.css>; rel=preload'); headers_send(103);";
-    let setup = site("retry")
-        .file(
-            "begun.php",
-            format!("<?php {COUNT} echo 'begun'; ob_flush(); flush(); {STOP_AT_GATE} echo 'end';"),
-        )
-        .file("hint.php", format!("<?php {COUNT} {hint} {STOP_AT_GATE} echo 'end';"));
-    let gate = Gate::of(&setup);
-    let server = setup.start();
-    let (mut begun, mut hinted) = (server.ask("/begun.php"), server.ask("/hint.php"));
-    let _visitors = gate.wait_for(2);
-    begun.read_until("begun");
-    hinted.read_until("103 Early Hints");
-    hinted.read_until("\r\n\r\n");
-    kill_engine(&server);
-    hinted.response().expect(502);
-    let mut rest = Vec::new();
-    let mut buffer = [0; 256];
-    while let Ok(count @ 1..) = begun.read_some(&mut buffer) {
-        rest.extend_from_slice(&buffer[..count]);
-    }
-    assert!(!rest.ends_with(b"0\r\n\r\n"), "the client would take it for whole");
-    until("PHP answers", || (server.get("/plain.php").status == 200).then_some(()));
-    assert_eq!((runs(&server, "begun.php"), runs(&server, "hint.php")), (1, 1));
-    server.stop();
-}
-
-#[test]
-fn a_body_that_the_server_no_longer_has_is_not_sent_again() {
-    let setup = site("retry PUT");
-    let gate = Gate::of(&setup);
-    let server = setup.start();
-    let put = |length: usize| {
-        let head = format!("PUT /?{length} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
-        send(&server, &(head + &"x".repeat(length)))
-    };
-    let (mut small, mut large) = (put(60_000), put(200_000));
-    let visitors = gate.wait_for(2);
-    kill_engine(&server);
-    let again = gate.next();
-    assert_eq!(again.name, "60000");
-    drop((visitors, again));
-    large.response().expect(502);
-    assert_eq!(small.response().expect(200).body.len(), "ok ".len() + 60_000);
     server.stop();
 }
 

@@ -133,8 +133,8 @@ fn serve_at(
     raise_descriptor_limit();
     close_memory();
     let options = Options {
-        php: program(EngineKind::Php)?,
-        native: program(EngineKind::Native)?,
+        php: program(EngineKind::Php)?.into(),
+        native: program(EngineKind::Native)?.into(),
         source: Arc::new(configurations),
         successor: Arc::new(program_of_process),
     };

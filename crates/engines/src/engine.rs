@@ -4,13 +4,13 @@ use crate::engine_client::{ClientStart, EngineClients};
 use crate::error::EngineError;
 use crate::plan::{EnginePlan, PoolPlan};
 use crate::pools::Pools;
+use crate::program::Program;
 use crate::setup::{Setup, Sinks, StartUntil, Users};
 use crate::supervisor::{Supervisor, SupervisorHandle};
 use regent_metrics::Registry;
 use regent_wire::{EngineMemory, RegionError};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -30,15 +30,17 @@ pub struct EngineControl {
 }
 
 impl Engine {
-    /// Also returns what each I/O thread needs for its client of the engine. `program`: unless the configuration names another.
+    /// Also returns what each I/O thread needs for its client of the engine.
     pub fn new(
         plan: EnginePlan,
-        program: PathBuf,
+        mut program: Program,
         registry: &Arc<Registry>,
         sinks: Sinks,
     ) -> Result<(Self, Vec<ClientStart>), EngineError> {
         let io_threads = plan.geometry.io_threads;
-        let program = plan.program.clone().unwrap_or(program);
+        if let Some(file) = &plan.program {
+            program.file.clone_from(file);
+        }
         let doorbells = (0..io_threads).map(|_| doorbell()).collect::<Result<Vec<_>, _>>()?;
         let (clients, commands) = EngineClients::new(plan.kind, io_threads);
         let pools = Pools::new(&plan.pools, Arc::clone(registry), &plan.rules);

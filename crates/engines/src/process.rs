@@ -2,24 +2,20 @@
 
 mod talk;
 
+use crate::program::{Descriptors, EngineChild, Launch, Program};
 use bytes::{Buf, BytesMut};
-use command_fds::CommandFdExt;
-use command_fds::FdMapping;
 use regent_config::EngineUser;
 use regent_wire::EngineMemory;
-use regent_wire::control::{self, Event, Order, Start, descriptors};
+use regent_wire::control::{self, Event, Order, Start};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use talk::Talk;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 /// The socket of a process that ends closes a moment before its end can be seen. On a machine that is throttled the
@@ -27,22 +23,9 @@ use tokio::time::Instant;
 /// than the second after which it counts as hung, so that the log tells the true reason.
 const LAST_MOMENT: Duration = Duration::from_millis(750);
 
-/// How systemd talks to the service that it has started (sd_notify(3), sd_listen_fds(3)): not for scripts, which could
-/// say that the server is ready, or goes on working.
-pub(crate) const SERVICE_MANAGERS: [&str; 7] = [
-    "NOTIFY_SOCKET",
-    "WATCHDOG_USEC",
-    "WATCHDOG_PID",
-    "LISTEN_FDS",
-    "LISTEN_FDNAMES",
-    "LISTEN_PID",
-    // As the server before does with the one that takes its place.
-    "REGENT_PREDECESSOR",
-];
-
 /// A running engine. Dropped, it is killed.
 pub struct EngineProcess {
-    child: Child,
+    child: Box<dyn EngineChild>,
     events: Talk<OwnedReadHalf>,
     /// When the engine closed its end.
     closed: Option<Instant>,
@@ -61,9 +44,9 @@ pub enum ProcessEvent {
 }
 
 impl EngineProcess {
-    /// Starts `program` on this memory, as this user if there is one. `doorbells`: the I/O threads' eventfds.
+    /// Starts the program on this memory, as this user if there is one. `doorbells`: the I/O threads' eventfds.
     pub fn spawn(
-        program: &Path,
+        program: &Program,
         user: Option<&EngineUser>,
         backend: &Arc<EngineMemory>,
         doorbells: &[Arc<OwnedFd>],
@@ -72,34 +55,13 @@ impl EngineProcess {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
-        let mut mappings = vec![
-            FdMapping {
-                parent_fd: backend.region().file().try_clone_to_owned()?,
-                child_fd: descriptors::MEMORY,
-            },
-            FdMapping { parent_fd: theirs.into(), child_fd: descriptors::CONTROL },
-        ];
-        for (fd, child_fd) in doorbells.iter().zip(descriptors::DOORBELLS..) {
-            mappings.push(FdMapping { parent_fd: fd.as_fd().try_clone_to_owned()?, child_fd });
-        }
-        let mut command = Command::new(program);
-        // A group of its own: it is killed with what its scripts have started, and a Ctrl-C on the terminal is for the
-        // server, which drains its engines.
-        command.stdin(Stdio::null()).kill_on_drop(true).process_group(0);
-        SERVICE_MANAGERS.into_iter().for_each(|name| {
-            command.env_remove(name);
-        });
-        command.fd_mappings(mappings).map_err(io::Error::other)?;
-        // As itself, a server without rights may run it too.
-        let user = user.filter(|user| user.uid != rustix::process::geteuid().as_raw());
-        if let Some(user) = user {
-            // It belongs to no other groups then: see std's `CommandExt::uid`.
-            command.uid(user.uid).gid(user.gid);
-        }
-        let child = command.spawn().map_err(|cause| match user {
-            Some(user) if cause.kind() == io::ErrorKind::PermissionDenied => not_allowed(&cause, user),
-            _ => cause,
-        })?;
+        let doorbells = doorbells.iter().map(|fd| fd.as_fd().try_clone_to_owned());
+        let descriptors = Descriptors {
+            memory: backend.region().file().try_clone_to_owned()?,
+            control: theirs.into(),
+            doorbells: doorbells.collect::<io::Result<_>>()?,
+        };
+        let child = program.launcher.launch(Launch { program: &program.file, user, descriptors })?;
         let (reader, control) = ours.into_split();
         let untold = BytesMut::from(&*control::encode(start));
         Ok(Self { child, events: Talk::new(reader), closed: None, control, untold })
@@ -163,30 +125,6 @@ impl EngineProcess {
 
     /// Ends it at once, whatever it has become, and all that its scripts have started and that has not left its group.
     pub fn kill(&mut self) {
-        self.kill_group();
-        // It has ended already otherwise. It may have gone to another group.
-        let _ = self.child.start_kill();
-    }
-
-    /// The number of the group belongs to no other as long as the process has not been waited for.
-    fn kill_group(&self) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid as i32));
-        // It has left it otherwise, and nobody is in it.
-        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
-    }
-}
-
-fn not_allowed(cause: &io::Error, user: &EngineUser) -> io::Error {
-    let name = &user.name;
-    let message = format!(
-        "it cannot be run as the user `{name}` ({cause}): start the server as root, and let that user execute the program, or \
-         leave out `user {name}`"
-    );
-    io::Error::new(io::ErrorKind::PermissionDenied, message)
-}
-
-impl Drop for EngineProcess {
-    fn drop(&mut self) {
-        self.kill_group();
+        self.child.kill();
     }
 }

@@ -3,19 +3,19 @@
 use crate::engine_client::EngineClients;
 use crate::plan::EnginePlan;
 use crate::pools::Pools;
+use crate::program::Program;
 use crate::queue_signal::QueueSignal;
 use regent_wire::control::{Published, Purging, REFUSED};
 use regent_wire::{EngineMemory, Region, RegionError};
 use rustix::fd::OwnedFd;
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// The plan of an engine, and what its processes share.
 pub(crate) struct Setup {
     pub plan: EnginePlan,
-    pub program: PathBuf,
+    pub program: Program,
     /// By I/O thread.
     pub doorbells: Vec<Arc<OwnedFd>>,
     pub pools: Arc<Pools>,

@@ -118,7 +118,7 @@ impl Supervisor {
                 EventKind::Spawned(pid) => state.note_pid(id, event.process, pid),
                 EventKind::Offended | EventKind::Unneeded | EventKind::Undrained => {}
                 EventKind::NotStarted(cause) => {
-                    return Err(EngineError::Program { kind, program: state.setup.program, cause });
+                    return Err(EngineError::Program { kind, program: state.setup.program.file, cause });
                 }
                 EventKind::Ended(status) => {
                     return Err(EngineError::Start { kind, reason: describe(status) });
@@ -306,7 +306,7 @@ impl State {
             }
             EventKind::Message(message) => self.on_message(id, process, message),
             EventKind::NotStarted(error) => {
-                tracing::error!(%error, program = %self.setup.program.display(), "an engine could not be started");
+                tracing::error!(%error, program = %self.setup.program.file.display(), "an engine could not be started");
                 self.on_process_end(id, process, None).await;
             }
             EventKind::Ended(status) => self.on_process_end(id, process, Some(status)).await,

@@ -15,6 +15,6 @@ impl Server {
     /// Those of the configuration that is current now.
     pub(crate) fn change_tasks(&self, state: &mut State, force: Force) {
         let unchanged = if force == Force::Yes { Unchanged::StartAnew } else { Unchanged::Stay };
-        state.tasks.change_to(&state.config, &self.options.php, unchanged);
+        state.tasks.change_to(&state.config, &self.options.php.file, unchanged);
     }
 }

@@ -48,7 +48,6 @@ use state::{Fixed, Server, State};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
@@ -60,7 +59,7 @@ pub use blocking::{keep_one_thread, runtime};
 pub use handles::{AccessLogs, Pulse, Reloader};
 pub use regent_admin::Language;
 pub use regent_connections::{HttpsError, ListenError, tls_options};
-pub use regent_engines::{EngineError, EngineKind};
+pub use regent_engines::{Descriptors, EngineChild, EngineError, EngineKind, Launch, Launcher, Program};
 pub use regent_handlers::{LogKind, LogWriter, RollingFile, Sampler, log_template, log_time, visible};
 pub use regent_net::{Inherited, InheritedSocket, Keeper};
 pub use regent_spool::SpoolError;
@@ -75,9 +74,9 @@ const HISTORY_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Options {
     /// The program of the engine for PHP.
-    pub php: PathBuf,
+    pub php: Program,
     /// The program of the engine for native modules.
-    pub native: PathBuf,
+    pub native: Program,
     /// Where further configurations come from.
     pub source: Arc<dyn ConfigSource>,
     /// Starts the program that takes the server's place.
@@ -171,7 +170,7 @@ pub async fn start(
 
     // The server before serves as long as workers boot.
     let until = if predecessor.is_some() { StartUntil::Ready } else { StartUntil::Running };
-    let engine = |plan, program: &PathBuf| {
+    let engine = |plan, program: &Program| {
         let sinks = Sinks { updates: hubs.sink(), purges: lasting.purges() };
         RunningEngine::plan(plan, program.clone(), &registry, until, sinks)
     };

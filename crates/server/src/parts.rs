@@ -8,7 +8,7 @@ use crate::listener::Listener;
 use regent_config::Config;
 use regent_connections::{Https, ListenedOn};
 use regent_engines::{
-    ClientStart, Engine, EngineControl, EngineError, EnginePlan, Sinks, StartUntil, Supervisor,
+    ClientStart, Engine, EngineControl, EngineError, EnginePlan, Program, Sinks, StartUntil, Supervisor,
 };
 use regent_gateway::Inlined;
 use regent_metrics::Registry;
@@ -16,7 +16,6 @@ use regent_proxy::{HealthChecks, Transports};
 use regent_service::{Hubs, InUse, OpenHubs, Unused};
 use regent_spool::Spools;
 use regent_tls::Tls;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// All of a configuration that needs no engine.
@@ -120,7 +119,7 @@ impl RunningEngine {
     /// ended.
     pub fn plan(
         plan: EnginePlan,
-        program: PathBuf,
+        program: Program,
         registry: &Arc<Registry>,
         until: StartUntil,
         sinks: Sinks,

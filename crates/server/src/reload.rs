@@ -11,14 +11,13 @@ use crate::{Configuration, Place, StartError};
 use regent_config::{Config, HotReload};
 use regent_connections::{AddressChange, trust_at_start};
 use regent_control::export::NextMetrics;
-use regent_engines::{CommandRefused, EngineKind, EnginePlan, Sinks, StartUntil};
+use regent_engines::{CommandRefused, EngineKind, EnginePlan, Program, Sinks, StartUntil};
 use regent_gateway::Inlined;
 use regent_hot_reload::{Begun, React, Wanted};
 use regent_mercure::Publication;
 use regent_metrics::ReloadOutcome;
 use regent_service::Unused;
 use regent_tls::Upkeep;
-use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{MappedMutexGuard, MutexGuard};
@@ -261,7 +260,7 @@ impl Server {
         &self,
         before: Option<&RunningEngine>,
         plan: EnginePlan,
-        program: &Path,
+        program: &Program,
         force: Force,
     ) -> Result<(NextEngine, Clients), StartError> {
         if force == Force::No && before.is_some_and(|before| before.plan == plan) {
@@ -269,7 +268,7 @@ impl Server {
         }
         let (starting, clients) = RunningEngine::plan(
             plan,
-            program.to_owned(),
+            program.clone(),
             &self.registry,
             StartUntil::Ready,
             Sinks { updates: self.hubs.sink(), purges: self.lasting.purges() },

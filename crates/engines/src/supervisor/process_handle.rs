@@ -3,6 +3,7 @@
 use super::hung::HangWatch;
 use crate::kind::EngineKind;
 use crate::process::{EngineProcess, ProcessEvent};
+use crate::program::Program;
 use crate::setup::{Answer, Setup, Sinks};
 use regent_config::EngineUser;
 use regent_wire::EngineMemory;
@@ -10,7 +11,6 @@ use regent_wire::control::{Event, Order, Start, ThreadStart};
 use rustix::fd::OwnedFd;
 use std::borrow::Cow;
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ impl Drop for ProcessHandle {
 struct Watch {
     id: u64,
     number: u16,
-    program: PathBuf,
+    program: Program,
     user: Option<EngineUser>,
     sinks: Sinks,
     backend: Arc<EngineMemory>,

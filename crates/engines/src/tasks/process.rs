@@ -1,7 +1,7 @@
 //! The process of a task, and all that it has started.
 
 use super::TaskPlan;
-use crate::process::SERVICE_MANAGERS;
+use crate::program::SERVICE_MANAGERS;
 use regent_wire::control;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
