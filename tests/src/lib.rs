@@ -19,6 +19,7 @@ mod bind;
 pub mod browser;
 pub mod cache_suite;
 pub mod chaos;
+pub mod compiled;
 pub mod differential;
 mod dns;
 mod engine_user;

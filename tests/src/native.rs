@@ -1,6 +1,7 @@
 //! Native modules, compiled by the tests that use them.
 
 use crate::Setup;
+use crate::compiled::compiled;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,16 +19,11 @@ pub fn fixture(name: &str) -> PathBuf {
 
 /// Compiles a module in C, or in C++ when its name ends so, as the documentation says; `flags` are appended.
 pub fn compile(source: &Path, library: &Path, flags: &[&str]) {
-    let output = compiler_for(source)
-        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-I"])
-        .arg(repository().join("include"))
-        .arg(source)
-        .arg("-o")
-        .arg(library)
-        .args(flags)
-        .output()
-        .expect("a compiler is there");
-    assert_success(&output, &format!("compiling {}", source.display()));
+    let is_c = source.extension().is_some_and(|ending| ending == "c");
+    let (compiler, standard) = if is_c { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+    let arguments = [&[standard, "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"], flags].concat();
+    let kept = compiled(compiler, &arguments, source);
+    fs::copy(kept, library).unwrap_or_else(|error| panic!("writing {}: {error}", library.display()));
 }
 
 /// Builds a crate of these files as the documentation says, offline, with the versions of this repository. Gives the
@@ -42,17 +38,26 @@ pub fn build_crate(name: &str, files: &[(&str, String)]) -> PathBuf {
         let path = sources.join(file);
         fs::create_dir_all(path.parent().expect("it is in a directory"))
             .expect("the target directory is ours");
-        fs::write(path, text).expect("the target directory is ours");
+        write_changed(&path, text);
     }
-    fs::copy(repository().join("Cargo.lock"), sources.join("Cargo.lock")).expect("the sources are there");
+    let lock = fs::read_to_string(repository().join("Cargo.lock")).expect("the sources are there");
+    write_changed(&sources.join("Cargo.lock"), &lock);
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--offline", "--quiet"])
         .current_dir(&sources)
         .env("CARGO_TARGET_DIR", &kept)
+        .env_remove("RUSTC_BOOTSTRAP")
         .output()
         .expect("cargo is there");
     assert_success(&output, &format!("building the crate {name}"));
     kept.join(format!("release/lib{}.so", name.replace('-', "_")))
+}
+
+/// So that cargo builds again what has changed, and nothing else.
+fn write_changed(path: &Path, text: &str) {
+    if fs::read_to_string(path).ok().as_deref() != Some(text) {
+        fs::write(path, text).expect("the target directory is ours");
+    }
 }
 
 /// The files of a crate in `directory`, to be built elsewhere: it depends on Regent's crates by a path.
@@ -92,12 +97,4 @@ fn absolute(line: &str) -> String {
         }
         None => line.to_owned(),
     }
-}
-
-fn compiler_for(source: &Path) -> Command {
-    let (compiler, standard) =
-        if source.extension().is_some_and(|ending| ending == "c") { ("cc", "c11") } else { ("c++", "c++17") };
-    let mut command = Command::new(compiler);
-    command.arg(format!("-std={standard}"));
-    command
 }

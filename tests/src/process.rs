@@ -158,7 +158,8 @@ impl TcpTables {
         };
         let ends = (tcp_table_form(server), tcp_table_form(client));
         self.connections.get(&ends).is_some_and(|connection| {
-            let is_closed_by_server = [FIN_WAIT_1, FIN_WAIT_2, TIME_WAIT].contains(&connection.state.as_str());
+            let is_closed_by_server =
+                [FIN_WAIT_1, FIN_WAIT_2, TIME_WAIT].contains(&connection.state.as_str());
             !connection.has_unread_bytes && (connection.is_accepted || is_closed_by_server)
         })
     }

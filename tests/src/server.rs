@@ -30,6 +30,7 @@ pub struct Setup {
     directory: TempDir,
     ports: Ports,
     php_options: String,
+    max_wait_time: &'static str,
     global_options: String,
     site: String,
     admin: String,
@@ -73,6 +74,7 @@ impl Setup {
             directory,
             ports: Ports { site, tls, admin },
             php_options: "num_threads 2".into(),
+            max_wait_time: "max_wait_time off",
             global_options: String::new(),
             site: "php_server".into(),
             admin: "off".into(),
@@ -89,10 +91,16 @@ impl Setup {
         self
     }
 
-    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Requests wait for as long as they have to, however slow
-    /// the machine is, unless the lines have a `max_wait_time`.
+    /// The lines of the `frankenphp` block, instead of `num_threads 2`. Requests wait for as long as they have to, however slow the
+    /// machine is, unless the lines have a `max_wait_time`.
     pub fn php_options(mut self, lines: &str) -> Self {
         self.php_options = lines.into();
+        self
+    }
+
+    /// Requests wait for as long as they do where nothing is said of it.
+    pub fn default_max_wait_time(mut self) -> Self {
+        self.max_wait_time = "";
         self
     }
 
@@ -186,9 +194,9 @@ impl Setup {
 
     fn config_text(&self) -> String {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
-            let wait = if self.php_options.contains("max_wait_time") { "" } else { "\n\t\tmax_wait_time off" };
+            let wait = if self.php_options.contains("max_wait_time") { "" } else { self.max_wait_time };
             format!(
-                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}{wait}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t\t{wait}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )

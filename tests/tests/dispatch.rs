@@ -163,18 +163,26 @@ fn wait_for_leavers(admin: Admin, route: &str, count: usize) {
 
 /// Makes `/gated.php` a slow route: beside a fast one, it has a request that runs for long. Gives the request.
 fn make_slow(server: &Server, gate: &Gate) -> (Conn, Visitor) {
-    // So many that they are most requests of the last ten seconds even when those of the slow route wait for long.
-    for _ in 0..100 {
-        server.get("/").expect(200);
-    }
     // Routes are listed when one of their requests has ended.
     let_go(hold_a_thread(server, gate));
-    let held = hold_a_thread(server, gate);
-    until("the request has run for far longer than is usual", || {
+    let held = run_for_long(server, gate);
+    until("the route is slow", || {
         let statistics = server.admin().get("/regent/statistics").expect(200).json();
         let routes = statistics["routes"].as_array().expect("a list");
         let is_slow = |route: &serde_json::Value| route["route"] == "/gated.php" && !route["lane"].is_null();
         routes.iter().any(is_slow).then_some(())
+    });
+    held
+}
+
+fn run_for_long(server: &Server, gate: &Gate) -> (Conn, Visitor) {
+    // So many that they are most requests of the last ten seconds even when those of the slow route wait for long.
+    for _ in 0..100 {
+        server.get("/").expect(200);
+    }
+    let held = hold_a_thread(server, gate);
+    until("the request has run for far longer than is usual", || {
+        server.admin().busy_threads().iter().any(|thread| thread.running_milliseconds > 300).then_some(())
     });
     held
 }
@@ -232,7 +240,7 @@ fn a_slow_route_leaves_threads_for_fast_ones_in_a_fixed_pool_that_was_made_small
 #[test]
 fn lane_off_lets_a_slow_route_have_all_threads() {
     let (server, gate) = site("num_threads 4", "lane /gated.php off");
-    let slow = make_slow(&server, &gate);
+    let slow = run_for_long(&server, &gate);
     let mut others: Vec<_> = (0..3).map(|i| server.ask(&format!("/gated.php?{i}"))).collect();
     let visitors = gate.wait_for(3);
     assert_eq!(server.admin().busy_threads().len(), 4);

@@ -30,7 +30,7 @@ fn tests_of(row: &str) -> Vec<&str> {
 /// The names of all test functions of the tree.
 fn test_names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for directory in ["tests/tests", "crates"] {
+    for directory in ["tests/tests", "tests/rig/tests", "crates"] {
         collect(&repository().join(directory), &mut names);
     }
     names

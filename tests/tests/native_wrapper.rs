@@ -1,12 +1,12 @@
 //! `include/regent.hpp` without a server, on a host of the test's own.
 #![forbid(unsafe_code)]
 
+use regent_tests::compiled::compiled;
 use regent_tests::native::{assert_success, compile, fixture, repository};
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use tempfile::TempDir;
 
 #[test]
 fn the_wrapper_does_what_it_says() {
@@ -64,13 +64,8 @@ fn a_handler_that_cannot_be_shared_does_not_compile() {
 
 /// The program of the wrapper's tests, with sanitizers, run on this input.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
-    static PROGRAM: OnceLock<TempDir> = OnceLock::new();
-    let directory = PROGRAM.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
-        build(&directory.path().join("wrapper"));
-        directory
-    });
-    let mut child = Command::new(directory.path().join("wrapper"))
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let mut child = Command::new(PROGRAM.get_or_init(program))
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -85,17 +80,11 @@ fn run(arguments: &[&str], input: &[u8]) -> Output {
     })
 }
 
-fn build(program: &Path) {
-    let output = Command::new("c++")
-        .args(["-std=c++17", "-O0", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"])
-        .args(["-Wno-missing-field-initializers", "-fsanitize=address,undefined", "-pthread", "-I"])
-        .arg(repository().join("include"))
-        .arg(fixture("wrapper.cpp"))
-        .arg("-o")
-        .arg(program)
-        .output()
-        .expect("a C++ compiler is there");
-    assert_success(&output, "compiling the wrapper's tests");
+fn program() -> PathBuf {
+    let mut arguments =
+        vec!["-std=c++17", "-O0", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"];
+    arguments.extend(["-Wno-missing-field-initializers", "-fsanitize=address,undefined", "-pthread"]);
+    compiled("c++", &arguments, &fixture("wrapper.cpp"))
 }
 
 fn read_json(output: &Output) -> String {

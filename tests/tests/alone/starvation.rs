@@ -13,6 +13,7 @@ fn site() -> Server {
     Setup::new()
         .admin("ADMIN")
         .php_options("")
+        .default_max_wait_time()
         .file("index.php", "<?php echo 'ok';")
         .file("loop.php", LOOP)
         .file("late.php", "<?php echo 'late';")
@@ -114,6 +115,7 @@ fn held(options: &str) -> (Server, Conn, regent_tests::Visitor) {
     let setup = Setup::new()
         .admin("ADMIN")
         .php_options(&format!("num_threads 1{options}"))
+        .default_max_wait_time()
         .file("index.php", "<?php echo 'ok';")
         .file("gated.php", format!("<?php {STOP_AT_GATE} echo 'done';"));
     let gate = Gate::of(&setup);
