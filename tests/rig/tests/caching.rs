@@ -1,6 +1,7 @@
 //! `cache`: who runs a script, and who gets what it has made for another.
 
 use regent_rig::{Conn, Response, Rig, Setup, until};
+use std::ops::Range;
 
 fn started(wait: &str, threads: usize) -> Rig {
     Setup::new().threads(threads).site(&format!("cache {{\n\t\twait {wait}\n\t}}\n\tphp_server")).start()
@@ -11,9 +12,15 @@ fn is_hit(response: &Response) -> bool {
 }
 
 fn ask(rig: &Rig, me: usize) -> Conn {
-    let client = rig.send(format!("GET /page HTTP/1.1\r\nHost: x\r\nX-Me: {me}\r\n\r\n"));
-    client.wait_until_read();
-    client
+    ask_together(rig, me..me + 1).remove(0)
+}
+
+/// Clients that have all been heard.
+fn ask_together(rig: &Rig, clients: Range<usize>) -> Vec<Conn> {
+    let request = |me: usize| format!("GET /page HTTP/1.1\r\nHost: x\r\nX-Me: {me}\r\n\r\n");
+    let clients: Vec<_> = clients.map(|me| rig.send(request(me))).collect();
+    Conn::wait_until_all_read(&clients);
+    clients
 }
 
 #[test]
@@ -31,7 +38,7 @@ fn what_may_be_stored_is_given_again_without_an_engine() {
 fn a_stampede_on_a_cold_page_runs_one_script() {
     const CLIENTS: usize = 50;
     let rig = started("10m", 4);
-    let mut clients: Vec<_> = (0..CLIENTS).map(|me| ask(&rig, me)).collect();
+    let mut clients = ask_together(&rig, 0..CLIENTS);
     let call = rig.call();
     assert!(rig.try_call().is_none(), "a second run");
     call.answer_with(200, &[("Cache-Control", "max-age=3600")], "page".repeat(20_000));
@@ -44,7 +51,7 @@ fn a_stampede_on_a_cold_page_runs_one_script() {
 #[test]
 fn those_who_waited_for_a_private_page_each_get_their_own() {
     let rig = started("10m", 4);
-    let mut clients: Vec<_> = (0..4).map(|me| ask(&rig, me)).collect();
+    let mut clients = ask_together(&rig, 0..4);
     let first = rig.call();
     assert!(rig.try_call().is_none(), "all others wait for it");
     let me = first.variable("HTTP_X_ME").expect("each has said it").to_owned();
