@@ -1,6 +1,6 @@
 //! A small HTTP/1.1 client that hides nothing: raw bytes out, parsed responses in.
 
-use crate::{DEADLINE, process, until};
+use crate::{DEADLINE, tcp, until};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
@@ -50,12 +50,11 @@ impl Conn {
         Self::wait_until_all_read(std::slice::from_ref(self));
     }
 
-    /// The same for many connections: the kernel's tables are read once for all of them.
+    /// The same for many connections.
     pub fn wait_until_all_read(conns: &[Self]) {
         let mut left: Vec<_> = conns.iter().map(Self::ends).collect();
         until("the server reads what was sent", || {
-            let tables = process::TcpTables::read();
-            left.retain(|(server, client)| !tables.has_read_all(*server, *client));
+            left.retain(|(server, client)| !tcp::has_read_all(*server, *client));
             left.is_empty().then_some(())
         });
     }

@@ -45,6 +45,7 @@ mod redis_cluster;
 mod redis_sentinels;
 mod server;
 pub mod steady;
+mod tcp;
 mod tls;
 pub mod upstream;
 mod wait;

@@ -1,10 +1,8 @@
 //! What Linux says about a process: its children, its memory, whether it is alive. Signals by pid.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
-use std::net::{SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -122,63 +120,6 @@ pub fn listening_ports(pid: u32) -> Vec<u16> {
     ports
 }
 
-/// States of a connection that this end has closed, in the tables of /proc (`tcp_states.h` of the kernel).
-const FIN_WAIT_1: &str = "04";
-const FIN_WAIT_2: &str = "05";
-const TIME_WAIT: &str = "06";
-
-/// What the kernel says of connections over TCP: `/proc/net/tcp` and `tcp6` (proc_net_tcp in its documentation).
-pub struct TcpTables {
-    /// By local and remote address, in the form of the tables.
-    connections: HashMap<(String, String), Connection>,
-}
-
-struct Connection {
-    state: String,
-    has_unread_bytes: bool,
-    is_accepted: bool,
-}
-
-impl TcpTables {
-    /// The tables at this moment.
-    pub fn read() -> Self {
-        let mut connections = HashMap::new();
-        for table in ["tcp", "tcp6"] {
-            let table = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
-            connections.extend(table.lines().skip(1).filter_map(connection));
-        }
-        Self { connections }
-    }
-
-    /// Whether a server on this machine has accepted the connection from `client` to `server` and read all that was sent, or has
-    /// even closed it since.
-    pub fn has_read_all(&self, server: SocketAddr, client: SocketAddr) -> bool {
-        let (SocketAddr::V4(server), SocketAddr::V4(client)) = (server, client) else {
-            panic!("tests connect over IPv4");
-        };
-        let ends = (tcp_table_form(server), tcp_table_form(client));
-        self.connections.get(&ends).is_some_and(|connection| {
-            let is_closed_by_server =
-                [FIN_WAIT_1, FIN_WAIT_2, TIME_WAIT].contains(&connection.state.as_str());
-            !connection.has_unread_bytes && (connection.is_accepted || is_closed_by_server)
-        })
-    }
-}
-
-fn connection(line: &str) -> Option<((String, String), Connection)> {
-    // sl, local, remote, state, tx:rx queue, timer, retransmits, uid, timeout, inode; no inode: not accepted yet.
-    let fields: Vec<_> = line.split_whitespace().collect();
-    let [_, local, remote, state, queues, _, _, _, _, inode, ..] = fields.as_slice() else { return None };
-    // A listener for both protocols has the IPv4 addresses at the end of IPv6 ones: eight digits, a colon and the port.
-    let end = |address: &str| Some(address.get(address.len().checked_sub(13)?..)?.to_owned());
-    let connection = Connection {
-        state: (*state).to_owned(),
-        has_unread_bytes: !queues.ends_with(":00000000"),
-        is_accepted: *inode != "0",
-    };
-    Some(((end(local)?, end(remote)?), connection))
-}
-
 /// Sends `signal`; `false` when the process has gone already.
 pub fn signal(pid: u32, signal: Signal) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid is a positive number");
@@ -192,10 +133,6 @@ fn sockets_of(pid: u32) -> Vec<String> {
         .filter_map(|entry| Some(fs::read_link(entry.ok()?.path()).ok()?.to_string_lossy().into_owned()))
         .filter(|target| target.starts_with("socket:"))
         .collect()
-}
-
-fn tcp_table_form(address: SocketAddrV4) -> String {
-    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }
 
 fn state_of(pid: u32) -> Option<char> {
@@ -223,24 +160,6 @@ mod tests {
         assert!(memory(me).expect("this process has memory").rss > 100_000);
         let program = std::env::current_exe().expect("this program has a path");
         assert!(runs(me, program.file_name().and_then(|n| n.to_str()).expect("a name")));
-    }
-
-    #[test]
-    fn a_connection_is_read_when_its_server_has_taken_the_bytes() {
-        use std::io::{Read, Write};
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let mut client =
-            std::net::TcpStream::connect(listener.local_addr().expect("it listens")).expect("it listens");
-        let ends = (client.peer_addr().expect("it is open"), client.local_addr().expect("it is open"));
-        client.write_all(b"abc").expect("there is room");
-        let is_read = || TcpTables::read().has_read_all(ends.0, ends.1);
-        assert!(!is_read(), "it is not even accepted");
-        let (mut accepted, _) = listener.accept().expect("someone has connected");
-        assert!(!is_read(), "three bytes wait");
-        accepted.read_exact(&mut [0; 3]).expect("they were sent");
-        assert!(is_read());
-        drop(accepted);
-        assert!(is_read(), "it is closed");
     }
 
     #[test]
