@@ -16,9 +16,10 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 pub use self::contender::{Contender, Kind, ServerKind, Tuning};
@@ -217,17 +218,19 @@ fn addresses(port: u16, number: u8) -> Vec<SocketAddr> {
     (1..=number).map(|last| SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), port))).collect()
 }
 
-/// A port that was free a moment ago on the first `number` addresses; the check of the listener's owner notices a
-/// thief.
+/// A port on the first `number` addresses that nobody listens on, below those that the kernel gives to whoever asks for any: only
+/// who wants just this one can take it.
 pub fn free_port(number: u8) -> Result<u16> {
-    for _ in 0..100 {
-        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free on 127.0.0.1")?;
-        let port = first.local_addr()?.port();
-        if addresses(port, number).iter().skip(1).all(|address| TcpListener::bind(address).is_ok()) {
-            return Ok(port);
-        }
-    }
-    bail!("no port is free on all of {number} loopback addresses")
+    const FIRST: u32 = 12_000;
+    const COUNT: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Benchmarks that run at the same time start at different places.
+    let start = std::process::id() % COUNT * 2_003;
+    (0..COUNT)
+        .map(|_| FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(|port| addresses(*port, number).iter().all(|address| TcpListener::bind(address).is_ok()))
+        .with_context(|| format!("no port is free on all of {number} loopback addresses"))
 }
 
 /// Whether something accepts connections on the first `number` addresses.
