@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The test programs of the workspace: how they are built, found and run. Sourced by tools/test, which sets `log` (a file that all
-# they say goes to) and `arguments` (what the user has for them).
+# The test programs of the workspace: how they are built, found and run. Sourced by tools/test, which sets `logs` (a directory for what
+# they say, a file for each) and `arguments` (what the user has for them).
 
 target=${CARGO_TARGET_DIR:-target}
 # What was built last, a line for each program: the directory of its package, its name, its path.
@@ -12,15 +12,15 @@ say() { printf '\033[1mtest\033[0m  %s\n' "$*"; }
 # programs is JSON, a line for each.
 build_programs() {
   mkdir -p "$target/debug"
-  cargo build --workspace --bins --tests --message-format=json-render-diagnostics >"$log.build" || return 1
-  note_programs <"$log.build" >"$built"
+  cargo build --workspace --bins --tests --message-format=json-render-diagnostics >"$logs/cargo.json" || return 1
+  note_programs <"$logs/cargo.json" >"$built"
 }
 
 # The server with its engines, and the tests from outside.
 build_black_box() {
   mkdir -p "$target/debug"
-  cargo build --workspace --bins --test server --message-format=json-render-diagnostics >"$log.build" || return 1
-  note_programs <"$log.build" >"$built"
+  cargo build --workspace --bins --test server --message-format=json-render-diagnostics >"$logs/cargo.json" || return 1
+  note_programs <"$logs/cargo.json" >"$built"
 }
 
 note_programs() {
@@ -59,22 +59,48 @@ list_tests() {
 
 # run_programs LINES ARGUMENTS…: one after the other. Fails when one did.
 run_programs() {
-  local lines=$1 line directory name path status=0
+  local lines=$1 line status=0
   shift
   while read -r line; do
-    [ -n "$line" ] || continue
-    read -r directory name path <<<"$line"
-    run_program "$line" "$@" "${arguments[@]}" 2>&1 </dev/null | tee -a "$log" | show_progress "$(basename "$directory") $name"
-    [ "${PIPESTATUS[0]}" = 0 ] || status=1
+    [ -z "$line" ] || show_program "$line" "$@" || status=1
   done <<<"$lines"
   return $status
+}
+
+# The same, two at a time: most of them have one test that takes longer than all others. The calling shell has nothing else in the
+# background.
+run_programs_in_pairs() {
+  local lines=$1 line running=0 status=0
+  shift
+  while read -r line; do
+    if [ $running = 2 ]; then
+      wait -n || status=1
+      running=1
+    fi
+    show_program "$line" "$@" &
+    running=$((running + 1))
+  done <<<"$lines"
+  while [ $running -gt 0 ]; do
+    wait -n || status=1
+    running=$((running - 1))
+  done
+  return $status
+}
+
+show_program() {
+  local directory name path line=$1
+  shift
+  read -r directory name path <<<"$line"
+  directory=$(basename "$directory")
+  run_program "$line" "$@" "${arguments[@]}" 2>&1 </dev/null | tee "$logs/$directory-$name.log" | show_progress "$directory $name"
+  return "${PIPESTATUS[0]}"
 }
 
 # run_command TITLE COMMAND…: whatever else counts as a test.
 run_command() {
   local title=$1
   shift
-  "$@" 2>&1 </dev/null | tee -a "$log" | show_progress "$title"
+  "$@" 2>&1 </dev/null | tee "$logs/$title.log" | show_progress "$title"
   return "${PIPESTATUS[0]}"
 }
 
