@@ -279,7 +279,8 @@ fn hung_requests_are_no_reason_not_to_answer_others() {
 #[test]
 fn an_engine_that_is_killed_comes_back_as_large_as_it_was() {
     const GROWN: usize = 12;
-    let (server, gate) = site("num_threads 2\n\t\tmax_threads 20\n\t\tmax_idle_time 10m");
+    // No more than that, or it grows on for a reserve while it is looked at.
+    let (server, gate) = site("num_threads 2\n\t\tmax_threads 12\n\t\tmax_idle_time 10m");
     let admin = server.admin();
     let conns = go_to_gate(&server, GROWN);
     let visitors = gate.wait_for(GROWN);
@@ -305,7 +306,8 @@ fn an_engine_that_is_killed_comes_back_as_large_as_it_was() {
 #[test]
 fn opcache_reset_keeps_the_size() {
     const GROWN: usize = 9;
-    let (server, gate) = site("num_threads 2\n\t\tmax_threads 20\n\t\tmax_idle_time 10m");
+    // As above.
+    let (server, gate) = site("num_threads 2\n\t\tmax_threads 9\n\t\tmax_idle_time 10m");
     server.write("reset.php", "<?php var_export(opcache_reset());");
     let admin = server.admin();
     let conns = go_to_gate(&server, GROWN);
