@@ -27,7 +27,7 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use waiting::Waiting;
 
 pub use clients::EngineClients;
@@ -162,7 +162,14 @@ impl EngineClient {
     async fn follow(client: Weak<Self>, mut commands: mpsc::UnboundedReceiver<ClientCommand>) {
         while let Some(command) = commands.recv().await {
             let Some(client) = client.upgrade() else { return };
+            let is_look = matches!(command, ClientCommand::Look);
             client.apply(command);
+            drop(client);
+            if is_look {
+                // The tasks that were woken run first: the next command may move what they wait for to an engine that starts
+                // it at once.
+                yield_now().await;
+            }
         }
     }
 
