@@ -133,7 +133,7 @@ fn hint(report: &TrustReport, command: &str) {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     /// A machine in a directory, with one database of a browser and a `certutil` that does as it is told.
     struct Machine {
@@ -155,9 +155,12 @@ mod tests {
         }
 
         fn with_certutil(self, body: &str) -> Self {
-            let path = self.path("bin/certutil");
-            fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let text = self.path("certutil.sh");
+            fs::write(&text, format!("#!/bin/sh\n{body}\n")).unwrap();
+            // Another process writes what is run: children of other tests may hold what this one has open ("Text file busy").
+            let mut install = Command::new("install");
+            install.args(["-m", "755"]).arg(&text).arg(self.path("bin/certutil"));
+            assert!(install.status().unwrap().success());
             self
         }
 

@@ -10,6 +10,14 @@ fn hold(rig: &Rig) -> (Conn, Call) {
     (client, call)
 }
 
+/// The same, whose client has left.
+fn hold_for_nobody(rig: &Rig) -> Call {
+    let (client, held) = hold(rig);
+    drop(client);
+    held.wait_until_left();
+    held
+}
+
 fn is_turned_away(response: Response) {
     let response = response.expect(503);
     let seconds: u64 = response.header("retry-after").expect("a time").parse().expect("seconds");
@@ -140,9 +148,7 @@ fn clients_that_have_left_take_no_room_in_the_queue() {
 #[test]
 fn the_engine_learns_that_the_client_of_what_it_runs_has_left() {
     let rig = Setup::new().start();
-    let (client, held) = hold(&rig);
-    drop(client);
-    held.wait_until_left();
+    let held = hold_for_nobody(&rig);
     drop(held);
     let mut next = rig.ask("/?next");
     rig.answer("next");
@@ -152,9 +158,7 @@ fn the_engine_learns_that_the_client_of_what_it_runs_has_left() {
 #[test]
 fn a_thread_whose_client_has_left_is_free_only_when_it_is_done() {
     let rig = Setup::new().start();
-    let (client, held) = hold(&rig);
-    drop(client);
-    held.wait_until_left();
+    let held = hold_for_nobody(&rig);
     let _next = rig.ask("/?next");
     rig.wait_for_queue(1);
     assert!(rig.try_call().is_none());

@@ -1,9 +1,17 @@
 //! Configurations that follow each other, and the end.
 
-use regent_rig::{Setup, get};
+use regent_rig::{Rig, Setup, get};
 
 fn threads(count: usize) -> Setup {
     Setup::new().threads(count)
+}
+
+fn the_next_engine_serves(rig: &Rig) {
+    let mut new = rig.ask("/?new");
+    let call = rig.call();
+    assert_eq!((call.process(), call.uri()), (1, "/?new"));
+    call.answer(200, "new");
+    assert_eq!(new.response().expect(200).text(), "new");
 }
 
 #[test]
@@ -29,11 +37,7 @@ fn a_new_engine_takes_what_comes_and_the_old_one_ends_what_it_has() {
     let mut waiting = rig.ask("/?waits");
     rig.wait_for_queue(1);
     rig.reload(&threads(2)).expect("it is right");
-    let mut new = rig.ask("/?new");
-    let call = rig.call();
-    assert_eq!((call.process(), call.uri()), (1, "/?new"));
-    call.answer(200, "new");
-    assert_eq!(new.response().expect(200).text(), "new");
+    the_next_engine_serves(&rig);
     held.answer(200, "old");
     assert_eq!(old.response().expect(200).text(), "old");
     let call = rig.call();
@@ -60,11 +64,7 @@ fn an_engine_that_was_restarted_by_hand_ends_what_it_has() {
     let mut old = rig.ask("/?old");
     let held = rig.call();
     rig.admin().request("POST", "/regent/workers/restart").send().expect(200);
-    let mut new = rig.ask("/?new");
-    let call = rig.call();
-    assert_eq!((call.process(), call.uri()), (1, "/?new"));
-    call.answer(200, "new");
-    assert_eq!(new.response().expect(200).text(), "new");
+    the_next_engine_serves(&rig);
     held.answer(200, "old");
     assert_eq!(old.response().expect(200).text(), "old");
 }

@@ -5,6 +5,7 @@ mod attacks;
 mod cache_conformance;
 mod fairness;
 mod first_byte;
+mod frozen;
 mod opcache;
 mod scaling;
 mod slow_clients;
