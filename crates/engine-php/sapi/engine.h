@@ -106,8 +106,17 @@ typedef struct regent_directory {
     time_t entered; /* the second of CLOCK_MONOTONIC when it was there; -1: there is none */
 } regent_directory;
 
+/* What PHP may not call while a request starts (set_aside.c). */
+typedef struct regent_aside {
+    bool is_set;
+    zval error_handler;
+    zval exception_handler;
+    bool collects_cycles;
+} regent_aside;
+
 /* What a worker script keeps between requests (worker.c). */
 typedef struct regent_worker {
+    regent_aside aside;
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
     zend_array *last_server;            /* $_SERVER of the last request, to make the next one of (server_vars.c) */
     zend_long boot_time_limit;          /* max_execution_time as the script left it when it asked for its first request */
@@ -224,6 +233,14 @@ void regent_script_open_hook_install(void);
 ZEND_FUNCTION(frankenphp_handle_request);
 /* When all extensions are loaded. */
 void regent_worker_find_modules(void);
+
+/* ---- set_aside.c ---------------------------------------------------------------------------------------------- */
+
+/* A worker script's error handlers and destructors wait until its request has been taken in. */
+void regent_set_aside(regent_aside *aside);
+void regent_put_back(regent_aside *aside);
+/* Frees the objects that a script has left in the superglobals, before the next request's take their place. */
+void regent_release_superglobals(void);
 
 /* ---- time_limit.c -------------------------------------------------------------------------------------------- */
 

@@ -105,6 +105,7 @@ static void join_shutdown_functions(regent_context *context)
 static void end_script(regent_context *context)
 {
     bool in_request = context->phase != REGENT_OUTSIDE;
+    regent_put_back(&context->worker.aside);
     if (in_request) {
         join_shutdown_functions(context);
     }
@@ -336,6 +337,7 @@ static void start_request(regent_context *context)
 {
     zend_execute_data *frame = EG(current_execute_data);
     EG(current_execute_data) = NULL;
+    regent_set_aside(&context->worker.aside);
     PG(during_request_startup) = true;
     context->worker.boot_shutdown_functions = BG(user_shutdown_function_names);
     BG(user_shutdown_function_names) = NULL;
@@ -355,6 +357,7 @@ static void start_request(regent_context *context)
     start_up_module(session_module);
     SG(sapi_started) = 1;
     PG(during_request_startup) = false;
+    regent_put_back(&context->worker.aside);
     EG(current_execute_data) = frame;
 }
 
@@ -422,6 +425,9 @@ static void call_shutdown_functions(regent_context *context)
 static void end_request(regent_context *context)
 {
     call_shutdown_functions(context);
+    if (EG(exception) == NULL) {
+        regent_release_superglobals();
+    }
     if (EG(exception) == NULL) {
         php_output_end_all();
     }

@@ -31,5 +31,7 @@ mod thread_state;
 mod time_limit;
 #[path = "sapi/worker.rs"]
 mod worker;
+#[path = "sapi/worker_start.rs"]
+mod worker_start;
 #[path = "sapi/worker_state.rs"]
 mod worker_state;
