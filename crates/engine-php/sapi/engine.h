@@ -119,6 +119,11 @@ typedef struct regent_worker {
     regent_aside aside;
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
     zend_array *last_server;            /* $_SERVER of the last request, to make the next one of (server_vars.c) */
+    size_t boot_ticks;                  /* functions for ticks, of outside of the request */
+    bool boot_opened_log;               /* openlog() was called outside of the request */
+    bool searches;                      /* mb_ereg_search_init() was called during the request */
+    zend_resource *directory;           /* what the request opened last with opendir(); NULL: nothing */
+    time_t opcache_clock;               /* what opcache takes for the present */
     zend_long boot_time_limit;          /* max_execution_time as the script left it when it asked for its first request */
     bool asked;                         /* it has asked for a request: it is ready */
     bool stopping;                      /* there are no more requests for it */
@@ -231,8 +236,17 @@ char *regent_read_cookies(void);
 void regent_script_open_hook_install(void);
 
 ZEND_FUNCTION(frankenphp_handle_request);
+/* ---- worker_modules.c, session.c ----------------------------------------------------------------------------- */
+
 /* When all extensions are loaded. */
-void regent_worker_find_modules(void);
+void regent_modules_find(void);
+void regent_session_find(void);
+/* What is of one request of a worker in PHP's modules begins and ends. */
+void regent_modules_start(regent_context *context);
+void regent_modules_end(regent_context *context);
+void regent_module_shut_down(const zend_module_entry *module);
+void regent_session_start(void);
+void regent_session_end(void);
 
 /* ---- set_aside.c ---------------------------------------------------------------------------------------------- */
 
