@@ -2,6 +2,8 @@
 
 #[path = "sapi/body.rs"]
 mod body;
+#[path = "sapi/ends_within.rs"]
+mod ends_within;
 #[path = "sapi/environment.rs"]
 mod environment;
 #[path = "sapi/errors.rs"]
