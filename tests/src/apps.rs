@@ -1,5 +1,6 @@
 //! Real applications, from the distribution's packages, copied into a test's directory.
 
+use crate::Server;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -138,4 +139,21 @@ pub fn replace_in_php_files(directory: &Path, from: &str, to: &str) {
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is within the repository")
+}
+
+/// Asks a worker's page with what PHP cannot fully parse: more cookies than it takes, a form without its boundary. The page is
+/// answered each time, and what PHP says of the request is in the log. A query has no part in it: Symfony parses that itself.
+pub fn check_unparsable_requests(server: &Server, page: &str) {
+    let cookies: Vec<_> = (0..1001).map(|i| format!("c{i}=1")).collect();
+    let requests = [
+        server.request("GET", page).header("Cookie", cookies.join("; ")),
+        server.request("POST", page).body("multipart/form-data", "--limit--\r\n"),
+    ];
+    for request in requests {
+        let response = request.send();
+        assert!(response.status < 500, "{} {}", response.status, response.text());
+    }
+    server.wait_for_log("PHP Request Startup: Input variables exceeded 1000");
+    server.wait_for_log("Missing boundary in multipart/form-data POST data");
+    server.get(page).expect(200);
 }

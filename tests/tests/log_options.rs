@@ -358,3 +358,39 @@ fn lines_are_those_of_apache_and_no_client_forges_one() {
     });
     server.stop();
 }
+
+#[test]
+fn the_context_of_a_script_s_line_was_one_text_and_vanished_when_it_was_long() {
+    let worker = r"<?php
+        frankenphp_log('booted', FRANKENPHP_LOG_LEVEL_INFO, ['since' => 'boot']);
+        while (frankenphp_handle_request(function () {
+            frankenphp_log('sold', FRANKENPHP_LOG_LEVEL_WARN, [
+                'user' => 7, 'tags' => ['a', 'b'], 'name' => 'J' . chr(255), 'level' => 'debug',
+                'long' => str_repeat('x', 20000),
+            ]);
+            error_log(str_repeat('y', 40000));
+        })) { }";
+    let server = Setup::new()
+        .php_options("num_threads 2\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tnum 1\n\t\t}")
+        .file("index.php", worker)
+        .start();
+    server.get("/").expect(200);
+    server.wait_for_log("yyyy");
+    let log = server.log();
+    let line = |what: &str| -> serde_json::Value {
+        let found = log.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {log}"));
+        serde_json::from_str(found).expect("a line is JSON")
+    };
+    assert_eq!(line("booted")["since"], "boot");
+    let sold = line("sold");
+    assert_eq!((&sold["user"], &sold["tags"]), (&7.into(), &serde_json::json!(["a", "b"])));
+    assert_eq!(
+        (&sold["name"], &sold["level"], &sold["context.level"]),
+        (&"J\u{fffd}".into(), &"warn".into(), &"debug".into())
+    );
+    for text in [&sold["long"], &line("yyyy")["msg"]] {
+        let text = text.as_str().expect("a text");
+        assert!(text.len() > 1000 && text.ends_with(" more bytes]"), "{}", text.len());
+    }
+    server.stop();
+}

@@ -120,4 +120,5 @@ mod watch;
 mod websocket;
 mod worker;
 mod worker_errors;
+mod worker_modules;
 mod zerossl;

@@ -47,3 +47,29 @@ fn a_misspelt_setting_did_nothing_without_a_word() {
     assert_eq!(complaints, 2, "{}", server.log());
     server.stop();
 }
+
+#[test]
+fn values_of_php_ini_were_all_taken_for_text() {
+    let settings = [
+        ("error_reporting", "\"E_ERROR | E_WARNING\"", "3"),
+        ("output_buffering", "On", "1"),
+        ("auto_prepend_file", "none", ""),
+        ("open_basedir", "none", ""),
+        ("user_agent", "`Tom & \"Jerry\"; ${HOME}`", "Tom & \"Jerry\"; ${HOME}"),
+        ("memory_limit", "64M", "64M"),
+        ("date.timezone", "UTC", "UTC"),
+        ("default_charset", "\"\"", ""),
+        ("error_log", "'syslog'", "syslog"),
+    ];
+    let lines: String =
+        settings.iter().map(|(name, value, _)| format!("\t\tphp_ini {name} {value}\n")).collect();
+    let server = Setup::new()
+        .php_options(&format!("num_threads 2\n{lines}"))
+        .file("index.php", "<?php echo json_encode(array_map('ini_get', $_GET['names']));")
+        .start();
+    let query: Vec<_> = settings.iter().map(|(name, ..)| format!("names[]={name}")).collect();
+    let seen = server.get(&format!("/?{}", query.join("&"))).expect(200).json();
+    let expected: Vec<_> = settings.iter().map(|(_, _, value)| *value).collect();
+    assert_eq!(seen, serde_json::json!(expected));
+    server.stop();
+}

@@ -264,20 +264,36 @@ where
     }
 }
 
+/// The field in which a line of an engine brings fields of its own, as a JSON object.
+const CONTEXT: &str = "context";
+
 /// An event's message and fields; empty ones are left out.
 #[derive(Default)]
 struct Fields {
     message: String,
     others: Map<String, Value>,
+    context: Map<String, Value>,
 }
 
 impl Fields {
     fn add(&mut self, field: &Field, value: Value) {
         if field.name() == "message" {
             self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        } else if field.name() == CONTEXT
+            && let Some(Ok(context)) = value.as_str().map(serde_json::from_str)
+        {
+            self.context = context;
         } else if value.as_str() != Some("") {
             self.others.insert(field.name().to_owned(), value);
         }
+    }
+}
+
+/// Adds what a script gives its line. A name that the line has already keeps its value, and the script's is `context.NAME`.
+fn add_context(line: &mut Map<String, Value>, context: Map<String, Value>) {
+    for (name, value) in context {
+        let name = if line.contains_key(&name) { format!("{CONTEXT}.{name}") } else { name };
+        line.insert(name, value);
     }
 }
 
@@ -319,6 +335,7 @@ impl Lines {
         insert(&self.keys.message, fields.message.into());
         line.extend(fields.others);
         line.extend(self.append.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+        add_context(&mut line, fields.context);
         let mut text = Vec::new();
         visible::write_json(&line, &mut text);
         let text = String::from_utf8_lossy(&text);
@@ -347,7 +364,9 @@ impl Lines {
             write!(out, "{time} ")?;
         }
         write!(out, "{start}{level:<5}{end} {}", printable(&fields.message))?;
-        for (name, value) in fields.others {
+        let mut others = fields.others;
+        add_context(&mut others, fields.context);
+        for (name, value) in others {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             write!(out, "  {name}={}", printable(&text))?;
         }

@@ -64,20 +64,19 @@ impl Php {
             Some(named) => named.clone(),
             None => serve::program(EngineKind::Php)?,
         };
-        Ok(Self { engine, ini: config.global.php.php_ini.clone() })
+        Ok(Self { engine, ini: config.global.php.written_php_ini() })
     }
 
     pub fn engine(&self) -> &Path {
         &self.engine
     }
 
-    /// PHP's program, to be given more arguments. The settings are quoted as for the engine.
+    /// PHP's program, to be given more arguments. It has the settings of the engine.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.engine);
         command.arg(OPTION);
         for (name, value) in &self.ini {
-            let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-            command.args(["-d", &format!("{name}=\"{escaped}\"")]);
+            command.args(["-d", &format!("{name}={value}")]);
         }
         command
     }

@@ -29,6 +29,7 @@ mod named_routes;
 mod native;
 mod networks;
 mod order;
+mod php_ini;
 mod problems;
 mod rate_zones;
 mod redis_options;

@@ -58,7 +58,7 @@ impl Machine {
     /// nothing else is changed. `engine`: the program of the engine for PHP.
     pub fn read(config: &Config, engine: &Path) -> Self {
         let cpus = regent_engines::cpus();
-        let php = PhpFacts::ask(engine, &config.global.php.php_ini);
+        let php = PhpFacts::ask(engine, &config.global.php);
         Self {
             now: SystemTime::now(),
             uid: rustix::process::geteuid().as_raw(),

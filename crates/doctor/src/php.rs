@@ -1,5 +1,6 @@
 //! What PHP says of itself: settings as php.ini and the configuration have them, extensions, version.
 
+use regent_config::PhpGlobal;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,15 +34,15 @@ pub struct PhpFacts {
 }
 
 impl PhpFacts {
-    /// Asks the PHP of the engine `program`, with the `php_ini` of a configuration.
+    /// Asks the PHP of the engine `program`, with the `php_ini` of these options.
     ///
     /// # Errors
     /// In words, if it cannot be started, fails or says something else.
-    pub fn ask(program: &Path, php_ini: &[(String, String)]) -> Result<Self, String> {
+    pub fn ask(program: &Path, options: &PhpGlobal) -> Result<Self, String> {
         let mut command = Command::new(program);
         command.arg("--cli");
-        for (name, value) in php_ini {
-            command.arg("-d").arg(format!("{name}={}", quoted(value)));
+        for (name, value) in options.written_php_ini() {
+            command.arg("-d").arg(format!("{name}={value}"));
         }
         let output = command
             .args(["-d", "error_reporting=0", "-r", QUESTION])
@@ -57,7 +58,9 @@ impl PhpFacts {
                 if complaint.trim().is_empty() { error.to_string() } else { complaint.trim().to_owned() };
             format!("{} --cli did not answer: {words}", program.display())
         })?;
-        facts.settings.extend(php_ini.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        facts
+            .settings
+            .extend(options.php_ini.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         Ok(facts)
     }
 
@@ -89,10 +92,6 @@ impl PhpFacts {
     pub fn has(&self, extension: &str) -> bool {
         self.extensions.iter().any(|loaded| loaded.eq_ignore_ascii_case(extension))
     }
-}
-
-fn quoted(value: &str) -> String {
-    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -128,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_engine_is_named() {
-        let error = PhpFacts::ask(Path::new("/nonexistent/regent-php"), &[]).unwrap_err();
+        let error = PhpFacts::ask(Path::new("/nonexistent/regent-php"), &PhpGlobal::default()).unwrap_err();
         assert!(error.contains("/nonexistent/regent-php cannot be started"), "{error}");
-        let error = PhpFacts::ask(Path::new("/bin/true"), &[]).unwrap_err();
+        let error = PhpFacts::ask(Path::new("/bin/true"), &PhpGlobal::default()).unwrap_err();
         assert!(error.contains("did not answer"), "{error}");
     }
 }

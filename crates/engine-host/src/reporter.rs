@@ -2,9 +2,8 @@
 
 use crate::flood::Flood;
 use crate::processes::FromProcess;
-use regent_wire::clock;
 use regent_wire::control::{self, Event};
-use std::borrow::Cow;
+use regent_wire::{clock, log_line};
 use std::io::{self, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of a line for the log; the rest of it is left out. As JSON it fits into an event, whatever it holds.
 const LONGEST_LOG: usize = 16 * 1024;
+/// The same of its context.
+const LONGEST_CONTEXT: usize = 8 * 1024;
 /// The level of syslog's warnings.
 const WARNING: u8 = 4;
 
@@ -80,15 +81,18 @@ impl Reporter {
 
     /// Logs a line that belongs to no request, at one of syslog's levels. Of a flood a part is dropped, so that events
     /// get through beside it; the next line that is not says how many were.
-    pub fn log(&self, level: u8, message: &[u8]) {
-        let message = shortened(message);
-        let admitted = lock(&self.flood).admit(message.len(), clock::now());
+    /// `context`: a JSON object, or empty.
+    pub fn log(&self, level: u8, message: &[u8], context: &[u8]) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let message = text(&log_line::text(message, LONGEST_LOG));
+        let context = text(&log_line::object(context, LONGEST_CONTEXT));
+        let admitted = lock(&self.flood).admit(message.len() + context.len(), clock::now());
         let Some(dropped) = admitted else { return };
         if dropped > 0 {
             let message = format!("{dropped} lines were dropped here: too many came outside of requests");
-            self.send(&Event::Log { level: WARNING, message });
+            self.send(&Event::Log { level: WARNING, message, context: String::new() });
         }
-        self.send(&Event::Log { level, message: message.into_owned() });
+        self.send(&Event::Log { level, message, context });
     }
 }
 
@@ -99,16 +103,6 @@ impl Socket {
         }
         self.torn = self.stream.write_all(&line).is_err();
         !self.torn
-    }
-}
-
-fn shortened(message: &[u8]) -> Cow<'_, str> {
-    match message.split_at_checked(LONGEST_LOG) {
-        Some((beginning, rest)) if !rest.is_empty() => {
-            let beginning = String::from_utf8_lossy(beginning);
-            format!("{beginning} [{} more bytes]", rest.len()).into()
-        }
-        _ => String::from_utf8_lossy(message),
     }
 }
 
@@ -140,16 +134,16 @@ mod tests {
     #[test]
     fn a_line_that_is_longer_than_an_event_is_cut() {
         for byte in [b'a', 0, 0xFF, b'"'] {
-            let events = told(|reporter| reporter.log(3, &vec![byte; 1 << 20]));
-            let [Event::Log { level: 3, message }] = events.as_slice() else { panic!() };
-            assert!(message.ends_with("[1032192 more bytes]"), "{}", message.len());
+            let events = told(|reporter| reporter.log(3, &vec![byte; 1 << 20], b""));
+            let [Event::Log { level: 3, message, .. }] = events.as_slice() else { panic!() };
+            assert!(message.ends_with(" more bytes]"), "{}", message.len());
         }
     }
 
     #[test]
     fn a_flood_of_lines_is_cut_and_other_events_are_not() {
         let events = told(|reporter| {
-            (0..20_000).for_each(|_| reporter.log(3, b"flood"));
+            (0..20_000).for_each(|_| reporter.log(3, b"flood", b""));
             reporter.send(&Event::Ready);
         });
         assert!((1000..19_000).contains(&events.len()), "{}", events.len());

@@ -63,6 +63,6 @@ fn plan(start: &Start) -> Plan {
 fn log_sink(reporter: &Arc<Reporter>) -> LogSink {
     let reporter = Arc::clone(reporter);
     Arc::new(move |level, message| {
-        reporter.log(level as u8, message.as_bytes());
+        reporter.log(level as u8, message.as_bytes(), b"");
     })
 }

@@ -100,7 +100,10 @@ fn modules_are_cleaned_up_when_the_engine_has_drained() {
     native.until_ready();
     let events = native.stop();
     let last = events.last().expect("events");
-    assert!(matches!(last, Event::Log { level: 6, message } if message == "answers: cleanup"), "{events:?}");
+    assert!(
+        matches!(last, Event::Log { level: 6, message, .. } if message == "answers: cleanup"),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn an_exception_that_leaves_a_module_is_named_and_ends_the_engine() {
     let mut native = Native::start(vec![workshop.throwing().service(0)], 1, 1);
     native.until_ready();
     native.submit(0, &request("GET", "/throws"));
-    let Event::Log { level: 3, message } = native.event() else { panic!() };
+    let Event::Log { level: 3, message, .. } = native.event() else { panic!() };
     assert!(message.starts_with("throwing: an exception has left its handler"), "{message}");
     assert_eq!(native.wait().signal(), ABORTED);
 }

@@ -62,6 +62,9 @@
 #define regent_output_handler() (PG(output_handler) != NULL ? ZSTR_VAL(PG(output_handler)) : NULL)
 #endif
 
+/* http_get_last_response_headers() is there since 8.4. */
+#define REGENT_PHP_KEEPS_RESPONSE_HEADERS (PHP_VERSION_ID >= 80400)
+
 /* The signal of PHP's own timer (zend_set_timeout_ex()). */
 #ifdef ZEND_MAX_EXECUTION_TIMERS
 #define REGENT_PHP_TIMER_SIGNAL SIGRTMIN

@@ -106,10 +106,24 @@ typedef struct regent_directory {
     time_t entered; /* the second of CLOCK_MONOTONIC when it was there; -1: there is none */
 } regent_directory;
 
+/* What PHP may not call while a request starts (set_aside.c). */
+typedef struct regent_aside {
+    bool is_set;
+    zval error_handler;
+    zval exception_handler;
+    bool collects_cycles;
+} regent_aside;
+
 /* What a worker script keeps between requests (worker.c). */
 typedef struct regent_worker {
+    regent_aside aside;
     HashTable *boot_shutdown_functions; /* set aside while a request runs */
     zend_array *last_server;            /* $_SERVER of the last request, to make the next one of (server_vars.c) */
+    size_t boot_ticks;                  /* functions for ticks, of outside of the request */
+    bool boot_opened_log;               /* openlog() was called outside of the request */
+    bool searches;                      /* mb_ereg_search_init() was called during the request */
+    zend_resource *directory;           /* what the request opened last with opendir(); NULL: nothing */
+    time_t opcache_clock;               /* what opcache takes for the present */
     zend_long boot_time_limit;          /* max_execution_time as the script left it when it asked for its first request */
     bool asked;                         /* it has asked for a request: it is ready */
     bool stopping;                      /* there are no more requests for it */
@@ -222,8 +236,25 @@ char *regent_read_cookies(void);
 void regent_script_open_hook_install(void);
 
 ZEND_FUNCTION(frankenphp_handle_request);
+/* ---- worker_modules.c, session.c ----------------------------------------------------------------------------- */
+
 /* When all extensions are loaded. */
-void regent_worker_find_modules(void);
+void regent_modules_find(void);
+void regent_session_find(void);
+/* What is of one request of a worker in PHP's modules begins and ends. */
+void regent_modules_start(regent_context *context);
+void regent_modules_end(regent_context *context);
+void regent_module_shut_down(const zend_module_entry *module);
+void regent_session_start(void);
+void regent_session_end(void);
+
+/* ---- set_aside.c ---------------------------------------------------------------------------------------------- */
+
+/* A worker script's error handlers and destructors wait until its request has been taken in. */
+void regent_set_aside(regent_aside *aside);
+void regent_put_back(regent_aside *aside);
+/* Frees the objects that a script has left in the superglobals, before the next request's take their place. */
+void regent_release_superglobals(void);
 
 /* ---- time_limit.c -------------------------------------------------------------------------------------------- */
 

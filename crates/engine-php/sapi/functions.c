@@ -136,7 +136,7 @@ static ZEND_FUNCTION(frankenphp_log)
 
     smart_str json = {0};
     if (context != NULL && zend_hash_num_elements(Z_ARRVAL_P(context)) > 0) {
-        int options = PHP_JSON_PARTIAL_OUTPUT_ON_ERROR | PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE;
+        int options = PHP_JSON_PARTIAL_OUTPUT_ON_ERROR | PHP_JSON_INVALID_UTF8_SUBSTITUTE | PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE;
         if (zend_array_is_list(Z_ARRVAL_P(context))) {
             options |= PHP_JSON_FORCE_OBJECT; /* log fields have names */
         }

@@ -128,7 +128,7 @@ static zend_result (*next_post_startup)(void);
 static zend_result post_startup(void)
 {
     regent_opcache_override_functions();
-    regent_worker_find_modules();
+    regent_modules_find();
     return next_post_startup != NULL ? next_post_startup() : SUCCESS;
 }
 

@@ -269,6 +269,42 @@ static regent_str reason_of(const char *status_line)
     return (regent_str){reason, strlen(reason)};
 }
 
+/* What stands behind the colon of a line of this name; ptr NULL: it has another one. */
+static regent_str value_of(const sapi_header_struct *header, const char *name)
+{
+    size_t length = strlen(name);
+    if (header->header_len <= length || header->header[length] != ':' || strncasecmp(header->header, name, length) != 0) {
+        return (regent_str){NULL, 0};
+    }
+    const char *value = header->header + length + 1;
+    value += strspn(value, " \t");
+    return (regent_str){value, strlen(value)};
+}
+
+/*
+ * "Status: 404 Not Found" is how a script tells a web server its status through CGI, so through php-fpm; a line "HTTP/1.1 ..."
+ * goes before it (sapi_cgi_send_headers()). It is no field of the response.
+ */
+static const sapi_header_struct *status_field(const sapi_headers_struct *headers)
+{
+    const sapi_header_struct *found = NULL;
+    for (zend_llist_element *e = headers->headers.head; e != NULL; e = e->next) {
+        const sapi_header_struct *header = (const sapi_header_struct *)e->data;
+        regent_str value = value_of(header, "Status");
+        int code = value.ptr != NULL ? atoi(value.ptr) : 0;
+        found = code >= 200 && code <= 999 ? header : found;
+    }
+    return headers->http_status_line == NULL ? found : NULL;
+}
+
+/* An empty type is how a script asks for none: web servers leave the field out. */
+static bool is_sent(const sapi_header_struct *header)
+{
+    regent_str type = value_of(header, "Content-Type");
+    return is_header_line(header->header, header->header_len) && value_of(header, "Status").ptr == NULL &&
+           (type.ptr == NULL || type.len > 0);
+}
+
 static int checked_status(int status)
 {
     if (status == 0) {
@@ -316,7 +352,8 @@ static regent_str append(char **end, regent_str text)
 static bool take_headers(regent_context *context, sapi_headers_struct *headers)
 {
     regent_response *response = &context->response;
-    regent_str reason = reason_of(headers->http_status_line);
+    const sapi_header_struct *status = status_field(headers);
+    regent_str reason = reason_of(status != NULL ? strchr(status->header, ':') : headers->http_status_line);
     size_t bytes = reason.len;
     size_t lines = 0;
     for (zend_llist_element *e = headers->headers.head; e != NULL; e = e->next) {
@@ -330,11 +367,11 @@ static bool take_headers(regent_context *context, sapi_headers_struct *headers)
     response->n_lines = 0;
     for (zend_llist_element *e = headers->headers.head; e != NULL; e = e->next) {
         const sapi_header_struct *header = (const sapi_header_struct *)e->data;
-        if (is_header_line(header->header, header->header_len)) {
+        if (is_sent(header)) {
             response->lines[response->n_lines++] = append(&end, (regent_str){header->header, header->header_len});
         }
     }
     response->reason = reason.len > 0 ? append(&end, reason) : reason;
-    response->status = checked_status(headers->http_response_code);
+    response->status = checked_status(status != NULL ? atoi(value_of(status, "Status").ptr) : headers->http_response_code);
     return true;
 }

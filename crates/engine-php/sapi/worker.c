@@ -6,7 +6,6 @@
 #include "engine.h"
 
 #include <Zend/zend_exceptions.h>
-#include <ext/session/php_session.h>
 #include <ext/spl/spl_exceptions.h>
 #include <ext/standard/basic_functions.h>
 
@@ -105,6 +104,7 @@ static void join_shutdown_functions(regent_context *context)
 static void end_script(regent_context *context)
 {
     bool in_request = context->phase != REGENT_OUTSIDE;
+    regent_put_back(&context->worker.aside);
     if (in_request) {
         join_shutdown_functions(context);
     }
@@ -137,59 +137,6 @@ static int reason_of_end(const regent_context *context)
 }
 
 /* ---- What is kept between requests, and what is not ------------------------------------------------------------------- */
-
-/* Extensions that have to end and start with each request; NULL: not loaded. Found once, at start-up. */
-static const zend_module_entry *filter_module, *session_module;
-
-void regent_worker_find_modules(void)
-{
-    filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
-    session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
-}
-
-/* As zend_deactivate_modules() calls it: without a frame, so that what a session handler throws is reported. */
-static void shut_down_module(const zend_module_entry *module)
-{
-    zend_execute_data *frame = EG(current_execute_data);
-    if (module == NULL || module->request_shutdown_func == NULL) {
-        return;
-    }
-    EG(current_execute_data) = NULL;
-    zend_try
-    {
-        module->request_shutdown_func(module->type, module->module_number);
-    }
-    zend_end_try();
-    EG(current_execute_data) = frame;
-}
-
-static void start_up_module(const zend_module_entry *module)
-{
-    if (module != NULL && module->request_startup_func != NULL) {
-        module->request_startup_func(module->type, module->module_number);
-    }
-}
-
-/*
- * Writes and closes the session, and forgets its id, its data, and that a save handler is running. The save handlers
- * are kept: a script sets them once, while it boots. The session extension may be a shared one, so its globals are
- * reached through its entry and not by their symbol.
- */
-static void end_session(void)
-{
-    if (session_module == NULL) {
-        return;
-    }
-    php_ps_globals *globals = regent_module_globals(session_module, php_ps_globals);
-    zval handlers[sizeof(globals->mod_user_names) / sizeof(zval)];
-    memcpy(handlers, &globals->mod_user_names, sizeof(handlers));
-    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
-        Z_TRY_ADDREF(handlers[i]);
-    }
-    shut_down_module(session_module);
-    memcpy(&globals->mod_user_names, handlers, sizeof(handlers));
-    zend_hash_str_del(&EG(symbol_table), ZEND_STRL("_SESSION"));
-}
 
 /*
  * $_GET, $_POST, $_COOKIE, $_FILES and $_SERVER are made anew. $_REQUEST is, if a script has used it before: PHP makes it
@@ -286,6 +233,8 @@ static void deactivate_sapi(void)
     sapi_deactivate();
     SG(request_info).content_type_dup = NULL;
     SG(request_info).current_user = NULL;
+    zval_ptr_dtor(&SG(callback_func)); /* of header_register_callback(), if the fields were sent before it */
+    ZVAL_UNDEF(&SG(callback_func));
 }
 
 /* ---- Outside of requests ---------------------------------------------------------------------------------------------- */
@@ -305,7 +254,8 @@ static void leave_outside(regent_context *context)
     if (!context->worker.asked) {
         context->worker.asked = true;
         context->worker.boot_time_limit = EG(timeout_seconds);
-        end_session();
+        regent_session_end();
+        regent_modules_end(context);
     }
     php_output_deactivate();
     deactivate_sapi();
@@ -336,6 +286,7 @@ static void start_request(regent_context *context)
 {
     zend_execute_data *frame = EG(current_execute_data);
     EG(current_execute_data) = NULL;
+    regent_set_aside(&context->worker.aside);
     PG(during_request_startup) = true;
     context->worker.boot_shutdown_functions = BG(user_shutdown_function_names);
     BG(user_shutdown_function_names) = NULL;
@@ -351,10 +302,11 @@ static void start_request(regent_context *context)
     }
     start_output_buffering();
     import_superglobals();
-    start_up_module(filter_module);
-    start_up_module(session_module);
+    regent_modules_start(context);
+    regent_session_start();
     SG(sapi_started) = 1;
     PG(during_request_startup) = false;
+    regent_put_back(&context->worker.aside);
     EG(current_execute_data) = frame;
 }
 
@@ -423,14 +375,17 @@ static void end_request(regent_context *context)
 {
     call_shutdown_functions(context);
     if (EG(exception) == NULL) {
+        regent_release_superglobals();
+    }
+    if (EG(exception) == NULL) {
         php_output_end_all();
     }
     if (report_exception()) {
         return;
     }
     regent_time_limit_end(context);
-    end_session();
-    shut_down_module(filter_module);
+    regent_session_end();
+    regent_modules_end(context);
     php_output_deactivate();
     if (CG(unclean_shutdown)) {
         zend_bailout();

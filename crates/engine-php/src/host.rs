@@ -340,7 +340,7 @@ extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str)
         written
     });
     if let (false, Some(reporter)) = (in_request, REPORTER.get()) {
-        reporter.log(level, message);
+        reporter.log(level, message, context);
     }
 }
 

@@ -11,11 +11,10 @@ const WARNING: u8 = 4;
 /// These load something, and are no settings.
 const LOADERS: [&str; 2] = ["extension", "zend_extension"];
 
-/// `name="value"` lines as `php -d` makes them: quoted, so that a value is taken as it is.
+/// Lines of php.ini; the values are in its language.
 pub fn lines(overrides: &[(String, String)]) -> String {
     overrides.iter().fold(String::new(), |mut lines, (name, value)| {
-        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-        let _ = writeln!(lines, "{name}=\"{escaped}\"");
+        let _ = writeln!(lines, "{name}={value}");
         lines
     })
 }
@@ -28,7 +27,7 @@ pub fn warn_of_unknown(overrides: &[(String, String)], reporter: &Reporter) {
     let known = php::settings();
     for (name, _) in overrides {
         if let Some(message) = complaint(name, &known) {
-            reporter.send(&Event::Log { level: WARNING, message });
+            reporter.send(&Event::Log { level: WARNING, message, context: String::new() });
         }
     }
 }
@@ -55,12 +54,6 @@ fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_are_quoted() {
-        let lines = lines(&[("a.b".into(), "x;y \"z\"".into())]);
-        assert_eq!(lines, "a.b=\"x;y \\\"z\\\"\"\n");
-    }
 
     #[test]
     fn a_misspelt_setting_is_told_apart_from_one_of_an_extension_that_is_not_there() {

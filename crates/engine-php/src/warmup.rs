@@ -62,7 +62,7 @@ impl Warmup {
 
     fn warn(&self, what: &str) {
         let message = format!("worker {}: {what}", self.worker);
-        self.reporter.log(WARNING, message.as_bytes());
+        self.reporter.log(WARNING, message.as_bytes(), b"");
     }
 }
 

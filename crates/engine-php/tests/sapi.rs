@@ -2,6 +2,8 @@
 
 #[path = "sapi/body.rs"]
 mod body;
+#[path = "sapi/ends_within.rs"]
+mod ends_within;
 #[path = "sapi/environment.rs"]
 mod environment;
 #[path = "sapi/errors.rs"]
@@ -31,5 +33,7 @@ mod thread_state;
 mod time_limit;
 #[path = "sapi/worker.rs"]
 mod worker;
+#[path = "sapi/worker_start.rs"]
+mod worker_start;
 #[path = "sapi/worker_state.rs"]
 mod worker_state;

@@ -55,10 +55,10 @@ impl Origin {
     }
 }
 
-/// A line that belongs to no request.
-pub fn log_line(kind: EngineKind, level: u8, message: &str) {
+/// A line that belongs to no request. `context`: a JSON object, whose fields are those of the line; or empty.
+pub fn log_line(kind: EngineKind, level: u8, message: &str, context: &str) {
     match kind {
-        EngineKind::Php => log_at!(level, "php", "{message}"),
-        EngineKind::Native => log_at!(level, "native", "{message}"),
+        EngineKind::Php => log_at!(level, "php", %context, "{message}"),
+        EngineKind::Native => log_at!(level, "native", %context, "{message}"),
     }
 }

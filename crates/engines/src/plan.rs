@@ -143,7 +143,7 @@ impl EnginePlan {
                 EngineKind::Native => 1,
             },
             start: Start {
-                ini: global.php.php_ini.clone(),
+                ini: global.php.written_php_ini(),
                 software: facts.software.to_owned(),
                 pools: starts,
                 modules,

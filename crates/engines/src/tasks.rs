@@ -61,7 +61,7 @@ fn plans(config: &Config, program: &std::path::Path) -> Vec<TaskPlan> {
         task: task.clone(),
         number,
         program: php.program.clone().unwrap_or_else(|| program.to_owned()),
-        ini: php.php_ini.clone(),
+        ini: php.written_php_ini(),
         user: php.user.clone(),
         confinement: confinement::of_task(&php.confine),
     };

@@ -192,7 +192,13 @@ pub enum Event {
     /// What it has given up, unless it was to give up nothing. Once, before [`Event::Started`].
     Confined(Confined),
     /// A line for the log that belongs to no request.
-    Log { level: u8, message: String },
+    Log {
+        level: u8,
+        message: String,
+        /// A JSON object, or empty.
+        #[serde(default)]
+        context: String,
+    },
     /// The engine wants to be replaced by a new generation, since opcache is to be emptied.
     RestartWanted {
         reason: String,

@@ -4,6 +4,7 @@ use crate::clock::{self, nanoseconds};
 use crate::frame::{self, Completion, HeadKind, Timing};
 use crate::head::Head;
 use crate::layout::{MAX_PROCESSES, SlotControl, ThreadControl, ThreadState};
+use crate::log_line;
 use crate::pipe::{self, BodyBroken, ClientGone};
 use crate::region::Region;
 use crate::ring::{Reader, Writer};
@@ -314,13 +315,13 @@ impl EngineThread {
         self.started
     }
 
-    /// Writes a line for the log, cut to what fits.
+    /// Writes a line for the log. What does not fit is cut, with a mark.
     pub fn log(&mut self, level: u8, message: &[u8], context: &[u8]) -> Result<(), ClientGone> {
         let most = (self.max_head() - frame::LOG_OVERHEAD) / 2;
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        let context = if context.len() > most { &[] } else { context };
-        frame::encode_log(&mut scratch, level, &message[..message.len().min(most)], context);
+        let (message, context) = (log_line::text(message, most), log_line::object(context, most));
+        frame::encode_log(&mut scratch, level, &message, &context);
         let result = self.put_frame(&scratch);
         self.scratch = scratch;
         result

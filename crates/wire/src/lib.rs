@@ -80,6 +80,8 @@ pub mod fuzzing;
 #[cfg(not(loom))]
 pub mod head;
 mod layout;
+#[cfg(not(loom))]
+pub mod log_line;
 #[cfg(loom)]
 mod models;
 #[cfg(not(loom))]

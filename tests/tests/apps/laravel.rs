@@ -1,7 +1,10 @@
 //! A Laravel application with Eloquent, sessions, forms and views, in classic mode and in worker mode.
 #![forbid(unsafe_code)]
 
-use regent_tests::apps::{copy_application, copy_tree, fixture, packages_of, replace_in_php_files, run_php};
+use regent_tests::apps::{
+    check_unparsable_requests, copy_application, copy_tree, fixture, packages_of, replace_in_php_files,
+    run_php,
+};
 use regent_tests::browser::{Browser, hidden_field};
 use regent_tests::{Admin, Server, Setup, in_parallel, regent_command, until};
 use serde_json::Value;
@@ -141,6 +144,14 @@ fn it_runs_in_worker_mode() {
     check_application(&server, "first");
     check_sessions(&server);
     check_application(&server, "second");
+    server.stop();
+}
+
+/// Its handler of errors throws, as that of each Laravel application.
+#[test]
+fn requests_that_php_cannot_fully_parse_end_no_worker() {
+    let server = start(Mode::Worker);
+    check_unparsable_requests(&server, "/");
     server.stop();
 }
 

@@ -1,7 +1,7 @@
 //! A Symfony application, in classic mode and in worker mode.
 #![forbid(unsafe_code)]
 
-use regent_tests::apps::{copy_tree, fixture, packages_of};
+use regent_tests::apps::{check_unparsable_requests, copy_tree, fixture, packages_of};
 use regent_tests::{Server, Setup, in_parallel};
 
 #[derive(Clone, Copy, Debug)]
@@ -115,5 +115,13 @@ fn ten_thousand_requests_in_worker_mode_leave_memory_as_it_was() {
     assert!(after.0 <= before.0 + (64 << 10), "PHP's memory grew from {} to {} bytes", before.0, after.0);
     // A hundred bytes a request would be a megabyte; less is the allocator's and opcache's own.
     assert!(after.1 <= before.1 + (1 << 20), "the engine grew from {} to {} bytes", before.1, after.1);
+    server.stop();
+}
+
+/// Its handler of errors throws, as that of each Symfony application.
+#[test]
+fn requests_that_php_cannot_fully_parse_end_no_worker() {
+    let server = start(Mode::Worker);
+    check_unparsable_requests(&server, "/probe");
     server.stop();
 }

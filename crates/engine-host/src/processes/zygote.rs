@@ -139,7 +139,7 @@ fn run(job: &dyn Job, start: ThreadStart, renews: bool, engine: Arc<Engine>, rep
         // It has the name of the program otherwise.
         let _ = rustix::thread::set_name(&name);
         if let Err(error) = job.enter_process() {
-            reporter.log(libc::LOG_CRIT as u8, error.as_bytes());
+            reporter.log(libc::LOG_CRIT as u8, error.as_bytes(), b"");
             return false;
         }
         let begin = if renews { EngineThread::renewed } else { EngineThread::new };

@@ -36,3 +36,20 @@ fn a_full_opcache_asks_once_and_stays_as_it_is() {
     assert_eq!(outcome.response(1).json()["pending"], true);
     assert_eq!(outcome.response(2).json()["restarts"], 0, "{}", outcome.text);
 }
+
+#[test]
+fn a_worker_never_cached_a_file_that_is_younger_than_its_boot_and_never_saw_a_change() {
+    const SCRIPT: &str = "worker_opcache_clock.php";
+    let scratch = Scratch::new();
+    let file = format!("file={}", scratch.path().join("included.inc").display());
+    let outcome = Scenario::worker(SCRIPT)
+        .ini("opcache.file_update_protection=0")
+        .ini("opcache.revalidate_freq=0")
+        .get(SCRIPT, &format!("write=old&{file}"))
+        .get(SCRIPT, &file)
+        .get(SCRIPT, &format!("write=new&{file}"))
+        .get(SCRIPT, &file)
+        .run();
+    assert_eq!(outcome.response(1).json(), serde_json::json!(["old", true]), "it is cached");
+    assert_eq!(outcome.response(3).json(), serde_json::json!(["new", true]), "the change is seen");
+}

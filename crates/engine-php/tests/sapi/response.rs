@@ -127,3 +127,36 @@ fn a_script_is_not_disturbed_by_a_client_that_stays() {
     assert!(outcome.logged("status 0 aborted 0") && outcome.logged("ran to its end"), "{}", outcome.text);
     assert_eq!(outcome.response(0).body.len(), 30_000);
 }
+
+/// As behind php-fpm, where `Status` is how CGI tells it.
+#[test]
+fn a_status_field_stayed_200_and_was_sent() {
+    let cases = [
+        ("lines[]=Status:+404+Not+Here", 404, "Not Here"),
+        ("lines[]=status:404", 404, ""),
+        ("code=500&lines[]=Status:+403+No", 403, "No"),
+        ("lines[]=HTTP/1.1+410+Gone+For+Good&lines[]=Status:+404+Not+Found", 410, "Gone For Good"),
+        ("code=418&lines[]=Status:+none", 418, ""),
+        ("lines[]=Status:+42", 200, ""),
+        ("lines[]=X-Status:+404", 200, ""),
+    ];
+    let asked =
+        cases.iter().fold(Scenario::classic(), |asked, (query, ..)| asked.get("status_field.php", query));
+    let outcome = asked.run();
+    for (number, (query, status, reason)) in cases.into_iter().enumerate() {
+        let response = outcome.response(number);
+        assert_eq!((response.status, response.reason.as_str()), (status, reason), "{query}");
+        assert_eq!(response.header("Status"), None, "{query}");
+        assert_eq!(response.body, "body");
+    }
+}
+
+#[test]
+fn an_empty_content_type_was_sent() {
+    let outcome = Scenario::classic()
+        .get("status_field.php", "lines[]=Content-Type:")
+        .get("status_field.php", "lines[]=Content-Type:&lines[]=X-Empty:")
+        .run();
+    assert_eq!(outcome.response(0).header("Content-Type"), None, "{}", outcome.text);
+    assert_eq!(outcome.response(1).header("X-Empty"), Some(""), "other fields may be empty");
+}

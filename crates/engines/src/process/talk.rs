@@ -142,7 +142,11 @@ mod tests {
     #[tokio::test]
     async fn events_are_understood_in_whatever_parts_they_come() {
         let (mut engine, socket) = tokio::io::duplex(3);
-        let events = vec![Event::Ready, Event::Log { level: 3, message: "a\nb".repeat(3000) }, Event::Ready];
+        let events = vec![
+            Event::Ready,
+            Event::Log { level: 3, message: "a\nb".repeat(3000), context: "{}".into() },
+            Event::Ready,
+        ];
         let bytes: Vec<u8> = events.iter().flat_map(control::encode).collect();
         tokio::spawn(async move { engine.write_all(&bytes).await });
         let mut talk = Talk::new(socket);

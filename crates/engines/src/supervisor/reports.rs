@@ -20,7 +20,7 @@ pub(super) fn log_event(kind: EngineKind, event: &Event) {
     match event {
         Event::Started { version, opcache } => report_start(kind, version, *opcache),
         Event::Ready => tracing::debug!(engine = %kind, "all threads are ready"),
-        Event::Log { level, message } => engine_log::log_line(kind, *level, message),
+        Event::Log { level, message, context } => engine_log::log_line(kind, *level, message, context),
         // These are acted upon.
         Event::RestartWanted { .. }
         | Event::ThreadEnded { .. }

@@ -49,7 +49,7 @@ impl Inlined {
     /// Loads the modules, which may take its time. (Dropped, they end on a thread of their own.)
     pub fn load(native: &NativeGlobal) -> Result<Self, LoadError> {
         let log: LogSink = Arc::new(|level, message| {
-            log_line(EngineKind::Native, level as u8, message);
+            log_line(EngineKind::Native, level as u8, message, "");
         });
         let modules = Modules::load(plan(native), log)?;
         let services = native.services.iter().map(|service| modules.service(&service.name)).collect();

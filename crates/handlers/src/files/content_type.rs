@@ -10,6 +10,24 @@ use rustc_hash::FxHashMap;
 const COMMON: &str = "html css js mjs json map txt xml svg png jpg jpeg gif webp avif ico woff woff2 ttf otf pdf wasm \
                       mp3 mp4 webm zip webmanifest";
 
+/// Types that IANA has registered, where `mime_guess` has others.
+const REGISTERED: [(&str, &str); 14] = [
+    ("ts", "video/mp2t"),
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("mpd", "application/dash+xml"),
+    ("m4s", "video/iso.segment"),
+    ("m4a", "audio/mp4"),
+    ("woff", "font/woff"),
+    ("woff2", "font/woff2"),
+    ("otf", "font/otf"),
+    ("ttf", "font/ttf"),
+    ("mjs", "text/javascript"),
+    ("cjs", "text/javascript"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("toml", "application/toml"),
+];
+
 /// Types by ending.
 #[derive(Debug)]
 pub(crate) struct ContentTypes {
@@ -37,7 +55,8 @@ impl ContentTypes {
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 fn by_ending(ending: &str) -> HeaderValue {
-    match MimeGuess::from_ext(ending).first_raw() {
+    let registered = REGISTERED.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
+    match registered.map(|(_, kind)| *kind).or_else(|| MimeGuess::from_ext(ending).first_raw()) {
         Some(kind) if kind.starts_with("text/") => {
             HeaderValue::try_from(format!("{kind}; charset=utf-8")).unwrap_or(HeaderValue::from_static(kind))
         }
@@ -58,6 +77,11 @@ mod tests {
             ("/a.b/app.JS", "text/javascript; charset=utf-8"),
             ("/app.js", "text/javascript; charset=utf-8"),
             ("/x.md", "text/markdown; charset=utf-8"),
+            ("/module.mjs", "text/javascript; charset=utf-8"),
+            ("/a.ts", "video/mp2t"),
+            ("/a.M3U8", "application/vnd.apple.mpegurl"),
+            ("/a.woff", "font/woff"),
+            ("/a.otf", "font/otf"),
             ("/photo.jpeg", "image/jpeg"),
             ("/a.html/plain", "application/octet-stream"),
             ("/x.", "application/octet-stream"),
