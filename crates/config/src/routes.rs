@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::context::{Context, Notation};
 use crate::directives::{self, Directive, Matchers, Parse};
 use crate::matchers::{self, Scope};
-use crate::model::{Caching, Handler, MatcherSet, Route, ScriptPurge};
+use crate::model::{MatcherSet, Route};
 use crate::order::Entry;
 use crate::problems::{not_built, unknown_name};
 use regent_caddyfile::{Error, Line};
@@ -19,18 +19,6 @@ pub(crate) enum Sorting {
     ByDirective,
     /// In a `route` block.
     AsWritten,
-}
-
-/// What scripts of a site with these routes may purge: the first `cache` that stands there says it.
-pub fn script_purge_of(routes: &[Route]) -> ScriptPurge {
-    fn first(routes: &[Route]) -> Option<ScriptPurge> {
-        routes.iter().find_map(|route| match &route.handler {
-            Handler::Cache(Caching::On(cache)) => Some(cache.script_purge),
-            Handler::Subroute(routes) => first(routes),
-            _ => None,
-        })
-    }
-    first(routes).unwrap_or(ScriptPurge::Off)
 }
 
 /// Parses the directives of a block. Mistakes are noted in `cx`, and what has one is left out.

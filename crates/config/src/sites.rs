@@ -198,8 +198,9 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>, global: &Global) -> Site {
     let scope = Scope::new(cx, None, &lines.routes);
     let routes = routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective);
     let error_routes = handle_errors::routes(cx, &scope, &lines.errors);
-    hot_reload::settle(cx, &routes);
-    Site { hosts: Vec::new(), tls: None, routes, error_routes, access_logs }
+    let site = Site { hosts: Vec::new(), tls: None, routes, error_routes, access_logs };
+    hot_reload::settle(cx, &site);
+    site
 }
 
 /// The paths of its addresses; none if it is for all.

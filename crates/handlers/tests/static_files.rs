@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use regent_config::*;
-use regent_handlers::Sites;
+use regent_handlers::{Action, Sites, Target};
 use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -307,4 +307,37 @@ fn a_file_that_changes_is_answered_anew_at_once() {
     }
     std::fs::remove_file(dir.path().join("f")).unwrap();
     assert_eq!(get(&sites, "/f").status, 404);
+}
+
+#[test]
+fn source_is_hidden_wherever_php_stands_in_the_site() {
+    let dir = directory(&[("a.php", "<?php secret();"), ("a.css", "css")]);
+    let blocks = [
+        "handle /x* {\nphp\n}",
+        "handle_path /x/* {\nphp\n}",
+        "route /x* {\nroute {\nphp\n}\n}",
+        "handle_errors {\nphp\n}",
+        "handle_errors 404 {\nroute {\nphp_server\n}\n}",
+        "intercept {\n@gone status 410\nhandle_response @gone {\nphp\n}\n}",
+        "reverse_proxy /x 127.0.0.1:1 {\nhandle_response {\nphp\n}\n}",
+        "reverse_proxy /x 127.0.0.1:1 {\nhandle_response {\nreverse_proxy 127.0.0.1:1 {\nhandle_response {\nphp\n}\n}\n}\n}",
+        "forward_auth /x 127.0.0.1:1 {\nuri /\nhandle_response {\nphp\n}\n}",
+        "invoke /x named",
+        // Another server runs it, and this one must not show it either.
+        "php_fastcgi /x* 127.0.0.1:1",
+        "reverse_proxy /x 127.0.0.1:1 {\ntransport fastcgi {\nsplit .php\n}\n}",
+    ];
+    for block in blocks {
+        let root = dir.path().display();
+        let text =
+            format!("&(named) {{\nphp\n}}\n:80 {{\nroot {root}\n{block}\nhandle /a* {{\nfile_server\n}}\n}}");
+        let sites = caddyfile(&text);
+        assert_eq!(get(&sites, "/a.css").text(), "css", "{block}");
+        match sites.route(&mut exchange("GET", "/a.php", &[])) {
+            Action::Respond(response) => assert_eq!(response.status(), 404, "{block}"),
+            // Its page of the error is a script's.
+            Action::Forward(Target::Php(_)) => {}
+            _ => panic!("{block}"),
+        }
+    }
 }
