@@ -341,3 +341,70 @@ fn source_is_hidden_wherever_php_stands_in_the_site() {
         }
     }
 }
+
+/// A site of a directory whose `header` has this ETag.
+fn serving_with_etag(dir: &Path, etag: &str) -> Sites {
+    let root = dir.display();
+    caddyfile(&format!(
+        ":80 {{\nroot {root}\nheader ETag `{etag}`\nfile_server {{\nprecompressed gzip\netag_file_extensions .etag\n}}\n}}"
+    ))
+}
+
+#[test]
+fn a_validator_that_was_set_before_the_file_server_is_kept() {
+    let dir = directory(&[
+        ("a.css", "css"),
+        ("b.css", "css"),
+        ("b.css.gz", "gz"),
+        ("c.css", ""),
+        ("c.css.etag", "\"own\""),
+    ]);
+    let sites = serving_with_etag(dir.path(), "\"release-7\"");
+    let gzip = ("accept-encoding", "gzip");
+    for (uri, fields, status) in [
+        ("/a.css", &[][..], 200),
+        ("/b.css", &[gzip][..], 200),
+        ("/c.css", &[], 200),
+        ("/a.css", &[("if-none-match", "\"release-7\"")], 304),
+        ("/a.css", &[("if-none-match", "W/\"release-7\"")], 304),
+        ("/a.css", &[("if-none-match", "\"release-6\"")], 200),
+        ("/a.css", &[("if-match", "\"release-7\"")], 200),
+        ("/a.css", &[("range", "bytes=0-1"), ("if-range", "\"release-7\"")], 206),
+        ("/a.css", &[("range", "bytes=0-1"), ("if-range", "\"release-6\"")], 200),
+    ] {
+        let answer = send(&sites, "GET", uri, fields);
+        assert_eq!((answer.status, answer.header("etag")), (status, "\"release-7\""), "{uri} {fields:?}");
+    }
+    assert_eq!(send(&sites, "GET", "/a.css", &[("if-match", "\"release-6\"")]).status, 412);
+}
+
+#[test]
+fn a_weak_validator_is_no_strong_one() {
+    let dir = directory(&[("a.css", "css")]);
+    let sites = serving_with_etag(dir.path(), "W/\"7\"");
+    for (fields, status) in [
+        (&[("if-none-match", "W/\"7\"")][..], 304),
+        (&[("if-none-match", "\"7\"")], 304),
+        (&[("if-match", "W/\"7\"")], 412),
+        (&[("if-match", "\"7\"")], 412),
+        (&[("range", "bytes=0-1"), ("if-range", "W/\"7\"")], 200),
+    ] {
+        assert_eq!(send(&sites, "GET", "/a.css", fields).status, status, "{fields:?}");
+    }
+}
+
+#[test]
+fn fields_of_the_file_server_stand_once() {
+    let dir = directory(&[("a.css", "css"), ("a.css.gz", "gz")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nheader {{\nAccept-Ranges none\nContent-Encoding br\nLast-Modified never\n}}\n\
+         file_server {{\nprecompressed gzip\n}}\n}}"
+    ));
+    let answer = send(&sites, "GET", "/a.css", &[("accept-encoding", "gzip")]);
+    for (name, want) in [("accept-ranges", "bytes"), ("content-encoding", "gzip")] {
+        let values: Vec<_> = answer.headers.get_all(name).iter().collect();
+        assert_eq!(values, [want], "{name}");
+    }
+    assert_eq!(answer.headers.get_all("last-modified").iter().count(), 1);
+}

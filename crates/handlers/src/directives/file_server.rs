@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
+use crate::context::filter;
 use crate::context::flow::Flow;
 use crate::context::found::FileKind;
 use crate::context::page;
@@ -259,7 +260,10 @@ impl FileServer {
         opened
     }
 
-    fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<ResponseBody> {
+    fn answer(&self, exchange: &Exchange, file: &[u8], mut opened: Opened) -> Response<ResponseBody> {
+        if let Some(etag) = filter::prepared(exchange, &header::ETAG) {
+            opened.validators.etag = etag;
+        }
         let mut fields = self.fields(&opened);
         let kind = self.content_types.of(file);
         if let Some(status) = self.status.or(exchange.failure().map(|failure| failure.status)) {
