@@ -204,7 +204,7 @@ pub(super) fn parse_with(
         return Err(error(call.name, message));
     }
     let fields::Written { header_up, header_down, rewrites } = fields;
-    let responses = responses.finish();
+    let responses = responses.finish(cx.notation);
     if !responses.is_empty() && cx.response_block == Some(ResponseBlock::Intercept) {
         let message = format!(
             "`{}` with rules for its responses is not built yet in Regent within `intercept`: write the rules without it",
