@@ -110,7 +110,8 @@ fn pass_thru_goes_to_the_next_route() {
 #[test]
 fn a_configured_status_is_used() {
     let dir = directory(&[("sorry.html", "sorry")]);
-    let sites = serving(dir.path(), FileServer { status: Some(503), ..FileServer::default() });
+    let sites =
+        serving(dir.path(), FileServer { status: Some(Template::text("503")), ..FileServer::default() });
     let answer = send(&sites, "GET", "/sorry.html", &[("if-none-match", "*"), ("range", "bytes=0-0")]);
     assert_eq!((answer.status, answer.text()), (503, "sorry"));
 }
@@ -262,7 +263,7 @@ fn a_header_directive_decides_the_type() {
     let dir = directory(&[("f.txt", "x")]);
     let set = |name: &str, value: &str| HeaderOp {
         kind: HeaderOpKind::Set,
-        name: name.into(),
+        name: Template::text(name),
         value: Template::text(value),
         deferred: false,
     };
@@ -407,4 +408,32 @@ fn fields_of_the_file_server_stand_once() {
         assert_eq!(values, [want], "{name}");
     }
     assert_eq!(answer.headers.get_all("last-modified").iter().count(), 1);
+}
+
+#[test]
+fn the_request_says_which_index_and_which_status() {
+    let dir = directory(&[("a.test.html", "of a"), ("index.html", "of all"), ("gone/a.test.html", "gone")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nfile_server /gone/* {{\nindex {{host}}.html\nstatus {{query.s}}\n}}\n\
+         file_server {{\nindex {{host}}.html ../{{header.X-Up}} index.html\n}}\n}}"
+    ));
+    let of_host = |uri: &str, host: &str| send(&sites, "GET", uri, &[("host", host)]);
+    assert_eq!(of_host("/", "a.test").text(), "of a");
+    assert_eq!(of_host("/", "b.test").text(), "of all");
+    let up = send(&sites, "GET", "/gone/", &[("host", "b.test"), ("x-up", "../index.html")]);
+    assert_eq!(up.status, 404);
+    assert_eq!(of_host("/gone/?s=410", "a.test").status, 410);
+    assert_eq!(of_host("/gone/?s=x", "a.test").status, 500);
+}
+
+#[test]
+fn a_page_of_an_error_can_have_its_status_written_down() {
+    let dir = directory(&[("error.html", "page")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nerror /x 418\nhandle_errors {{\nrewrite /error.html\nfile_server {{\nstatus {{err.status_code}}\n}}\n}}\n}}"
+    ));
+    let answer = get(&sites, "/x");
+    assert_eq!((answer.status, answer.text()), (418, "page"));
 }

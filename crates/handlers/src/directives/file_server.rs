@@ -23,7 +23,8 @@ use crate::files::range::{self, ByteRange, Wanted};
 use crate::paths::root;
 use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
-use crate::templates::status;
+use crate::templates::status::Status;
+use crate::templates::text::Text;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
@@ -31,6 +32,7 @@ use regent_exchange::{ResponseBody, Segment, read_at_once};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,15 +40,21 @@ use std::sync::Arc;
 pub(crate) struct FileServer {
     root: RootSource,
     hide: Hide,
-    index: Vec<Vec<u8>>,
+    index: Vec<IndexName>,
     browse: Option<Box<config::Browse>>,
     missing: Missing,
     canonical_uris: bool,
-    status: Option<StatusCode>,
+    status: Option<Status>,
     precompressed: Vec<Coding>,
     etag_endings: Vec<String>,
     content_types: ContentTypes,
     cache: Arc<FileCache>,
+}
+
+/// The name of a file that is served for its directory.
+enum IndexName {
+    Fixed(Vec<u8>),
+    Computed(Text),
 }
 
 /// What to do where there is no file.
@@ -102,18 +110,18 @@ impl FileServer {
         context: &Context<'_>,
         sources: Sources,
     ) -> Result<Self, BuildError> {
-        let status = |code: u16| {
-            status::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
-        };
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
             hide: Hide::compile(&server.hide, sources)?,
-            // Cleaned, so that an index name cannot lead elsewhere.
-            index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
+            index: server.index.iter().map(IndexName::compile).collect(),
             browse: server.browse.clone(),
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },
             canonical_uris: server.canonical_uris,
-            status: server.status.map(status).transpose()?,
+            status: server
+                .status
+                .as_ref()
+                .map(|status| Status::compile(status, StatusCode::OK))
+                .transpose()?,
             precompressed: server
                 .precompressed
                 .iter()
@@ -164,9 +172,9 @@ impl FileServer {
     }
 
     fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8], prefix: &[u8]) -> Flow {
-        for index in &self.index {
-            let file = root::join(directory, index);
-            let relative = root::join(url_path::trim_end_slashes(path), index);
+        for index in self.index.iter().map(|name| name.of(exchange)) {
+            let file = root::join(directory, &index);
+            let relative = root::join(url_path::trim_end_slashes(path), &index);
             if self.hide.hides(exchange, &relative, &file) {
                 continue;
             }
@@ -266,7 +274,8 @@ impl FileServer {
         }
         let mut fields = self.fields(&opened);
         let kind = self.content_types.of(file);
-        if let Some(status) = self.status.or(exchange.failure().map(|failure| failure.status)) {
+        let own = self.status.as_ref().map(|status| status.of(exchange));
+        if let Some(status) = own.or(exchange.failure().map(|failure| failure.status)) {
             fields.remove(header::ACCEPT_RANGES);
             return opened.whole(exchange, status, fields, kind);
         }
@@ -319,6 +328,24 @@ impl FileServer {
                 Flow::error(StatusCode::INTERNAL_SERVER_ERROR)
             }
             _ => self.missing(),
+        }
+    }
+}
+
+impl IndexName {
+    fn compile(name: &config::Template) -> Self {
+        let text = Text::compile(name);
+        match text.literal() {
+            Some(name) => Self::Fixed(url_path::clean(name.as_bytes())),
+            None => Self::Computed(text),
+        }
+    }
+
+    /// Cleaned, so that it cannot lead elsewhere.
+    fn of(&self, exchange: &Exchange) -> Cow<'_, [u8]> {
+        match self {
+            Self::Fixed(name) => Cow::Borrowed(name),
+            Self::Computed(text) => Cow::Owned(url_path::clean(&text.render(exchange))),
         }
     }
 }

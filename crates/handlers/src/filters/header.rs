@@ -12,8 +12,14 @@ use crate::templates::text::Text;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use regent_config as config;
 use regent_exchange::ResponseBody;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Fields that say where a response ends, which a name of a request's must not change.
+const FRAMING: [HeaderName; 2] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+/// Bytes that a search may take which a client has a part in.
+const LARGEST_SEARCH: usize = 256 << 10;
 
 /// The compiled operations of one `header` or `request_header` directive.
 pub(crate) struct HeaderOps {
@@ -25,7 +31,7 @@ pub(crate) struct HeaderOps {
 
 struct Op {
     kind: Kind,
-    names: Names,
+    naming: Naming,
     value: Text,
 }
 
@@ -34,10 +40,36 @@ enum Kind {
     Add,
     Set,
     Delete,
-    Replace(Regex),
+    Replace(Search),
+}
+
+enum Naming {
+    Fixed(Names),
+    Computed(Text),
+}
+
+enum Search {
+    Fixed(Regex),
+    Computed(Text),
+}
+
+/// An operation with its values.
+struct Ready<'a> {
+    action: Action<'a>,
+    names: Cow<'a, Names>,
+    value: Cow<'a, [u8]>,
+}
+
+enum Action<'a> {
+    Default,
+    Add,
+    Set,
+    Delete,
+    Replace(Cow<'a, Regex>),
 }
 
 /// Which fields an operation is about.
+#[derive(Clone)]
 enum Names {
     One(HeaderName),
     /// `*` at either end of the text stands for anything; in lower case.
@@ -69,21 +101,22 @@ impl HeaderOps {
 
     /// Carries out all of them on a header.
     pub(crate) fn apply_to(&self, exchange: &Exchange, fields: &mut HeaderMap) {
-        self.all().for_each(|op| op.apply(&op.value.render(exchange), fields));
+        self.all().for_each(|op| op.apply(exchange, fields));
     }
 
     /// Carries out all of them on the request's own header.
     pub(crate) fn apply_to_request(&self, exchange: &mut Exchange) {
-        let values: Vec<_> = self.all().map(|op| op.value.render(exchange).into_owned()).collect();
-        for (op, value) in self.all().zip(&values) {
-            op.apply(value, &mut exchange.headers);
-            if let (Names::One(name), Kind::Set | Kind::Add | Kind::Default | Kind::Replace(_)) =
-                (&op.names, &op.kind)
+        let none = HeaderMap::new();
+        let ready: Vec<_> = self.all().filter_map(|op| op.ready(exchange, &none)).collect();
+        for op in &ready {
+            op.apply(&mut exchange.headers);
+            if let (Names::One(name), Action::Set | Action::Add | Action::Default | Action::Replace(_)) =
+                (&*op.names, &op.action)
             {
                 own_fields::keep(&mut exchange.headers, name);
             }
         }
-        if self.all().any(|op| op.names.include(&header::HOST)) {
+        if ready.iter().any(|op| op.names.include(&header::HOST)) {
             exchange.refresh_host();
         }
     }
@@ -91,11 +124,16 @@ impl HeaderOps {
     /// Has the response to this request changed.
     pub(crate) fn attach(self: &Arc<Self>, exchange: &mut Exchange) {
         let ops = Arc::clone(self);
-        if self.immediate.iter().all(|op| op.value.literal().is_some()) {
+        if self.immediate.iter().all(Op::is_fixed) {
             return exchange.add_filter(ops);
         }
-        let values = self.immediate.iter().map(|op| op.value.render(exchange).into_owned()).collect();
-        exchange.add_filter(Arc::new(Evaluated { ops, values }));
+        let none = HeaderMap::new();
+        let ready = |op: &Op| match op.value.is_of_response() {
+            true => None,
+            false => op.ready(exchange, &none).map(Ready::into_owned),
+        };
+        let ready = self.immediate.iter().map(ready).collect();
+        exchange.add_filter(Arc::new(Evaluated { ops, ready }));
     }
 
     fn all(&self) -> impl Iterator<Item = &Op> {
@@ -106,7 +144,8 @@ impl HeaderOps {
 /// With the values that operations which are not deferred have as the request comes by: handlers that follow may rewrite it.
 struct Evaluated {
     ops: Arc<HeaderOps>,
-    values: Vec<Vec<u8>>,
+    /// `None`: the value is one of the fields that are set before the response is made.
+    ready: Vec<Option<Ready<'static>>>,
 }
 
 impl Filter for Evaluated {
@@ -114,9 +153,12 @@ impl Filter for Evaluated {
         true
     }
 
-    fn prepare(&self, _: &Exchange, fields: &mut HeaderMap) {
-        for (op, value) in self.ops.immediate.iter().zip(&self.values) {
-            op.apply(value, fields);
+    fn prepare(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        for (op, ready) in self.ops.immediate.iter().zip(&self.ready) {
+            match ready {
+                Some(ready) => ready.apply(fields),
+                None => op.apply(exchange, fields),
+            }
         }
     }
 
@@ -131,13 +173,13 @@ impl Filter for HeaderOps {
     }
 
     fn prepare(&self, exchange: &Exchange, fields: &mut HeaderMap) {
-        self.immediate.iter().for_each(|op| op.apply(&op.value.render(exchange), fields));
+        self.immediate.iter().for_each(|op| op.apply(exchange, fields));
     }
 
     fn apply(&self, exchange: &Exchange, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
         let fits = |matcher: &ResponseMatcher| matcher.fits(response.status(), response.headers());
         if self.matcher.as_ref().is_none_or(fits) {
-            self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
+            self.deferred.iter().for_each(|op| op.apply(exchange, response.headers_mut()));
         }
         response
     }
@@ -150,24 +192,22 @@ impl Op {
             config::HeaderOpKind::Add => Kind::Add,
             config::HeaderOpKind::Default => Kind::Default,
             config::HeaderOpKind::Delete => Kind::Delete,
-            config::HeaderOpKind::Replace { search } => Kind::Replace(
-                Regex::new(search).map_err(|source| BuildError::Regex { pattern: search.clone(), source })?,
-            ),
+            config::HeaderOpKind::Replace { search } => Kind::Replace(Search::compile(search)?),
         };
-        let names = match kind {
-            Kind::Delete | Kind::Replace(_) if op.name.contains('*') => Names::like(&op.name),
-            _ => Names::One(
-                HeaderName::try_from(op.name.as_str())
-                    .map_err(|_| BuildError::HeaderName(op.name.clone()))?,
+        let name = Text::compile(&op.name);
+        let naming = match name.literal() {
+            Some(name) => Naming::Fixed(
+                kind.names(name.as_bytes()).ok_or_else(|| BuildError::HeaderName(name.to_owned()))?,
             ),
+            None => Naming::Computed(name),
         };
-        Ok(Self { kind, names, value: Text::compile(&op.value) })
+        Ok(Self { kind, naming, value: Text::compile(&op.value) })
     }
 
     /// The order within one directive, whatever the order in which it is written (Caddy, `HeaderOps.ApplyTo`).
     fn rank(&self) -> u8 {
-        match (&self.kind, &self.names) {
-            (Kind::Delete, Names::Like { start, end, contains })
+        match (&self.kind, &self.naming) {
+            (Kind::Delete, Naming::Fixed(Names::Like { start, end, contains }))
                 if [start, end, contains].iter().all(|part| part.is_empty()) =>
             {
                 0
@@ -180,23 +220,104 @@ impl Op {
         }
     }
 
-    fn apply(&self, value: &[u8], headers: &mut HeaderMap) {
-        match (&self.kind, &self.names) {
-            (Kind::Delete, Names::One(name)) => drop(headers.remove(name)),
-            (Kind::Delete, names) => {
+    /// Whether it does the same for every request.
+    fn is_fixed(&self) -> bool {
+        let is_searched_for = match &self.kind {
+            Kind::Replace(search) => matches!(search, Search::Fixed(_)),
+            _ => true,
+        };
+        is_searched_for && matches!(self.naming, Naming::Fixed(_)) && self.value.literal().is_some()
+    }
+
+    fn apply(&self, exchange: &Exchange, headers: &mut HeaderMap) {
+        if let Some(ready) = self.ready(exchange, headers) {
+            ready.apply(headers);
+        }
+    }
+
+    /// `fields`: those of the response, as far as they are known. `None`: the placeholders made no name of a field of it, or
+    /// a text that is too long to be searched for.
+    fn ready<'a>(&'a self, exchange: &Exchange, fields: &HeaderMap) -> Option<Ready<'a>> {
+        let names = match &self.naming {
+            Naming::Fixed(names) => Cow::Borrowed(names),
+            Naming::Computed(name) => {
+                let names = self.kind.names(&name.render(exchange))?;
+                let sets_framing =
+                    !matches!(self.kind, Kind::Delete) && FRAMING.iter().any(|name| names.include(name));
+                Cow::Owned(Some(names).filter(|_| !sets_framing)?)
+            }
+        };
+        let action = match &self.kind {
+            Kind::Default => Action::Default,
+            Kind::Add => Action::Add,
+            Kind::Set => Action::Set,
+            Kind::Delete => Action::Delete,
+            Kind::Replace(Search::Fixed(search)) => Action::Replace(Cow::Borrowed(search)),
+            Kind::Replace(Search::Computed(search)) => {
+                let search =
+                    RegexBuilder::new(&search.render_pattern(exchange)).size_limit(LARGEST_SEARCH).build();
+                Action::Replace(Cow::Owned(search.ok()?))
+            }
+        };
+        Some(Ready { action, names, value: self.value.render_beside(exchange, fields) })
+    }
+}
+
+impl Kind {
+    /// The fields that such an operation is about. `None`: it is no name of one.
+    fn names(&self, name: &[u8]) -> Option<Names> {
+        match self {
+            Self::Delete | Self::Replace(_) if name.contains(&b'*') => {
+                std::str::from_utf8(name).ok().map(Names::like)
+            }
+            _ => HeaderName::from_bytes(name).ok().map(Names::One),
+        }
+    }
+}
+
+impl Search {
+    fn compile(search: &config::Template) -> Result<Self, BuildError> {
+        let text = Text::compile(search);
+        match text.literal() {
+            Some(pattern) => Regex::new(pattern)
+                .map(Self::Fixed)
+                .map_err(|source| BuildError::Regex { pattern: pattern.to_owned(), source }),
+            None => Ok(Self::Computed(text)),
+        }
+    }
+}
+
+impl Ready<'_> {
+    fn into_owned(self) -> Ready<'static> {
+        let action = match self.action {
+            Action::Default => Action::Default,
+            Action::Add => Action::Add,
+            Action::Set => Action::Set,
+            Action::Delete => Action::Delete,
+            Action::Replace(search) => Action::Replace(Cow::Owned(search.into_owned())),
+        };
+        let (names, value) = (Cow::Owned(self.names.into_owned()), Cow::Owned(self.value.into_owned()));
+        Ready { action, names, value }
+    }
+
+    fn apply(&self, headers: &mut HeaderMap) {
+        let value = || header_value(&self.value);
+        match (&self.action, &*self.names) {
+            (Action::Delete, Names::One(name)) => drop(headers.remove(name)),
+            (Action::Delete, names) => {
                 let doomed: Vec<_> = headers.keys().filter(|name| names.include(name)).cloned().collect();
                 doomed.iter().for_each(|name| drop(headers.remove(name)));
             }
-            (Kind::Replace(search), names) => {
+            (Action::Replace(search), names) => {
                 for (_, field) in headers.iter_mut().filter(|(name, _)| names.include(name)) {
-                    let replaced = search.replace_all(field.as_bytes(), value);
+                    let replaced = search.replace_all(field.as_bytes(), &*self.value);
                     *field = header_value(&replaced);
                 }
             }
-            (Kind::Set, Names::One(name)) => drop(headers.insert(name, header_value(value))),
-            (Kind::Add, Names::One(name)) => drop(headers.append(name, header_value(value))),
-            (Kind::Default, Names::One(name)) if !headers.contains_key(name) => {
-                headers.insert(name, header_value(value));
+            (Action::Set, Names::One(name)) => drop(headers.insert(name, value())),
+            (Action::Add, Names::One(name)) => drop(headers.append(name, value())),
+            (Action::Default, Names::One(name)) if !headers.contains_key(name) => {
+                headers.insert(name, value());
             }
             _ => {}
         }
@@ -245,7 +366,7 @@ mod tests {
     use std::sync::Arc;
 
     fn op(kind: HeaderOpKind, name: &str, value: &str, deferred: bool) -> HeaderOp {
-        HeaderOp { kind, name: name.into(), value: Template::text(value), deferred }
+        HeaderOp { kind, name: Template::text(name), value: Template::text(value), deferred }
     }
 
     /// The header after `finish`, as lines.
@@ -285,7 +406,7 @@ mod tests {
             (vec![op(Delete, "*-b", "", true)], vec!["x-a: php"]),
             (vec![op(Delete, "X-A", "", false)], vec!["x-a: php", "x-b: php"]),
             (
-                vec![op(HeaderOpKind::Replace { search: "p(.)p".into() }, "X-A", "<$1>", true)],
+                vec![op(HeaderOpKind::Replace { search: Template::text("p(.)p") }, "X-A", "<$1>", true)],
                 vec!["x-a: <h>", "x-b: php"],
             ),
         ] {
@@ -338,7 +459,7 @@ mod tests {
     #[test]
     fn values_cannot_start_a_new_line() {
         let value = Template(vec![Part::Placeholder("http.request.uri.path".into())]);
-        let ops = [HeaderOp { kind: HeaderOpKind::Set, name: "X-P".into(), value, deferred: true }];
+        let ops = [HeaderOp { kind: HeaderOpKind::Set, name: Template::text("X-P"), value, deferred: true }];
         let mut exchange = get("/a%0d%0aX-Evil:1");
         exchange.add_filter(Arc::new(HeaderOps::compile(&ops).unwrap()));
         let response = exchange.finish(Response::new(ResponseBody::empty()));
@@ -350,7 +471,7 @@ mod tests {
         let mut exchange = request("GET", "/", &[("host", "a.example"), ("x-old", "1")]);
         let copy = Template(vec![Part::Placeholder("http.request.header.X-Old".into())]);
         let ops = [
-            HeaderOp { kind: HeaderOpKind::Set, name: "X-New".into(), value: copy, deferred: false },
+            HeaderOp { kind: HeaderOpKind::Set, name: Template::text("X-New"), value: copy, deferred: false },
             op(HeaderOpKind::Delete, "X-Old", "", false),
             op(HeaderOpKind::Set, "Host", "B.example:1", false),
         ];
@@ -358,6 +479,72 @@ mod tests {
         assert_eq!(exchange.headers["x-new"], "1");
         assert!(!exchange.headers.contains_key("x-old"));
         assert_eq!(exchange.host, "b.example");
+    }
+
+    fn template(parts: &[&str]) -> Template {
+        let part = |part: &&str| match part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(name) => Part::Placeholder(name.to_owned()),
+            None => Part::Text((*part).to_owned()),
+        };
+        Template(parts.iter().map(part).collect())
+    }
+
+    /// The fields of a response to `uri` with a field `X-A: p.p-pop`.
+    fn changed(uri: &str, op: HeaderOp) -> Vec<String> {
+        let mut exchange = get(uri);
+        Arc::new(HeaderOps::compile(&[op]).unwrap()).attach(&mut exchange);
+        let mut response = Response::new(ResponseBody::empty());
+        response.headers_mut().insert("x-a", HeaderValue::from_static("p.p-pop"));
+        let response = exchange.finish(response);
+        let fields = response.headers().iter().filter(|(name, _)| **name != header::SERVER);
+        let mut lines: Vec<_> =
+            fields.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn a_field_of_the_response_is_a_value() {
+        let value = template(&["<", "{http.response.header.X-A}", ">"]);
+        let op = |deferred| HeaderOp {
+            kind: HeaderOpKind::Set,
+            name: Template::text("X-B"),
+            value: value.clone(),
+            deferred,
+        };
+        assert_eq!(changed("/", op(true)), ["x-a: p.p-pop", "x-b: <p.p-pop>"]);
+        // There is none yet.
+        assert_eq!(changed("/", op(false)), ["x-a: p.p-pop", "x-b: <>"]);
+    }
+
+    #[test]
+    fn names_and_searches_are_those_of_the_request() {
+        const VALUE: &str = "{http.request.uri.query.q}";
+        for (uri, kind, name, want) in [
+            ("/?q=b", HeaderOpKind::Set, &["X-", VALUE][..], &["x-a: p.p-pop", "x-b: v"][..]),
+            ("/?q=a", HeaderOpKind::Delete, &["X-", VALUE], &[]),
+            ("/?q=x", HeaderOpKind::Delete, &[VALUE, "-*"], &[]),
+            ("/?q=a+b", HeaderOpKind::Set, &["X-", VALUE], &["x-a: p.p-pop"]),
+            ("/?q=content-length", HeaderOpKind::Set, &[VALUE], &["x-a: p.p-pop"]),
+            (
+                "/?q=p.p",
+                HeaderOpKind::Replace { search: template(&[VALUE, "-(.)"]) },
+                &["X-A"],
+                &["x-a: vop"],
+            ),
+            ("/?q=p(p", HeaderOpKind::Replace { search: template(&[VALUE]) }, &["X-A"], &["x-a: p.p-pop"]),
+        ] {
+            for deferred in [true, false] {
+                let op = HeaderOp {
+                    kind: kind.clone(),
+                    name: template(name),
+                    value: Template::text("v"),
+                    deferred,
+                };
+                let want = if deferred || kind == HeaderOpKind::Set { want } else { &["x-a: p.p-pop"] };
+                assert_eq!(changed(uri, op), want, "{uri} {name:?} {deferred}");
+            }
+        }
     }
 
     #[test]
