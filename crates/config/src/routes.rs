@@ -5,7 +5,7 @@ use crate::context::{Context, Notation};
 use crate::directives::{self, Directive, Matchers, Parse};
 use crate::matchers::{self, Scope};
 use crate::model::{MatcherSet, Route};
-use crate::order::Entry;
+use crate::order::{self, Entry};
 use crate::problems::{not_built, unknown_name};
 use regent_caddyfile::{Error, Line};
 
@@ -42,7 +42,16 @@ pub(crate) fn parse_within(
     let mut entries = Vec::new();
     for line in lines.iter().filter(|line| !matchers::is_definition(line)) {
         let result = entry(cx, scope, line);
-        entries.extend(cx.check(result));
+        let Some(entry) = cx.check(result) else { continue };
+        if sorting == Sorting::ByDirective
+            && entries.iter().any(|earlier| order::are_equal_vars(earlier, &entry))
+        {
+            cx.differ(
+                &line.name,
+                "of two `vars` for one variable that are equally specific the one that is written last counts; in Caddy the first does",
+            );
+        }
+        entries.push(entry);
     }
     if cx.notation == Notation::Json {
         return entries.into_iter().flat_map(|entry| entry.routes).collect();
