@@ -99,6 +99,31 @@ fn files_directories_and_the_front_controller_are_found_as_in_caddy() {
 
 /// CVE-2019-11043: php-fpm took a PATH_INFO that is there and empty for a pointer into the script's name.
 #[test]
+fn a_path_info_that_ends_in_a_slash_stays_as_it_came() {
+    let upstream = mirror();
+    let address = upstream.address();
+    let written_out = format!(
+        "@files file {{\ntry_files {{path}} {{path}}/index.php index.php\nsplit_path .php\n}}\nrewrite @files {{file_match.relative}}\n\
+         @php path *.php\nreverse_proxy @php {address} {{\ntransport fastcgi {{\nsplit .php\n}}\n}}"
+    );
+    for directives in [format!("php_fastcgi {address}"), written_out] {
+        let server = site(&directives).start();
+        for (path, info) in [
+            ("/index.php/2024/01/post/", Some("/2024/01/post/")),
+            ("/index.php/2024/01/post", Some("/2024/01/post")),
+            ("/index.php/", Some("/")),
+            ("/2024/01/post/", None),
+        ] {
+            let text = server.get(path).expect(200).text();
+            let told = |name| told(&text, name).filter(|value| !value.is_empty());
+            assert_eq!(told("SCRIPT_NAME").as_deref(), Some("/index.php"), "{path}");
+            assert_eq!(told("PATH_INFO").as_deref(), info, "{path} of {directives}");
+        }
+        server.stop();
+    }
+}
+
+#[test]
 fn no_line_end_in_a_path_makes_an_empty_path_info() {
     let upstream = mirror();
     let server = proxy_to(&upstream);

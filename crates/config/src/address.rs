@@ -4,6 +4,7 @@
 //! on requests.
 
 use crate::context::Notation;
+use crate::directives;
 use crate::global::GlobalOptions;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
@@ -48,6 +49,13 @@ pub(crate) struct Place {
 
 /// Parses an address and says what the global options make of it.
 pub(crate) fn parse(options: &GlobalOptions, token: &Token) -> Result<Place, Error> {
+    if options.notation == Notation::Caddyfile && directives::find(&token.text).is_some() {
+        let text = &token.text;
+        let message = format!(
+            "`{text}` is a directive and has to stand in a site block: `:443 {{ {text} … }}`; for a host of this name write `https://{text}`"
+        );
+        return Err(error(token, message));
+    }
     let address = Address::parse(&token.text).map_err(|message| error(token, message))?;
     let (http, https) = (options.global.http_port, options.global.tls.https_port);
     let (port, security) = match (address.scheme, address.port) {
@@ -257,6 +265,25 @@ mod tests {
         assert!(file_errors("http://localhost:443 {\n}")[0].contains("which is that of HTTPS"));
         assert!(file_errors("https://localhost:80 {\n}")[0].contains("which is that of plain HTTP"));
         assert!(file_errors("{\nhttp_port 8080\n}\nhttps://localhost:8080 {\n}")[0].contains("`http_port`"));
+    }
+
+    #[test]
+    fn a_directive_outside_of_a_site_is_no_host() {
+        for text in [
+            "handle {\nrespond x\n}",
+            "respond x",
+            "{\ndebug\n}\nroute {\n}",
+            "http://a {\n}\nfile_server {\n}",
+        ] {
+            let found = file_errors(text);
+            assert!(
+                found
+                    .iter()
+                    .any(|message| message.contains("is a directive and has to stand in a site block")),
+                "{text}: {found:?}"
+            );
+        }
+        assert_eq!(file_errors("http://handle {\n}\nlog:8080 {\n}\nlog.localhost {\n}"), [""; 0]);
     }
 
     #[test]

@@ -1,38 +1,18 @@
 //! Whether a configuration has code run for its requests.
 
-use crate::model::{Config, Global, Handler, InterceptAction, ResponseAction, Route};
+use crate::model::{Config, Global, Handler};
 
 impl Config {
     /// Whether PHP or a native service may have something to do: for a request, in a worker, or beside them.
     pub fn runs_code(&self) -> bool {
         let Global { php, native, health, .. } = &self.global;
         let is_asked = !php.workers.is_empty() || !php.tasks.is_empty() || health.is_some();
-        is_asked || !native.services.is_empty() || self.routes().any(lead_to_code)
-    }
-
-    /// All lists of them that a request begins with, or that a response comes to.
-    fn routes(&self) -> impl Iterator<Item = &[Route]> {
-        let sites = self.servers.iter().flat_map(|server| &server.sites);
-        let of_sites = sites.flat_map(|site| [&*site.routes, &*site.error_routes]);
-        let rules = self.proxies.iter().flat_map(|proxy| &proxy.responses);
-        let of_rules = rules.filter_map(|rule| match &rule.action {
-            ResponseAction::Routes(routes) => Some(&**routes),
-            ResponseAction::ReplaceStatus(_) => None,
-        });
-        of_sites.chain(of_rules)
+        is_asked || !native.services.is_empty() || self.handlers().any(is_code)
     }
 }
 
-fn lead_to_code(routes: &[Route]) -> bool {
-    routes.iter().any(|route| match &route.handler {
-        Handler::Php(_) | Handler::PhpServer(_) | Handler::Native(_) => true,
-        Handler::Subroute(routes) => lead_to_code(routes),
-        Handler::Intercept(rules) => rules.iter().any(|rule| match &rule.action {
-            InterceptAction::Routes(routes) => lead_to_code(routes),
-            InterceptAction::Status(_) => false,
-        }),
-        _ => false,
-    })
+fn is_code(handler: &Handler) -> bool {
+    matches!(handler, Handler::Php(_) | Handler::PhpServer(_) | Handler::Native(_))
 }
 
 #[cfg(test)]

@@ -111,8 +111,8 @@ impl Set {
                 self.methods
                     .extend(call.some("method VERB…")?.iter().map(|token| token.text.to_ascii_uppercase()));
             }
-            "remote_ip" => self.remote.extend(ip_ranges::parse(call.some("remote_ip RANGE…")?)?),
-            "client_ip" => self.client.extend(ip_ranges::parse(call.some("client_ip RANGE…")?)?),
+            "remote_ip" => self.remote.extend(ip_ranges::parse(cx, call.some("remote_ip RANGE…")?)?),
+            "client_ip" => self.client.extend(ip_ranges::parse(cx, call.some("client_ip RANGE…")?)?),
             "header" => self.header(call)?,
             "query" => self.query(call)?,
             "path_regexp" => self.others.push(regexps::path_regexp(call, name)?),
@@ -159,6 +159,7 @@ impl Set {
             let Some((key, value)) = token.text.split_once('=') else {
                 return Err(error(token, format!("write `{0}=VALUE`, or `{0}=*` for any value", token.text)));
             };
+            check_name(token, key)?;
             self.queries.entry(key.to_owned()).or_default().push((key.to_owned(), Template::parse(value)));
         }
         Ok(())
@@ -209,6 +210,19 @@ fn any_of(mut matchers: Vec<Matcher>) -> Matcher {
     }
     let none = matchers.into_iter().map(|matcher| Matcher::Not(vec![vec![matcher]])).collect();
     Matcher::Not(vec![none])
+}
+
+/// A name that no placeholder can stand in.
+pub(crate) fn check_name(token: &Token, name: &str) -> Result<(), Error> {
+    match Template::parse(name).as_text() {
+        Some(_) => Ok(()),
+        None => Err(error(
+            token,
+            format!(
+                "`{name}` cannot depend on the request: a name has to be written here, only values can have placeholders"
+            ),
+        )),
+    }
 }
 
 fn templates(tokens: &[Token]) -> impl Iterator<Item = Template> + '_ {

@@ -35,6 +35,8 @@ pub(crate) struct Context<'a> {
     pub notation: Notation,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
+    /// What is carried out in another order than in Caddy.
+    pub differences: Vec<Warning>,
     /// What has to be there when the server starts; each has a warning too.
     pub missing: Vec<Error>,
     pub order: Order,
@@ -69,6 +71,7 @@ impl<'a> Context<'a> {
             notation,
             errors: Vec::new(),
             warnings: Vec::new(),
+            differences: Vec::new(),
             missing: Vec::new(),
             order: Order::default(),
             workers: Workers::default(),
@@ -95,6 +98,13 @@ impl<'a> Context<'a> {
 
     pub fn warn(&mut self, token: &Token, message: impl Into<String>) {
         self.warnings.push(Warning { message: message.into(), span: Some(token.span.clone()) });
+    }
+
+    /// Notes what works otherwise than in Caddy.
+    pub fn differ(&mut self, token: &Token, message: impl Into<String>) {
+        if self.notation == Notation::Caddyfile {
+            self.differences.push(Warning { message: message.into(), span: Some(token.span.clone()) });
+        }
     }
 
     /// The text of a template that depends on the environment only; `None` if it depends on the request.

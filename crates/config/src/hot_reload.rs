@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Handler, HotReload, HubId, Route};
+use crate::model::{HotReload, Site};
 use crate::problems::{error, unknown_option};
 use regent_caddyfile::{Error, Token};
 
@@ -61,8 +61,8 @@ fn add_patterns(cx: &mut Context<'_>, tokens: &[Token], watch: &mut Vec<String>)
 }
 
 /// Gives those of a site its hub.
-pub(crate) fn settle(cx: &mut Context<'_>, routes: &[Route]) {
-    let hub = hub_of(routes);
+pub(crate) fn settle(cx: &mut Context<'_>, site: &Site) {
+    let hub = site.hub(&cx.proxies);
     for Pending { token, topic, watch } in std::mem::take(&mut cx.hot_reloads_of_site) {
         let Some(hub) = hub else {
             let message =
@@ -75,15 +75,6 @@ pub(crate) fn settle(cx: &mut Context<'_>, routes: &[Route]) {
             None => cx.hot_reloads.push(HotReload { hub, topic, watch }),
         }
     }
-}
-
-/// The hub of a site with these routes: the first that stands there.
-pub fn hub_of(routes: &[Route]) -> Option<HubId> {
-    routes.iter().find_map(|route| match &route.handler {
-        Handler::Mercure(hub) => Some(*hub),
-        Handler::Subroute(routes) => hub_of(routes),
-        _ => None,
-    })
 }
 
 /// The same after a restart, so that pages that are open go on.

@@ -1,5 +1,6 @@
 //! IP addresses and ranges of them.
 
+use crate::context::Context;
 use crate::model::IpRange;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
@@ -9,11 +10,11 @@ use std::net::IpAddr;
 const PRIVATE_RANGES: &[&str] =
     &["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8", "fd00::/8", "::1"];
 
-/// `private_ranges`, addresses and CIDR ranges.
-pub(crate) fn parse(tokens: &[Token]) -> Result<Vec<IpRange>, Error> {
+/// `private_ranges`, addresses and CIDR ranges, each of which the environment may have.
+pub(crate) fn parse(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<IpRange>, Error> {
     let mut ranges = Vec::new();
     for token in tokens {
-        match token.text.as_str() {
+        match cx.fixed_text(token)?.as_str() {
             "private_ranges" => ranges.extend(PRIVATE_RANGES.iter().filter_map(|text| range(text))),
             "forwarded" => {
                 return Err(error(token, "`forwarded` is no option any more; use the condition `client_ip`"));

@@ -27,6 +27,7 @@ mod matchers;
 mod model;
 mod named_routes;
 mod native;
+mod nesting;
 mod networks;
 mod order;
 mod php_ini;
@@ -50,14 +51,12 @@ pub use command_line::{
     site_config,
 };
 pub use environment::Environment;
-pub use hot_reload::hub_of;
 pub use listing::modules;
 pub use load::{Loaded, load, parse, parse_json};
 pub use model::*;
 pub use networks::Networks;
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
-pub use routes::script_purge_of;
 pub use sites::is_internal;
 pub use template::{escaped, file_content, of_system};
 pub use timeout::timeout;

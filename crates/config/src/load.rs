@@ -130,7 +130,7 @@ fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Resul
     Ok(Loaded {
         config: Config { global: options.global, servers, proxies: cx.proxies },
         warnings: cx.warnings,
-        differences: differences::of(&file),
+        differences: differences::of(&file).into_iter().chain(cx.differences).collect(),
         missing: cx.missing,
     })
 }

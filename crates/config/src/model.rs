@@ -326,7 +326,7 @@ pub struct FileServer {
     /// Files that are never served, as globs on the path or a part of it. Dot-files are hidden in any case.
     pub hide: Vec<Template>,
     /// Index file names. Default: index.html, index.txt.
-    pub index: Vec<String>,
+    pub index: Vec<Template>,
     /// A directory without an index has a page that lists it. `None`: it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub browse: Option<Box<Browse>>,
@@ -334,7 +334,7 @@ pub struct FileServer {
     pub pass_thru: bool,
     /// Redirect `/dir` to `/dir/` and `/file/` to `/file`. Default: true.
     pub canonical_uris: bool,
-    pub status: Option<u16>,
+    pub status: Option<Box<Template>>,
     /// Encodings whose `.gz`, `.br`, `.zst` sidecar files are served, in order of preference.
     pub precompressed: Vec<String>,
     /// Endings of files beside a file that hold its validator.
@@ -382,7 +382,7 @@ impl Default for FileServer {
         Self {
             root: None,
             hide: Vec::new(),
-            index: vec!["index.html".into(), "index.txt".into()],
+            index: vec![Template::text("index.html"), Template::text("index.txt")],
             browse: None,
             pass_thru: false,
             canonical_uris: true,

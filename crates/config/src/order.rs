@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::directives;
-use crate::model::{Matcher, Part, Route, Template};
+use crate::model::{Handler, Matcher, Part, Route, Template};
 use crate::problems::{error, unknown};
 use regent_caddyfile::{Error, Token};
 
@@ -93,6 +93,23 @@ fn goes_before(a: &Entry, b: &Entry) -> bool {
     if matches!(a.directive, "vars" | "log_level") { more_specific(b, a) } else { more_specific(a, b) }
 }
 
+/// Whether two `vars` set the same variable and neither is more specific, so that their order in the file decides.
+pub(crate) fn are_equal_vars(a: &Entry, b: &Entry) -> bool {
+    let is_vars = |entry: &Entry| entry.directive == "vars";
+    let names = |entry: &Entry| -> Vec<String> {
+        match entry.routes.first().map(|route| &route.handler) {
+            Some(Handler::Vars(pairs)) => pairs.iter().map(|(name, _)| name.clone()).collect(),
+            _ => Vec::new(),
+        }
+    };
+    let (own, others) = (names(a), names(b));
+    is_vars(a)
+        && is_vars(b)
+        && !more_specific(a, b)
+        && !more_specific(b, a)
+        && own.iter().any(|name| others.contains(name))
+}
+
 fn more_specific(a: &Entry, b: &Entry) -> bool {
     let (Some(path), Some(other)) = (a.path(), b.path()) else {
         return a.has_matcher() && !b.has_matcher();
@@ -134,7 +151,6 @@ fn written(template: &Template) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Handler;
 
     fn entry(directive: &'static str, path: &str) -> Entry {
         let matchers =

@@ -4,8 +4,8 @@ use crate::call::Call;
 use crate::context::{Context, Notation};
 use crate::directives::{self, Directive, Matchers, Parse};
 use crate::matchers::{self, Scope};
-use crate::model::{Caching, Handler, MatcherSet, Route, ScriptPurge};
-use crate::order::Entry;
+use crate::model::{MatcherSet, Route};
+use crate::order::{self, Entry};
 use crate::problems::{not_built, unknown_name};
 use regent_caddyfile::{Error, Line};
 
@@ -19,18 +19,6 @@ pub(crate) enum Sorting {
     ByDirective,
     /// In a `route` block.
     AsWritten,
-}
-
-/// What scripts of a site with these routes may purge: the first `cache` that stands there says it.
-pub fn script_purge_of(routes: &[Route]) -> ScriptPurge {
-    fn first(routes: &[Route]) -> Option<ScriptPurge> {
-        routes.iter().find_map(|route| match &route.handler {
-            Handler::Cache(Caching::On(cache)) => Some(cache.script_purge),
-            Handler::Subroute(routes) => first(routes),
-            _ => None,
-        })
-    }
-    first(routes).unwrap_or(ScriptPurge::Off)
 }
 
 /// Parses the directives of a block. Mistakes are noted in `cx`, and what has one is left out.
@@ -54,7 +42,16 @@ pub(crate) fn parse_within(
     let mut entries = Vec::new();
     for line in lines.iter().filter(|line| !matchers::is_definition(line)) {
         let result = entry(cx, scope, line);
-        entries.extend(cx.check(result));
+        let Some(entry) = cx.check(result) else { continue };
+        if sorting == Sorting::ByDirective
+            && entries.iter().any(|earlier| order::are_equal_vars(earlier, &entry))
+        {
+            cx.differ(
+                &line.name,
+                "of two `vars` for one variable that are equally specific the one that is written last counts; in Caddy the first does",
+            );
+        }
+        entries.push(entry);
     }
     if cx.notation == Notation::Json {
         return entries.into_iter().flat_map(|entry| entry.routes).collect();

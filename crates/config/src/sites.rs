@@ -68,14 +68,14 @@ struct Lines<'a> {
 
 pub(crate) fn parse(cx: &mut Context<'_>, options: &GlobalOptions, file: &File) -> Vec<Server> {
     let blocks = &file.sites;
-    file.named_routes.iter().for_each(|route| check_placeholders(cx, &route.lines, Within::Site));
+    file.named_routes.iter().for_each(|route| check_placeholders(cx, &route.lines, Within::default()));
     let (mut taken, mut bound) = (Taken::default(), BoundProtocols::default());
     for (token, interface) in &options.default_bind {
         cx.check(taken.check_mode(token, interface));
     }
     let mut opened = Vec::with_capacity(blocks.len());
     for block in blocks {
-        check_placeholders(cx, &block.lines, Within::Site);
+        check_placeholders(cx, &block.lines, Within::default());
         let lines = Lines::of(block);
         let interfaces = interfaces(cx, options, &lines.binds, &mut taken);
         let ways = ways(cx, options, block, &interfaces, &mut taken);
@@ -158,23 +158,36 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether there is a response that placeholders can tell of.
-#[derive(Clone, Copy, PartialEq)]
-enum Within {
-    Site,
-    Intercept,
+/// Which responses placeholders can tell of.
+#[derive(Clone, Copy, Default)]
+struct Within {
+    intercept: bool,
+    header: bool,
+}
+
+impl Within {
+    fn block_of(self, directive: &str) -> Self {
+        Self {
+            intercept: self.intercept || directive == "intercept",
+            header: self.header || directive == "header",
+        }
+    }
+
+    fn fills_in(self, written: &str) -> bool {
+        (self.intercept && template::is_of_response(written))
+            || (self.header && written.starts_with(template::OF_THE_RESPONSE))
+    }
 }
 
 /// All of a block at once: texts with placeholders stand in nearly every directive.
 fn check_placeholders(cx: &mut Context<'_>, lines: &[Line], within: Within) {
     // Of what is not built only that is said.
     for line in lines.iter().filter(|line| !directives::is_not_built(&line.name.text)) {
+        let within = within.block_of(&line.name.text);
         for token in std::iter::once(&line.name).chain(&line.args) {
-            let found = template::unbuilt(&token.text);
-            let found = found.filter(|written| within == Within::Site || !template::is_of_response(written));
+            let found = template::unbuilt(&token.text).filter(|written| !within.fills_in(written));
             cx.errors.extend(found.map(|written| not_built_as(token, written)));
         }
-        let within = if line.name.text == "intercept" { Within::Intercept } else { within };
         check_placeholders(cx, line.block.as_deref().unwrap_or_default(), within);
     }
 }
@@ -198,8 +211,9 @@ fn site(cx: &mut Context<'_>, lines: &Lines<'_>, global: &Global) -> Site {
     let scope = Scope::new(cx, None, &lines.routes);
     let routes = routes::parse_within(cx, &scope, &lines.routes, Sorting::ByDirective);
     let error_routes = handle_errors::routes(cx, &scope, &lines.errors);
-    hot_reload::settle(cx, &routes);
-    Site { hosts: Vec::new(), tls: None, routes, error_routes, access_logs }
+    let site = Site { hosts: Vec::new(), tls: None, routes, error_routes, access_logs };
+    hot_reload::settle(cx, &site);
+    site
 }
 
 /// The paths of its addresses; none if it is for all.

@@ -229,6 +229,9 @@ pub(crate) fn unbuilt(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What placeholders of the response that is on its way out begin with, as written.
+pub(crate) const OF_THE_RESPONSE: &str = "{http.response.header.";
+
 /// Whether a placeholder, as written, tells of the response that `intercept` has before it.
 pub(crate) fn is_of_response(written: &str) -> bool {
     let name = written.trim_matches(['{', '}']);

@@ -7,7 +7,7 @@ mod ports;
 
 use crate::php::PhpFacts;
 use application::application;
-use regent_config::{CertificateSource, Config, Handler, Listen, Php, Route};
+use regent_config::{CertificateSource, Config, Handler, Listen, Php};
 use regent_engines::{EngineError, ThreadCounts};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeSet;
@@ -119,23 +119,13 @@ fn expiry(file: PathBuf) -> (PathBuf, Result<SystemTime, String>) {
 
 /// The roots of PHP sites that are known without a request.
 fn roots(config: &Config) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for site in config.servers.iter().flat_map(|server| &server.sites) {
-        collect_roots(&site.routes, &mut found);
-    }
-    found
-}
-
-fn collect_roots(routes: &[Route], found: &mut BTreeSet<PathBuf>) {
-    for route in routes {
-        match &route.handler {
-            Handler::Root(root) => found.extend(root.as_text().map(PathBuf::from)),
-            Handler::Php(php) => found.extend(own_root(php)),
-            Handler::PhpServer(server) => found.extend(own_root(&server.php)),
-            Handler::Subroute(routes) => collect_roots(routes, found),
-            _ => {}
-        }
-    }
+    let roots = config.handlers().filter_map(|handler| match handler {
+        Handler::Root(root) => root.as_text().map(PathBuf::from),
+        Handler::Php(php) => own_root(php),
+        Handler::PhpServer(server) => own_root(&server.php),
+        _ => None,
+    });
+    roots.collect()
 }
 
 fn own_root(php: &Php) -> Option<PathBuf> {

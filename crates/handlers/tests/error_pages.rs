@@ -51,7 +51,7 @@ fn for_status(range: (u16, u16), handler: Handler) -> Route {
 }
 
 fn add_header(name: &str, value: Template) -> Route {
-    let op = HeaderOp { kind: HeaderOpKind::Set, name: name.into(), value, deferred: false };
+    let op = HeaderOp { kind: HeaderOpKind::Set, name: Template::text(name), value, deferred: false };
     always(Handler::Header(vec![op]))
 }
 

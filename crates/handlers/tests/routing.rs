@@ -44,7 +44,7 @@ fn of_a_group_only_the_first_that_matches_is_taken() {
     let grouped = |group, pattern: &str, text: &str| {
         let add = HeaderOp {
             kind: HeaderOpKind::Add,
-            name: "X-Taken".into(),
+            name: Template::text("X-Taken"),
             value: Template::text(text),
             deferred: false,
         };

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use regent_config::*;
-use regent_handlers::Sites;
+use regent_handlers::{Action, Sites, Target};
 use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -110,7 +110,10 @@ fn pass_thru_goes_to_the_next_route() {
 #[test]
 fn a_configured_status_is_used() {
     let dir = directory(&[("sorry.html", "sorry")]);
-    let sites = serving(dir.path(), FileServer { status: Some(503), ..FileServer::default() });
+    let sites = serving(
+        dir.path(),
+        FileServer { status: Some(Box::new(Template::text("503"))), ..FileServer::default() },
+    );
     let answer = send(&sites, "GET", "/sorry.html", &[("if-none-match", "*"), ("range", "bytes=0-0")]);
     assert_eq!((answer.status, answer.text()), (503, "sorry"));
 }
@@ -262,7 +265,7 @@ fn a_header_directive_decides_the_type() {
     let dir = directory(&[("f.txt", "x")]);
     let set = |name: &str, value: &str| HeaderOp {
         kind: HeaderOpKind::Set,
-        name: name.into(),
+        name: Template::text(name),
         value: Template::text(value),
         deferred: false,
     };
@@ -307,4 +310,132 @@ fn a_file_that_changes_is_answered_anew_at_once() {
     }
     std::fs::remove_file(dir.path().join("f")).unwrap();
     assert_eq!(get(&sites, "/f").status, 404);
+}
+
+#[test]
+fn source_is_hidden_wherever_php_stands_in_the_site() {
+    let dir = directory(&[("a.php", "<?php secret();"), ("a.css", "css")]);
+    let blocks = [
+        "handle /x* {\nphp\n}",
+        "handle_path /x/* {\nphp\n}",
+        "route /x* {\nroute {\nphp\n}\n}",
+        "handle_errors {\nphp\n}",
+        "handle_errors 404 {\nroute {\nphp_server\n}\n}",
+        "intercept {\n@gone status 410\nhandle_response @gone {\nphp\n}\n}",
+        "reverse_proxy /x 127.0.0.1:1 {\nhandle_response {\nphp\n}\n}",
+        "reverse_proxy /x 127.0.0.1:1 {\nhandle_response {\nreverse_proxy 127.0.0.1:1 {\nhandle_response {\nphp\n}\n}\n}\n}",
+        "forward_auth /x 127.0.0.1:1 {\nuri /\nhandle_response {\nphp\n}\n}",
+        "invoke /x named",
+        // Another server runs it, and this one must not show it either.
+        "php_fastcgi /x* 127.0.0.1:1",
+        "reverse_proxy /x 127.0.0.1:1 {\ntransport fastcgi {\nsplit .php\n}\n}",
+    ];
+    for block in blocks {
+        let root = dir.path().display();
+        let text =
+            format!("&(named) {{\nphp\n}}\n:80 {{\nroot {root}\n{block}\nhandle /a* {{\nfile_server\n}}\n}}");
+        let sites = caddyfile(&text);
+        assert_eq!(get(&sites, "/a.css").text(), "css", "{block}");
+        match sites.route(&mut exchange("GET", "/a.php", &[])) {
+            Action::Respond(response) => assert_eq!(response.status(), 404, "{block}"),
+            // Its page of the error is a script's.
+            Action::Forward(Target::Php(_)) => {}
+            _ => panic!("{block}"),
+        }
+    }
+}
+
+/// A site of a directory whose `header` has this ETag.
+fn serving_with_etag(dir: &Path, etag: &str) -> Sites {
+    let root = dir.display();
+    caddyfile(&format!(
+        ":80 {{\nroot {root}\nheader ETag `{etag}`\nfile_server {{\nprecompressed gzip\netag_file_extensions .etag\n}}\n}}"
+    ))
+}
+
+#[test]
+fn a_validator_that_was_set_before_the_file_server_is_kept() {
+    let dir = directory(&[
+        ("a.css", "css"),
+        ("b.css", "css"),
+        ("b.css.gz", "gz"),
+        ("c.css", ""),
+        ("c.css.etag", "\"own\""),
+    ]);
+    let sites = serving_with_etag(dir.path(), "\"release-7\"");
+    let gzip = ("accept-encoding", "gzip");
+    for (uri, fields, status) in [
+        ("/a.css", &[][..], 200),
+        ("/b.css", &[gzip][..], 200),
+        ("/c.css", &[], 200),
+        ("/a.css", &[("if-none-match", "\"release-7\"")], 304),
+        ("/a.css", &[("if-none-match", "W/\"release-7\"")], 304),
+        ("/a.css", &[("if-none-match", "\"release-6\"")], 200),
+        ("/a.css", &[("if-match", "\"release-7\"")], 200),
+        ("/a.css", &[("range", "bytes=0-1"), ("if-range", "\"release-7\"")], 206),
+        ("/a.css", &[("range", "bytes=0-1"), ("if-range", "\"release-6\"")], 200),
+    ] {
+        let answer = send(&sites, "GET", uri, fields);
+        assert_eq!((answer.status, answer.header("etag")), (status, "\"release-7\""), "{uri} {fields:?}");
+    }
+    assert_eq!(send(&sites, "GET", "/a.css", &[("if-match", "\"release-6\"")]).status, 412);
+}
+
+#[test]
+fn a_weak_validator_is_no_strong_one() {
+    let dir = directory(&[("a.css", "css")]);
+    let sites = serving_with_etag(dir.path(), "W/\"7\"");
+    for (fields, status) in [
+        (&[("if-none-match", "W/\"7\"")][..], 304),
+        (&[("if-none-match", "\"7\"")], 304),
+        (&[("if-match", "W/\"7\"")], 412),
+        (&[("if-match", "\"7\"")], 412),
+        (&[("range", "bytes=0-1"), ("if-range", "W/\"7\"")], 200),
+    ] {
+        assert_eq!(send(&sites, "GET", "/a.css", fields).status, status, "{fields:?}");
+    }
+}
+
+#[test]
+fn fields_of_the_file_server_stand_once() {
+    let dir = directory(&[("a.css", "css"), ("a.css.gz", "gz")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nheader {{\nAccept-Ranges none\nContent-Encoding br\nLast-Modified never\n}}\n\
+         file_server {{\nprecompressed gzip\n}}\n}}"
+    ));
+    let answer = send(&sites, "GET", "/a.css", &[("accept-encoding", "gzip")]);
+    for (name, want) in [("accept-ranges", "bytes"), ("content-encoding", "gzip")] {
+        let values: Vec<_> = answer.headers.get_all(name).iter().collect();
+        assert_eq!(values, [want], "{name}");
+    }
+    assert_eq!(answer.headers.get_all("last-modified").iter().count(), 1);
+}
+
+#[test]
+fn the_request_says_which_index_and_which_status() {
+    let dir = directory(&[("a.test.html", "of a"), ("index.html", "of all"), ("gone/a.test.html", "gone")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nfile_server /gone/* {{\nindex {{host}}.html\nstatus {{query.s}}\n}}\n\
+         file_server {{\nindex {{host}}.html ../{{header.X-Up}} index.html\n}}\n}}"
+    ));
+    let of_host = |uri: &str, host: &str| send(&sites, "GET", uri, &[("host", host)]);
+    assert_eq!(of_host("/", "a.test").text(), "of a");
+    assert_eq!(of_host("/", "b.test").text(), "of all");
+    let up = send(&sites, "GET", "/gone/", &[("host", "b.test"), ("x-up", "../index.html")]);
+    assert_eq!(up.status, 404);
+    assert_eq!(of_host("/gone/?s=410", "a.test").status, 410);
+    assert_eq!(of_host("/gone/?s=x", "a.test").status, 500);
+}
+
+#[test]
+fn a_page_of_an_error_can_have_its_status_written_down() {
+    let dir = directory(&[("error.html", "page")]);
+    let root = dir.path().display();
+    let sites = caddyfile(&format!(
+        ":80 {{\nroot {root}\nerror /x 418\nhandle_errors {{\nrewrite /error.html\nfile_server {{\nstatus {{err.status_code}}\n}}\n}}\n}}"
+    ));
+    let answer = get(&sites, "/x");
+    assert_eq!((answer.status, answer.text()), (418, "page"));
 }

@@ -225,11 +225,11 @@ impl Check {
     }
 }
 
+/// A Unix socket has no port.
 fn at_port(address: &UpstreamAddress, port: Option<u16>) -> UpstreamAddress {
     match (address, port) {
         (UpstreamAddress::Tcp { host, .. }, Some(port)) => UpstreamAddress::Tcp { host: host.clone(), port },
-        (UpstreamAddress::Unix(_), Some(port)) => UpstreamAddress::Tcp { host: String::new(), port },
-        (address, None) => address.clone(),
+        (address, _) => address.clone(),
     }
 }
 
@@ -243,4 +243,17 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, Reason> {
         bytes.extend_from_slice(&data);
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_for_the_checks_does_not_take_a_unix_socket_down() {
+        let asked =
+            |address: &str| at_port(&UpstreamAddress::parse(address).unwrap(), Some(2021)).to_string();
+        assert_eq!(asked("unix//run/a.sock"), "unix//run/a.sock");
+        assert_eq!(asked("a.test:80"), "a.test:2021");
+    }
 }

@@ -146,7 +146,7 @@ impl Clients {
         let requests = Client::new(&options)?;
         let upgrades = match options.alpn {
             Alpn::Both => Client::new(&ClientOptions { alpn: Alpn::Http1, ..options })?,
-            Alpn::Http1 | Alpn::Http2 => requests.clone(),
+            Alpn::Http1 => requests.clone(),
         };
         Ok(Self { requests, upgrades })
     }
@@ -167,8 +167,8 @@ fn client_options(transport: &ProxyTransport) -> Option<ClientOptions> {
         certificate: tls.client_certificate.as_ref().map(pair),
         alpn: match transport.versions {
             UpstreamVersions::Http1 | UpstreamVersions::H2c => Alpn::Http1,
-            UpstreamVersions::Http2 => Alpn::Http2,
-            UpstreamVersions::Either => Alpn::Both,
+            // A server that has no HTTP/2 is spoken to all the same, as by Caddy.
+            UpstreamVersions::Http2 | UpstreamVersions::Either => Alpn::Both,
         },
         curves: tls.curves.iter().map(curve).collect(),
     })

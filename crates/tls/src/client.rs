@@ -42,7 +42,7 @@ pub enum Verification {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alpn {
     Http1,
-    Http2,
+    /// HTTP/2 if the server has it.
     Both,
 }
 
@@ -102,7 +102,6 @@ impl Alpn {
     fn names(self) -> Vec<Vec<u8>> {
         let names: &[&[u8]] = match self {
             Self::Http1 => &[b"http/1.1"],
-            Self::Http2 => &[b"h2"],
             Self::Both => &[b"h2", b"http/1.1"],
         };
         names.iter().map(|name| name.to_vec()).collect()

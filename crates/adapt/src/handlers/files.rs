@@ -23,14 +23,14 @@ pub(super) fn handler(files: &FileServer) -> Object {
     if index.is_empty() {
         handler.set("index_names", vec!["off"]);
     } else if *index != usual.index {
-        handler.set("index_names", index.clone());
+        handler.set("index_names", texts(index));
     }
     handler.set_some("browse", browse.as_deref().map(self::browse));
     handler.set_if("pass_thru", *pass_thru);
     if *canonical_uris != usual.canonical_uris {
         handler.set("canonical_uris", *canonical_uris);
     }
-    handler.set_some("status_code", *status);
+    handler.set_some("status_code", status.as_deref().and_then(crate::text::status));
     let mut encodings = Object::new();
     precompressed.iter().for_each(|name| encodings.set(name, Object::new()));
     handler.non_empty("precompressed", encodings);

@@ -4,7 +4,7 @@ use crate::object::Object;
 use crate::responses::response_matcher;
 use crate::text::text;
 use crate::words::Line;
-use regent_config::{HeaderOp, HeaderOpKind, ResponseMatcher};
+use regent_config::{HeaderOp, HeaderOpKind, ResponseMatcher, Template};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -59,23 +59,25 @@ pub(super) fn lines(option: &str, ops: &[HeaderOp]) -> Vec<Line> {
 
 /// `set`, `add`, `delete` and `replace`.
 pub(super) fn changes(ops: &[&HeaderOp]) -> Object {
-    let mut fields: BTreeMap<&str, Vec<(&str, Value)>> = BTreeMap::new();
+    let mut fields: BTreeMap<&str, Vec<(String, Value)>> = BTreeMap::new();
     let mut object = Object::new();
     let mut deleted = Vec::new();
     for HeaderOp { kind, name, value, deferred: _ } in ops {
         let (key, value) = match kind {
             HeaderOpKind::Set | HeaderOpKind::Default => ("set", text(value).into()),
             HeaderOpKind::Add => ("add", text(value).into()),
-            HeaderOpKind::Replace { search } => ("replace", replacement(search, &text(value)).build()),
+            HeaderOpKind::Replace { search } => {
+                ("replace", replacement(&pattern(search), &text(value)).build())
+            }
             HeaderOpKind::Delete => {
-                deleted.push(name.clone());
+                deleted.push(text(name));
                 continue;
             }
         };
-        fields.entry(key).or_default().push((name, value));
+        fields.entry(key).or_default().push((text(name), value));
     }
     for (key, values) in fields {
-        let mut names: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        let mut names: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         values.into_iter().for_each(|(name, value)| names.entry(name).or_default().push(value));
         let mut of_kind = Object::new();
         names.into_iter().for_each(|(name, values)| of_kind.set(name, values));
@@ -95,9 +97,13 @@ fn is_free_of_order(ops: &[HeaderOp]) -> bool {
     ops.iter().enumerate().all(|(at, op)| ops[..at].iter().all(|other| is_independent(op, other)))
 }
 
-/// Whether an operation, which may have a `*` at an end of its name, is about the field of the other one.
+/// Whether an operation, which may have a `*` at an end of its name, is about the field of the other one. A name that is
+/// known with the request alone may be any.
 fn names(op: &HeaderOp, other: &HeaderOp) -> bool {
-    let (pattern, name) = (op.name.to_ascii_lowercase(), other.name.to_ascii_lowercase());
+    if op.name.as_text().is_none() || other.name.as_text().is_none() {
+        return true;
+    }
+    let (pattern, name) = (text(&op.name).to_ascii_lowercase(), text(&other.name).to_ascii_lowercase());
     let middle = pattern.trim_matches('*');
     match (pattern.starts_with('*'), pattern.ends_with('*')) {
         _ if op.kind != HeaderOpKind::Delete => pattern == name,
@@ -117,7 +123,7 @@ fn of_response(response: Object) -> Object {
 fn default(op: &HeaderOp) -> Object {
     let mut response = changes(&[op]);
     let (mut require, mut headers) = (Object::new(), Object::new());
-    headers.set(&op.name, Value::Null);
+    headers.set(text(&op.name), Value::Null);
     require.set("headers", headers);
     response.set("require", require);
     of_response(response)
@@ -128,6 +134,11 @@ fn replacement(search: &str, replace: &str) -> Object {
     object.set("search_regexp", search);
     object.set("replace", replace);
     object
+}
+
+/// A regular expression, whose backslashes are its own.
+fn pattern(search: &Template) -> String {
+    search.as_text().map_or_else(|| text(search), str::to_owned)
 }
 
 /// In the words of a Caddyfile, whose lines have an order.
@@ -148,10 +159,10 @@ fn words(line: Line, op: &HeaderOp) -> Line {
         HeaderOpKind::Set | HeaderOpKind::Replace { .. } if *deferred => ">",
         HeaderOpKind::Set | HeaderOpKind::Replace { .. } => "",
     };
-    let line = line.word(format!("{sign}{name}"));
+    let line = line.word(format!("{sign}{}", text(name)));
     match kind {
         HeaderOpKind::Delete => line,
-        HeaderOpKind::Replace { search } => line.word(search).word(text(value)),
+        HeaderOpKind::Replace { search } => line.word(pattern(search)).word(text(value)),
         HeaderOpKind::Set | HeaderOpKind::Add | HeaderOpKind::Default => line.word(text(value)),
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn set_keys(object: &mut Object, change: &Rewrite) {
         Rewrite::StripSuffix(suffix) => object.set("strip_path_suffix", text(suffix)),
         Rewrite::Replace { find, replace, limit } => {
             let mut one = Object::new();
-            one.set("find", find.as_str());
+            one.set("find", text(find));
             one.set("replace", text(replace));
             one.set_unless("limit", *limit, 0);
             object.set("uri_substring", vec![one.build()]);

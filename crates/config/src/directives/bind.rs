@@ -118,6 +118,12 @@ fn read(cx: &mut Context<'_>, token: &Token) -> Option<Interface> {
     let is_of_datagrams = cx.fixed_text(token).is_ok_and(|text| text.starts_with("fdgram/"));
     let interface = interface(cx, token);
     let interface = cx.check(interface)?;
+    if interface == Interface::ANY && token.text.starts_with("tcp6/") {
+        cx.warn(
+            token,
+            "this takes connections by IPv4 too; for IPv6 alone name the addresses of this machine that the site is to have",
+        );
+    }
     if is_of_datagrams {
         let message = "this has no effect: HTTP/3 is spoken at the socket for datagrams that is bound as `fd/…` of this site is";
         cx.warn(token, message);
@@ -127,8 +133,8 @@ fn read(cx: &mut Context<'_>, token: &Token) -> Option<Interface> {
 }
 
 fn interface(cx: &Context<'_>, token: &Token) -> Result<Interface, Error> {
-    let text = token.text.as_str();
     let fixed = cx.fixed_text(token)?;
+    let text = fixed.as_str();
     if let Some(socket) = fixed.strip_prefix(unix_socket::PREFIX) {
         let socket = unix_socket::parse(socket, cx.environment);
         return socket.map(Interface::Unix).map_err(|message| error(token, message));
@@ -184,14 +190,47 @@ fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors, load};
-    use crate::model::{Listen, UnixSocket};
+    use crate::directives::testing::{config, file_errors, load, load_with};
+    use crate::model::{Listen, LogLevel, Matcher, UnixSocket};
+    use std::net::IpAddr;
 
     #[test]
     fn a_site_listens_where_it_is_bound() {
         let config = config("http://:81 {\nbind tcp4/127.0.0.1 tcp6/[::1]\n}\n:82 {\n}\n");
         let listen: Vec<_> = config.servers.iter().map(|server| format!("{:?}", server.listen)).collect();
         assert_eq!(listen, ["Tcp(127.0.0.1:81)", "Tcp([::1]:81)", "Tcp([::]:82)"]);
+    }
+
+    #[test]
+    fn what_is_known_at_load_may_come_from_the_environment() {
+        let text = "{\ndefault_bind {env.ADDRESS}\nlog {\nlevel {env.LEVEL}\n}\nservers {\ntrusted_proxies static {env.RANGE}\n\
+                    listener_wrappers {\nproxy_protocol {\nallow {env.RANGE}\ndeny {env.ADDRESS}\n}\n}\n}\n}\n\
+                    :81 {\nlog {\nlevel {env.LEVEL}\n}\n@near {\nremote_ip {env.RANGE}\nclient_ip {env.RANGE}\n}\n\
+                    cache {\npurge_from {env.RANGE}\n}\nreverse_proxy @near a:1 {\ntrusted_proxies {env.RANGE}\n}\n}";
+        let variables = [("ADDRESS", "127.0.0.9"), ("RANGE", "10.0.0.0/8"), ("LEVEL", "warn")];
+        let loaded = load_with(text, &variables).unwrap_or_else(|errors| panic!("{errors}"));
+        let server = &loaded.config.servers[0];
+        assert_eq!(format!("{:?}", server.listen), "Tcp(127.0.0.9:81)");
+        let range = (IpAddr::from([10, 0, 0, 0]), 8);
+        assert_eq!(server.options.trusted_proxies.as_ref().unwrap().ranges, [range]);
+        assert_eq!(loaded.config.proxies[0].trusted_proxies, [range]);
+        assert_eq!(server.sites[0].access_logs[0].level, LogLevel::Warn);
+        let near = [Matcher::RemoteIp(vec![range]), Matcher::ClientIp(vec![range])];
+        assert!(server.sites[0].routes.iter().any(|route| route.matchers == [near.clone()]), "{server:?}");
+        let found = file_errors(":81 {\nbind {env.NOT_SET}\n@a remote_ip {host}\nrespond @a x\n}");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found.iter().any(|message| message.contains("`{host}` cannot depend on the request")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn all_addresses_of_one_version_of_ip_are_those_of_both() {
+        let warnings = |bind: &str| load(&format!("http://:81 {{\n{bind}\n}}")).unwrap().warnings.len();
+        assert_eq!(warnings("bind tcp6/[::]"), 1);
+        assert_eq!(warnings("bind [::]"), 0);
+        assert_eq!(warnings("bind tcp6/[::1] tcp4/0.0.0.0"), 0);
     }
 
     #[test]

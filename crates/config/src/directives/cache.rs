@@ -84,13 +84,13 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     // Wherever it stands, the others add to it.
     let (presets, others): (Vec<_>, Vec<_>) = call.options().partition(|option| option.name() == "preset");
     for option in presets.into_iter().chain(others) {
-        let result = apply(&option, &mut cache);
+        let result = apply(cx, &option, &mut cache);
         cx.check(result);
     }
     Ok(Handler::Cache(Caching::On(Box::new(cache))))
 }
 
-fn apply(option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
+fn apply(cx: &Context<'_>, option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
     match option.name() {
         "preset" => presets::apply(option.one("preset wordpress | mediawiki | symfony")?, cache)?,
         "default_ttl" => {
@@ -119,7 +119,7 @@ fn apply(option: &Call<'_>, cache: &mut Cache) -> Result<(), Error> {
                 return Err(error(token, "`wait` can be 10m at most: behind it stands a client"));
             }
         }
-        "purge_from" => cache.purge_from.extend(ip_ranges::parse(option.some("purge_from ADDRESS…")?)?),
+        "purge_from" => cache.purge_from.extend(ip_ranges::parse(cx, option.some("purge_from ADDRESS…")?)?),
         "script_purge" => cache.script_purge = script_purge(option)?,
         "status" => cache.fields.status = values::boolean(option.one("status on | off")?)?,
         "tags" => cache.fields.tags = values::boolean(option.one("tags on | off")?)?,

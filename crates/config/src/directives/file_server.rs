@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `root PATH` | the site's root | |
 //! | `hide PATTERN…` | | files that count as missing; the Caddyfile itself always does |
-//! | `index NAME…` \| `off` | index.html index.txt | served for a directory |
+//! | `index NAME…` \| `off` | index.html index.txt | served for a directory; with placeholders, what the request makes of it |
 //! | `precompressed [br zstd gzip]` | off; all without arguments | serve `FILE.br` and so on if it is there |
-//! | `status CODE` | 200; that of the error in [handle_errors](#handle_errors) | |
+//! | `status CODE` | 200; that of the error in [handle_errors](#handle_errors) | with placeholders too, such as `{err.status_code}` |
 //! | `disable_canonical_uris` | | no redirect from `/dir` to `/dir/` |
 //! | `etag_file_extensions ENDING…` | | the `ETag` of `FILE` is what `FILE` with the first of these endings holds that is there: a text in double quotes |
 //! | `pass_thru` | | a missing file is left to the next handler |
@@ -86,9 +86,7 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, server: &mut FileServer) -> Re
             server.canonical_uris = option.exactly::<0>("disable_canonical_uris").map(|_| false)?;
         }
         "status" => {
-            let token = option.one("status CODE")?;
-            let fixed = Token { text: cx.fixed_text(token)?, ..token.clone() };
-            server.status = Some(values::integer(&fixed, 100..=999, "status")?);
+            server.status = Some(Box::new(status(cx, option.one("status CODE")?)?));
         }
         "precompressed" => server.precompressed = precompressed(option)?,
         "browse" => server.browse = Some(Box::new(browse(cx, option)?)),
@@ -160,11 +158,19 @@ fn template(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Error> {
     }
 }
 
-fn index(names: &[Token]) -> Vec<String> {
+fn index(names: &[Token]) -> Vec<Template> {
     match names {
         [only] if only.text == "off" => Vec::new(),
-        names => names.iter().map(|token| token.text.clone()).collect(),
+        names => names.iter().map(|token| Template::parse(&token.text)).collect(),
     }
+}
+
+/// A number, or what the request makes of it.
+fn status(cx: &Context<'_>, token: &Token) -> Result<Template, Error> {
+    let template = Template::parse(&token.text);
+    let Some(text) = cx.fixed(&template) else { return Ok(template) };
+    let fixed = Token { text, ..token.clone() };
+    values::integer::<u16>(&fixed, 100..=999, "status").map(|code| Template::text(code.to_string()))
 }
 
 fn precompressed(option: &Call<'_>) -> Result<Vec<String>, Error> {
@@ -190,11 +196,11 @@ mod tests {
         let expected = FileServer {
             root: Some(Template::text("/srv")),
             hide: vec![Template::text(".git"), Template::text("*.bak")],
-            index: vec!["a".into(), "b".into()],
+            index: vec![Template::text("a"), Template::text("b")],
             browse: None,
             pass_thru: true,
             canonical_uris: false,
-            status: Some(203),
+            status: Some(Box::new(Template::text("203"))),
             precompressed: vec!["gzip".into()],
             etag_endings: vec![".sha256".into(), ".md5".into()],
         };
@@ -238,6 +244,17 @@ mod tests {
             assert_eq!(errors(&format!("file_server {{\n{text}\n}}")).len(), 1, "{text}");
         }
         assert_eq!(errors("file_server browse x\nfile_server x").len(), 2);
+    }
+
+    #[test]
+    fn what_the_request_says_stands_in_names_of_indexes_and_in_the_status() {
+        let Handler::FileServer(server) =
+            handler("file_server {\nindex index.{host}.html index.html\nstatus {err.status_code}\n}")
+        else {
+            panic!()
+        };
+        assert_eq!(server.index, [Template::parse("index.{host}.html"), Template::text("index.html")]);
+        assert_eq!(server.status.as_deref(), Some(&Template::parse("{err.status_code}")));
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Han
 fn set(name: &str, value: &str) -> HeaderOp {
     HeaderOp {
         kind: HeaderOpKind::Set,
-        name: name.to_owned(),
+        name: Template::text(name),
         value: Template::parse(value),
         deferred: false,
     }

@@ -2,7 +2,7 @@
 //!
 //! An error is what `error` asks for, a file or script that is not there, and a request that PHP could not answer: too
 //! many wait, it took too long, its body is too large, or PHP has died. What a script answers is none, whatever its
-//! status. A `STATUS` is a number or `4xx`; a block without any is for all that the others leave. The answer keeps the
+//! status. A `STATUS` is a number or `4xx`; of several blocks for one the first counts, and a block without any is for all that the others leave. The answer keeps the
 //! status of the error unless a directive sets another, and an error in the block ends in a plain page. A script in the
 //! block is not run for an error of PHP itself.
 //!
@@ -51,6 +51,7 @@ const SYNTAX: &str = "handle_errors [STATUS…] { DIRECTIVE… }";
 /// One route for each block, those for all errors last. Mistakes are noted in `cx`.
 pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -> Vec<Route> {
     let mut routes = Vec::new();
+    note_equals(cx, lines);
     for line in lines {
         if line.name.text == OF_JSON {
             return match cx.notation {
@@ -66,6 +67,28 @@ pub(crate) fn routes(cx: &mut Context<'_>, scope: &Scope<'_>, lines: &[&Line]) -
     }
     routes.sort_by_key(|route: &Route| route.matchers.is_empty());
     routes
+}
+
+/// Of two blocks that are for the same error, Caddy takes the later one (httpcaddyfile/httptype.go).
+fn note_equals(cx: &mut Context<'_>, lines: &[&Line]) {
+    let statuses = |line: &Line| -> Vec<_> {
+        line.args.iter().filter_map(|token| values::statuses(token).ok()).collect()
+    };
+    let meets = |one: &Line, other: &Line| {
+        let (one, other) = (statuses(one), statuses(other));
+        (one.is_empty() && other.is_empty())
+            || one
+                .iter()
+                .any(|(least, most)| other.iter().any(|(first, last)| least <= last && first <= most))
+    };
+    for (at, line) in lines.iter().enumerate() {
+        if lines[..at].iter().any(|earlier| meets(earlier, line)) {
+            cx.differ(
+                &line.name,
+                "of two `handle_errors` for the same status the one that is written first counts; in Caddy the last does",
+            );
+        }
+    }
 }
 
 fn of_json(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Vec<Route> {
@@ -92,11 +115,22 @@ fn route(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Rou
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, errors};
+    use crate::directives::testing::{config, errors, load};
     use crate::model::{Handler, Matcher, Site};
 
     fn site(directives: &str) -> Site {
         config(&format!(":80 {{\n{directives}\n}}")).servers.remove(0).sites.remove(0)
+    }
+
+    #[test]
+    fn the_order_of_equals_is_not_caddy_s() {
+        let differs = |directives: &str| {
+            let loaded = load(&format!(":80 {{\n{directives}\n}}")).unwrap();
+            loaded.differences.iter().filter(|one| one.message.contains("of two `handle_errors`")).count()
+        };
+        assert_eq!(differs("handle_errors 404 {\n}\nhandle_errors 4xx {\n}"), 1);
+        assert_eq!(differs("handle_errors {\n}\nhandle_errors {\n}"), 1);
+        assert_eq!(differs("handle_errors 404 {\n}\nhandle_errors 5xx {\n}\nhandle_errors {\n}"), 0);
     }
 
     #[test]

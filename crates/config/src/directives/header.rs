@@ -14,6 +14,9 @@
 //!
 //! The option `match`, as [encode](#encode) has it, makes it a change of the responses that fit, deferred.
 //!
+//! Names, values and searches can have placeholders; in a search they stand for text that is found as it is. In values that are
+//! deferred, `{http.response.header.FIELD}` is a field of the response.
+//!
 //! `Content-Length` and `Transfer-Encoding` cannot be set: the server says itself how long a response is.
 //!
 //! ```caddyfile
@@ -26,11 +29,12 @@
 use super::Directive;
 use super::encode::response_matcher;
 use crate::call::Call;
-use crate::conditions::regexp;
+use crate::conditions::{check_pattern, regexp};
 use crate::context::{Context, Notation};
 use crate::matchers::Scope;
-use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
+use crate::model::{Handler, HeaderOp, HeaderOpKind, Part, Template};
 use crate::problems::error;
+use crate::template;
 use regent_caddyfile::{Error, Token};
 
 pub(super) const DIRECTIVE: Directive = super::handler("header", parse);
@@ -67,6 +71,7 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
     }
     let deferred = defer || matcher.is_some() || ops.iter().any(|op: &HeaderOp| op.deferred);
     ops.iter_mut().for_each(|op| op.deferred = deferred && !at_once);
+    warn_of_early_copies(cx, call, deferred && !at_once);
     Ok(match matcher {
         Some(matcher) => Handler::HeaderMatch(matcher, ops),
         None => Handler::Header(ops),
@@ -78,15 +83,28 @@ const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 fn response_operation(field: &Token, values: &[Token]) -> Result<HeaderOp, Error> {
     let op = operation(field, values, SYNTAX)?;
-    match FRAMING.iter().any(|name| op.name.eq_ignore_ascii_case(name)) && op.kind != HeaderOpKind::Delete {
+    let name = op.name.as_text().unwrap_or_default();
+    match FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known)) && op.kind != HeaderOpKind::Delete {
         true => Err(error(
             field,
             format!(
-                "`header` cannot set `{}`: the server says itself how long a response is; leave the line out",
-                op.name
+                "`header` cannot set `{name}`: the server says itself how long a response is; leave the line out"
             ),
         )),
         false => Ok(op),
+    }
+}
+
+/// An operation that is carried out before there is a response finds none of its fields.
+fn warn_of_early_copies(cx: &mut Context<'_>, call: &Call<'_>, deferred: bool) {
+    let within = call.block.unwrap_or_default().iter().flat_map(|line| &line.args);
+    for token in call.args.iter().chain(within).filter(|_| !deferred) {
+        if token.text.contains(template::OF_THE_RESPONSE) {
+            cx.warn(
+                token,
+                format!("`{}` is what was set before the response is made; write `>FIELD` to have the field of the response", token.text),
+            );
+        }
     }
 }
 
@@ -98,7 +116,15 @@ pub(super) fn operation(field: &Token, values: &[Token], syntax: &str) -> Result
     };
     // Caddy takes «Field:» as well, as that is how a header looks.
     let name = name.strip_suffix(':').unwrap_or(name);
-    if !is_field_name(name, sign) {
+    let template = Template::parse(name);
+    let is_fine = match template.as_text() {
+        Some(name) => is_field_name(name, sign),
+        None => template.0.iter().all(|part| match part {
+            Part::Text(text) => is_name(text),
+            Part::Placeholder(_) => true,
+        }),
+    };
+    if !is_fine {
         return Err(error(field, format!("`{name}` is no name of a header field")));
     }
     let (kind, value) = match (sign, values) {
@@ -107,14 +133,37 @@ pub(super) fn operation(field: &Token, values: &[Token], syntax: &str) -> Result
         ('?', [value]) => (HeaderOpKind::Default, Template::parse(&value.text)),
         (' ' | '>', [value]) => (HeaderOpKind::Set, Template::parse(&value.text)),
         (' ' | '>', [search, replacement]) => {
-            (HeaderOpKind::Replace { search: regexp(search)? }, Template::parse(&replacement.text))
+            (HeaderOpKind::Replace { search: self::search(search)? }, Template::parse(&replacement.text))
         }
         (' ' | '>', []) => {
             return Err(error(field, format!("`{name}` needs a value; to delete the field, write: -{name}")));
         }
         _ => return Err(error(values.last().unwrap_or(field), format!("write: {syntax}"))),
     };
-    Ok(HeaderOp { kind, name: name.to_owned(), value, deferred: matches!(sign, '-' | '?' | '>') })
+    Ok(HeaderOp { kind, name: template, value, deferred: matches!(sign, '-' | '?' | '>') })
+}
+
+/// A regular expression, in which a backslash before a brace is its own.
+fn search(token: &Token) -> Result<Template, Error> {
+    let template = Template::parse(&token.text);
+    if template.as_text().is_some() {
+        return regexp(token).map(Template::text);
+    }
+    // With letters where values will be.
+    let pattern: String = template
+        .0
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.as_str(),
+            Part::Placeholder(_) => "x",
+        })
+        .collect();
+    check_pattern(&pattern).map(|()| template).map_err(|_| {
+        error(
+            token,
+            format!("`{}` is no regular expression, whatever its placeholders stand for", token.text),
+        )
+    })
 }
 
 /// A name; to be deleted, with a `*` at one of its ends.
@@ -130,7 +179,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{errors, handler};
+    use crate::directives::testing::{errors, handler, load};
     use crate::model::{Handler, HeaderOp, HeaderOpKind, Template};
 
     fn ops(text: &str) -> Vec<HeaderOp> {
@@ -141,7 +190,7 @@ mod tests {
     }
 
     fn op(kind: HeaderOpKind, name: &str, value: &str, deferred: bool) -> HeaderOp {
-        HeaderOp { kind, name: name.into(), value: Template::parse(value), deferred }
+        HeaderOp { kind, name: Template::parse(name), value: Template::parse(value), deferred }
     }
 
     #[test]
@@ -153,7 +202,7 @@ mod tests {
         assert_eq!(ops("header -A*"), [op(Delete, "A*", "", true)]);
         assert_eq!(ops("header ?A 1"), [op(Default, "A", "1", true)]);
         assert_eq!(ops("header >A 1"), [op(Set, "A", "1", true)]);
-        assert_eq!(ops("header A a+ $1b"), [op(Replace { search: "a+".into() }, "A", "$1b", false)]);
+        assert_eq!(ops("header A a+ $1b"), [op(Replace { search: Template::text("a+") }, "A", "$1b", false)]);
     }
 
     #[test]
@@ -180,6 +229,37 @@ mod tests {
         };
         assert_eq!(matcher.statuses, [(200, 299), (404, 404)]);
         assert_eq!(ops, [op(HeaderOpKind::Set, "A", "1", true)]);
+    }
+
+    #[test]
+    fn placeholders_stand_in_names_and_searches_too() {
+        use HeaderOpKind::{Delete, Replace, Set};
+        assert_eq!(ops("header X-{vars.a} 1"), [op(Set, "X-{vars.a}", "1", false)]);
+        assert_eq!(ops("header -{vars.a}*"), [op(Delete, "{vars.a}*", "", true)]);
+        let search = Template::parse(":{http.request.local.port}$");
+        assert_eq!(
+            ops("header F `:{http.request.local.port}$` x"),
+            [op(Replace { search }, "F", "x", false)]
+        );
+        let search = Template::text(r"\{a\}{2}");
+        assert_eq!(ops(r"header F `\{a\}{2}` x"), [op(Replace { search }, "F", "x", false)]);
+        let found = errors("header `a b{vars.a}` 1\nheader F `({path}` x");
+        assert!(found[0].contains("no name of a header field"), "{found:?}");
+        assert!(found[1].contains("is no regular expression, whatever"), "{found:?}");
+    }
+
+    #[test]
+    fn a_field_of_the_response_is_known_where_the_response_is() {
+        let value = "{http.response.header.X-B}";
+        assert_eq!(ops(&format!("header >X-A {value}")), [op(HeaderOpKind::Set, "X-A", value, true)]);
+        let warned = |text: &str| load(&format!(":80 {{\n{text}\n}}")).unwrap().warnings.len();
+        assert_eq!(warned(&format!("header >X-A {value}")), 0);
+        assert_eq!(warned(&format!("header {{\nX-A {value}\ndefer\n}}")), 0);
+        assert_eq!(warned(&format!("header X-A {value}")), 1);
+        let found = errors(&format!(
+            "respond {value}\nrequest_header X {value}\nintercept {{\nhandle_response {{\nheader >X {value}\n}}\n}}"
+        ));
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]

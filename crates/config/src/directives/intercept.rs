@@ -6,7 +6,8 @@
 //! | `handle_response [@name] { DIRECTIVE… }` | the response is made anew by these directives; its fields stay unless they are set again |
 //! | `replace_status [@name] CODE` | the response has this status |
 //!
-//! The first that fits is carried out. In the directives, `{resp.status_code}` and `{resp.header.FIELD}` tell of the response that
+//! The first that fits is carried out: those with a condition before those without one, and of either `replace_status` before
+//! `handle_response`. In the directives, `{resp.status_code}` and `{resp.header.FIELD}` tell of the response that
 //! was there. An error of the site is none: see [handle_errors](#handle_errors).
 //!
 //! ```caddyfile
@@ -26,7 +27,7 @@ use super::Directive;
 use super::basic_auth;
 use super::encode::response_matcher;
 use crate::call::Call;
-use crate::context::{Context, ResponseBlock};
+use crate::context::{Context, Notation, ResponseBlock};
 use crate::matchers::{self, Scope};
 use crate::model::{Handler, InterceptAction, InterceptRule, ResponseMatcher, Template};
 use crate::problems::{error, unknown, unknown_option};
@@ -51,7 +52,16 @@ fn parse(cx: &mut Context<'_>, scope: &Scope<'_>, call: &Call<'_>) -> Result<Han
     if rules.is_empty() && call.options().all(|option| option.name().starts_with('@')) {
         cx.warn(call.name, "`intercept` without `handle_response` and `replace_status` does nothing");
     }
+    if cx.notation == Notation::Caddyfile {
+        rules.sort_by_key(rank);
+    }
     Ok(Handler::Intercept(rules))
+}
+
+/// When a rule is tried: those for every response last, and `replace_status` first, as in Caddy (intercept.go,
+/// `FinalizeUnmarshalCaddyfile`).
+fn rank(rule: &InterceptRule) -> (bool, bool) {
+    (rule.matcher.is_none(), matches!(rule.action, InterceptAction::Routes(_)))
 }
 
 fn rule(
@@ -100,7 +110,7 @@ fn matcher(token: &Token, named: &BTreeMap<&str, ResponseMatcher>) -> Result<Res
 #[cfg(test)]
 mod tests {
     use crate::directives::testing::{errors, handler, load};
-    use crate::model::{Handler, InterceptAction, Template};
+    use crate::model::{Handler, InterceptAction, InterceptRule, Template};
 
     #[test]
     fn rules_in_their_order() {
@@ -108,11 +118,22 @@ mod tests {
                     handle_response @accel {\nrewrite {resp.header.X-Accel-Redirect}\nfile_server\n}\n\
                     replace_status @bad 503\nreplace_status {vars.s}\n}";
         let Handler::Intercept(rules) = handler(text) else { panic!() };
-        assert!(matches!(&rules[0].action, InterceptAction::Routes(routes) if routes.len() == 2));
-        assert_eq!(rules[0].matcher.as_ref().unwrap().fields.len(), 1);
-        assert_eq!(rules[1].matcher.as_ref().unwrap().statuses, [(500, 599)]);
-        assert_eq!(rules[1].action, InterceptAction::Status(Template::text("503")));
+        assert!(matches!(&rules[1].action, InterceptAction::Routes(routes) if routes.len() == 2));
+        assert_eq!(rules[1].matcher.as_ref().unwrap().fields.len(), 1);
+        assert_eq!(rules[0].matcher.as_ref().unwrap().statuses, [(500, 599)]);
+        assert_eq!(rules[0].action, InterceptAction::Status(Template::text("503")));
         assert_eq!(rules[2].matcher, None);
+    }
+
+    #[test]
+    fn a_rule_for_every_response_does_not_take_those_of_the_others() {
+        let text = "intercept {\n@s status 401\n@t status 402\nhandle_response {\nrespond any\n}\nreplace_status 418\n\
+                    handle_response @s {\nrespond s\n}\nreplace_status @t 500\n}";
+        let Handler::Intercept(rules) = handler(text) else { panic!() };
+        let statuses = |rule: &InterceptRule| rule.matcher.as_ref().map(|matcher| matcher.statuses.clone());
+        let found: Vec<_> = rules.iter().map(statuses).collect();
+        assert_eq!(found, [Some(vec![(402, 402)]), Some(vec![(401, 401)]), None, None]);
+        assert_eq!(rules[2].action, InterceptAction::Status(Template::text("418")));
     }
 
     #[test]

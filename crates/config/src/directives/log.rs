@@ -200,7 +200,7 @@ fn common(cx: &mut Context<'_>, option: &Call<'_>, config: &mut LogConfig) -> Re
     match option.name() {
         "output" => config.output = output::parse(cx, option)?,
         "format" => format::apply(cx, option, config)?,
-        "level" => config.level = level(option.one("level LEVEL")?)?,
+        "level" => config.level = level(cx, option.one("level LEVEL")?)?,
         "include" | "exclude" => {
             let message = format!(
                 "`{}` chooses among the lines of the whole server: write it in a `log NAME {{ … }}` of the global options",
@@ -273,8 +273,8 @@ fn misplaced(_cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Resu
     Err(error(call.name, "`log` has to stand directly in a site block"))
 }
 
-fn level(token: &Token) -> Result<LogLevel, Error> {
-    match token.text.to_ascii_uppercase().as_str() {
+fn level(cx: &Context<'_>, token: &Token) -> Result<LogLevel, Error> {
+    match cx.fixed_text(token)?.to_ascii_uppercase().as_str() {
         "DEBUG" => Ok(LogLevel::Debug),
         "INFO" => Ok(LogLevel::Info),
         "WARN" => Ok(LogLevel::Warn),

@@ -49,7 +49,7 @@ fn page(to: &str) -> Handler {
     );
     let kind = HeaderOp {
         kind: HeaderOpKind::Set,
-        name: "Content-Type".into(),
+        name: Template::text("Content-Type"),
         value: Template::text("text/html; charset=utf-8"),
         deferred: false,
     };

@@ -33,7 +33,7 @@ mod tests {
     fn operations_are_never_deferred() {
         let op = HeaderOp {
             kind: HeaderOpKind::Delete,
-            name: "X".into(),
+            name: Template::text("X"),
             value: Template::default(),
             deferred: false,
         };

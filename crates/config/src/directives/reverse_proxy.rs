@@ -1,7 +1,7 @@
 //! `reverse_proxy [MATCHER] UPSTREAM… { OPTION… }`: hands requests to another server, and back what it responds, as in Caddy.
 //! [The page about it](reverse-proxy.md) says how.
 //!
-//! An upstream is `host:port`, `:port` (of this machine), `http://host`, `https://host`, `h2c://host`, or a socket file:
+//! An upstream is `host:port`, `tcp/host:port`, `:port` (of this machine), `http://host`, `https://host`, `h2c://host`, or a socket file:
 //! `unix//run/app.sock`. `localhost:8001-8003` stands for three of them. Without a scheme it may have placeholders, such
 //! as `{vars.backend}`. All upstreams of a directive have the same scheme.
 //!
@@ -21,7 +21,7 @@
 //! | `max_fails COUNT` | failures within that time with which an upstream gets no requests (default 1) |
 //! | `unhealthy_status STATUS…`, `unhealthy_latency DURATION` | responses that are failures: `5xx`, `429`; that took so long |
 //! | `unhealthy_request_count COUNT` | requests at once with which an upstream gets no more |
-//! | `health_uri URI` | asks each upstream how it is, and gives those that fail nothing; `health_port PORT` asks at another port, `health_upstream HOST:PORT` another server, which learns by a field with `{http.reverse_proxy.active.target_upstream}` whom it is about |
+//! | `health_uri URI` | asks each upstream how it is, and gives those that fail nothing; `health_port PORT` asks at another port (not those with Unix sockets), `health_upstream HOST:PORT` another server, which learns by a field with `{http.reverse_proxy.active.target_upstream}` whom it is about |
 //! | `health_interval DURATION`, `health_timeout DURATION` | between two questions (default 30s), for a response (default 5s) |
 //! | `health_status STATUS`, `health_body REGEXP` | of a good response (default: 2xx, any body) |
 //! | `health_method METHOD`, `health_headers { FIELD VALUE… }`, `health_request_body TEXT` | of the question (default: GET) |
@@ -73,7 +73,7 @@
 //! | `response_header_timeout DURATION` | from the end of the request to the end of the response's head (default: none) |
 //! | `read_timeout DURATION`, `write_timeout DURATION` | longest silence of the upstream, longest time in which it takes nothing (default: none) |
 //! | `max_response_header SIZE` | of a response's head (default 128KiB) |
-//! | `versions VERSION…` | `1.1`, `2` (with TLS) or `h2c` (default `1.1 2`) |
+//! | `versions VERSION…` | `1.1`, `2` (with TLS; an upstream without it is spoken to by 1.1, but not for WebSocket) or `h2c` (default `1.1 2`) |
 //! | `keepalive DURATION \| off` | how long a connection that is not in use is kept (default 2m) |
 //! | `keepalive_interval DURATION` | between probes of connections (default 30s) |
 //! | `keepalive_idle_conns_per_host COUNT` | connections that each I/O thread keeps of an upstream (default 32) |
@@ -173,7 +173,7 @@ pub(super) fn parse_with(
             }
             "trusted_proxies" => option
                 .some("trusted_proxies RANGE… | private_ranges")
-                .and_then(ip_ranges::parse)
+                .and_then(|tokens| ip_ranges::parse(cx, tokens))
                 .map(|ranges| trusted_proxies.extend(ranges)),
             name if responses::are_meant_by(name) => responses.read(cx, scope, &option),
             name if fields::OPTIONS.contains(&name) => fields.read(&option),
@@ -204,7 +204,7 @@ pub(super) fn parse_with(
         return Err(error(call.name, message));
     }
     let fields::Written { header_up, header_down, rewrites } = fields;
-    let responses = responses.finish();
+    let responses = responses.finish(cx.notation);
     if !responses.is_empty() && cx.response_block == Some(ResponseBlock::Intercept) {
         let message = format!(
             "`{}` with rules for its responses is not built yet in Regent within `intercept`: write the rules without it",

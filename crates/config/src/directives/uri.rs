@@ -39,7 +39,7 @@ fn parse(cx: &mut Context<'_>, _scope: &Scope<'_>, call: &Call<'_>) -> Result<Ha
         ("strip_prefix", [prefix]) => Rewrite::StripPrefix(Template::parse(&prefix.text)),
         ("strip_suffix", [suffix]) => Rewrite::StripSuffix(Template::parse(&suffix.text)),
         ("replace", [find, replace, limit @ ..]) if limit.len() < 2 => Rewrite::Replace {
-            find: find.text.clone(),
+            find: Template::parse(&find.text),
             replace: Template::parse(&replace.text),
             limit: match limit {
                 [limit] => values::integer(limit, 0..=u32::MAX, "uri replace … LIMIT")?,
@@ -108,9 +108,12 @@ mod tests {
         let template = Template::text;
         assert_eq!(handler("uri strip_prefix /a"), Handler::Rewrite(Rewrite::StripPrefix(template("/a"))));
         assert_eq!(handler("uri /x strip_suffix a"), Handler::Rewrite(Rewrite::StripSuffix(template("a"))));
-        let replace = |limit| Rewrite::Replace { find: "a".into(), replace: template("b"), limit };
+        let replace = |limit| Rewrite::Replace { find: template("a"), replace: template("b"), limit };
         assert_eq!(handler("uri replace a b"), Handler::Rewrite(replace(0)));
         assert_eq!(handler("uri replace a b 2"), Handler::Rewrite(replace(2)));
+        let find = Template::parse("/{vars.tenant}/");
+        let replace = Rewrite::Replace { find, replace: template("/"), limit: 0 };
+        assert_eq!(handler("uri replace /{vars.tenant}/ /"), Handler::Rewrite(replace));
         let regexp = Rewrite::PathRegexp { find: "a+".into(), replace: template("b") };
         assert_eq!(handler("uri path_regexp a+ b"), Handler::Rewrite(regexp));
     }

@@ -256,7 +256,7 @@ fn block(cx: &mut Context<'_>, call: &Call<'_>, block: &mut ServerBlock) -> Resu
             // Nobody's is taken.
             "0rtt" => off(&option, "0rtt off"),
             "name" => option.one("name TEXT").map(|name| server.name = Some(name.text.clone())),
-            _ if proxies.takes(&option) => proxies.apply(&option),
+            _ if proxies.takes(&option) => proxies.apply(cx, &option),
             _ => Err(unknown_option(option.name, "servers", OPTIONS, UNBUILT)),
         };
         cx.check(result);

@@ -7,7 +7,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeaderOp {
     pub kind: HeaderOpKind,
-    pub name: String,
+    /// With placeholders, the name is that of the request.
+    pub name: Template,
     pub value: Template,
     /// Applied when the response is on its way out, after the handlers; otherwise at once.
     pub deferred: bool,
@@ -24,6 +25,7 @@ pub enum HeaderOpKind {
     Delete,
     /// `Name search replace` with a regular expression; `value` is the replacement.
     Replace {
-        search: String,
+        /// What placeholders in it stand for is text to be found as it is.
+        search: Template,
     },
 }

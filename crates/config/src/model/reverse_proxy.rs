@@ -168,12 +168,12 @@ impl fmt::Display for UpstreamAddress {
 }
 
 impl UpstreamAddress {
-    /// Reads `host:port`, `:port`, a host alone (port 80) or `unix/PATH`. `None`: it is none of them.
+    /// Reads `host:port`, `:port`, a host alone (port 80), each also behind `tcp/`, or `unix/PATH`. `None`: it is none of them.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix/") {
             return (!path.is_empty()).then(|| Self::Unix(path.into()));
         }
-        let (host, port) = split_port(text)?;
+        let (host, port) = split_port(text.strip_prefix("tcp/").unwrap_or(text))?;
         let port = port.map_or(Some(80), |port| port.parse().ok().filter(|port| *port > 0))?;
         is_host(host).then(|| Self::Tcp { host: host.to_owned(), port })
     }
@@ -237,13 +237,29 @@ mod tests {
             ("[::1]", "[::1]:80"),
             ("my_app.internal:1", "my_app.internal:1"),
             ("unix//run/app.sock", "unix//run/app.sock"),
+            ("tcp/10.0.0.1:81", "10.0.0.1:81"),
+            ("tcp/[::1]", "[::1]:80"),
         ] {
             let address = UpstreamAddress::parse(text);
             assert_eq!(address.map(|address| address.to_string()).as_deref(), Some(shown), "{text}");
         }
-        for text in
-            ["", "a:b", "a:0", "a:65536", "a:1:2", "::1", "[::1]x", "[a]:1", "a b:1", "a/b:1", "unix/", "é:1"]
-        {
+        for text in [
+            "",
+            "a:b",
+            "a:0",
+            "a:65536",
+            "a:1:2",
+            "::1",
+            "[::1]x",
+            "[a]:1",
+            "a b:1",
+            "a/b:1",
+            "unix/",
+            "é:1",
+            "tcp/",
+            "tcp/tcp/a:1",
+            "udp/a:1",
+        ] {
             assert_eq!(UpstreamAddress::parse(text), None, "{text}");
         }
     }

@@ -12,7 +12,7 @@ pub enum Rewrite {
     StripPrefix(Template),
     StripSuffix(Template),
     Replace {
-        find: String,
+        find: Template,
         replace: Template,
         /// How often, in the path and in the query; 0: wherever it is.
         limit: u32,

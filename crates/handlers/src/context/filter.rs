@@ -40,6 +40,13 @@ pub(crate) fn content_type(exchange: &Exchange, fields: &HeaderMap) -> Option<He
     with_prepared(exchange, fields).remove(header::CONTENT_TYPE)
 }
 
+/// What a field was set to before a response is made; `None`: nothing, or an empty value.
+pub(crate) fn prepared(exchange: &Exchange, name: &HeaderName) -> Option<HeaderValue> {
+    let is_prepared = exchange.filters().iter().any(|filter| filter.prepares());
+    let value = is_prepared.then(|| prepared_fields(exchange).remove(name)).flatten();
+    value.filter(|value| !value.is_empty())
+}
+
 /// The header of a response, with the fields that were there before it was made.
 pub(crate) fn with_prepared(exchange: &Exchange, fields: &HeaderMap) -> HeaderMap {
     let mut fields = fields.clone();
@@ -89,7 +96,9 @@ fn merge(early: HeaderMap, origin: Origin, headers: &mut HeaderMap) {
 
 /// Fields of which there may be only one.
 fn is_single(name: &HeaderName) -> bool {
-    const SINGLE: [HeaderName; 8] = [
+    const SINGLE: [HeaderName; 10] = [
+        header::ACCEPT_RANGES,
+        header::CONTENT_ENCODING,
         header::CONTENT_TYPE,
         header::CONTENT_LENGTH,
         header::CONTENT_RANGE,

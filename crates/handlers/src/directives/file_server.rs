@@ -2,6 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
+use crate::context::filter;
 use crate::context::flow::Flow;
 use crate::context::found::FileKind;
 use crate::context::page;
@@ -17,12 +18,13 @@ use crate::files::etag_file;
 use crate::files::file_cache::{self, CachedFile, FileCache};
 use crate::files::file_stat;
 use crate::files::hide::{Hide, Sources};
+use crate::files::index_name::IndexName;
 use crate::files::listing::DirectoryListing;
 use crate::files::range::{self, ByteRange, Wanted};
 use crate::paths::root;
 use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
-use crate::templates::status;
+use crate::templates::status::Status;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
@@ -37,11 +39,11 @@ use std::sync::Arc;
 pub(crate) struct FileServer {
     root: RootSource,
     hide: Hide,
-    index: Vec<Vec<u8>>,
+    index: Vec<IndexName>,
     browse: Option<Box<config::Browse>>,
     missing: Missing,
     canonical_uris: bool,
-    status: Option<StatusCode>,
+    status: Option<Status>,
     precompressed: Vec<Coding>,
     etag_endings: Vec<String>,
     content_types: ContentTypes,
@@ -101,18 +103,18 @@ impl FileServer {
         context: &Context<'_>,
         sources: Sources,
     ) -> Result<Self, BuildError> {
-        let status = |code: u16| {
-            status::parse_status(&code.to_string()).ok_or_else(|| BuildError::Status(code.to_string()))
-        };
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
             hide: Hide::compile(&server.hide, sources)?,
-            // Cleaned, so that an index name cannot lead elsewhere.
-            index: server.index.iter().map(|name| url_path::clean(name.as_bytes())).collect(),
+            index: server.index.iter().map(IndexName::compile).collect(),
             browse: server.browse.clone(),
             missing: if server.pass_thru { Missing::Next } else { Missing::NotFound },
             canonical_uris: server.canonical_uris,
-            status: server.status.map(status).transpose()?,
+            status: server
+                .status
+                .as_deref()
+                .map(|status| Status::compile(status, StatusCode::OK))
+                .transpose()?,
             precompressed: server
                 .precompressed
                 .iter()
@@ -163,9 +165,9 @@ impl FileServer {
     }
 
     fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8], prefix: &[u8]) -> Flow {
-        for index in &self.index {
-            let file = root::join(directory, index);
-            let relative = root::join(url_path::trim_end_slashes(path), index);
+        for index in self.index.iter().map(|name| name.of(exchange)) {
+            let file = root::join(directory, &index);
+            let relative = root::join(url_path::trim_end_slashes(path), &index);
             if self.hide.hides(exchange, &relative, &file) {
                 continue;
             }
@@ -259,10 +261,14 @@ impl FileServer {
         opened
     }
 
-    fn answer(&self, exchange: &Exchange, file: &[u8], opened: Opened) -> Response<ResponseBody> {
+    fn answer(&self, exchange: &Exchange, file: &[u8], mut opened: Opened) -> Response<ResponseBody> {
+        if let Some(etag) = filter::prepared(exchange, &header::ETAG) {
+            opened.validators.etag = etag;
+        }
         let mut fields = self.fields(&opened);
         let kind = self.content_types.of(file);
-        if let Some(status) = self.status.or(exchange.failure().map(|failure| failure.status)) {
+        let own = self.status.as_ref().map(|status| status.of(exchange));
+        if let Some(status) = own.or(exchange.failure().map(|failure| failure.status)) {
             fields.remove(header::ACCEPT_RANGES);
             return opened.whole(exchange, status, fields, kind);
         }

@@ -172,7 +172,7 @@ mod tests {
         let value = Template(vec![Part::Placeholder("http.reverse_proxy.upstream.hostport".into())]);
         let op = |kind, name: &str, value: &Template| HeaderOp {
             kind,
-            name: name.into(),
+            name: Template::text(name),
             value: value.clone(),
             deferred: true,
         };

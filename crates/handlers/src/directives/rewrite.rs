@@ -17,7 +17,7 @@ pub(crate) enum Rewrite {
     Method(Text),
     StripPrefix(Text),
     StripSuffix(Text),
-    Replace { find: String, replace: Text, limit: usize },
+    Replace { find: Text, replace: Text, limit: usize },
     PathRegexp { find: Regex, replace: Text },
     Query(QueryChanges),
     TryFiles(TryFiles),
@@ -37,7 +37,7 @@ impl Rewrite {
             config::Rewrite::StripPrefix(prefix) => Self::StripPrefix(Text::compile(prefix)),
             config::Rewrite::StripSuffix(suffix) => Self::StripSuffix(Text::compile(suffix)),
             config::Rewrite::Replace { find, replace, limit } => Self::Replace {
-                find: find.clone(),
+                find: Text::compile(find),
                 replace: Text::compile(replace),
                 limit: if *limit == 0 { usize::MAX } else { *limit as usize },
             },
@@ -132,11 +132,15 @@ fn try_files(exchange: &mut Exchange, list: &TryFiles) -> Result<(), StatusCode>
     Ok(())
 }
 
-fn replace_text(exchange: &mut Exchange, find: &str, replace: &Text, limit: usize) -> Result<(), BadRequest> {
-    let replace = replace.render(exchange);
-    let path = replace_bytes(exchange.path(), find.as_bytes(), &replace, limit);
-    let query =
-        exchange.uri.query().map(|query| replace_bytes(query.as_bytes(), find.as_bytes(), &replace, limit));
+fn replace_text(
+    exchange: &mut Exchange,
+    find: &Text,
+    replace: &Text,
+    limit: usize,
+) -> Result<(), BadRequest> {
+    let (find, replace) = (find.render(exchange), replace.render(exchange));
+    let path = replace_bytes(exchange.path(), &find, &replace, limit);
+    let query = exchange.uri.query().map(|query| replace_bytes(query.as_bytes(), &find, &replace, limit));
     if let Some(path) = path {
         exchange.rewrite_path(&path)?;
     }
@@ -237,14 +241,18 @@ mod tests {
 
     #[test]
     fn replacing_reaches_path_and_query() {
-        let replace = R::Replace { find: "a".into(), replace: Template::text("b c"), limit: 0 };
+        let replace = R::Replace { find: Template::text("a"), replace: Template::text("b c"), limit: 0 };
         assert_eq!(rewritten(&replace, "/xax?q=a"), "/xb%20cx?q=b%20c");
         assert_eq!(rewritten(&replace, "/x?q"), "/x?q");
+        let find = Template(vec![config::Part::Placeholder("http.request.uri.query.q".into())]);
+        let replace = R::Replace { find, replace: Template::text("b"), limit: 1 };
+        assert_eq!(rewritten(&replace, "/xax?q=a"), "/xbx?q=b");
+        assert_eq!(rewritten(&replace, "/xax?p=a"), "/xax?p=a");
     }
 
     #[test]
     fn replacing_has_a_limit_and_patterns() {
-        let replace = R::Replace { find: "a".into(), replace: Template::text("b"), limit: 2 };
+        let replace = R::Replace { find: Template::text("a"), replace: Template::text("b"), limit: 2 };
         assert_eq!(rewritten(&replace, "/a/a/a?a&a&a"), "/b/b/a?b&b&a");
         let regexp = R::PathRegexp { find: "/([0-9]+)".into(), replace: Template::text("/<$1>") };
         assert_eq!(rewritten(&regexp, "/x/12/3?q"), "/x/%3C12%3E/%3C3%3E?q");

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 /// What tells one state of a file from another.
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
-    /// Strong: changes whenever the content does.
+    /// Changes whenever the content does, if it is the server's own. One of the configuration may be weak.
     pub(crate) etag: HeaderValue,
     /// To the second; `None` before 1970 and after 9999, which HTTP cannot say.
     pub(crate) modified: Option<SystemTime>,
@@ -67,21 +67,25 @@ impl Validators {
     pub(crate) fn range_applies(&self, headers: &HeaderMap) -> bool {
         let Some(value) = headers.get(header::IF_RANGE) else { return true };
         let value = value.as_bytes().trim_ascii();
-        if value.starts_with(b"\"") || value.starts_with(b"W/") {
+        if value.starts_with(b"\"") {
             return value == self.etag.as_bytes();
+        }
+        if value.starts_with(b"W/") {
+            return false;
         }
         self.modified.is_some() && parse_date(value) == self.modified
     }
 
     fn is_listed(&self, headers: &HeaderMap, name: &HeaderName, comparison: Comparison) -> bool {
+        let own = tags(self.etag.as_bytes()).next();
+        let is_own = |(strength, tag): (Comparison, &[u8])| {
+            own.is_some_and(|(own_strength, own)| {
+                let both_are_strong = (strength, own_strength) == (Comparison::Strong, Comparison::Strong);
+                tag == own && (both_are_strong || comparison == Comparison::Weak)
+            })
+        };
         let values = headers.get_all(name).iter();
-        values.map(|value| value.as_bytes()).any(|list| {
-            list.trim_ascii() == b"*"
-                || tags(list).any(|(strength, tag)| {
-                    tag == self.etag.as_bytes()
-                        && (strength == Comparison::Strong || comparison == Comparison::Weak)
-                })
-        })
+        values.map(|value| value.as_bytes()).any(|list| list.trim_ascii() == b"*" || tags(list).any(is_own))
     }
 }
 

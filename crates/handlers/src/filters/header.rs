@@ -3,6 +3,8 @@
 //! In Caddy, operations that are not deferred work on a header that the handlers behind them add to; the deferred ones
 //! work on what came of it. Here both are kept until [`crate::context::filter::finish`], which plays them in that order.
 
+mod names;
+
 use crate::context::exchange::Exchange;
 use crate::context::filter::Filter;
 use crate::context::own_fields;
@@ -10,10 +12,17 @@ use crate::error::BuildError;
 use crate::filters::encode::ResponseMatcher;
 use crate::templates::text::Text;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
+use names::Names;
 use regent_config as config;
 use regent_exchange::ResponseBody;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Fields that say where a response ends, which a name of a request's must not change.
+const FRAMING: [HeaderName; 2] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+/// Bytes that a search may take which a client has a part in.
+const LARGEST_SEARCH: usize = 256 << 10;
 
 /// The compiled operations of one `header` or `request_header` directive.
 pub(crate) struct HeaderOps {
@@ -25,7 +34,7 @@ pub(crate) struct HeaderOps {
 
 struct Op {
     kind: Kind,
-    names: Names,
+    naming: Naming,
     value: Text,
 }
 
@@ -34,18 +43,32 @@ enum Kind {
     Add,
     Set,
     Delete,
-    Replace(Regex),
+    Replace(Search),
 }
 
-/// Which fields an operation is about.
-enum Names {
-    One(HeaderName),
-    /// `*` at either end of the text stands for anything; in lower case.
-    Like {
-        start: String,
-        end: String,
-        contains: String,
-    },
+enum Naming {
+    Fixed(Names),
+    Computed(Text),
+}
+
+enum Search {
+    Fixed(Regex),
+    Computed(Text),
+}
+
+/// An operation with its values.
+struct Ready<'a> {
+    action: Action<'a>,
+    names: Cow<'a, Names>,
+    value: Cow<'a, [u8]>,
+}
+
+enum Action<'a> {
+    Default,
+    Add,
+    Set,
+    Delete,
+    Replace(Cow<'a, Regex>),
 }
 
 impl HeaderOps {
@@ -69,21 +92,22 @@ impl HeaderOps {
 
     /// Carries out all of them on a header.
     pub(crate) fn apply_to(&self, exchange: &Exchange, fields: &mut HeaderMap) {
-        self.all().for_each(|op| op.apply(&op.value.render(exchange), fields));
+        self.all().for_each(|op| op.apply(exchange, fields));
     }
 
     /// Carries out all of them on the request's own header.
     pub(crate) fn apply_to_request(&self, exchange: &mut Exchange) {
-        let values: Vec<_> = self.all().map(|op| op.value.render(exchange).into_owned()).collect();
-        for (op, value) in self.all().zip(&values) {
-            op.apply(value, &mut exchange.headers);
-            if let (Names::One(name), Kind::Set | Kind::Add | Kind::Default | Kind::Replace(_)) =
-                (&op.names, &op.kind)
+        let none = HeaderMap::new();
+        let ready: Vec<_> = self.all().filter_map(|op| op.ready(exchange, &none)).collect();
+        for op in &ready {
+            op.apply(&mut exchange.headers);
+            if let (Names::One(name), Action::Set | Action::Add | Action::Default | Action::Replace(_)) =
+                (&*op.names, &op.action)
             {
                 own_fields::keep(&mut exchange.headers, name);
             }
         }
-        if self.all().any(|op| op.names.include(&header::HOST)) {
+        if ready.iter().any(|op| op.names.include(&header::HOST)) {
             exchange.refresh_host();
         }
     }
@@ -91,11 +115,16 @@ impl HeaderOps {
     /// Has the response to this request changed.
     pub(crate) fn attach(self: &Arc<Self>, exchange: &mut Exchange) {
         let ops = Arc::clone(self);
-        if self.immediate.iter().all(|op| op.value.literal().is_some()) {
+        if self.immediate.iter().all(Op::is_fixed) {
             return exchange.add_filter(ops);
         }
-        let values = self.immediate.iter().map(|op| op.value.render(exchange).into_owned()).collect();
-        exchange.add_filter(Arc::new(Evaluated { ops, values }));
+        let none = HeaderMap::new();
+        let ready = |op: &Op| match op.value.is_of_response() {
+            true => None,
+            false => op.ready(exchange, &none).map(Ready::into_owned),
+        };
+        let ready = self.immediate.iter().map(ready).collect();
+        exchange.add_filter(Arc::new(Evaluated { ops, ready }));
     }
 
     fn all(&self) -> impl Iterator<Item = &Op> {
@@ -106,7 +135,8 @@ impl HeaderOps {
 /// With the values that operations which are not deferred have as the request comes by: handlers that follow may rewrite it.
 struct Evaluated {
     ops: Arc<HeaderOps>,
-    values: Vec<Vec<u8>>,
+    /// `None`: the value is one of the fields that are set before the response is made.
+    ready: Vec<Option<Ready<'static>>>,
 }
 
 impl Filter for Evaluated {
@@ -114,9 +144,12 @@ impl Filter for Evaluated {
         true
     }
 
-    fn prepare(&self, _: &Exchange, fields: &mut HeaderMap) {
-        for (op, value) in self.ops.immediate.iter().zip(&self.values) {
-            op.apply(value, fields);
+    fn prepare(&self, exchange: &Exchange, fields: &mut HeaderMap) {
+        for (op, ready) in self.ops.immediate.iter().zip(&self.ready) {
+            match ready {
+                Some(ready) => ready.apply(fields),
+                None => op.apply(exchange, fields),
+            }
         }
     }
 
@@ -131,13 +164,13 @@ impl Filter for HeaderOps {
     }
 
     fn prepare(&self, exchange: &Exchange, fields: &mut HeaderMap) {
-        self.immediate.iter().for_each(|op| op.apply(&op.value.render(exchange), fields));
+        self.immediate.iter().for_each(|op| op.apply(exchange, fields));
     }
 
     fn apply(&self, exchange: &Exchange, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
         let fits = |matcher: &ResponseMatcher| matcher.fits(response.status(), response.headers());
         if self.matcher.as_ref().is_none_or(fits) {
-            self.deferred.iter().for_each(|op| op.apply(&op.value.render(exchange), response.headers_mut()));
+            self.deferred.iter().for_each(|op| op.apply(exchange, response.headers_mut()));
         }
         response
     }
@@ -150,24 +183,22 @@ impl Op {
             config::HeaderOpKind::Add => Kind::Add,
             config::HeaderOpKind::Default => Kind::Default,
             config::HeaderOpKind::Delete => Kind::Delete,
-            config::HeaderOpKind::Replace { search } => Kind::Replace(
-                Regex::new(search).map_err(|source| BuildError::Regex { pattern: search.clone(), source })?,
-            ),
+            config::HeaderOpKind::Replace { search } => Kind::Replace(Search::compile(search)?),
         };
-        let names = match kind {
-            Kind::Delete | Kind::Replace(_) if op.name.contains('*') => Names::like(&op.name),
-            _ => Names::One(
-                HeaderName::try_from(op.name.as_str())
-                    .map_err(|_| BuildError::HeaderName(op.name.clone()))?,
+        let name = Text::compile(&op.name);
+        let naming = match name.literal() {
+            Some(name) => Naming::Fixed(
+                kind.names(name.as_bytes()).ok_or_else(|| BuildError::HeaderName(name.to_owned()))?,
             ),
+            None => Naming::Computed(name),
         };
-        Ok(Self { kind, names, value: Text::compile(&op.value) })
+        Ok(Self { kind, naming, value: Text::compile(&op.value) })
     }
 
     /// The order within one directive, whatever the order in which it is written (Caddy, `HeaderOps.ApplyTo`).
     fn rank(&self) -> u8 {
-        match (&self.kind, &self.names) {
-            (Kind::Delete, Names::Like { start, end, contains })
+        match (&self.kind, &self.naming) {
+            (Kind::Delete, Naming::Fixed(Names::Like { start, end, contains }))
                 if [start, end, contains].iter().all(|part| part.is_empty()) =>
             {
                 0
@@ -180,49 +211,106 @@ impl Op {
         }
     }
 
-    fn apply(&self, value: &[u8], headers: &mut HeaderMap) {
-        match (&self.kind, &self.names) {
-            (Kind::Delete, Names::One(name)) => drop(headers.remove(name)),
-            (Kind::Delete, names) => {
-                let doomed: Vec<_> = headers.keys().filter(|name| names.include(name)).cloned().collect();
-                doomed.iter().for_each(|name| drop(headers.remove(name)));
+    /// Whether it does the same for every request.
+    fn is_fixed(&self) -> bool {
+        let is_searched_for = match &self.kind {
+            Kind::Replace(search) => matches!(search, Search::Fixed(_)),
+            _ => true,
+        };
+        is_searched_for && matches!(self.naming, Naming::Fixed(_)) && self.value.literal().is_some()
+    }
+
+    fn apply(&self, exchange: &Exchange, headers: &mut HeaderMap) {
+        if let Some(ready) = self.ready(exchange, headers) {
+            ready.apply(headers);
+        }
+    }
+
+    /// `fields`: those of the response, as far as they are known. `None`: the placeholders made no name of a field of it, or
+    /// a text that is too long to be searched for.
+    fn ready<'a>(&'a self, exchange: &Exchange, fields: &HeaderMap) -> Option<Ready<'a>> {
+        let names = match &self.naming {
+            Naming::Fixed(names) => Cow::Borrowed(names),
+            Naming::Computed(name) => {
+                let names = self.kind.names(&name.render(exchange))?;
+                let sets_framing =
+                    !matches!(self.kind, Kind::Delete) && FRAMING.iter().any(|name| names.include(name));
+                Cow::Owned(Some(names).filter(|_| !sets_framing)?)
             }
-            (Kind::Replace(search), names) => {
-                for (_, field) in headers.iter_mut().filter(|(name, _)| names.include(name)) {
-                    let replaced = search.replace_all(field.as_bytes(), value);
-                    *field = header_value(&replaced);
-                }
+        };
+        let action = match &self.kind {
+            Kind::Default => Action::Default,
+            Kind::Add => Action::Add,
+            Kind::Set => Action::Set,
+            Kind::Delete => Action::Delete,
+            Kind::Replace(Search::Fixed(search)) => Action::Replace(Cow::Borrowed(search)),
+            Kind::Replace(Search::Computed(search)) => {
+                let search =
+                    RegexBuilder::new(&search.render_pattern(exchange)).size_limit(LARGEST_SEARCH).build();
+                Action::Replace(Cow::Owned(search.ok()?))
             }
-            (Kind::Set, Names::One(name)) => drop(headers.insert(name, header_value(value))),
-            (Kind::Add, Names::One(name)) => drop(headers.append(name, header_value(value))),
-            (Kind::Default, Names::One(name)) if !headers.contains_key(name) => {
-                headers.insert(name, header_value(value));
+        };
+        Some(Ready { action, names, value: self.value.render_beside(exchange, fields) })
+    }
+}
+
+impl Kind {
+    /// The fields that such an operation is about. `None`: it is no name of one.
+    fn names(&self, name: &[u8]) -> Option<Names> {
+        match self {
+            Self::Delete | Self::Replace(_) if name.contains(&b'*') => {
+                std::str::from_utf8(name).ok().map(Names::like)
             }
-            _ => {}
+            _ => HeaderName::from_bytes(name).ok().map(Names::One),
         }
     }
 }
 
-impl Names {
-    fn like(pattern: &str) -> Self {
-        let pattern = pattern.to_ascii_lowercase();
-        let (mut start, mut end, mut contains) = (String::new(), String::new(), String::new());
-        match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-            (Some(_), Some(_)) => contains = pattern.trim_matches('*').to_owned(),
-            (Some(rest), None) => end = rest.to_owned(),
-            (None, Some(rest)) => start = rest.to_owned(),
-            (None, None) => start = pattern,
+impl Search {
+    fn compile(search: &config::Template) -> Result<Self, BuildError> {
+        let text = Text::compile(search);
+        match text.literal() {
+            Some(pattern) => Regex::new(pattern)
+                .map(Self::Fixed)
+                .map_err(|source| BuildError::Regex { pattern: pattern.to_owned(), source }),
+            None => Ok(Self::Computed(text)),
         }
-        Self::Like { start, end, contains }
+    }
+}
+
+impl Ready<'_> {
+    fn into_owned(self) -> Ready<'static> {
+        let action = match self.action {
+            Action::Default => Action::Default,
+            Action::Add => Action::Add,
+            Action::Set => Action::Set,
+            Action::Delete => Action::Delete,
+            Action::Replace(search) => Action::Replace(Cow::Owned(search.into_owned())),
+        };
+        let (names, value) = (Cow::Owned(self.names.into_owned()), Cow::Owned(self.value.into_owned()));
+        Ready { action, names, value }
     }
 
-    fn include(&self, name: &HeaderName) -> bool {
-        match self {
-            Self::One(one) => one == name,
-            Self::Like { start, end, contains } => {
-                let name = name.as_str();
-                name.starts_with(start) && name.ends_with(end) && name.contains(contains)
+    fn apply(&self, headers: &mut HeaderMap) {
+        let value = || header_value(&self.value);
+        match (&self.action, &*self.names) {
+            (Action::Delete, Names::One(name)) => drop(headers.remove(name)),
+            (Action::Delete, names) => {
+                let doomed: Vec<_> = headers.keys().filter(|name| names.include(name)).cloned().collect();
+                doomed.iter().for_each(|name| drop(headers.remove(name)));
             }
+            (Action::Replace(search), names) => {
+                for (_, field) in headers.iter_mut().filter(|(name, _)| names.include(name)) {
+                    let replaced = search.replace_all(field.as_bytes(), &*self.value);
+                    *field = header_value(&replaced);
+                }
+            }
+            (Action::Set, Names::One(name)) => drop(headers.insert(name, value())),
+            (Action::Add, Names::One(name)) => drop(headers.append(name, value())),
+            (Action::Default, Names::One(name)) if !headers.contains_key(name) => {
+                headers.insert(name, value());
+            }
+            _ => {}
         }
     }
 }
@@ -237,132 +325,4 @@ fn header_value(value: &[u8]) -> HeaderValue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::context::exchange::tests::{get, request};
-    use crate::context::origin::Origin;
-    use config::{HeaderOp, HeaderOpKind, Part, Template};
-    use std::sync::Arc;
-
-    fn op(kind: HeaderOpKind, name: &str, value: &str, deferred: bool) -> HeaderOp {
-        HeaderOp { kind, name: name.into(), value: Template::text(value), deferred }
-    }
-
-    /// The header after `finish`, as lines.
-    fn finished(directives: &[&[HeaderOp]], origin: Origin, answer: &[(&'static str, &str)]) -> Vec<String> {
-        let mut exchange = get("/");
-        exchange.set_origin(origin);
-        for ops in directives {
-            exchange.add_filter(Arc::new(HeaderOps::compile(ops).unwrap()));
-        }
-        let mut response = Response::new(ResponseBody::empty());
-        for (name, value) in answer {
-            response.headers_mut().append(*name, value.parse().unwrap());
-        }
-        let response = exchange.finish(response);
-        let headers = response.headers();
-        let line =
-            |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
-        let mut lines: Vec<_> = headers.iter().map(line).filter(|line| line != "server: Regent").collect();
-        lines.sort();
-        lines
-    }
-
-    #[test]
-    fn operations_work_as_in_caddy() {
-        use HeaderOpKind::{Add, Default, Delete, Set};
-        let answer = [("x-a", "php"), ("x-b", "php")];
-        for (ops, want) in [
-            (vec![op(Set, "X-A", "new", true)], vec!["x-a: new", "x-b: php"]),
-            (vec![op(Set, "X-A", "new", false)], vec!["x-a: new", "x-a: php", "x-b: php"]),
-            (vec![op(Add, "X-A", "new", true)], vec!["x-a: new", "x-a: php", "x-b: php"]),
-            (
-                vec![op(Default, "X-A", "new", true), op(Default, "X-C", "new", true)],
-                vec!["x-a: php", "x-b: php", "x-c: new"],
-            ),
-            (vec![op(Delete, "X-A", "", true)], vec!["x-b: php"]),
-            (vec![op(Delete, "X-*", "", true)], vec![]),
-            (vec![op(Delete, "*-b", "", true)], vec!["x-a: php"]),
-            (vec![op(Delete, "X-A", "", false)], vec!["x-a: php", "x-b: php"]),
-            (
-                vec![op(HeaderOpKind::Replace { search: "p(.)p".into() }, "X-A", "<$1>", true)],
-                vec!["x-a: <h>", "x-b: php"],
-            ),
-        ] {
-            assert_eq!(finished(&[&ops], Origin::Engine, &answer), want, "{ops:?}");
-        }
-    }
-
-    #[test]
-    fn a_field_that_may_be_there_once_stays_single() {
-        let set = [op(HeaderOpKind::Set, "Content-Type", "a/b", false)];
-        let answer = [("content-type", "text/html")];
-        assert_eq!(finished(&[&set], Origin::Engine, &answer), ["content-type: text/html"]);
-        assert_eq!(finished(&[&set], Origin::Regent, &answer), ["content-type: a/b"]);
-    }
-
-    #[test]
-    fn the_last_directive_is_applied_first() {
-        let delete = [op(HeaderOpKind::Delete, "X-A", "", true)];
-        let set = [op(HeaderOpKind::Set, "X-A", "1", true)];
-        assert_eq!(finished(&[&delete, &set], Origin::Engine, &[]), [""; 0]);
-        assert_eq!(finished(&[&set, &delete], Origin::Engine, &[]), ["x-a: 1"]);
-    }
-
-    #[test]
-    fn the_server_field_is_added_unless_it_is_there_or_deleted() {
-        let server = |ops: &[HeaderOp], own: Option<&str>| {
-            let mut exchange = get("/");
-            exchange.add_filter(Arc::new(HeaderOps::compile(ops).unwrap()));
-            let mut response = Response::new(ResponseBody::empty());
-            if let Some(own) = own {
-                response.headers_mut().insert(header::SERVER, own.parse().unwrap());
-            }
-            let response = exchange.finish(response);
-            let values: Vec<_> = response
-                .headers()
-                .get_all(header::SERVER)
-                .iter()
-                .map(|value| value.to_str().unwrap().to_owned())
-                .collect();
-            values.join(",")
-        };
-        assert_eq!(server(&[], None), "Regent");
-        assert_eq!(server(&[], Some("app")), "app");
-        assert_eq!(server(&[op(HeaderOpKind::Delete, "Server", "", true)], None), "");
-        assert_eq!(server(&[op(HeaderOpKind::Delete, "Server", "", false)], None), "");
-        assert_eq!(server(&[op(HeaderOpKind::Set, "Server", "mine", false)], None), "mine");
-        assert_eq!(server(&[op(HeaderOpKind::Set, "X", "1", false)], Some("app")), "app");
-    }
-
-    #[test]
-    fn values_cannot_start_a_new_line() {
-        let value = Template(vec![Part::Placeholder("http.request.uri.path".into())]);
-        let ops = [HeaderOp { kind: HeaderOpKind::Set, name: "X-P".into(), value, deferred: true }];
-        let mut exchange = get("/a%0d%0aX-Evil:1");
-        exchange.add_filter(Arc::new(HeaderOps::compile(&ops).unwrap()));
-        let response = exchange.finish(Response::new(ResponseBody::empty()));
-        assert_eq!(response.headers()["x-p"], "/a  X-Evil:1");
-    }
-
-    #[test]
-    fn request_headers_are_changed_at_once() {
-        let mut exchange = request("GET", "/", &[("host", "a.example"), ("x-old", "1")]);
-        let copy = Template(vec![Part::Placeholder("http.request.header.X-Old".into())]);
-        let ops = [
-            HeaderOp { kind: HeaderOpKind::Set, name: "X-New".into(), value: copy, deferred: false },
-            op(HeaderOpKind::Delete, "X-Old", "", false),
-            op(HeaderOpKind::Set, "Host", "B.example:1", false),
-        ];
-        HeaderOps::compile(&ops).unwrap().apply_to_request(&mut exchange);
-        assert_eq!(exchange.headers["x-new"], "1");
-        assert!(!exchange.headers.contains_key("x-old"));
-        assert_eq!(exchange.host, "b.example");
-    }
-
-    #[test]
-    fn bad_names_are_build_errors() {
-        let error = HeaderOps::compile(&[op(HeaderOpKind::Set, "a b", "", false)]).err().unwrap();
-        assert!(error.to_string().contains("a b"), "{error}");
-    }
-}
+mod tests;

@@ -64,9 +64,9 @@ impl TryFiles {
             let rendered = path.render(exchange);
             let path = url_path::clean(&rendered);
             let found = |(file, rank)| (rank, Found { file, query: query.as_ref() });
-            let looked_up = names_something(&rendered, &path, *wants)
-                .then(|| self.look_up(root.prefix(), &path, *wants))
-                .flatten();
+            let names_something =
+                self.split.position(&path).is_some() || names_something(&rendered, &path, *wants);
+            let looked_up = names_something.then(|| self.look_up(root.prefix(), &path, *wants)).flatten();
             match looked_up.map(found) {
                 Some((_, found)) if self.takes_the_first() => return Ok(Some(found)),
                 Some((rank, found)) if best.as_ref().is_none_or(|(known, _)| rank > *known) => {
@@ -122,8 +122,9 @@ impl TryFiles {
     }
 }
 
-/// A slash that a value brought at the end is no file's, and the root alone is no directory that was looked for, as in Caddy
-/// 2.11.9 (fileserver/matcher.go, `makeCandidates`): both are left to the candidates behind.
+/// A slash that a value brought at the end is no file's, unless it belongs to what follows a script's name, and the root
+/// alone is no directory that was looked for, as in Caddy 2.11.9 (fileserver/matcher.go, `makeCandidates`): both are left to
+/// the candidates behind.
 fn names_something(rendered: &[u8], path: &[u8], wants: FileKind) -> bool {
     let is_root = url_path::trim_end_slashes(path).is_empty();
     match wants {
@@ -235,5 +236,30 @@ mod tests {
         assert_eq!(select(dir.path(), &[&[PATH], &["=404"]], "/none"), Err(StatusCode::NOT_FOUND));
         assert_eq!(select(dir.path(), &[], "/index.php"), found("/index.php", ""));
         assert_eq!(select(dir.path(), &[&[PATH]], "/../../../../etc/passwd"), Ok(None));
+    }
+
+    #[test]
+    fn a_slash_at_the_end_is_what_follows_the_script_s() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("index.php"), "").unwrap();
+        fs::write(dir.path().join("page"), "").unwrap();
+        let list: &[&[&str]] = &[&[PATH], &[PATH, "/index.php"], &["index.php"]];
+        for policy in [TryPolicy::FirstExist, TryPolicy::FirstExistFallback, TryPolicy::LargestSize] {
+            for (uri, remainder) in [
+                ("/index.php/2024/01/post/", "/2024/01/post/"),
+                ("/index.php/2024/01/post", "/2024/01/post"),
+                ("/INDEX.PHP/../index.php/a//b/", "/a/b/"),
+                ("/index.php/", "/"),
+                ("/index.php", ""),
+                // Of these no part is a script's name: the list goes on to its last.
+                ("/page/", ""),
+                ("/dav/files/", ""),
+            ] {
+                let found = select_by(policy, dir.path(), list, uri);
+                assert_eq!(found, Ok(Some(("/index.php".into(), remainder.into()))), "{policy:?} {uri}");
+            }
+        }
+        assert_eq!(select(dir.path(), &[&[PATH]], "/none.php/a/"), Ok(None));
+        assert_eq!(select(dir.path(), &[&[PATH, "/"]], "/index.php/a/"), Ok(None));
     }
 }

@@ -4,6 +4,14 @@
 const CUSTOMARY: [&str; 11] =
     [".php", ".php3", ".php4", ".php5", ".php7", ".php8", ".phtml", ".pht", ".phps", ".phar", ".inc"];
 
+/// Endings of files that no editor and no person gives to a copy of a script: what is made of sources to be published, and
+/// sums and signatures of archives. Everything else behind a script's name may be a copy.
+const HARMLESS: [&str; 39] = [
+    "html", "htm", "xhtml", "css", "js", "mjs", "map", "json", "xml", "svg", "png", "jpg", "jpeg", "gif",
+    "webp", "avif", "ico", "bmp", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4", "m4a", "ogg", "wav",
+    "webm", "pdf", "md5", "sha1", "sha256", "sha384", "sha512", "asc", "sig", "minisig", "pubkey",
+];
+
 /// The endings that make a path segment a script's name: `.php`.
 #[derive(Debug, Clone)]
 pub(crate) struct Split(Vec<Vec<u8>>);
@@ -46,8 +54,12 @@ impl Split {
 
     /// Whether a file of this name may hold source code that is not run: a copy that an editor or a person has made of a
     /// script (`x.php~`, `x.php.bak`, `x.php_old`), or a script by another name (`x.phtml`).
+    ///
+    /// The last ending decides whether a file is of another kind (`User.php.html`). It is taken as it is: one with a dot,
+    /// a space or `~` behind it is none of those. A script may have such an ending itself.
     pub(crate) fn hides_copies(&self, name: &[u8]) -> bool {
-        has_customary_ending(name) || self.0.iter().any(|ending| is_in_name(ending, name))
+        let is_named = has_customary_ending(name) || self.0.iter().any(|ending| is_in_name(ending, name));
+        is_named && (self.is_script(name) || !has_harmless_ending(name))
     }
 
     /// Whether a name, or the last name of a path, has one of the endings.
@@ -56,6 +68,11 @@ impl Split {
             name.len() >= ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
         })
     }
+}
+
+fn has_harmless_ending(name: &[u8]) -> bool {
+    let last = name.iter().rposition(|byte| *byte == b'.').map_or(&[][..], |dot| &name[dot + 1..]);
+    HARMLESS.iter().any(|ending| last.eq_ignore_ascii_case(ending.as_bytes()))
 }
 
 /// Looks behind dots alone, and there first for the letter that all these endings begin with: every file is asked about.
@@ -146,6 +163,16 @@ mod tests {
             "x.php5",
             "x.PHPS",
             "wp-config.php.gz",
+            "x.php.html.bak",
+            "x.php.html~",
+            "x.php.html.",
+            "x.php.html ",
+            "x.php.html.php",
+            "x.php.zip",
+            "x.php.unknown",
+            "x.phar.tar",
+            "x.php.md",
+            "html.php.TXT",
         ] {
             assert!(split.hides_copies(name.as_bytes()), "{name}");
         }
@@ -153,6 +180,28 @@ mod tests {
             ["x.phpx", "php", "x.js", "php.js", "jquery.inc.js", "x.incl", "phar.html", "x.php5x", "~", ""]
         {
             assert!(!split.hides_copies(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_no_copy_because_of_a_script_s_name_in_its_own() {
+        let split = Split::new(&[".php".into()]);
+        for name in [
+            "User.php.html",
+            "User.PHP.HTML",
+            "wp-config.php_.png",
+            "style.php.css",
+            "app.php.js",
+            "app.php.js.map",
+            "composer.phar.sha256",
+            "composer.phar.asc",
+            "box.phar.pubkey",
+            "coverage.php.xml",
+            "shell.php.jpg",
+            "x.phtml.svg",
+        ] {
+            assert!(!split.hides_copies(name.as_bytes()), "{name}");
+            assert_eq!(split.position(format!("/{name}").as_bytes()), None, "{name} is not run either");
         }
     }
 }

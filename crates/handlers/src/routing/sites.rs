@@ -90,8 +90,7 @@ impl Sites {
         let mut sites = Vec::with_capacity(server.sites.len());
         for (index, site) in server.sites.iter().enumerate() {
             hosts.add(&site.hosts, index);
-            let endings = [script_endings(&site.routes), script_endings(&site.error_routes)].concat();
-            let scripts = Split::new(&endings);
+            let scripts = Split::new(&script_endings(site, proxies));
             let name = format!("{:?} {:?}", server.listen, site.hosts).into();
             let context = Context {
                 workers: &workers,
@@ -107,8 +106,8 @@ impl Sites {
             sites.push(Site {
                 routes: Routes::compile(&site.routes, &context)?,
                 error_routes: Routes::compile(&site.error_routes, &context)?,
-                hub: config::hub_of(&site.routes),
-                script_purge: config::script_purge_of(&site.routes),
+                hub: site.hub(proxies),
+                script_purge: site.script_purge(proxies),
                 cache_scope: None,
                 access_logs: site
                     .access_logs
@@ -122,7 +121,7 @@ impl Sites {
             sites,
             hosts: Arc::new(hosts),
             default_root: Arc::new(Root::new(Path::new("."))?),
-            asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(&site.routes)),
+            asks_for_passwords: server.sites.iter().any(|site| asks_for_passwords(site, proxies)),
             proxies: server.options.trusted_proxies.as_ref().map(TrustedProxies::compile).transpose()?,
             shutdown: Arc::default(),
             tell_ages: tell_ages(server) || proxies.iter().any(tell_ages),
@@ -407,26 +406,24 @@ impl Hosts {
     }
 }
 
-fn asks_for_passwords(routes: &[config::Route]) -> bool {
-    routes.iter().any(|route| match &route.handler {
-        config::Handler::BasicAuth(_) => true,
-        config::Handler::Subroute(routes) => asks_for_passwords(routes),
-        _ => false,
-    })
+fn asks_for_passwords(site: &config::Site, proxies: &[config::ReverseProxy]) -> bool {
+    site.handlers(proxies).any(|handler| matches!(handler, config::Handler::BasicAuth(_)))
 }
 
-/// The endings of all names that these routes give to PHP.
-fn script_endings(routes: &[config::Route]) -> Vec<String> {
-    let mut endings = Vec::new();
-    for route in routes {
-        match &route.handler {
-            config::Handler::Php(php) => endings.extend_from_slice(&php.split_path),
-            config::Handler::PhpServer(server) => endings.extend_from_slice(&server.php.split_path),
-            config::Handler::Subroute(routes) => endings.extend(script_endings(routes)),
-            _ => {}
-        }
-    }
-    endings
+/// The endings of all names that the site gives to PHP, here or on a FastCGI server.
+fn script_endings(site: &config::Site, proxies: &[config::ReverseProxy]) -> Vec<String> {
+    let endings = site.handlers(proxies).flat_map(|handler| match handler {
+        config::Handler::Php(php) => php.split_path.as_slice(),
+        config::Handler::PhpServer(server) => &server.php.split_path,
+        config::Handler::ReverseProxy(id) => fastcgi_endings(*id, proxies),
+        _ => &[],
+    });
+    endings.cloned().collect()
+}
+
+fn fastcgi_endings(id: config::ProxyId, proxies: &[config::ReverseProxy]) -> &[String] {
+    let proxy = proxies.get(usize::from(id.0));
+    proxy.and_then(|proxy| proxy.transport.fastcgi.as_ref()).map_or(&[], |fastcgi| &fastcgi.split)
 }
 
 /// Whether a part of the configuration has a placeholder for the age of a request, or may have one in a template.

@@ -76,6 +76,8 @@ pub(crate) enum Placeholder {
     /// Whom `basic_auth` has let in.
     User,
     ResponseHeader(HeaderName),
+    /// Of the response that is on its way out; empty but in `header`.
+    OutgoingHeader(HeaderName),
     /// Whether the server is about to stop.
     ShuttingDown,
     /// How long it goes on serving then.
@@ -159,6 +161,9 @@ impl Placeholder {
         }
         if let Some(field) = name.strip_prefix("http.intercept.header.") {
             return HeaderName::try_from(field).ok().map(Self::ResponseHeader);
+        }
+        if let Some(field) = name.strip_prefix("http.response.header.") {
+            return HeaderName::try_from(field).ok().map(Self::OutgoingHeader);
         }
         if let Some(field) = name.strip_prefix("http.error.") {
             return parse_error(field).map(Self::Error);

@@ -4,6 +4,7 @@ use crate::context::exchange::Exchange;
 use crate::context::log_value::LogValue;
 use crate::paths::url_path;
 use crate::templates::placeholder::Placeholder;
+use http::{HeaderMap, HeaderValue};
 use regent_config::{Part, Template};
 use std::borrow::Cow;
 
@@ -139,6 +140,46 @@ impl Text {
             }
         }
         out
+    }
+
+    /// Whether it has a field of the response that is on its way out.
+    pub(crate) fn is_of_response(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::Value(Placeholder::OutgoingHeader(_))))
+    }
+
+    /// As [`Self::render`], for a response with these fields.
+    pub(crate) fn render_beside(&self, exchange: &Exchange, fields: &HeaderMap) -> Cow<'_, [u8]> {
+        if !self.is_of_response() {
+            return self.render(exchange);
+        }
+        let mut out = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Value(Placeholder::OutgoingHeader(name)) => {
+                    let values: Vec<_> = fields.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+                    out.extend_from_slice(&values.join(&b','));
+                }
+                Piece::Value(value) => value.write(exchange, &mut out),
+            }
+        }
+        Cow::Owned(out)
+    }
+
+    /// A regular expression, which finds the values as they are.
+    pub(crate) fn render_pattern(&self, exchange: &Exchange) -> String {
+        let mut pattern = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Literal(text) => pattern.push_str(text),
+                Piece::Value(value) => {
+                    let mut raw = Vec::new();
+                    value.write(exchange, &mut raw);
+                    pattern.push_str(&regex::escape(&lossy(raw)));
+                }
+            }
+        }
+        pattern
     }
 
     fn push_literal(&mut self, text: &str) {

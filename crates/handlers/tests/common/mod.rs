@@ -41,6 +41,16 @@ pub fn server(sites: Vec<Site>, workers: &[Worker]) -> Sites {
         .unwrap()
 }
 
+/// The first server of a Caddyfile.
+pub fn caddyfile(text: &str) -> Sites {
+    let environment = Environment { variables: Default::default(), current_dir: "/srv".into() };
+    let loaded = parse("Caddyfile", text, Path::new("/srv"), &environment);
+    let config = loaded.unwrap_or_else(|errors| panic!("{text}: {errors}")).config;
+    let (outputs, rates) = (LogOutputs::default(), RateZones::default());
+    let sites = Sites::build(&config.servers[0], &[], &config.proxies, &outputs, &store(), &rates, None);
+    sites.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
 pub fn store() -> std::sync::Arc<regent_cache::Store> {
     std::sync::Arc::new(regent_cache::Store::new(regent_cache::Limits { memory: 1 << 20, object: 1 << 20 }))
 }

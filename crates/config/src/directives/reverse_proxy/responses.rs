@@ -1,7 +1,7 @@
 //! What becomes of responses: `@name`, `replace_status`, `handle_response`.
 
 use crate::call::Call;
-use crate::context::{Context, ResponseBlock};
+use crate::context::{Context, Notation, ResponseBlock};
 use crate::directives::basic_auth;
 use crate::directives::encode::response_matcher;
 use crate::matchers::Scope;
@@ -22,13 +22,15 @@ pub(super) fn are_meant_by(name: &str) -> bool {
 /// What the directive says of that.
 pub(super) struct Written {
     matchers: BTreeMap<String, ResponseMatcher>,
+    /// They go before all others.
+    preset: Vec<ResponseRule>,
     rules: Vec<ResponseRule>,
 }
 
 impl Written {
     /// With rules that go before all others.
-    pub fn of(rules: Vec<ResponseRule>) -> Self {
-        Self { matchers: BTreeMap::new(), rules }
+    pub fn of(preset: Vec<ResponseRule>) -> Self {
+        Self { matchers: BTreeMap::new(), preset, rules: Vec::new() }
     }
 
     pub fn read(&mut self, cx: &mut Context<'_>, scope: &Scope<'_>, option: &Call<'_>) -> Result<(), Error> {
@@ -45,10 +47,13 @@ impl Written {
         }
     }
 
-    /// Those for every response go last, as in Caddy.
-    pub fn finish(mut self) -> Vec<ResponseRule> {
-        self.rules.sort_by_key(|rule| rule.matcher.is_none());
-        self.rules
+    /// In a Caddyfile those for every response go last, and `replace_status` first, as in Caddy (reverseproxy/caddyfile.go,
+    /// `FinalizeUnmarshalCaddyfile`). JSON has them in their order.
+    pub fn finish(mut self, notation: Notation) -> Vec<ResponseRule> {
+        if notation == Notation::Caddyfile {
+            self.rules.sort_by_key(rank);
+        }
+        self.preset.into_iter().chain(self.rules).collect()
     }
 
     fn replace_status(&mut self, option: &Call<'_>) -> Result<(), Error> {
@@ -95,4 +100,8 @@ impl Written {
         let found = self.matchers.get(&token.text).cloned();
         found.ok_or_else(|| unknown(token, "matcher of responses", &names))
     }
+}
+
+fn rank(rule: &ResponseRule) -> (bool, bool) {
+    (rule.matcher.is_none(), matches!(rule.action, ResponseAction::Routes(_)))
 }

@@ -1,4 +1,4 @@
-use crate::directives::testing::{config, errors};
+use crate::directives::testing::{config, errors, load};
 use crate::model::{
     ActiveHealth, AddressFamilies, Balancing, Curve, DnsServers, DynamicRecords, DynamicUpstreams, HashKey,
     LbPolicy, OptionalKey, PassiveHealth, ProxyProtocolVersion, Redirects, ReverseProxy, Rewrite, Template,
@@ -28,6 +28,7 @@ fn upstreams_of_all_kinds() {
     assert_eq!(upstreams("reverse_proxy /x* http://a http://b:81"), ["a:80", "b:81"]);
     assert_eq!(upstreams("reverse_proxy https://a https://[::1]"), ["a:443", "[::1]:443"]);
     assert_eq!(upstreams("reverse_proxy a:8001-8003"), ["a:8001", "a:8002", "a:8003"]);
+    assert_eq!(upstreams("reverse_proxy tcp/a:8001-8002"), ["a:8001", "a:8002"]);
     let computed = proxy("reverse_proxy {vars.backend}:81").upstreams.remove(0);
     assert_eq!(computed, Upstream::Computed(Template::parse("{vars.backend}:81")));
 }
@@ -355,4 +356,40 @@ fn what_waits_here() {
     assert_eq!(found.stream_close_delay, Some(Duration::from_secs(300)));
     let usual = proxy("reverse_proxy a");
     assert_eq!((usual.request_buffers, usual.response_buffers, usual.stream_close_delay), (0, 0, None));
+}
+
+#[test]
+fn a_range_of_ports_behind_a_placeholder_is_several_upstreams() {
+    let computed = |text: &str| Upstream::Computed(Template::parse(text));
+    assert_eq!(
+        proxy("reverse_proxy {host}:8001-8002").upstreams,
+        [computed("{host}:8001"), computed("{host}:8002")]
+    );
+    assert_eq!(proxy("reverse_proxy tcp/{vars.a}:1").upstreams, [computed("tcp/{vars.a}:1")]);
+    assert_eq!(
+        proxy("reverse_proxy unix//run/{vars.a}:1-x/b").upstreams,
+        [computed("unix//run/{vars.a}:1-x/b")]
+    );
+    let found = errors("reverse_proxy {host}:8002-8001");
+    assert!(found[0].contains("is no range of ports"), "{found:?}");
+}
+
+#[test]
+fn an_upstream_whose_variable_is_not_set_is_a_warning() {
+    for (text, upstream) in [
+        ("reverse_proxy http://{$NOT_SET}", "UpstreamAddress :80"),
+        ("reverse_proxy https://{$NOT_SET}", "UpstreamAddress :443"),
+        ("reverse_proxy h2c://{env.NOT_SET}", "UpstreamAddress :80"),
+        ("forward_auth http://{$NOT_SET} {\nuri /\n}", "UpstreamAddress :80"),
+    ] {
+        let loaded = load(&format!(":81 {{\n{text}\n}}")).unwrap();
+        let shown = loaded.config.proxies[0].upstreams.iter().map(|upstream| match upstream {
+            Upstream::Fixed(address) => format!("UpstreamAddress {address}"),
+            Upstream::Computed(template) => template.to_string(),
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), [upstream], "{text}");
+        let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+        assert!(warnings[0].contains("names no host (is a variable not set?)"), "{warnings:?}");
+    }
+    assert!(errors("reverse_proxy \"\"")[0].contains("is no address of an upstream"));
 }

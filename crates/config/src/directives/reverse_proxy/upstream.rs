@@ -55,7 +55,7 @@ impl Upstreams {
         Ok((self.scheme.unwrap_or_default(), self.upstreams))
     }
 
-    fn add_one(&mut self, cx: &Context<'_>, token: &Token) -> Result<(), Error> {
+    fn add_one(&mut self, cx: &mut Context<'_>, token: &Token) -> Result<(), Error> {
         let (scheme, address) = scheme(token)?;
         if *self.scheme.get_or_insert(scheme) != scheme {
             return Err(error(token, "all upstreams of a directive need the same scheme"));
@@ -65,11 +65,17 @@ impl Upstreams {
             if scheme != Scheme::None {
                 return Err(error(token, "an upstream with a placeholder can have no scheme"));
             }
-            self.upstreams.push(Upstream::Computed(with_environment(cx, template)));
+            let templates = computed_in_range(with_environment(cx, template)).ok_or_else(|| {
+                error(
+                    token,
+                    format!("`{}` is no range of ports; write one such as `{{host}}:8001-8003`", token.text),
+                )
+            })?;
+            self.upstreams.extend(templates.into_iter().map(Upstream::Computed));
             return Ok(());
         };
         let invalid = || error(token, format!("`{}` is no address of an upstream; {HINT}", token.text));
-        let text = with_port(&text, scheme);
+        let text = if text.is_empty() { nowhere(cx, token, scheme) } else { with_port(&text, scheme) };
         for address in in_range(&text).ok_or_else(invalid)? {
             let address = UpstreamAddress::parse(&address).ok_or_else(invalid)?;
             check_port(token, scheme, &address)?;
@@ -80,6 +86,22 @@ impl Upstreams {
 }
 
 const HINT: &str = "write `host:port`, `:port`, `https://host` or `unix//path/of.sock`";
+
+/// What a scheme without a host stands for in Caddy: a variable that is not set, in most cases. Empty: there is no scheme
+/// either.
+fn nowhere(cx: &mut Context<'_>, token: &Token, scheme: Scheme) -> String {
+    let port = match scheme {
+        Scheme::None => return String::new(),
+        Scheme::Http | Scheme::H2c => 80,
+        Scheme::Https => 443,
+    };
+    let message = format!(
+        "`{}` names no host (is a variable not set?): requests go to port {port} of this machine, as in Caddy",
+        token.text
+    );
+    cx.warn(token, message);
+    format!(":{port}")
+}
 
 /// The scheme, and what follows it.
 fn scheme(token: &Token) -> Result<(Scheme, &str), Error> {
@@ -126,6 +148,18 @@ fn in_range(text: &str) -> Option<Vec<String>> {
     let (first, last) = (first.parse::<u16>().ok()?, last.parse::<u16>().ok()?);
     let is_range = first <= last && last - first < MOST_IN_A_RANGE;
     is_range.then(|| (first..=last).map(|port| format!("{host}:{port}")).collect())
+}
+
+/// The same for an address whose placeholders stand before the port.
+fn computed_in_range(template: Template) -> Option<Vec<Template>> {
+    let Some((Part::Text(last), first)) = template.0.split_last() else { return Some(vec![template]) };
+    let is_port =
+        |text: &str| text.rsplit_once(':').is_some_and(|(_, port)| port.contains('-') && !port.contains('/'));
+    if !is_port(last) {
+        return Some(vec![template]);
+    }
+    let with = |last: String| Template(first.iter().cloned().chain([Part::Text(last)]).collect());
+    Some(in_range(last)?.into_iter().map(with).collect())
 }
 
 fn check_port(token: &Token, scheme: Scheme, address: &UpstreamAddress) -> Result<(), Error> {

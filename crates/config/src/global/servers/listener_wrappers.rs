@@ -63,7 +63,7 @@ fn proxy_protocol(cx: &mut Context<'_>, call: &Call<'_>) -> Result<ProxyProtocol
     call.no_arguments("proxy_protocol { OPTION… }")?;
     let mut found = ProxyProtocol::default();
     for option in call.options() {
-        let result = apply(&option, &mut found);
+        let result = apply(cx, &option, &mut found);
         cx.check(result);
     }
     if found.allow.is_empty() && found.fallback == ProxyPolicy::Ignore {
@@ -75,11 +75,11 @@ fn proxy_protocol(cx: &mut Context<'_>, call: &Call<'_>) -> Result<ProxyProtocol
     Ok(found)
 }
 
-fn apply(option: &Call<'_>, found: &mut ProxyProtocol) -> Result<(), Error> {
+fn apply(cx: &Context<'_>, option: &Call<'_>, found: &mut ProxyProtocol) -> Result<(), Error> {
     match option.name() {
         "timeout" => found.timeout = values::duration(option.one("timeout DURATION")?)?,
-        "allow" => found.allow.extend(ip_ranges::parse(option.some("allow RANGE…")?)?),
-        "deny" => found.deny.extend(ip_ranges::parse(option.some("deny RANGE…")?)?),
+        "allow" => found.allow.extend(ip_ranges::parse(cx, option.some("allow RANGE…")?)?),
+        "deny" => found.deny.extend(ip_ranges::parse(cx, option.some("deny RANGE…")?)?),
         "fallback_policy" => found.fallback = policy(option.one("fallback_policy POLICY")?)?,
         _ => return Err(unknown_option(option.name, "proxy_protocol", OPTIONS, &[])),
     }

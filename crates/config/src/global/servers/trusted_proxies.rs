@@ -27,9 +27,9 @@ impl<'a> Proxies<'a> {
             .contains(&option.name())
     }
 
-    pub fn apply(&mut self, option: &Call<'a>) -> Result<(), Error> {
+    pub fn apply(&mut self, cx: &Context<'_>, option: &Call<'a>) -> Result<(), Error> {
         match option.name() {
-            "trusted_proxies" => self.ranges.extend(ranges(option)?),
+            "trusted_proxies" => self.ranges.extend(ranges(cx, option)?),
             "trusted_proxies_unix" => {
                 self.unix = option.exactly::<0>("trusted_proxies_unix").map(|_| true)?
             }
@@ -61,14 +61,14 @@ impl<'a> Proxies<'a> {
     }
 }
 
-fn ranges(option: &Call<'_>) -> Result<Vec<IpRange>, Error> {
+fn ranges(cx: &Context<'_>, option: &Call<'_>) -> Result<Vec<IpRange>, Error> {
     let syntax = "trusted_proxies static RANGE…";
     match option.some(syntax)? {
         [source, ranges @ ..] if source.text == "static" => {
             if ranges.is_empty() {
                 return Err(option.wrong_arguments(2, syntax));
             }
-            ip_ranges::parse(ranges)
+            ip_ranges::parse(cx, ranges)
         }
         [source, ..] => Err(error(
             source,

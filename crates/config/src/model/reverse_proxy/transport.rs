@@ -69,7 +69,7 @@ pub struct FastCgi {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum UpstreamVersions {
     Http1,
-    /// With TLS only.
+    /// With TLS only. HTTP/1.1 where the server has no other, but no connection leaves HTTP.
     Http2,
     /// HTTP/2 if it is offered in TLS, otherwise HTTP/1.1.
     Either,

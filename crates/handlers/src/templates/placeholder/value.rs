@@ -58,6 +58,7 @@ impl Placeholder {
                 let values: Vec<_> = values.into_iter().flatten().map(|value| value.as_bytes()).collect();
                 out.extend_from_slice(&values.join(&b','));
             }
+            Self::OutgoingHeader(_) => {}
             Self::ShuttingDown => display(Some(exchange.stops_at.is_some()), out),
             Self::TimeUntilShutdown => {
                 let left = exchange.stops_at.map(|at| at.saturating_duration_since(Instant::now()));
