@@ -20,6 +20,7 @@ mod log;
 mod manual;
 mod php_cli;
 mod pid_file;
+mod reply;
 mod serve;
 mod service_manager;
 mod successor;

@@ -11,7 +11,7 @@ use crate::problems::{Warning, error};
 use crate::rate_zones::RateZones;
 use crate::template;
 use crate::workers::Workers;
-use regent_caddyfile::{Error, Token};
+use regent_caddyfile::{Error, Imports, Token};
 
 /// Whose `handle_response` it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) enum Notation {
 pub(crate) struct Context<'a> {
     pub environment: &'a Environment,
     pub notation: Notation,
+    /// Those that `{file./PATH}` may name where the text has to be known now.
+    pub files: Imports,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
     /// What has to be there when the server starts; each has a warning too.
@@ -85,6 +87,7 @@ impl<'a> Context<'a> {
             response_block: None,
             bound: Vec::new(),
             hidden,
+            files: Imports::Anywhere,
         }
     }
 
@@ -99,7 +102,7 @@ impl<'a> Context<'a> {
 
     /// The text of a template that depends on the environment only; `None` if it depends on the request.
     pub fn fixed(&self, template: &Template) -> Option<String> {
-        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default())
+        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default(), &self.files)
     }
 
     /// A text that has to be known now.
@@ -110,7 +113,7 @@ impl<'a> Context<'a> {
                 Part::Placeholder(name) => Some(name),
                 Part::Text(_) => None,
             });
-            let mut unread = names.filter_map(|name| template::file_content(&name)?.err());
+            let mut unread = names.filter_map(|name| template::content_within(&name, &self.files)?.err());
             match unread.next() {
                 Some(cause) => error(token, format!("the file of `{text}` cannot be read: {cause}")),
                 None => error(

@@ -51,11 +51,11 @@ pub use command_line::{
 pub use environment::Environment;
 pub use hot_reload::hub_of;
 pub use listing::modules;
-pub use load::{Loaded, load, parse, parse_json};
+pub use load::{Loaded, Reach, load, parse, parse_json, parse_within};
 pub use model::*;
 pub use networks::Networks;
 pub use problems::Warning;
-pub use regent_caddyfile::{Error, Errors, format as format_caddyfile};
+pub use regent_caddyfile::{Error, Errors, Imports, format as format_caddyfile};
 pub use routes::script_purge_of;
 pub use sites::is_internal;
 pub use template::{escaped, file_content, of_system};
