@@ -2,6 +2,7 @@
 
 use crate::directives::bind::Bound;
 use crate::environment::Environment;
+use crate::host_names::{ascii_authority, ascii_host};
 use crate::hot_reload::Pending;
 use crate::model::{HotReload, MercureHub, Part, ReverseProxy, Template};
 use crate::named_routes::NamedRoutes;
@@ -124,5 +125,19 @@ impl<'a> Context<'a> {
                 ),
             }
         })
+    }
+
+    /// The same for a host name, in ASCII.
+    pub fn host_name(&self, token: &Token) -> Result<String, Error> {
+        let name = self.fixed_text(token)?;
+        ascii_host(&name)
+            .ok_or_else(|| error(token, format!("`{name}` is no host name: IDNA does not allow it")))
+    }
+
+    /// The same for an address or a URL, whose host is put into ASCII.
+    pub fn host_and_more(&self, token: &Token) -> Result<String, Error> {
+        let text = self.fixed_text(token)?;
+        ascii_authority(&text)
+            .ok_or_else(|| error(token, format!("`{text}` has no host name: IDNA does not allow it")))
     }
 }

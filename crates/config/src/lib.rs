@@ -17,6 +17,7 @@ mod directives;
 mod environment;
 mod expression;
 mod global;
+mod host_names;
 mod hot_reload;
 mod ip_ranges;
 mod json;
@@ -49,6 +50,7 @@ pub use command_line::{
     site_config,
 };
 pub use environment::Environment;
+pub use host_names::{ascii_authority, ascii_host};
 pub use hot_reload::hub_of;
 pub use listing::modules;
 pub use load::{Loaded, Reach, load, parse, parse_json, parse_within};

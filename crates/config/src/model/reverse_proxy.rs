@@ -11,6 +11,7 @@ pub use health::*;
 pub use transport::*;
 
 use super::{HeaderOp, MatcherSet, ResponseMatcher, Rewrite, Route, Template, as_text};
+use crate::host_names::ascii_host;
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -175,7 +176,8 @@ impl UpstreamAddress {
         }
         let (host, port) = split_port(text)?;
         let port = port.map_or(Some(80), |port| port.parse().ok().filter(|port| *port > 0))?;
-        is_host(host).then(|| Self::Tcp { host: host.to_owned(), port })
+        let host = ascii_host(host)?;
+        is_host(&host).then_some(Self::Tcp { host, port })
     }
 }
 
@@ -241,9 +243,10 @@ mod tests {
             let address = UpstreamAddress::parse(text);
             assert_eq!(address.map(|address| address.to_string()).as_deref(), Some(shown), "{text}");
         }
-        for text in
-            ["", "a:b", "a:0", "a:65536", "a:1:2", "::1", "[::1]x", "[a]:1", "a b:1", "a/b:1", "unix/", "é:1"]
-        {
+        for text in [
+            "", "a:b", "a:0", "a:65536", "a:1:2", "::1", "[::1]x", "[a]:1", "a b:1", "a/b:1", "unix/",
+            "é !:1",
+        ] {
             assert_eq!(UpstreamAddress::parse(text), None, "{text}");
         }
     }
