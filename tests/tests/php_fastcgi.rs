@@ -71,6 +71,15 @@ fn a_responder_is_told_what_cgi_tells() {
 }
 
 #[test]
+fn a_responder_was_told_an_ipv6_address_without_brackets() {
+    let upstream = mirror();
+    let server = site(&format!("php_fastcgi {}", upstream.address())).file("x.php", "").start();
+    let text = server.request("GET", "/x.php").header("Host", "[::1]:81").send().expect(200).text();
+    assert_eq!(told(&text, "SERVER_NAME").as_deref(), Some("[::1]"), "{text}");
+    server.stop();
+}
+
+#[test]
 fn files_directories_and_the_front_controller_are_found_as_in_caddy() {
     let upstream = mirror();
     let server = site(&format!("php_fastcgi {}", upstream.address()))
