@@ -95,6 +95,29 @@ fn a_site_with_several_logs_kept_one_of_them() {
     assert!(failed.is_empty(), "{} lose something:\n{}", failed.len(), failed.join("\n\n"));
 }
 
+#[test]
+fn what_is_adapted_on_one_machine_means_on_another_what_it_says() {
+    let app = app();
+    let of = |home: &str, directory: &str| {
+        let variables = BTreeMap::from([("HOME".to_owned(), home.to_owned())]);
+        Environment { variables, current_dir: directory.into() }
+    };
+    let text = "{\nregent {\nuser no-such-user no-such-group\n}\n}\n\
+                localhost {\nmercure {\nanonymous\ntransport bolt\npublisher_jwt 0123456789abcdef0123456789abcdef\n}\n}";
+    let built = parse("Caddyfile", text, app.path(), &of("/root", "/build")).unwrap().config;
+    let json = adapt(&built).to_string();
+    for name in ["/root", "/build", "4294967295"] {
+        assert!(!json.contains(name), "{name} in {json}");
+    }
+    let there = of("/var/www", "/app");
+    let run = parse_json("caddy.json", &json, app.path(), &there).unwrap().config;
+    assert_eq!(run.global.tls.storage, Path::new("/var/www/.local/share/caddy"));
+    assert_eq!(run, parse("Caddyfile", text, app.path(), &there).unwrap().config);
+    let named = "{\nstorage file_system /data\n}\nlocalhost {\n}";
+    let named = parse("Caddyfile", named, app.path(), &of("/root", "/build")).unwrap().config;
+    assert_eq!(adapt(&named)["storage"]["root"], "/data");
+}
+
 /// By the hosts of sites, which come in another order.
 fn logs_of(config: &Config) -> BTreeMap<&[String], &[regent_config::LogConfig]> {
     let sites = config.servers.iter().flat_map(|server| &server.sites);

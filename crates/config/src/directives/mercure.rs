@@ -284,7 +284,11 @@ mod tests {
 
     #[test]
     fn a_history_is_kept_in_a_file() {
-        let file = |path: &str, size| HubHistory::File { path: path.into(), size };
+        let file = |path: &str, size| HubHistory::File {
+            path: path.into(),
+            is_default: path == "/srv/mercure.db",
+            size,
+        };
         let history = |options: &str| hub(&format!("anonymous\n{options}")).history;
         assert_eq!(history("transport bolt"), file("/srv/mercure.db", 0));
         let block =
