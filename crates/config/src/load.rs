@@ -9,6 +9,7 @@ use crate::mapped;
 use crate::model::{Config, Template};
 use crate::named_routes::NamedRoutes;
 use crate::native;
+use crate::passed_over::passed_over;
 use crate::problems::Warning;
 use crate::sites;
 use crate::telemetry;
@@ -159,12 +160,13 @@ fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Resul
         cx.warnings
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });
     }
-    Ok(Loaded {
-        config: Config { global: options.global, servers, proxies: cx.proxies },
-        warnings: cx.warnings,
-        differences: differences::of(&file),
-        missing: cx.missing,
-    })
+    let config = Config { global: options.global, servers, proxies: cx.proxies };
+    let ignored = passed_over(&config, cx.environment).into_iter();
+    cx.warnings.extend(ignored.map(|found| Warning {
+        message: format!("{} is not read: {}", found.file.display(), found.advice),
+        span: None,
+    }));
+    Ok(Loaded { config, warnings: cx.warnings, differences: differences::of(&file), missing: cx.missing })
 }
 
 /// The errors as a reader goes through the files.

@@ -7,7 +7,7 @@ mod ports;
 
 use crate::php::PhpFacts;
 use application::application;
-use regent_config::{CertificateSource, Config, Handler, Listen, Php, Route};
+use regent_config::{CertificateSource, Config, Environment, Listen, PassedOver};
 use regent_engines::{EngineError, ThreadCounts};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeSet;
@@ -51,6 +51,8 @@ pub struct Machine {
     /// Files of certificates, and when each expires, or why that cannot be read.
     pub certificates: Vec<(PathBuf, Result<SystemTime, String>)>,
     pub applications: Vec<Application>,
+    /// Files of other servers' configurations.
+    pub passed_over: Vec<PassedOver>,
 }
 
 impl Machine {
@@ -77,7 +79,10 @@ impl Machine {
             temporary_files: std::env::temp_dir(),
             ports: tcp_addresses(config).map(Port::read).collect(),
             certificates: certificate_files(config).into_iter().map(expiry).collect(),
-            applications: roots(config).iter().map(|root| application(root)).collect(),
+            applications: regent_config::roots(config).iter().map(|root| application(root)).collect(),
+            passed_over: Environment::of_process()
+                .map(|environment| regent_config::passed_over(config, &environment))
+                .unwrap_or_default(),
         }
     }
 }
@@ -115,31 +120,6 @@ fn certificate_files(config: &Config) -> BTreeSet<PathBuf> {
 fn expiry(file: PathBuf) -> (PathBuf, Result<SystemTime, String>) {
     let expiry = regent_tls::certificate_expiry(&file).map_err(|error| error.to_string());
     (file, expiry)
-}
-
-/// The roots of PHP sites that are known without a request.
-fn roots(config: &Config) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for site in config.servers.iter().flat_map(|server| &server.sites) {
-        collect_roots(&site.routes, &mut found);
-    }
-    found
-}
-
-fn collect_roots(routes: &[Route], found: &mut BTreeSet<PathBuf>) {
-    for route in routes {
-        match &route.handler {
-            Handler::Root(root) => found.extend(root.as_text().map(PathBuf::from)),
-            Handler::Php(php) => found.extend(own_root(php)),
-            Handler::PhpServer(server) => found.extend(own_root(&server.php)),
-            Handler::Subroute(routes) => collect_roots(routes, found),
-            _ => {}
-        }
-    }
-}
-
-fn own_root(php: &Php) -> Option<PathBuf> {
-    php.root.as_ref()?.as_text().map(PathBuf::from)
 }
 
 #[cfg(test)]
