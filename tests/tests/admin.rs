@@ -125,6 +125,50 @@ fn the_list_of_threads_shows_what_a_busy_one_is_at() {
     server.stop();
 }
 
+/// What one pool does not have, another may: the bound is that of all.
+#[test]
+fn the_threads_that_may_still_be_started_were_those_of_one_pool() {
+    let server = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 3\nmax_threads 8\nworker {\nfile ROOT/w.php\nnum 2\n}")
+        .file("w.php", "<?php while (frankenphp_handle_request(function () {}));")
+        .start();
+    let list = server.admin().get("/frankenphp/threads").expect(200).json();
+    let threads = list["ThreadDebugStates"].as_array().expect("a list").len();
+    assert_eq!((threads, &list["ReservedThreadCount"]), (3, &json!(5)));
+    let classic = server.admin().request("PUT", "/frankenphp/threads?count=2").send();
+    classic.expect(200);
+    let list = server.admin().get("/frankenphp/threads").expect(200).json();
+    assert_eq!(list["ReservedThreadCount"], json!(3));
+    server.stop();
+}
+
+/// Dashboards had rows for workers that nobody has any more.
+#[test]
+fn a_worker_of_a_former_configuration_is_in_no_metrics() {
+    let caddyfile = |name: &str| {
+        format!(
+            "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tworker {{\n\t\t\tfile ./www/{name}.php\n\t\t\tnum 1\n\t\t}}\n\t}}\n}}\n\
+             http://:PORT {{\n\tbind LOOPBACK\n\troot DIRECTORY/www\n\tphp_server\n}}\n"
+        )
+    };
+    let setup = Setup::new().caddyfile(&caddyfile("one"));
+    let code = "<?php while (frankenphp_handle_request(function () { echo 'seen'; }));";
+    let server = setup.file("one.php", code).file("two.php", code).start();
+    let label = |name: &str| format!("worker=\"{}\"", server.root().join(format!("{name}.php")).display());
+    assert_eq!(server.get("/one.php").text(), "seen");
+    let metrics = || server.admin().get("/metrics").expect(200).text();
+    let before = metrics();
+    assert!(before.contains(&label("one")) && !before.contains("./www"), "{before}");
+    let text = std::fs::read_to_string(server.directory().join("Caddyfile")).expect("it was started with it");
+    std::fs::write(server.directory().join("Caddyfile"), text.replace("one.php", "two.php"))
+        .expect("it is ours");
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    let after = metrics();
+    assert!(after.contains(&label("two")) && !after.contains(&label("one")), "{after}");
+    server.stop();
+}
+
 #[test]
 fn threads_are_added_and_removed_under_load() {
     let (server, _gate) = site(ROOMY);

@@ -43,6 +43,42 @@ fn a_caddyfile_is_adapted_and_nothing_changes() {
 }
 
 #[test]
+fn the_admin_api_tells_no_text_of_the_files_that_it_is_told_to_read() {
+    let server = Setup::new().caddyfile(&caddyfile("", "first")).start();
+    fs::write(server.directory().join("imported"), "open:x:sesame !\n").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = elsewhere.path().join("secret");
+    fs::write(&secret, "open:x:sesame !\n").unwrap();
+    let outside = format!("import {}\n", secret.display());
+    let placeholder = format!("{{\ndefault_sni {{file.{}}}\n}}\n", secret.display());
+    for (target, body, place) in [
+        ("/adapt", outside.as_str(), "Caddyfile (body):1:8"),
+        ("/load", &outside, "Caddyfile (body):1:8"),
+        ("/config/", &outside, "Caddyfile (body):1:8"),
+        ("/adapt", &placeholder, "Caddyfile (body):2:13"),
+        ("/load", &placeholder, "Caddyfile (body):2:13"),
+        ("/adapt", "http://:1 {\n\timport imported\n}\n", "imported:1:1"),
+        ("/load", "http://:1 {\n\timport imported\n}\n", "imported:1:1"),
+        (&format!("/regent/reload?config={}", secret.display()), "", "secret:1:"),
+        (&format!("/regent/reload?adapter=json&config={}", secret.display()), "", "secret:1:1"),
+    ] {
+        let response = send(&server, "POST", target, &[], body).expect(400).text();
+        assert!(response.contains(place) && !response.contains("sesame"), "{target} {body}: {response}");
+    }
+    let origins = format!("{{\nadmin localhost:1 {{\norigins {{file.{}}}\n}}\n}}\n", secret.display());
+    let response = send(&server, "POST", "/adapt", &[], &origins).expect(400).text();
+    assert!(response.contains("configuration's directory") && !response.contains("sesame"), "{response}");
+    assert_eq!(server.get("/").text(), "first");
+    // Who may read the file is told by the command.
+    let address = server.admin().address().to_string();
+    let mut command = regent_command(server.directory());
+    let output = command.args(["reload", "--address", &address, "--config"]).arg(&secret).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("open:x:sesame"), "{told}");
+    server.stop();
+}
+
+#[test]
 fn the_configuration_is_replaced_as_a_whole_unless_it_is_another_by_then() {
     let server = Setup::new().caddyfile(&caddyfile("", "first")).start();
     let tag = |path| server.admin().get(path).expect(200).header("etag").expect("a tag").to_owned();

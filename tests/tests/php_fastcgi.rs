@@ -71,6 +71,38 @@ fn a_responder_is_told_what_cgi_tells() {
 }
 
 #[test]
+fn a_responder_was_sent_to_a_release_that_was_deleted_long_ago() {
+    let upstream = mirror();
+    let server = site(&format!(
+        "php_fastcgi {} {{\nroot DIRECTORY/current\nresolve_root_symlink\n}}",
+        upstream.address()
+    ))
+    .start();
+    let directory = server.directory().canonicalize().unwrap();
+    for release in ["1", "2"] {
+        std::fs::create_dir(directory.join(release)).unwrap();
+        std::fs::write(directory.join(release).join("index.php"), "").unwrap();
+        let link = directory.join("current");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(release, &link).unwrap();
+        let text = server.get("/index.php").expect(200).text();
+        let script = directory.join(release).join("index.php").display().to_string();
+        assert_eq!(told(&text, "SCRIPT_FILENAME"), Some(script), "{text}");
+        std::fs::remove_dir_all(directory.join(release)).unwrap();
+    }
+    server.stop();
+}
+
+#[test]
+fn a_responder_was_told_an_ipv6_address_without_brackets() {
+    let upstream = mirror();
+    let server = site(&format!("php_fastcgi {}", upstream.address())).file("x.php", "").start();
+    let text = server.request("GET", "/x.php").header("Host", "[::1]:81").send().expect(200).text();
+    assert_eq!(told(&text, "SERVER_NAME").as_deref(), Some("[::1]"), "{text}");
+    server.stop();
+}
+
+#[test]
 fn files_directories_and_the_front_controller_are_found_as_in_caddy() {
     let upstream = mirror();
     let server = site(&format!("php_fastcgi {}", upstream.address()))

@@ -29,14 +29,23 @@ file_put_contents('{directory}/started', '1');
 while (!file_exists('{directory}/go')) { usleep(1000); clearstatcache(); }
 echo require __DIR__ . '/version.php';";
 
+/// Says which release its code is of, and which one the request is of.
+const WORKER: &str = "<?php
+while (frankenphp_handle_request(function () { echo 'VERSION ', basename($_SERVER['DOCUMENT_ROOT']); }));";
+
 fn write_release(directory: &Path, version: u32) {
     let release = directory.join("releases").join(version.to_string());
     fs::create_dir_all(&release).expect("the directory is ours");
     let slow = SLOW.replace("{directory}", directory.to_str().expect("a path of a test"));
     let show = "<?php echo require __DIR__ . '/version.php';";
-    for (name, text) in
-        [("slow.php", &*slow), ("show.php", show), ("version.php", &format!("<?php return {version};"))]
-    {
+    for (name, text) in [
+        ("slow.php", &*slow),
+        ("show.php", show),
+        ("version.php", &format!("<?php return {version};")),
+        ("worker.php", &WORKER.replace("VERSION", &version.to_string())),
+        ("asset.css", &"x".repeat(version as usize)),
+        (&format!("only-in-{version}.css"), "new"),
+    ] {
         fs::write(release.join(name), text).expect("the directory is ours");
     }
     let next = directory.join("current.next");
@@ -83,6 +92,32 @@ fn a_reload_that_waits_returns_when_nothing_runs_in_the_release_before() {
     assert!(waited.status.success(), "{waited:?}");
     fs::remove_dir_all(server.directory().join("releases/1")).expect("it was written before");
     assert_eq!(slow.response().expect(200).text(), "1");
+    server.stop();
+}
+
+/// A request sees one release: that of the code that answers it.
+#[test]
+fn a_restart_of_workers_mixed_their_new_code_with_the_root_of_the_release_before() {
+    let setup = Setup::new().caddyfile(
+        &CADDYFILE
+            .replace("\tphp_server\n", "\tphp_server {\n\t\tworker DIRECTORY/current/worker.php 1\n\t}\n"),
+    );
+    write_release(setup.directory(), 1);
+    let server = setup.start();
+    let seen = || {
+        let asset = server.get("/asset.css").expect(200).text().len();
+        (server.get("/worker.php").expect(200).text(), server.get("/show.php").text(), asset)
+    };
+    assert_eq!(seen(), ("1 1".into(), "1".into(), 1));
+    write_release(server.directory(), 2);
+    assert_eq!(seen(), ("1 1".into(), "1".into(), 1), "files too are those of the code that runs");
+    server.get("/only-in-2.css").expect(404);
+    server.get("/only-in-1.css").expect(200);
+    server.admin().request("POST", "/regent/workers/restart").send().expect(200);
+    assert_eq!(seen(), ("2 2".into(), "2".into(), 2));
+    server.get("/only-in-2.css").expect(200);
+    fs::remove_dir_all(server.directory().join("releases/1")).expect("it was written before");
+    assert_eq!(seen(), ("2 2".into(), "2".into(), 2));
     server.stop();
 }
 

@@ -6,10 +6,11 @@ use regent_tests::process::is_alive;
 use regent_tests::{Server, Setup, own_address, php, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
+use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 const ENVIRONMENT: &str =
@@ -201,6 +202,25 @@ fn php_s_own_program_is_run_with_its_arguments_untouched() {
     fs::write(directory.path().join("script.php"), "<?php echo implode(',', $argv); exit(3);").unwrap();
     let output = run(&["script.php", "--help", "-v"]);
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("script.php,--help,-v", Some(3)));
+    let output = run(&["script.php", "--", "-r", "--", "b"]);
+    assert_eq!(text(&output.stdout), "script.php,--,-r,--,b");
+}
+
+#[test]
+fn what_follows_two_dashes_was_taken_for_the_name_of_a_script() {
+    let directory = tempfile::tempdir().unwrap();
+    for (words, expected) in [
+        (&["--", "a", "b"][..], "Standard input code,a,b"),
+        (&["--", "--", "-v"], "Standard input code,--,-v"),
+        (&["-d", "precision=7", "--", "-h"], "Standard input code,-h"),
+    ] {
+        let mut command = regent_command(directory.path());
+        command.arg("php-cli").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"<?php echo implode(',', $argv);").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(text(&output.stdout), expected, "{words:?}");
+    }
 }
 
 #[test]

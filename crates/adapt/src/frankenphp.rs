@@ -251,9 +251,10 @@ fn spool(spool: &Spool) -> Option<Line> {
 }
 
 fn user(user: &EngineUser) -> Line {
-    // The number of the group, whatever it is called: what stands there is looked up in /etc/group first.
-    let EngineUser { name, uid: _, gid } = user;
-    Line::new(["user"]).word(escaped(name)).word(gid.to_string())
+    // On another machine they have other numbers.
+    let EngineUser { name, uid: _, gid: _, group } = user;
+    let line = Line::new(["user"]).word(escaped(name));
+    group.iter().fold(line, |line, group| line.word(escaped(group)))
 }
 
 fn confine(confine: &Confine) -> Option<Line> {

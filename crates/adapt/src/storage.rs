@@ -9,10 +9,13 @@ use regent_config::{
 };
 
 impl Writer<'_> {
-    /// Caddy's default is a directory of the user that runs it, which only the environment knows: so it is always written.
+    /// The default is a directory of the user who runs the server, who may be another one than adapts its configuration.
     pub(crate) fn storage(&self) -> Object {
         let tls = &self.config.global.tls;
         let Some(redis) = &tls.redis else {
+            if tls.is_storage_default {
+                return Object::new();
+            }
             let mut object = Object::of_kind("module", "file_system");
             object.set("root", escaped(&tls.storage.display().to_string()));
             return object;

@@ -23,6 +23,7 @@ impl Writer<'_> {
             default_sni: _,
             fallback_sni: _,
             storage: _,
+            is_storage_default: _,
             redis: _,
             install_trust: _,
             local_ca: _,

@@ -66,6 +66,64 @@ fn caddyfiles_come_back_as_they_were() {
     assert!(count > 40, "{count}");
 }
 
+#[test]
+fn a_site_with_several_logs_kept_one_of_them() {
+    let app = app();
+    let logs = [
+        "log",
+        "log {\noutput stdout\n}",
+        "log {\noutput file access.log\n}",
+        "log shop {\noutput stderr\nformat console\n}",
+        "log shop {\noutput discard\n}",
+        "log shop",
+    ];
+    let mut failed = Vec::new();
+    for address in [":80", "http://a.example, http://b.example", ":80 {\nlog\nrespond y\n}\nhttp://a.example"]
+    {
+        for (first, second) in logs.iter().flat_map(|first| logs.iter().map(move |second| (first, second))) {
+            for global in ["", "{\nlog other {\noutput stdout\n}\n}\n"] {
+                let text = format!("{global}{address} {{\n{first}\n{second}\nrespond x\n}}");
+                let config =
+                    parse("Caddyfile", &text, app.path(), &environment("", app.path())).unwrap().config;
+                let after = back(&config, app.path()).unwrap();
+                if first != second && logs_of(&config) != logs_of(&after) {
+                    failed.push(text);
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} lose something:\n{}", failed.len(), failed.join("\n\n"));
+}
+
+#[test]
+fn what_is_adapted_on_one_machine_means_on_another_what_it_says() {
+    let app = app();
+    let of = |home: &str, directory: &str| {
+        let variables = BTreeMap::from([("HOME".to_owned(), home.to_owned())]);
+        Environment { variables, current_dir: directory.into() }
+    };
+    let text = "{\nregent {\nuser no-such-user no-such-group\n}\n}\n\
+                localhost {\nmercure {\nanonymous\ntransport bolt\npublisher_jwt 0123456789abcdef0123456789abcdef\n}\n}";
+    let built = parse("Caddyfile", text, app.path(), &of("/root", "/build")).unwrap().config;
+    let json = adapt(&built).to_string();
+    for name in ["/root", "/build", "4294967295"] {
+        assert!(!json.contains(name), "{name} in {json}");
+    }
+    let there = of("/var/www", "/app");
+    let run = parse_json("caddy.json", &json, app.path(), &there).unwrap().config;
+    assert_eq!(run.global.tls.storage, Path::new("/var/www/.local/share/caddy"));
+    assert_eq!(run, parse("Caddyfile", text, app.path(), &there).unwrap().config);
+    let named = "{\nstorage file_system /data\n}\nlocalhost {\n}";
+    let named = parse("Caddyfile", named, app.path(), &of("/root", "/build")).unwrap().config;
+    assert_eq!(adapt(&named)["storage"]["root"], "/data");
+}
+
+/// By the hosts of sites, which come in another order.
+fn logs_of(config: &Config) -> BTreeMap<&[String], &[regent_config::LogConfig]> {
+    let sites = config.servers.iter().flat_map(|server| &server.sites);
+    sites.map(|site| (&site.hosts[..], &site.access_logs[..])).collect()
+}
+
 /// With those of the server's logs that have names in the order of these: members of an object have none.
 fn sorted(mut config: Config) -> Config {
     config.global.logs.sort_by(|one, other| one.name.cmp(&other.name));

@@ -97,7 +97,7 @@ pub(crate) async fn answer(
         Call::Load => load::load(shared, request).await,
         Call::Reload => load::reload(control, query).await,
         Call::Upgrade => changes::upgrade(control, query).await,
-        Call::Adapt => load::adapt(control, request).await,
+        Call::Adapt => load::adapt(shared, request).await,
     }
 }
 

@@ -90,40 +90,46 @@ impl<'a> Logs<'a> {
             for name in names {
                 let hosts: Vec<_> = hosts.iter().filter(|host| !host.text.is_empty()).cloned().collect();
                 let scope = (!is_one && !hosts.is_empty()).then(|| line(node, "hostnames", hosts));
-                lines.push(self.access_log(r, node, name, scope));
+                lines.extend(self.access_logs(r, node, name, scope));
             }
         }
         let mapped: Vec<_> = scopes.iter().flat_map(|(_, names)| names).cloned().collect();
         for name in named_in(&site.lines).into_iter().filter(|name| !mapped.contains(&name.text)) {
             let scope = line(node, "no_hostname", Vec::new());
-            lines.push(self.access_log(r, node, &name.text, Some(scope)));
+            lines.extend(self.access_logs(r, node, &name.text, Some(scope)));
         }
         lines
     }
 
-    /// `log [NAME] { … }` of a site.
-    fn access_log(&self, r: &mut Reader, node: &Node, name: &str, scope: Option<Line>) -> Line {
-        let own = self.logs.iter().find(|log| log.accesses == Some(name));
-        let mut options = own.map(|log| options(r, log.node)).unwrap_or_default();
-        options.retain(|option| !matches!(option.name.text.as_str(), "include" | "exclude"));
-        let is_bare = options.is_empty();
-        if let (true, Some(log)) = (is_bare, own) {
-            // A log that says nothing of itself goes its own way all the same.
-            options.push(line(log.node, "output", vec![word(log.node, "stderr")]));
-        }
-        options.extend(scope);
-        // Those that Caddy has numbered had no name in their Caddyfile.
-        let is_numbered = name
-            .strip_prefix("log")
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
-        let name = Some(word(node, name)).filter(|name| !name.text.is_empty() && !is_numbered);
-        block(own.map_or(node, |log| log.node), "log", name.into_iter().collect(), options)
+    /// `log [NAME] { … }` of a site, for each log that has the accesses of this name.
+    fn access_logs(&self, r: &mut Reader, node: &Node, name: &str, scope: Option<Line>) -> Vec<Line> {
+        let own: Vec<_> = self.logs.iter().filter(|log| log.accesses == Some(name)).map(Some).collect();
+        let own = if own.is_empty() { vec![None] } else { own };
+        own.into_iter().map(|own| access_log(r, node, name, own, scope.clone())).collect()
     }
+}
+
+/// `None`: the accesses go where those of the server go.
+fn access_log(r: &mut Reader, node: &Node, name: &str, own: Option<&Log<'_>>, scope: Option<Line>) -> Line {
+    let mut options = own.map(|log| options(r, log.node)).unwrap_or_default();
+    options.retain(|option| !matches!(option.name.text.as_str(), "include" | "exclude"));
+    let is_bare = options.is_empty();
+    if let (true, Some(log)) = (is_bare, own) {
+        // A log that says nothing of itself goes its own way all the same.
+        options.push(line(log.node, "output", vec![word(log.node, "stderr")]));
+    }
+    options.extend(scope);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // Those that Caddy has numbered had no name in their Caddyfile, and those that Regent has were not the first of theirs.
+    let is_numbered = name.strip_prefix("log").is_some_and(is_number);
+    let name = name.rsplit_once('#').filter(|(_, number)| is_number(number)).map_or(name, |(name, _)| name);
+    let name = Some(word(node, name)).filter(|name| !name.text.is_empty() && !is_numbered);
+    block(own.map_or(node, |log| log.node), "log", name.into_iter().collect(), options)
 }
 
 /// What a server says of its logs.
 struct ServerLogs {
-    default: String,
+    defaults: Vec<String>,
     /// By host, in lower case.
     names: Vec<(String, Vec<String>)>,
     skipped: Vec<Token>,
@@ -134,6 +140,10 @@ impl ServerLogs {
     fn read(r: &mut Reader, node: &Node) -> Self {
         let fields = r.object(node);
         let default = fields.take("default_logger_name").and_then(|node| r.text(node)).map(|name| name.text);
+        // Regent's own: Caddy has room for one.
+        let defaults = fields.take("default_logger_names").map(|node| r.texts(node));
+        let defaults = defaults.map(|names| names.into_iter().map(|name| name.text).collect());
+        let defaults = defaults.unwrap_or_else(|| vec![default.unwrap_or_default()]);
         let mut names = Vec::new();
         if let Some(node) = fields.take("logger_names") {
             r.object(node);
@@ -152,7 +162,7 @@ impl ServerLogs {
             fields.take(key);
         }
         fields.finish(r, "`logs`");
-        Self { default: default.unwrap_or_default(), names, skipped, skips_others }
+        Self { defaults, names, skipped, skips_others }
     }
 
     /// The names that the accesses of each host go to. A site for any host has those that no other site has, too.
@@ -185,7 +195,7 @@ impl ServerLogs {
         match exact.or_else(|| self.names.iter().find(|(name, _)| covers(name))) {
             Some((_, names)) => names.clone(),
             None if self.skips_others => Vec::new(),
-            None => vec![self.default.clone()],
+            None => self.defaults.clone(),
         }
     }
 }

@@ -98,8 +98,12 @@ impl<'a> Tls<'a> {
     }
 }
 
-/// As certmagic's MatchWildcard: an asterisk stands for one label.
+/// As certmagic's MatchWildcard: an asterisk stands for one label. Either may be written in Unicode.
 fn is_matched(host: &str, subject: &str) -> bool {
+    if !(host.is_ascii() && subject.is_ascii()) {
+        let ascii = |name: &str| idna::domain_to_ascii(name).ok();
+        return ascii(host).zip(ascii(subject)).is_some_and(|(host, subject)| is_matched(&host, &subject));
+    }
     if host.eq_ignore_ascii_case(subject) {
         return true;
     }

@@ -4,6 +4,7 @@
 //! makes one token per argument, so it has to stand alone); `{block}` is what the import had between its braces, and
 //! `{blocks.NAME}` what that block had in its `NAME { … }`.
 
+use crate::imports::Imports;
 use crate::parser::{Item, Lookup, tokenize};
 use crate::source::{Import, Source, Span};
 use crate::tree::Token;
@@ -31,13 +32,16 @@ pub(crate) struct Importer<'a> {
     pub sources: Vec<Arc<Source>>,
     /// A file could not be cut into tokens.
     pub unreadable: bool,
+    /// Which files there may be. Those that are imported may import no others.
+    imports: Imports,
     lookup: Lookup<'a>,
     tokens: usize,
 }
 
 impl<'a> Importer<'a> {
     pub fn new(main: Arc<Source>, lookup: Lookup<'a>) -> Self {
-        Self { sources: vec![main], unreadable: false, lookup, tokens: 0 }
+        let imports = main.imports.clone();
+        Self { sources: vec![main], unreadable: false, imports, lookup, tokens: 0 }
     }
 
     /// The tokens that take the place of the `import`.
@@ -74,6 +78,7 @@ impl<'a> Importer<'a> {
 
     fn file_items(&mut self, target: &Token) -> Result<Vec<Item>, Errors> {
         let pattern = target.span.source.directory().join(&target.text);
+        self.imports.check_name(&pattern).map_err(|message| Error::new(&target.span, message))?;
         let paths = if glob::is_pattern(&target.text) { glob::files(&pattern) } else { vec![pattern] };
         let mut items = Vec::new();
         let mut errors = Vec::new();
@@ -87,6 +92,7 @@ impl<'a> Importer<'a> {
     }
 
     fn read(&mut self, target: &Token, path: &Path) -> Result<Vec<Item>, Error> {
+        self.imports.check_file(path).map_err(|message| Error::new(&target.span, message))?;
         let source = Source::read(path).map_err(|error| {
             let message = format!(
                 "no snippet has this name, and the file `{}` cannot be read: {error}",

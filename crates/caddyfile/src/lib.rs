@@ -9,6 +9,7 @@ mod error;
 mod format;
 mod glob;
 mod import;
+mod imports;
 mod lexer;
 mod parser;
 mod source;
@@ -17,6 +18,7 @@ mod tree;
 
 pub use error::{Error, Errors};
 pub use format::format;
+pub use imports::Imports;
 pub use parser::{Parsed, parse};
 pub use source::{Source, Span};
 pub use tree::{File, Line, NamedRoute, SiteBlock, Token};

@@ -1,5 +1,6 @@
 //! Where a piece of a Caddyfile was written.
 
+use crate::imports::Imports;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ pub struct Source {
     directory: PathBuf,
     /// The canonical path, to notice import cycles; `None` for a text that is not a file.
     file: Option<PathBuf>,
+    /// Which files it may import.
+    pub(crate) imports: Imports,
     text: String,
     /// Offset of the first byte of each line.
     line_starts: Vec<usize>,
@@ -56,7 +59,13 @@ impl Source {
     fn new(name: String, directory: PathBuf, file: Option<PathBuf>, text: String) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(starts).collect();
-        Self { name, directory, file, text, line_starts }
+        Self { name, directory, file, imports: Imports::Anywhere, text, line_starts }
+    }
+
+    /// The same text, with less that it may import.
+    #[must_use]
+    pub fn with_imports(self, imports: Imports) -> Self {
+        Self { imports, ..self }
     }
 
     /// Index of the line that holds the byte at `offset`, from 0.
@@ -105,6 +114,11 @@ impl Span {
         &self.source.directory
     }
 
+    /// Whether it stands in a file, and not in a text that came by another way.
+    pub fn is_in_file(&self) -> bool {
+        self.source.file.is_some()
+    }
+
     /// Of the first byte, in the text of the file.
     pub fn offset(&self) -> usize {
         self.offset
@@ -129,9 +143,14 @@ impl Span {
         std::iter::successors(self.imported.as_deref(), |import| import.at.imported.as_deref())
     }
 
+    /// The whole line.
+    pub fn line_text(&self) -> &str {
+        self.source.line_text(self.source.line_index(self.offset))
+    }
+
     /// The whole line, and below it a caret under the column.
-    pub(crate) fn excerpt(&self) -> String {
-        let line = self.source.line_text(self.source.line_index(self.offset));
+    pub fn excerpt(&self) -> String {
+        let line = self.line_text();
         let padding: String = self.before().chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         format!("{line}\n{padding}^")
     }

@@ -253,6 +253,20 @@ pub struct Stop {
     pub address: Address,
 }
 
+/// Commands all of whose words are another program's.
+const HANDED_ON: [&str; 2] = ["bench", "php-cli"];
+
+impl Arguments {
+    /// The words of the command line, with the program's name.
+    pub fn of_words(mut words: Vec<OsString>) -> Self {
+        if words.get(1).is_some_and(|name| HANDED_ON.iter().any(|own| name == own)) {
+            // Clap takes the first one for its own, and a `--` that follows is a word like any other.
+            words.insert(2, "--".into());
+        }
+        Self::parse_from(words)
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct PhpCli {
     /// What PHP is told

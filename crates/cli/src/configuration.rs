@@ -2,12 +2,13 @@
 
 use crate::arguments::{self, FileServer, PhpServer, Respond, ReverseProxy, Site};
 use crate::autosave::{Autosave, Saved};
+use crate::reply::{self, Quotes};
 use crate::written::{self, Read};
 use anyhow::{Context, Result, anyhow, bail};
 use regent_config::{
-    AccessLog, Compression, Config, Content, Environment, Hub, Listings, Loaded, LogDetail, Persistence,
-    ProxyArguments, RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost, Warning,
-    WorkerArgument,
+    AccessLog, Compression, Config, Content, Environment, Hub, Imports, Listings, Loaded, LogDetail,
+    Persistence, ProxyArguments, Reach, RespondArguments, SiteArguments, UpstreamCertificates, UpstreamHost,
+    Warning, WorkerArgument,
 };
 use regent_server::{ConfigSource, Configuration, Language, Place};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,18 @@ impl Origin {
         }
     }
 
+    /// Of the file; `None` if it is none.
+    fn directory(&self) -> Result<Option<PathBuf>> {
+        let Self::File(config) = self else { return Ok(None) };
+        let file = std::path::absolute(file_of(config)).context("finding the working directory")?;
+        Ok(file.parent().map(Path::to_owned))
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        let Self::File(config) = self else { return false };
+        std::path::absolute(file_of(config)).is_ok_and(|own| own == path)
+    }
+
     fn loaded(&self) -> Result<Read> {
         match self {
             Self::File(config) => read(config),
@@ -103,6 +116,17 @@ impl Configurations {
         Ok(read?.into_configuration(print_warning))
     }
 
+    /// One that came as a body: who sent it may not be one who may read the server's files. `texts`: those that its placeholders
+    /// may name.
+    fn parse(&self, language: Language, text: &str, texts: Imports) -> Result<Read> {
+        let reach = Reach { imports: self.imports()?, texts };
+        written::parse_within(body_name(language), text, language, reach, &environment()?)
+    }
+
+    fn imports(&self) -> Result<Imports> {
+        Ok(self.origin.directory()?.map_or(Imports::Nowhere, Imports::Within))
+    }
+
     fn current(&self) -> MutexGuard<'_, Option<Saved>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,15 +135,24 @@ impl Configurations {
 /// For a server that runs, and has a log.
 impl ConfigSource for Configurations {
     fn read(&self, place: &Place) -> Result<Configuration, String> {
-        let read = if *place == Place::Own { self.origin.loaded() } else { read_at(place) };
-        let read = read.map_err(|error| text(&error))?;
-        Ok(read.into_configuration(|warning| tracing::warn!("{warning}")))
+        let read = match place {
+            Place::Own => self.origin.loaded().map_err(|error| text(&error)),
+            Place::File(path, _) if self.origin.is_file(path) => read_at(place).map_err(|error| text(&error)),
+            Place::File(..) => read_at(place).map_err(|error| reply::error(&error, Quotes::None)),
+            Place::Text(language, text) => {
+                let read = self.parse(*language, text, Imports::Anywhere).and_then(Read::complete);
+                read.map_err(|error| reply::error(&error, Quotes::OfBody))
+            }
+        };
+        Ok(read?.into_configuration(|warning| tracing::warn!("{warning}")))
     }
 
     fn adapt(&self, text_of_it: &str) -> Result<(serde_json::Value, Vec<String>), String> {
         // Files that are not there yet are warnings, as for `regent adapt`.
-        let read = parse(Language::Caddyfile, text_of_it).map_err(|error| text(&error))?;
-        let warnings = read.loaded.warnings.iter().map(ToString::to_string).collect();
+        // What the text says is answered, and no file is a part of it.
+        let read = self.imports().and_then(|files| self.parse(Language::Caddyfile, text_of_it, files));
+        let read = read.map_err(|error| reply::error(&error, Quotes::OfBody))?;
+        let warnings = read.loaded.warnings.iter().map(reply::warning).collect();
         Ok((Arc::unwrap_or_clone(read.document), warnings))
     }
 
@@ -158,14 +191,17 @@ fn read_at(place: &Place) -> Result<Read> {
 
 /// One that is a text. Relative paths in it start from the working directory.
 fn parse(language: Language, text: &str) -> Result<Read> {
-    let name = match language {
-        Language::Caddyfile => CADDYFILE_BODY,
-        Language::Json => JSON_BODY,
-    };
-    written::parse(name, text, language, &environment()?)
+    written::parse(body_name(language), text, language, &environment()?)
 }
 
-fn text(error: &anyhow::Error) -> String {
+fn body_name(language: Language) -> &'static str {
+    match language {
+        Language::Caddyfile => CADDYFILE_BODY,
+        Language::Json => JSON_BODY,
+    }
+}
+
+pub fn text(error: &anyhow::Error) -> String {
     format!("{error:#}").trim_start().to_owned()
 }
 
@@ -183,8 +219,12 @@ pub fn compare(config: &arguments::Config) -> Result<Config> {
     Ok(read.into_configuration(print_warning).config)
 }
 
+fn file_of(config: &arguments::Config) -> &Path {
+    config.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE))
+}
+
 fn read(config: &arguments::Config) -> Result<Read> {
-    let path = config.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    let path = file_of(config);
     if !config.is_input() && !path.exists() {
         bail!(
             "there is no {}; name a configuration with --config FILE, or serve a directory with `regent php-server`",

@@ -20,6 +20,7 @@ mod log;
 mod manual;
 mod php_cli;
 mod pid_file;
+mod reply;
 mod serve;
 mod service_manager;
 mod successor;
@@ -30,7 +31,7 @@ mod written;
 use anyhow::{Context, Result};
 use argon2::PasswordHasher;
 use arguments::{Arguments, Command, Php, PhpQuestion};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use configuration::Origin;
 use embedded::Embedded;
 use regent_server::Configuration;
@@ -43,7 +44,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     refuse_huge_pages();
-    match run(Arguments::parse().command) {
+    match run(Arguments::of_words(std::env::args_os().collect()).command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("regent: {error:#}");

@@ -1,8 +1,9 @@
 //! A configuration as it is written: where, in which language, and what it means.
 
-use anyhow::{Context, Result, anyhow};
-use regent_config::{Environment, Loaded};
+use anyhow::{Context, Result};
+use regent_config::{Environment, Errors, Loaded, Reach};
 use regent_server::{Configuration, Language};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +11,18 @@ use std::sync::Arc;
 pub const INPUT: &str = "-";
 /// What messages call what came by it.
 const INPUT_NAME: &str = "standard input";
+
+/// All that is wrong with a configuration.
+#[derive(Debug)]
+pub struct Mistakes(pub Errors);
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}", self.0)
+    }
+}
+
+impl std::error::Error for Mistakes {}
 
 /// A configuration, and the document that the admin API shows and changes.
 pub struct Read {
@@ -26,7 +39,7 @@ impl Read {
 
     /// With all files that a server cannot start without.
     pub fn complete(self) -> Result<Self> {
-        let loaded = self.loaded.complete().map_err(|errors| anyhow!("\n{errors}"))?;
+        let loaded = self.loaded.complete().map_err(Mistakes)?;
         Ok(Self { loaded, ..self })
     }
 
@@ -56,7 +69,7 @@ pub fn read(path: &Path, language: Option<Language>, environment: &Environment) 
         return parse(&path.display().to_string(), &text, wanted, environment);
     }
     // It knows that this file is never to be served.
-    let loaded = regent_config::load(path, environment).map_err(|errors| anyhow!("\n{errors}"))?;
+    let loaded = regent_config::load(path, environment).map_err(Mistakes)?;
     match wanted {
         Language::Caddyfile => Ok(Read::of(loaded)),
         // Another text may be there by now.
@@ -67,18 +80,29 @@ pub fn read(path: &Path, language: Option<Language>, environment: &Environment) 
 
 /// The text of a configuration; `name` is what messages call it.
 pub fn parse(name: &str, text: &str, language: Language, environment: &Environment) -> Result<Read> {
+    parse_within(name, text, language, Reach::default(), environment)
+}
+
+/// The same for a text of somebody who may not read all that the server may.
+pub fn parse_within(
+    name: &str,
+    text: &str,
+    language: Language,
+    reach: Reach,
+    environment: &Environment,
+) -> Result<Read> {
     let directory = Path::new(name).parent().filter(|_| language == Language::Caddyfile);
     let directory = environment.current_dir.join(directory.unwrap_or(Path::new("")));
     match language {
         Language::Caddyfile => {
-            let loaded = regent_config::parse(name, text, &directory, environment);
-            Ok(Read::of(loaded.map_err(|errors| anyhow!("\n{errors}"))?))
+            let loaded = regent_config::parse_within(name, text, &directory, reach, environment);
+            Ok(Read::of(loaded.map_err(Mistakes)?))
         }
         Language::Json => {
             // Of a configuration that was deleted `null` is left.
             let meant = if text.trim() == "null" { "{}" } else { text };
             let loaded = regent_config::parse_json(name, meant, &directory, environment);
-            let loaded = loaded.map_err(|errors| anyhow!("\n{errors}"))?;
+            let loaded = loaded.map_err(Mistakes)?;
             Ok(Read { loaded, document: document(text)? })
         }
     }

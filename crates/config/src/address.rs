@@ -6,6 +6,7 @@
 use crate::context::Notation;
 use crate::directives;
 use crate::global::GlobalOptions;
+use crate::host_names::ascii_host;
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 use std::fmt;
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub scheme: Option<Scheme>,
-    /// In lower case, and an IPv6 address without its brackets; `None`: any.
+    /// In lower case and ASCII, and an IPv6 address without its brackets; `None`: any.
     pub host: Option<String>,
     pub port: Option<u16>,
     /// With its `/`; `None`: any.
@@ -162,11 +163,12 @@ fn host_name(host: &str) -> Result<Option<String>, String> {
     }
     let valid_label = |label: &str| {
         label == "*"
-            || (!label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_')))
+            || (!label.is_empty()
+                && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')))
     };
-    let lower = host.to_lowercase();
-    if lower.split('.').all(valid_label) {
-        return Ok(Some(lower));
+    let ascii = ascii_host(host).map(|ascii| ascii.to_lowercase());
+    if let Some(ascii) = ascii.filter(|ascii| ascii.split('.').all(valid_label)) {
+        return Ok(Some(ascii));
     }
     Err(format!("`{host}` is no host name; write one such as `example.com` or `*.example.com`"))
 }

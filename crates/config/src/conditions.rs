@@ -28,6 +28,7 @@ pub(crate) use regexps::{check_pattern, regexp};
 use crate::call::Call;
 use crate::context::{Context, Notation};
 use crate::expression;
+use crate::host_names;
 use crate::ip_ranges;
 use crate::model::{FileMatcher, IpRange, Matcher, MatcherSet, Template, TryPolicy};
 use crate::problems::{error, not_built, unknown, unknown_option};
@@ -106,7 +107,11 @@ impl Set {
         let name = owner.trim_start_matches('@');
         match call.name() {
             "path" => self.paths.extend(templates(call.some("path PATTERN…")?)),
-            "host" => self.hosts.extend(templates(call.some("host NAME…")?)),
+            "host" => {
+                for token in call.some("host NAME…")? {
+                    self.hosts.push(host_names::pattern(token)?);
+                }
+            }
             "method" => {
                 self.methods
                     .extend(call.some("method VERB…")?.iter().map(|token| token.text.to_ascii_uppercase()));

@@ -2,6 +2,7 @@
 
 use crate::directives::bind::Bound;
 use crate::environment::Environment;
+use crate::host_names::{ascii_authority, ascii_host};
 use crate::hot_reload::Pending;
 use crate::model::{HotReload, MercureHub, Part, ReverseProxy, Template};
 use crate::named_routes::NamedRoutes;
@@ -11,7 +12,7 @@ use crate::problems::{Warning, error};
 use crate::rate_zones::RateZones;
 use crate::template;
 use crate::workers::Workers;
-use regent_caddyfile::{Error, Token};
+use regent_caddyfile::{Error, Imports, Token};
 
 /// Whose `handle_response` it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) enum Notation {
 pub(crate) struct Context<'a> {
     pub environment: &'a Environment,
     pub notation: Notation,
+    /// Those that `{file./PATH}` may name where the text has to be known now.
+    pub files: Imports,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
     /// What is carried out in another order than in Caddy.
@@ -88,6 +91,7 @@ impl<'a> Context<'a> {
             response_block: None,
             bound: Vec::new(),
             hidden,
+            files: Imports::Anywhere,
         }
     }
 
@@ -109,7 +113,7 @@ impl<'a> Context<'a> {
 
     /// The text of a template that depends on the environment only; `None` if it depends on the request.
     pub fn fixed(&self, template: &Template) -> Option<String> {
-        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default())
+        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default(), &self.files)
     }
 
     /// A text that has to be known now.
@@ -120,7 +124,7 @@ impl<'a> Context<'a> {
                 Part::Placeholder(name) => Some(name),
                 Part::Text(_) => None,
             });
-            let mut unread = names.filter_map(|name| template::file_content(&name)?.err());
+            let mut unread = names.filter_map(|name| template::content_within(&name, &self.files)?.err());
             match unread.next() {
                 Some(cause) => error(token, format!("the file of `{text}` cannot be read: {cause}")),
                 None => error(
@@ -131,5 +135,19 @@ impl<'a> Context<'a> {
                 ),
             }
         })
+    }
+
+    /// The same for a host name, in ASCII.
+    pub fn host_name(&self, token: &Token) -> Result<String, Error> {
+        let name = self.fixed_text(token)?;
+        ascii_host(&name)
+            .ok_or_else(|| error(token, format!("`{name}` is no host name: IDNA does not allow it")))
+    }
+
+    /// The same for an address or a URL, whose host is put into ASCII.
+    pub fn host_and_more(&self, token: &Token) -> Result<String, Error> {
+        let text = self.fixed_text(token)?;
+        ascii_authority(&text)
+            .ok_or_else(|| error(token, format!("`{text}` has no host name: IDNA does not allow it")))
     }
 }

@@ -9,11 +9,12 @@ use crate::mapped;
 use crate::model::{Config, Template};
 use crate::named_routes::NamedRoutes;
 use crate::native;
+use crate::passed_over::passed_over;
 use crate::problems::Warning;
 use crate::sites;
 use crate::telemetry;
 use crate::thread_counts::finish_threads;
-use regent_caddyfile::{Error, Errors, File, Source};
+use regent_caddyfile::{Error, Errors, File, Imports, Source};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,7 +57,34 @@ pub fn parse(
     base_dir: &Path,
     environment: &Environment,
 ) -> Result<Loaded, Errors> {
-    parse_source(Source::from_text(source_name, text, base_dir), environment)
+    parse_within(source_name, text, base_dir, Reach::default(), environment)
+}
+
+/// Which files may be read for a text that is not the operator's.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    pub imports: Imports,
+    /// Of placeholders `{file./PATH}` whose values have to be known when it is loaded.
+    pub texts: Imports,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { imports: Imports::Anywhere, texts: Imports::Anywhere }
+    }
+}
+
+/// The same for a text of somebody who may not read all that the server may.
+pub fn parse_within(
+    source_name: &str,
+    text: &str,
+    base_dir: &Path,
+    reach: Reach,
+    environment: &Environment,
+) -> Result<Loaded, Errors> {
+    let Reach { imports, texts } = reach;
+    let source = Source::from_text(source_name, text, base_dir).with_imports(imports);
+    parse_source_within(source, texts, environment)
 }
 
 /// Reads a text that is Caddy's JSON configuration; the rest is as with [`parse`].
@@ -70,8 +98,13 @@ pub fn parse_json(
 }
 
 fn parse_source(source: Source, environment: &Environment) -> Result<Loaded, Errors> {
+    parse_source_within(source, Imports::Anywhere, environment)
+}
+
+fn parse_source_within(source: Source, texts: Imports, environment: &Environment) -> Result<Loaded, Errors> {
     let parsed = regent_caddyfile::parse(source, &|name| environment.variable(name))?;
     let mut cx = Context::new(environment, Notation::Caddyfile, hidden(&parsed.sources));
+    cx.files = texts;
     cx.errors = parsed.errors;
     finish(cx, parsed.file, &parsed.sources)
 }
@@ -127,12 +160,14 @@ fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Resul
         cx.warnings
             .push(Warning { message: "no site is configured, so nothing will be served".into(), span: None });
     }
-    Ok(Loaded {
-        config: Config { global: options.global, servers, proxies: cx.proxies },
-        warnings: cx.warnings,
-        differences: differences::of(&file).into_iter().chain(cx.differences).collect(),
-        missing: cx.missing,
-    })
+    let config = Config { global: options.global, servers, proxies: cx.proxies };
+    let ignored = passed_over(&config, cx.environment).into_iter();
+    cx.warnings.extend(ignored.map(|found| Warning {
+        message: format!("{} is not read: {}", found.file.display(), found.advice),
+        span: None,
+    }));
+    let differences = differences::of(&file).into_iter().chain(cx.differences).collect();
+    Ok(Loaded { config, warnings: cx.warnings, differences, missing: cx.missing })
 }
 
 /// The errors as a reader goes through the files.

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::host_names::ascii_host;
 use crate::model::{RedisAddress, RedisPlace, RedisSentinels, RedisServer, RedisTls, Secret};
 use crate::problems::error;
 use crate::values;
@@ -198,8 +199,11 @@ pub(crate) fn address((token, text): (&Token, String)) -> Result<RedisAddress, E
 
 fn host((token, text): (&Token, String)) -> Result<String, Error> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    if text.starts_with('/') || !text.is_empty() && text.chars().all(is_fit) {
+    if text.starts_with('/') {
         return Ok(text);
+    }
+    if let Some(name) = ascii_host(&text).filter(|name| !name.is_empty() && name.chars().all(is_fit)) {
+        return Ok(name);
     }
     Err(error(token, format!("`{text}` is no host; write a name, an address, or the path of a Unix socket")))
 }

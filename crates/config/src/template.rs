@@ -6,8 +6,10 @@
 //! Shorthands are those of Caddy's httpcaddyfile/shorthands.go.
 
 use crate::model::{Part, Template};
+use regent_caddyfile::Imports;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 /// What a placeholder begins with that stands for what a file has, as secrets of containers are.
 const FILE: &str = "file./";
@@ -156,12 +158,16 @@ impl Template {
 }
 
 /// The text with the environment's values put in; `None` if it has other placeholders.
-pub(crate) fn fixed(template: &Template, variable: &dyn Fn(&str) -> String) -> Option<String> {
+pub(crate) fn fixed(
+    template: &Template,
+    variable: &dyn Fn(&str) -> String,
+    files: &Imports,
+) -> Option<String> {
     let parts = template.0.iter().map(|part| match part {
         Part::Text(text) => Some(text.clone()),
         Part::Placeholder(name) => match name.strip_prefix("env.") {
             Some(name) => Some(variable(name)),
-            None => of_system(name).or_else(|| file_content(name)?.ok()),
+            None => of_system(name).or_else(|| content_within(name, files)?.ok()),
         },
     });
     parts.collect()
@@ -189,6 +195,12 @@ pub fn of_system(name: &str) -> Option<String> {
 pub fn file_content(name: &str) -> Option<io::Result<String>> {
     let path = name.strip_prefix(FILE)?;
     Some(read(&format!("/{path}")))
+}
+
+/// The same, if it is one of these files.
+pub(crate) fn content_within(name: &str, files: &Imports) -> Option<io::Result<String>> {
+    let path = name.strip_prefix(FILE).map(|path| format!("/{path}"))?;
+    Some(files.check(Path::new(&path)).map_err(io::Error::other).and_then(|()| read(&path)))
 }
 
 fn read(path: &str) -> io::Result<String> {
@@ -407,7 +419,7 @@ mod tests {
         let text = format!("a {{file.{}}} b", path.display());
         assert_eq!(show(&text), format!("a <file.{}> b", path.display()));
         assert_eq!(show("{file./a b}{file.base}"), "{file./a b}<http.request.uri.path.file.base>");
-        let content = || fixed(&Template::parse(&text), &|_| String::new());
+        let content = || fixed(&Template::parse(&text), &|_| String::new(), &Imports::Anywhere);
         assert_eq!(content(), None);
         std::fs::write(&path, "x y\r\n").unwrap();
         assert_eq!(content().as_deref(), Some("a x y b"));
@@ -430,9 +442,15 @@ mod tests {
     #[test]
     fn fixed_texts_know_the_environment_only() {
         let lookup = |name: &str| format!("<{name}>");
-        assert_eq!(fixed(&Template::parse("a{env.X}b"), &lookup).as_deref(), Some("a<X>b"));
-        assert_eq!(fixed(&Template::parse("{path}"), &lookup), None);
+        assert_eq!(
+            fixed(&Template::parse("a{env.X}b"), &lookup, &Imports::Anywhere).as_deref(),
+            Some("a<X>b")
+        );
+        assert_eq!(fixed(&Template::parse("{path}"), &lookup, &Imports::Anywhere), None);
         let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        assert_eq!(fixed(&Template::parse("{system.hostname}"), &lookup).as_deref(), Some(hostname.trim()));
+        assert_eq!(
+            fixed(&Template::parse("{system.hostname}"), &lookup, &Imports::Anywhere).as_deref(),
+            Some(hostname.trim())
+        );
     }
 }

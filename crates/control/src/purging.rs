@@ -2,6 +2,7 @@
 
 use regent_admin::CachePurge;
 use regent_cache::{Key, Purge, Scope, Store};
+use regent_config::ascii_authority;
 use regent_engines::{Answer, PurgeSink};
 use regent_wire::control::Purging;
 use std::sync::Arc;
@@ -72,14 +73,21 @@ fn carry_out(stores: &[Arc<Store>], purges: &[Purge]) -> u64 {
 fn urls(url: &str) -> Vec<Purge> {
     let (host, target) = split(url);
     let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-    SCHEMES.into_iter().filter_map(|scheme| Key::new(scheme, host, &target)).map(Purge::Url).collect()
+    let host = ascii_authority(host).unwrap_or_default();
+    SCHEMES.into_iter().filter_map(|scheme| Key::new(scheme, &host, &target)).map(Purge::Url).collect()
 }
 
 /// `prefix`: without its scheme.
 fn prefixes(prefix: &str) -> Vec<Purge> {
     let (host, target) = split(prefix);
-    let host = host.to_ascii_lowercase();
+    let host = prefix_host(host, target);
     SCHEMES.iter().map(|scheme| Purge::Prefix(format!("{scheme}://{host}{target}"))).collect()
+}
+
+/// A name in Unicode that may go on is no name yet, and none begins with it.
+fn prefix_host(host: &str, target: &str) -> String {
+    let whole = ascii_authority(host).filter(|_| !target.is_empty());
+    whole.as_deref().unwrap_or(host).to_ascii_lowercase()
 }
 
 fn split(url: &str) -> (&str, &str) {
@@ -102,6 +110,9 @@ mod tests {
             prefixes("Example.com/A"),
             [prefix("http://example.com/A"), prefix("https://example.com/A")]
         );
+        let unicode = Key::new("http", "xn--bcher-kva.example:81", "/a").unwrap();
+        assert_eq!(urls("Bücher.example:81/a")[0], Purge::Url(unicode));
+        assert_eq!(prefixes("bücher.example/")[0], prefix("http://xn--bcher-kva.example/"));
         assert_eq!(prefixes("Example.com"), [prefix("http://example.com"), prefix("https://example.com")]);
     }
 }

@@ -21,8 +21,8 @@ pub(crate) async fn list(views: Vec<Seen<'_>>) -> Threads {
 
 async fn of_engine(engine: &EngineControl, view: View) -> Threads {
     let lines = request_lines(engine, &view).await;
-    let most: u32 = engine.plans.iter().map(|plan| u32::from(plan.most)).max().unwrap_or_default();
-    let in_use: u32 = view.pools.iter().map(|pool| u32::from(pool.size)).sum();
+    let in_use: usize = view.pools.iter().map(|pool| usize::from(pool.size)).sum();
+    let reserved = engine.most_threads.saturating_sub(in_use);
     let pools = engine.plans.iter().zip(view.pools);
     let mut threads: Vec<Thread> = pools
         .flat_map(|(plan, pool)| {
@@ -31,7 +31,7 @@ async fn of_engine(engine: &EngineControl, view: View) -> Threads {
         })
         .collect();
     threads.sort_unstable_by_key(|thread| thread.index);
-    Threads { threads, reserved: most.saturating_sub(in_use) }
+    Threads { threads, reserved: u32::try_from(reserved).unwrap_or(u32::MAX) }
 }
 
 fn thread(plan: &PoolPlan, listing: &ThreadListing, lines: &HashMap<Token, Running>) -> Thread {

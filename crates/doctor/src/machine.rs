@@ -7,7 +7,7 @@ mod ports;
 
 use crate::php::PhpFacts;
 use application::application;
-use regent_config::{CertificateSource, Config, Handler, Listen, Php};
+use regent_config::{CertificateSource, Config, Environment, Listen, PassedOver};
 use regent_engines::{EngineError, ThreadCounts};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeSet;
@@ -51,6 +51,8 @@ pub struct Machine {
     /// Files of certificates, and when each expires, or why that cannot be read.
     pub certificates: Vec<(PathBuf, Result<SystemTime, String>)>,
     pub applications: Vec<Application>,
+    /// Files of other servers' configurations.
+    pub passed_over: Vec<PassedOver>,
 }
 
 impl Machine {
@@ -77,7 +79,10 @@ impl Machine {
             temporary_files: std::env::temp_dir(),
             ports: tcp_addresses(config).map(Port::read).collect(),
             certificates: certificate_files(config).into_iter().map(expiry).collect(),
-            applications: roots(config).iter().map(|root| application(root)).collect(),
+            applications: regent_config::roots(config).iter().map(|root| application(root)).collect(),
+            passed_over: Environment::of_process()
+                .map(|environment| regent_config::passed_over(config, &environment))
+                .unwrap_or_default(),
         }
     }
 }
@@ -115,21 +120,6 @@ fn certificate_files(config: &Config) -> BTreeSet<PathBuf> {
 fn expiry(file: PathBuf) -> (PathBuf, Result<SystemTime, String>) {
     let expiry = regent_tls::certificate_expiry(&file).map_err(|error| error.to_string());
     (file, expiry)
-}
-
-/// The roots of PHP sites that are known without a request.
-fn roots(config: &Config) -> BTreeSet<PathBuf> {
-    let roots = config.handlers().filter_map(|handler| match handler {
-        Handler::Root(root) => root.as_text().map(PathBuf::from),
-        Handler::Php(php) => own_root(php),
-        Handler::PhpServer(server) => own_root(&server.php),
-        _ => None,
-    });
-    roots.collect()
-}
-
-fn own_root(php: &Php) -> Option<PathBuf> {
-    php.root.as_ref()?.as_text().map(PathBuf::from)
 }
 
 #[cfg(test)]

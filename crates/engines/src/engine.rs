@@ -26,6 +26,8 @@ pub struct EngineControl {
     pub supervisor: SupervisorHandle,
     pub pools: Arc<Pools>,
     pub plans: Vec<PoolPlan>,
+    /// Of all pools together: what one does not have another may.
+    pub most_threads: usize,
     pub clients: EngineClients,
 }
 
@@ -67,8 +69,9 @@ impl Engine {
     pub async fn start(self, until: StartUntil) -> Result<(Supervisor, EngineControl), EngineError> {
         let pools = Arc::clone(&self.setup.pools);
         let (plans, clients) = (self.setup.plan.pools.clone(), self.setup.clients.clone());
+        let most_threads = self.setup.plan.most_threads;
         let supervisor = Supervisor::start(self.setup, self.memory, self.users, until).await?;
-        let control = EngineControl { supervisor: supervisor.handle(), pools, plans, clients };
+        let control = EngineControl { supervisor: supervisor.handle(), pools, plans, most_threads, clients };
         Ok((supervisor, control))
     }
 }

@@ -101,6 +101,8 @@ pub struct EngineClient {
     submitted: Rc<Notify>,
     /// Told when new requests go to another engine.
     switched: Notify,
+    /// How often they have gone to another engine, which has loaded its code later.
+    switches: Cell<u64>,
     /// Ends the thread's sleeps; what it rings about is drained after each of them. Nobody awaits or reads it: it is
     /// registered edge-triggered, and every write to an eventfd is an edge, read or not.
     doorbell: Receiver,
@@ -139,6 +141,7 @@ impl EngineClient {
             queue_signal: start.queue_signal,
             submitted: Rc::default(),
             switched: Notify::new(),
+            switches: Cell::new(0),
             // An eventfd is ready as a pipe is: not at all until it was written to.
             doorbell: Receiver::from_owned_fd_unchecked(start.doorbell.try_clone()?)?,
             drain_all,
@@ -147,6 +150,11 @@ impl EngineClient {
         });
         spawn_local(Self::follow(Rc::downgrade(&client), start.commands));
         Ok(client)
+    }
+
+    /// How often new requests have gone to another engine.
+    pub fn switches(&self) -> u64 {
+        self.switches.get()
     }
 
     pub fn kind(&self) -> EngineKind {
@@ -324,6 +332,7 @@ impl EngineClient {
         // Honest rings need centuries to fill the counter. An engine that filled it must not silence the next one.
         let _ = self.doorbell.try_read(&mut [0; 8]);
         self.backends.borrow_mut().push(next);
+        self.switches.set(self.switches.get() + 1);
         self.switched.notify_waiters();
     }
 

@@ -11,7 +11,7 @@ use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker, timeout};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_PROCESSES, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of a body ring: enough that neither side waits for the other at every turn, little enough that thousands
@@ -92,11 +92,29 @@ impl PoolPlan {
 
     /// As metrics name it: FrankenPHP's label of a worker without a name of its own is the file's whole path.
     pub fn label(&self) -> String {
-        match &self.worker {
-            Some(file) if file.ends_with(&self.name) => file.display().to_string(),
-            _ => self.name.clone(),
+        let Some(file) = &self.worker else { return self.name.clone() };
+        // The second one of a file.
+        let (name, number) = match self.name.rsplit_once('#') {
+            Some((name, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (name, &self.name[name.len()..])
+            }
+            _ => (self.name.as_str(), ""),
+        };
+        if ends_as_written(file, name) { format!("{}{number}", file.display()) } else { self.name.clone() }
+    }
+}
+
+/// Whether the path is what was written, from some directory on: `./worker.php` and `../app/worker.php` are `/srv/app/worker.php`.
+fn ends_as_written(path: &Path, written: &str) -> bool {
+    let mut names = Vec::new();
+    for component in Path::new(written).components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir => drop(names.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
+    !names.is_empty() && path.ends_with(PathBuf::from_iter(names))
 }
 
 impl EnginePlan {
@@ -229,5 +247,34 @@ fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) ->
         head_capacity: head.min(1 << 24) as u32,
         request_capacity: RING,
         response_capacity: RING,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_with_a_relative_path_was_named_by_that_in_metrics() {
+        let label = |name: &str| {
+            let worker = Some(PathBuf::from("/srv/app/public/worker.php"));
+            let (kind, request_timeout, max_connections) = (EngineKind::Php, None, None);
+            PoolPlan { name: name.into(), kind, worker, least: 1, most: 1, request_timeout, max_connections }
+                .label()
+        };
+        for written in [
+            "worker.php",
+            "./worker.php",
+            "public/worker.php",
+            "../app/public/worker.php",
+            "./lib/../worker.php",
+            "/srv/app/public/worker.php",
+        ] {
+            assert_eq!(label(written), "/srv/app/public/worker.php", "{written}");
+        }
+        assert_eq!(label("./worker.php#2"), "/srv/app/public/worker.php#2");
+        for named in ["api", "shop#1x", ".", ""] {
+            assert_eq!(label(named), named);
+        }
     }
 }

@@ -236,7 +236,7 @@ fn request_line(head: &mut HeadBuilder, exchange: &Exchange) {
 /// `port`: where it is known better than from `Host`.
 fn connection(head: &mut HeadBuilder, exchange: &Exchange, peer: &Peer, port: Option<&str>) {
     let name = if exchange.host.is_empty() { &peer.local_address } else { &exchange.host };
-    head.known(keys::SERVER_NAME, name.as_bytes());
+    head.known(keys::SERVER_NAME, regent_handlers::in_url(name).as_bytes());
     head.known(keys::SERVER_PORT, port.map_or_else(|| self::port(exchange, peer), str::as_bytes));
     head.block(&peer.block);
 }

@@ -19,7 +19,7 @@ use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Submitted,
 };
 use regent_exchange::{BodyLimits, BodyTimeouts, Informational, RequestBody, ResponseBody};
-use regent_handlers::{EngineTimes, Exchange, Failure, Step};
+use regent_handlers::{CodeGeneration, EngineTimes, Exchange, Failure, Step};
 use regent_spool::Spools;
 use regent_wire::{
     BodyState, Completion, End, Frame, Head, HeadBuilder, ReadError, SubmitError, Timing, clock,
@@ -75,6 +75,11 @@ impl Gateway {
 
     pub fn engine_client(&self) -> &Rc<EngineClient> {
         &self.engine_client
+    }
+
+    /// Which code requests that begin now are run with.
+    pub fn code(&self) -> CodeGeneration {
+        CodeGeneration(self.engine_client.switches())
     }
 
     /// Runs the request. `received` counts the bytes of the body.

@@ -42,5 +42,7 @@ pub use log::log_writer::{LogKind, LogWriter};
 pub use log::rolling::RollingFile;
 pub use log::sampler::Sampler;
 pub use log::{log_template, log_time, visible};
+pub use paths::host::in_url;
+pub use paths::root::CodeGeneration;
 pub use rates::{RateZones, ZoneFigures};
 pub use routing::sites::Sites;

@@ -205,6 +205,32 @@ fn the_root_is_resolved_unless_told_otherwise() {
 }
 
 #[test]
+fn files_of_a_linked_root_are_those_of_its_scripts_and_hidden_by_either_name() {
+    let dir = directory(&[
+        ("1/index.php", SOURCE),
+        ("1/a.css", "old"),
+        ("1/old.css", "old"),
+        ("1/private/x.css", "private"),
+        ("2/index.php", SOURCE),
+        ("2/a.css", "new"),
+    ]);
+    let base = dir.path().canonicalize().unwrap();
+    let link = base.join("current");
+    std::os::unix::fs::symlink(base.join("1"), &link).unwrap();
+    let mut server = php_server();
+    let hidden = Template::text(link.join("private").display().to_string());
+    server.file_server.as_mut().unwrap().hide.push(hidden);
+    let sites = serving(&link, server);
+    assert_eq!(get(&sites, "/a.css").text(), "old");
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(base.join("2"), &link).unwrap();
+    assert_eq!(get(&sites, "/a.css").text(), "old", "the scripts that run are old, too");
+    assert_eq!(get(&sites, "/old.css").text(), "old");
+    assert_eq!(php(&sites, "/x").document_root(), base.join("1"));
+    assert_eq!(get(&sites, "/private/x.css").status, 404);
+}
+
+#[test]
 fn php_alone_runs_scripts_that_exist() {
     let dir = app();
     let sites = site(vec![root(dir.path()), always(Handler::Php(Php::default()))]);

@@ -4,17 +4,19 @@
 use regent_config::{Config, HotReload};
 use regent_watch::{Pattern, Watch, named};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-/// A change that comes sooner after a restart may be the restart's own doing: an application that writes a cache when it
-/// boots.
-const SUSPICIOUS: Duration = Duration::from_secs(2);
-/// So many suspicious restarts in a row are believed to cause each other.
-const MOST_SUSPICIOUS: u32 = 5;
+/// What changes so soon after the workers have booted may be their own doing: an application that writes a cache when it boots.
+const SOON: Duration = Duration::from_secs(1);
+/// The same file, changed by so many boots in a row, is believed to be.
+const MOST_OF_A_FILE: u32 = 5;
+/// So are so many changes in a row of whatever files: somebody who saves one file after the other is slower, in the end.
+const MOST_AT_ALL: u32 = 50;
 /// And then it is waited so long, that the machine is not busy with nothing else.
 const PAUSE: Duration = Duration::from_secs(30);
 /// Endings of files that no script has in memory. All else that pages are made of may be code or a template.
@@ -160,14 +162,35 @@ fn matches(patterns: &[Pattern], file: &Path) -> bool {
     patterns.iter().any(|pattern| pattern.matches(file))
 }
 
+/// Whether restarts cause each other.
+#[derive(Default)]
+struct Loop {
+    /// When the workers have booted last.
+    booted: Option<Instant>,
+    /// Boots in a row that something has changed soon after.
+    boots: u32,
+    /// Of them, those that each of these files has changed soon after, up to the last.
+    files: BTreeMap<PathBuf, u32>,
+}
+
+impl Loop {
+    /// To be told of each change of code, before the restart.
+    fn is_closed_by(&mut self, files: &[&Path]) -> bool {
+        let is_soon = self.booted.is_some_and(|booted| booted.elapsed() < SOON);
+        self.boots = if is_soon { self.boots + 1 } else { 0 };
+        let before = std::mem::take(&mut self.files);
+        let count = |file: &Path| if is_soon { before.get(file).map_or(1, |count| count + 1) } else { 0 };
+        self.files = files.iter().map(|file| (file.to_path_buf(), count(file))).collect();
+        let of_a_file = self.files.values().copied().max().unwrap_or_default();
+        of_a_file >= MOST_OF_A_FILE || self.boots >= MOST_AT_ALL
+    }
+}
+
 async fn follow(mut told: mpsc::UnboundedReceiver<Vec<PathBuf>>, rules: Rules, react: impl React) {
-    let mut suspicious = 0;
-    let mut last: Option<Instant> = None;
+    let mut circle = Loop::default();
     while let Some(mut files) = told.recv().await {
         if !rules.code(&files).is_empty() {
-            let is_suspicious = last.is_some_and(|last| last.elapsed() < SUSPICIOUS);
-            suspicious = if is_suspicious { suspicious + 1 } else { 0 };
-            if suspicious >= MOST_SUSPICIOUS {
+            if circle.is_closed_by(&rules.code(&files)) {
                 tracing::warn!(
                     "files change each time that the workers start, now {}: the next start waits {} s; leave files that \
                      the application writes out of `watch`",
@@ -182,7 +205,7 @@ async fn follow(mut told: mpsc::UnboundedReceiver<Vec<PathBuf>>, rules: Rules, r
             }
             tracing::info!("files have changed: {}: the workers start anew", named(&rules.code(&files)));
             react.restart().await;
-            last = Some(Instant::now());
+            circle.booted = Some(Instant::now());
         }
         rules.tell(&files, &react);
     }
@@ -216,6 +239,56 @@ mod tests {
         drop(tell);
         follow(told, Rules::new(&wanted, "/app".into()), noted).await;
         noted.0.lock().unwrap().clone()
+    }
+
+    /// Each boot is followed by the next change, which comes this long after it.
+    struct Changes {
+        after: Duration,
+        files: Mutex<std::vec::IntoIter<&'static str>>,
+        tell: Mutex<Option<mpsc::UnboundedSender<Vec<PathBuf>>>>,
+    }
+
+    impl React for Changes {
+        async fn restart(&self) {
+            let next = self.files.lock().unwrap().next();
+            let mut tell = self.tell.lock().unwrap();
+            let Some(next) = next else { return *tell = None };
+            let (tell, after) = (tell.clone().unwrap(), self.after);
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                tell.send(vec![next.into()]).unwrap();
+            });
+        }
+
+        fn tell(&self, _: &HotReload, _: String) {}
+    }
+
+    /// How long it takes until all changes are followed.
+    async fn time_of(files: Vec<&'static str>, after: Duration) -> Duration {
+        let began = Instant::now();
+        let (tell, told) = mpsc::unbounded_channel();
+        tell.send(vec![PathBuf::from("/app/first.php")]).unwrap();
+        let workers = BTreeSet::from(["**/*.php".to_owned()]);
+        let wanted = Wanted { workers, pages: Vec::new() };
+        let changes = Changes { after, files: Mutex::new(files.into_iter()), tell: Mutex::new(Some(tell)) };
+        follow(told, Rules::new(&wanted, "/app".into()), changes).await;
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quick_saves_of_several_files_were_taken_for_a_loop() {
+        let saves = ["/app/a.php", "/app/b.php", "/app/c.php", "/app/d.php", "/app/e.php", "/app/f.php"];
+        let quick = Duration::from_millis(100);
+        assert!(time_of([saves, saves].concat(), quick).await < PAUSE, "of one file after the other");
+        assert!(time_of(vec!["/app/a.php"; 9], 2 * SOON).await < PAUSE, "of one file now and then");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_change_with_each_boot_are_waited_for() {
+        let quick = Duration::from_millis(100);
+        assert!(time_of(vec!["/app/cache.php"; 6], quick).await > PAUSE);
+        let names = (0..60).map(|number| &*format!("/app/{number}.php").leak());
+        assert!(time_of(names.collect(), quick).await > PAUSE, "under another name each time");
     }
 
     fn page(topic: &str, pattern: &str) -> HotReload {

@@ -30,9 +30,11 @@ pub fn render(registry: &Registry, gauges: &Gauges) -> String {
     TextEncoder::new().encode_to_string(&families).expect("invariant: every family has a name and metrics")
 }
 
-/// All metrics. The series of all registered pools and routes are there, with 0 where nothing has happened.
+/// All metrics. The series of all pools and routes of the configuration are there, with 0 where nothing has happened.
 pub fn families(registry: &Registry, gauges: &Gauges) -> Vec<MetricFamily> {
-    let reading = registry.read();
+    let mut reading = registry.read();
+    // Those of former configurations keep their numbers, and come back with them.
+    reading.pools.retain(|pool| pool.serves == Serves::Classic || gauges.has(pool.id));
     let pools: Vec<_> = reading.pools.iter().map(|pool| (pool, gauges.of(pool.id))).collect();
     let mut families = process(&reading);
     families.extend(frankenphp(&pools));

@@ -129,6 +129,11 @@ pub struct CircuitGauge {
 }
 
 impl Gauges {
+    /// Whether the configuration has this pool. Before there is an engine, all that are registered count.
+    pub(crate) fn has(&self, pool: PoolId) -> bool {
+        self.pools.is_empty() || self.pools.iter().any(|gauges| gauges.pool == pool)
+    }
+
     pub(crate) fn of(&self, pool: PoolId) -> PoolGauges {
         self.pools.iter().find(|gauges| gauges.pool == pool).copied().unwrap_or(PoolGauges::empty(pool))
     }

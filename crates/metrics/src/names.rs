@@ -85,8 +85,8 @@ impl Serves {
     }
 }
 
-/// Names are added and never removed: a series that ends is worse than one that stays. So what anybody makes up must not
-/// have one.
+/// Names are added and never removed, so that a worker that comes back goes on with its figures; those of no configuration are not
+/// shown. So what anybody makes up must not have one.
 #[derive(Default)]
 pub(crate) struct Names {
     pools: Vec<Pool>,

@@ -131,7 +131,7 @@ fn options(hub: &MercureHub) -> HubOptions {
         history: match &hub.history {
             HubHistory::None => HistoryOptions::None,
             HubHistory::Memory => HistoryOptions::Memory,
-            HubHistory::File { path, size } => HistoryOptions::File { path: path.clone(), size: *size },
+            HubHistory::File { path, size, .. } => HistoryOptions::File { path: path.clone(), size: *size },
             HubHistory::Redis { server, stream, size } => {
                 HistoryOptions::Shared { server: redis(server), stream: stream.clone(), size: *size }
             }

@@ -47,6 +47,7 @@ impl Service {
         let (head, ()) = request.header(header::USER_AGENT, AGENT).body(()).ok()?.into_parts();
         let connection = self.local_connection(host);
         let mut exchange = Exchange::new(head, connection.clone());
+        exchange.code = self.php.code();
         let Action::Forward(Target::Php(script)) = self.sites.route(&mut exchange) else { return None };
         let (ends, client): (_, Rc<dyn Informational>) = (Ends::new(connection), Rc::new(Nobody));
         let arrived = IncomingRequest {

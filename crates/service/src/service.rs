@@ -112,7 +112,8 @@ impl Service {
         }
         let (head, body) = request.into_parts();
         // Boxed, since it would be the greater part of a future that is moved about.
-        let exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
+        let mut exchange = Box::new(Exchange::new(head, accepted.ends.connection.clone()));
+        exchange.code = self.php.code();
         let asked = Asked { exchange, body, head_time, started, counted: None };
         let token =
             self.challenges.as_ref().and_then(|tls| Some((tls, acme_challenge::token(&asked.exchange)?)));

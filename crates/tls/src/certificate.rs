@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// A chain with its key, ready to be served.
 #[derive(Debug, Clone)]
@@ -49,15 +49,11 @@ impl Certificate {
             .load_private_key(parse_key(key_path, key_pem)?)
             .map_err(|error| Error::BadKey { path: key_path.to_owned(), reason: error.to_string() })?;
         let certified = CertifiedKey::new(chain, signing_key);
-        match certified.keys_match() {
-            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
-            Err(rustls::Error::InconsistentKeys(_)) => {
-                return Err(Error::KeyMismatch {
-                    certificate: chain_path.to_owned(),
-                    key: key_path.to_owned(),
-                });
-            }
-            Err(error) => return Err(bad_certificate(chain_path, error.to_string())),
+        if !has_key(&certified).map_err(|reason| bad_certificate(chain_path, reason))? {
+            return Err(Error::KeyMismatch { certificate: chain_path.to_owned(), key: key_path.to_owned() });
+        }
+        if is_version_1(&certified.cert[0]) {
+            tracing::warn!(certificate = %chain_path.display(), "this certificate is served, but {VERSION_1}");
         }
         Ok(Self { certified: Arc::new(certified), validity, names })
     }
@@ -81,6 +77,22 @@ impl Certificate {
     pub fn is_rsa(&self) -> bool {
         self.certified.key.algorithm() == rustls::SignatureAlgorithm::RSA
     }
+}
+
+/// Whether the key is that of the certificate, as far as the key tells. By rustls' own comparison no certificate of version 1 had
+/// any.
+fn has_key(certified: &CertifiedKey) -> Result<bool, String> {
+    let certificate = parse(&certified.cert[0])?;
+    let own = certified.key.public_key();
+    Ok(own.is_none_or(|own| own.as_ref() == certificate.public_key().raw))
+}
+
+/// What is wrong with a certificate of X.509 version 1, and what to do.
+pub(crate) const VERSION_1: &str = "it is of X.509 version 1, which names no hosts and which many programs refuse: make it anew \
+     with the names that it is for, as by `openssl x509 -req … -extfile FILE`, where FILE says `subjectAltName=DNS:example.com`";
+
+pub(crate) fn is_version_1(der: &[u8]) -> bool {
+    parse(der).is_ok_and(|certificate| certificate.version() == X509Version::V1)
 }
 
 fn bad_certificate(path: &Path, reason: impl Into<String>) -> Error {
@@ -116,8 +128,17 @@ pub(crate) fn facts(der: &[u8]) -> Result<(Validity, Vec<String>), String> {
     let validity = certificate.validity();
     let validity = Validity { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() };
     let alternatives = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
-    let names = alternatives.map(|extension| &extension.value.general_names[..]).unwrap_or_default();
-    Ok((validity, names.iter().filter_map(name_of).collect()))
+    let names = match alternatives {
+        Some(extension) => extension.value.general_names.iter().filter_map(name_of).collect(),
+        None => common_name(&certificate).into_iter().collect(),
+    };
+    Ok((validity, names))
+}
+
+/// Once the name of the host, and still that of certificates without a list of names (certmagic's `fillCertFromLeaf`).
+fn common_name(certificate: &X509Certificate<'_>) -> Option<String> {
+    let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+    (!name.is_empty() && !name.contains(' ')).then(|| name.to_ascii_lowercase())
 }
 
 pub(crate) fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
@@ -182,6 +203,73 @@ mod tests {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
         let made = rcgen::CertificateParams::new(["a.test".to_owned()]).unwrap().self_signed(&key).unwrap();
         assert!(load(&made.pem(), &key.serialize_pem()).unwrap().is_rsa());
+    }
+
+    /// Made by `openssl x509 -req -signkey`, until 2126.
+    const OLD: (&str, &str) = (
+        "-----BEGIN CERTIFICATE-----
+MIIBKDCBzwIUUAIprPc+OLm+xCIrIIrp0oQLd0YwCgYIKoZIzj0EAwIwFjEUMBIG
+A1UEAwwLT2xkLmV4YW1wbGUwIBcNMjYxMTI3MTc0OTMyWhgPMjEyNjExMDMxNzQ5
+MzJaMBYxFDASBgNVBAMMC09sZC5leGFtcGxlMFkwEwYHKoZIzj0CAQYIKoZIzj0D
+AQcDQgAE8kRb7vqSTwkZWLYGMuQy+QC6RXVJOJJH4Rs+uQ1464hSDeYbY/OaEKoT
+OYGWLz/W8oJKm9owvC61HNajzXgC8TAKBggqhkjOPQQDAgNIADBFAiAsTOpI6FCL
+tISqwPAQ3BU+xhikzBnATwxupiHJmrsjOwIhAJ0ZUHsUdYrA/DIN4p5Jlgx2wzab
+f6aQKfoKwISVIJPQ
+-----END CERTIFICATE-----
+",
+        "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHv8DX7PT2QdB3r4v
+NBr9hLLnbFg2zYD9XJXRMg3KvMmhRANCAATyRFvu+pJPCRlYtgYy5DL5ALpFdUk4
+kkfhGz65DXjriFIN5htj85oQqhM5gZYvP9bygkqb2jC8LrUc1qPNeALx
+-----END PRIVATE KEY-----
+",
+    );
+
+    #[test]
+    fn a_certificate_of_version_1_was_an_invalid_peer() {
+        let (chain, key) = OLD;
+        let certificate = load(chain, key).unwrap();
+        assert!(is_version_1(&certificate.certified.cert[0]));
+        assert_eq!(certificate.names, ["old.example"]);
+        let (new_chain, other) = pair("example.com");
+        assert!(!is_version_1(&load(&new_chain, &other).unwrap().certified.cert[0]));
+        assert!(message(chain, &other).contains("does not belong"));
+    }
+
+    #[tokio::test]
+    async fn an_upstream_of_version_1_is_talked_to_unverified_and_else_told_of_in_words() {
+        let (chain, key) = OLD;
+        let directory = tempfile::tempdir().unwrap();
+        let roots = directory.path().join("roots.pem");
+        std::fs::write(&roots, chain).unwrap();
+        let config = rustls::ServerConfig::builder_with_provider(crypto::provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth();
+        let served = load(chain, key).unwrap().certified;
+        let config = config.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(served)));
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        for (verification, refusal) in [
+            (crate::Verification::None, None),
+            (crate::Verification::Roots(vec![roots]), Some("X.509 version 1")),
+        ] {
+            let options = crate::ClientOptions {
+                verification,
+                certificate: None,
+                alpn: crate::Alpn::Http1,
+                curves: Vec::new(),
+            };
+            let client = crate::Client::new(&options).unwrap();
+            let (near, far) = tokio::io::duplex(1 << 16);
+            let (connected, _) = tokio::join!(client.connect("old.example", near), acceptor.accept(far));
+            let error = connected.err().map(|error| error.to_string());
+            match refusal {
+                None => assert_eq!(error, None),
+                Some(words) => {
+                    assert!(error.as_ref().is_some_and(|error| error.contains(words)), "{error:?}")
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 mod unverified;
 
-use crate::certificate::{parse_chain, parse_key};
+use crate::certificate::{VERSION_1, parse_chain, parse_key};
 use crate::options::KeyPairFiles;
 use crate::{Curve, Error, crypto, roots};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -94,7 +94,20 @@ impl Client {
     {
         let invalid = |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no host name"));
         let name = ServerName::try_from(name.to_owned()).map_err(invalid)?;
-        self.0.connect(name, stream).await.map(ClientStream)
+        self.0.connect(name, stream).await.map(ClientStream).map_err(explained)
+    }
+}
+
+/// In words that say what to do, where the library has none.
+fn explained(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
+            if other.to_string().contains("UnsupportedCertVersion") =>
+        {
+            io::Error::other(format!("the server's certificate cannot be verified: {VERSION_1}"))
+        }
+        _ => error,
     }
 }
 

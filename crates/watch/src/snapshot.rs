@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Files and directories that are known at most: memory, and the time that a look takes, have bounds.
 const MOST: usize = 200_000;
 
+/// Links out of the tree of a pattern that are followed at most.
+const MOST_LINKS: usize = 200;
+
 /// Changes whenever a file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -64,15 +67,22 @@ impl Snapshot {
         }
     }
 
-    /// Links to directories are not followed, or a link to a parent would never end.
+    /// Links to directories are followed where they lead out of the tree, as those of Composer's path repositories do. What they
+    /// lead to within it is looked at under its own name, and a link to a parent would never end.
     fn walk(&mut self, pattern: &Pattern) {
         let mut directories = vec![pattern.base().to_owned()];
+        let mut trees = Trees::new(pattern.base());
         while let Some(directory) = directories.pop() {
             // It has gone meanwhile, or is for others only.
             let Ok(entries) = fs::read_dir(&directory) else { continue };
             for entry in entries.flatten() {
                 let path = entry.path();
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let kind = entry.file_type();
+                let is_directory = kind.as_ref().is_ok_and(|kind| kind.is_dir())
+                    || kind.is_ok_and(|kind| kind.is_symlink())
+                        && pattern.enters(&path)
+                        && trees.leads_out(&path);
+                if is_directory {
                     directories.extend(pattern.enters(&path).then_some(path));
                 } else if pattern.matches(&path)
                     && let Ok(metadata) = fs::metadata(&path)
@@ -87,6 +97,28 @@ impl Snapshot {
                 return;
             }
         }
+    }
+}
+
+/// The directories that a walk has been through, or will be.
+struct Trees(Vec<PathBuf>);
+
+impl Trees {
+    fn new(base: &Path) -> Self {
+        Self(fs::canonicalize(base).into_iter().collect())
+    }
+
+    /// Whether the link leads to a directory that is in none of them, and has none of them in it: each is walked through once.
+    fn leads_out(&mut self, link: &Path) -> bool {
+        if self.0.len() > MOST_LINKS || !link.is_dir() {
+            return false;
+        }
+        let Ok(target) = fs::canonicalize(link) else { return false };
+        let is_apart = self.0.iter().all(|tree| !target.starts_with(tree) && !tree.starts_with(&target));
+        if is_apart {
+            self.0.push(target);
+        }
+        is_apart
     }
 }
 
@@ -128,6 +160,34 @@ mod tests {
         assert_eq!(changes, [at("changed.php"), at("deep/new.php"), at("removed.php")]);
         assert!(after.changes(&Snapshot::take(&patterns)).is_empty());
         assert_eq!(after.directories, [directory.path().to_owned(), at("deep")]);
+    }
+
+    #[test]
+    fn packages_that_composer_has_linked_from_beside_the_project_were_not_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["app/src/a.php", "app/lib/b.php", "packages/one/src/c.php", "node/d.php"] {
+            write(at(name), "1");
+        }
+        for (target, link) in [
+            ("packages/one", "app/vendor/acme/one"),
+            ("packages/one", "app/vendor/acme/again"),
+            ("app/lib", "app/vendor/acme/within"),
+            (".", "app/vendor/acme/above"),
+            ("app", "packages/one/app"),
+            ("packages", "packages/one/parent"),
+            ("node", "app/node_modules/left-out"),
+        ] {
+            fs::create_dir_all(at(link).parent().unwrap()).unwrap();
+            symlink(at(target), at(link)).unwrap();
+        }
+        let snapshot = Snapshot::take(&[Pattern::new("**/*.php", &at("app")).unwrap()]);
+        let mut found: Vec<_> = snapshot.files.keys().map(|file| file.file_name().unwrap()).collect();
+        found.sort();
+        assert_eq!(found, ["a.php", "b.php", "c.php"], "each once: {:?}", snapshot.files);
+        write(at("packages/one/src/c.php"), "22");
+        let later = Snapshot::take(&[Pattern::new("**/*.php", &at("app")).unwrap()]);
+        assert_eq!(snapshot.changes(&later).len(), 1);
     }
 
     #[test]

@@ -46,6 +46,16 @@ fn a_request_is_described_as_by_cgi() {
 }
 
 #[test]
+fn the_name_of_a_server_that_is_reached_by_ipv6_had_no_brackets() {
+    let rig = Setup::new().start();
+    for (host, port) in [("[::1]:8080", "8080".to_owned()), ("[::1]", rig.address().port().to_string())] {
+        let request = format!("GET /index.php HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let (_client, call) = call_for(&rig, &request);
+        assert_has(&call, &[("SERVER_NAME", "[::1]"), ("SERVER_PORT", &port), ("HTTP_HOST", host)]);
+    }
+}
+
+#[test]
 fn what_follows_a_script_is_its_path_info() {
     let rig = Setup::new().start();
     let (_client, call) = call_for(&rig, "GET /index.php/a%20b/c?q HTTP/1.1\r\nHost: x\r\n\r\n");

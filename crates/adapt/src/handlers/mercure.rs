@@ -61,9 +61,11 @@ fn transport(history: &HubHistory) -> Option<Object> {
     match history {
         HubHistory::Memory | HubHistory::Redis { .. } => None,
         HubHistory::None => Some(Object::of_kind("name", "local")),
-        HubHistory::File { path, size } => {
+        HubHistory::File { path, is_default, size } => {
             let mut object = Object::of_kind("name", "bolt");
-            object.set("path", escaped(&path.display().to_string()));
+            if !is_default {
+                object.set("path", escaped(&path.display().to_string()));
+            }
             object.set_unless("size", *size, 0);
             Some(object)
         }

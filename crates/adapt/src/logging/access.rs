@@ -4,11 +4,14 @@ use super::ACCESS;
 use crate::Writer;
 use crate::object::Object;
 use regent_config::{LogConfig, LogScope, LogSelection, Site};
+use std::collections::HashSet;
 
 /// Access logs that go their own way, of all servers so far.
 #[derive(Default)]
 pub(crate) struct AccessLogs {
     logs: Vec<(String, LogConfig)>,
+    /// Names of accesses that go where those of the server go.
+    bare: Vec<String>,
     /// The next number of one without a name.
     next: usize,
 }
@@ -39,13 +42,35 @@ impl AccessLogs {
         if let Some((name, _)) = self.logs.iter().find(|(_, known)| *known == config) {
             return name.clone();
         }
-        let name = config.name.clone().unwrap_or_else(|| {
-            self.next += 1;
-            format!("log{}", self.next - 1)
-        });
+        let name = match &config.name {
+            Some(name) => {
+                free(name, |name| !self.bare.contains(name) && !self.names().any(|known| known == name))
+            }
+            None => {
+                self.next += 1;
+                format!("log{}", self.next - 1)
+            }
+        };
         self.logs.push((name.clone(), config));
         name
     }
+
+    /// The name that a log gets which says nothing of itself.
+    fn add_bare(&mut self, name: Option<&str>) -> String {
+        let Some(name) = name else { return String::new() };
+        let name = free(name, |name| !self.names().any(|known| known == name));
+        if !self.bare.contains(&name) {
+            self.bare.push(name.clone());
+        }
+        name
+    }
+}
+
+/// The name, or with a number behind it that is taken away when the document is read.
+fn free(name: &str, is_free: impl Fn(&String) -> bool) -> String {
+    let numbered = (2_u32..).map(|number| format!("{name}#{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| is_free(name)).unwrap_or_default()
 }
 
 impl Writer<'_> {
@@ -95,10 +120,14 @@ impl Writer<'_> {
         by_host.into_iter().for_each(|(host, own)| names.set(host, own));
         object.non_empty("logger_names", names);
         object.set_list("skip_hosts", skipped);
-        match others.first() {
-            Some(name) if !name.is_empty() => object.set("default_logger_name", name.as_str()),
-            Some(_) => {}
-            None => object.set_if("skip_unmapped_hosts", sites.iter().any(|site| site.hosts.is_empty())),
+        let mut known = HashSet::new();
+        others.retain(|name: &String| known.insert(name.clone()));
+        match others.as_slice() {
+            [name] if !name.is_empty() => object.set("default_logger_name", name.as_str()),
+            [_] => {}
+            [] => object.set_if("skip_unmapped_hosts", sites.iter().any(|site| site.hosts.is_empty())),
+            // Caddy has room for one.
+            _ => object.set_list("default_logger_names", others),
         }
     }
 
@@ -113,7 +142,7 @@ impl Writer<'_> {
             let bare = self.server_logs_of(first, 0);
             if !bare.is_empty() && rest.starts_with(&bare) {
                 rest = &rest[bare.len()..];
-                let name = first.name.clone().unwrap_or_default();
+                let name = self.access_logs.borrow_mut().add_bare(first.name.as_deref());
                 found.push(Log { name, scope: first.scope.clone() });
                 continue;
             }

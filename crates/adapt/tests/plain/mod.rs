@@ -31,7 +31,6 @@ const DEFAULTS: &[(&str, &str)] = &[
 const SAME: &[(&str, &str)] = &[("write_idle_timeout", "write_timeout")];
 
 /// The document
-/// - without the place of the storage, which Regent always writes, as the environment decides on it,
 /// - with each handler in a route of its own, and lists of routes without a condition put in where they stand,
 /// - with groups numbered in the order in which they come, and none where only one route is in it,
 /// - without the names of expressions, and with their texts free of parentheses and kinds of quotes,
@@ -40,7 +39,6 @@ const SAME: &[(&str, &str)] = &[("write_idle_timeout", "write_timeout")];
 /// - with policies in order, and names of fields, of variables and of servers of DNS as the model has them,
 /// - without what has no effect, or is said in any case.
 pub fn document(mut document: Value) -> Value {
-    document.as_object_mut().unwrap().remove("storage");
     visit(&mut document);
     if let Some(Value::Object(servers)) = document.pointer_mut("/apps/http/servers") {
         let by_address = std::mem::take(servers).into_iter().map(|(name, mut server)| {

@@ -88,7 +88,7 @@ fn tag(path: &Path, part: &Value) -> String {
 pub(crate) struct Editing {
     /// Held by who changes it, so that each finds what the one before has left.
     turn: tokio::sync::Mutex<()>,
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
 }
 
 /// A change that was asked for.

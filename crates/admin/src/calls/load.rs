@@ -35,13 +35,19 @@ pub(crate) async fn load(shared: &Shared, request: Request<Incoming>) -> Result<
     }
 }
 
-pub(crate) async fn adapt(control: &Arc<dyn Control>, request: Request<Incoming>) -> Result<Answer, Failure> {
+pub(crate) async fn adapt(shared: &Shared, request: Request<Incoming>) -> Result<Answer, Failure> {
     let (Parts { uri, headers, .. }, body_of_it) = request.into_parts();
     query::none(uri.query())?;
     let language = language_or_json(&headers)?;
     let text = body(body_of_it).await?;
     Ok(ok(&match language {
-        Language::Caddyfile => control.adapt(caddyfile(text)?).await?,
+        Language::Caddyfile => {
+            let text = caddyfile(text)?;
+            let mut adapted = shared.control.adapt(text.clone()).await?;
+            // Those of imported files are for nobody, as in `GET /config/`.
+            shared.editing.secrets.hide_unknown(&mut adapted.result, &text);
+            adapted
+        }
         // It is what it would be made to.
         Language::Json => {
             Adapted { result: serde_json::from_slice(&text).map_err(Failure::Json)?, warnings: Vec::new() }

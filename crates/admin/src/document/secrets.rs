@@ -51,6 +51,15 @@ impl Secrets {
         shown
     }
 
+    /// The same, but for secrets that `known` has: who asks has sent them.
+    pub fn hide_unknown(&self, document: &mut Value, known: &str) {
+        visit(document, Place::default(), &mut |kind, text| {
+            if !known.contains(text.as_str()) {
+                *text = self.stand_in(kind, text);
+            }
+        });
+    }
+
     /// Puts the secrets of `before` where their stand-ins are; whether there were any.
     pub fn put_back(&self, document: &mut Value, before: &Value) -> Result<bool, UnknownSecret> {
         let mut wanted = Vec::new();
@@ -106,6 +115,7 @@ struct Place<'a> {
 impl Place<'_> {
     fn is_secret(self) -> bool {
         names_a_secret(self.key)
+            || (self.holder == "env" && self.key.to_ascii_lowercase().ends_with("_key"))
             || (self.key == "key" && HOLDERS_OF_KEYS.contains(&self.holder))
             || (self.holder == "provider" && !OPEN_OF_PROVIDERS.contains(&self.key))
     }
@@ -168,7 +178,7 @@ mod tests {
             "load_files": [{ "certificate": "a.pem", "key": "b.pem" }],
             "provider": { "name": "exec", "args": ["p5", "p6"], "key_name": "n", "key": "p7" },
             "accounts": [{ "username": "u", "password": "p8" }],
-            "env": { "DB_PASSWORD": "p9", "DB_HOST": "db" },
+            "env": { "DB_PASSWORD": "p9", "DB_HOST": "db", "APP_KEY": "p11" },
             "options": [["redis", ["password", "p10"], ["port", "6379"]]],
             "upstreams": [{ "dial": "http://host:80/@x:y" }],
             "password": ""
@@ -178,7 +188,7 @@ mod tests {
     #[test]
     fn secrets_are_hidden_and_nothing_else() {
         let shown = Secrets::default().hide(&document()).to_string();
-        for secret in 1..=10 {
+        for secret in 1..=11 {
             assert!(!shown.contains(&format!("p{secret}")), "p{secret} in {shown}");
         }
         for text in [
@@ -194,7 +204,15 @@ mod tests {
         ] {
             assert!(shown.contains(text), "{text} in {shown}");
         }
-        assert_eq!(shown.matches("(hidden ").count(), 10);
+        assert_eq!(shown.matches("(hidden ").count(), 11);
+    }
+
+    #[test]
+    fn a_secret_that_was_sent_is_known() {
+        let mut adapted = json!({ "password": "sent", "token": "imported", "body": "text" });
+        Secrets::default().hide_unknown(&mut adapted, "password sent");
+        assert_eq!((&adapted["password"], &adapted["body"]), (&json!("sent"), &json!("text")));
+        assert!(is_stand_in(adapted["token"].as_str().unwrap()), "{adapted}");
     }
 
     #[test]

@@ -3,12 +3,24 @@
 use super::client::{Client, Patience};
 use super::threads::print;
 use super::units::printable;
-use crate::arguments::Reload;
+use crate::arguments::{self, Reload};
+use crate::{configuration, reply};
 use anyhow::{Context, Result, bail};
 use http::Method;
 use regent_admin::{Before, Reloaded};
 
 const PATH: &str = "/regent/reload";
+
+/// What the server does not quote of a file, who may read that file is told here.
+fn explained(error: anyhow::Error, options: &Reload) -> anyhow::Error {
+    let file = options.config.clone().filter(|_| error.to_string().contains(reply::IN_LOG));
+    let read =
+        file.map(|file| configuration::load(&arguments::Config::of_file(file, options.adapter.language())));
+    match read {
+        Some(Err(own)) => own,
+        _ => error,
+    }
+}
 
 /// Has a running server load its Caddyfile again, or another one. The server reads it: what it refuses is an error here.
 pub fn reload(options: &Reload) -> Result<()> {
@@ -31,7 +43,8 @@ pub fn reload(options: &Reload) -> Result<()> {
     // The engines that start first may take as long as without a wait.
     let patience =
         options.wait.map_or(Patience::Long, |seconds| Patience::Seconds(seconds.get().saturating_add(60)));
-    let reloaded: Reloaded = client.call(Method::POST, &format!("{PATH}?{}", query.finish()), patience)?;
+    let reloaded = client.call(Method::POST, &format!("{PATH}?{}", query.finish()), patience);
+    let reloaded: Reloaded = reloaded.map_err(|error| explained(error, options))?;
     for warning in &reloaded.warnings {
         eprintln!("warning: {}", printable(warning));
     }

@@ -113,6 +113,7 @@ mod transform;
 use super::{Directive, Matchers, Parse};
 use crate::call::Call;
 use crate::context::Context;
+use crate::host_names;
 use crate::matchers::Scope;
 use crate::model::{Global, LogConfig, LogLevel, LogSampling, LogScope, Route, ServerLog};
 use crate::problems::{error, not_built_as, unknown, unknown_option};
@@ -154,9 +155,10 @@ fn access_log(cx: &mut Context<'_>, call: &Call<'_>) -> LogConfig {
     }
     for option in call.options() {
         let result = match option.name() {
-            "hostnames" => option.some("hostnames NAME…").map(|names| {
-                config.scope = LogScope::Hosts(names.iter().map(|name| name.text.to_lowercase()).collect());
-            }),
+            "hostnames" => option
+                .some("hostnames NAME…")
+                .and_then(|names| names.iter().map(host_names::host).collect())
+                .map(|names| config.scope = LogScope::Hosts(names)),
             "no_hostname" => option.exactly::<0>("no_hostname").map(|_| config.scope = LogScope::Named),
             "sampling" => sampling(cx, &option).map(|sampling| config.sampling = Some(sampling)),
             "format" if is_format(&option, "filter") => {

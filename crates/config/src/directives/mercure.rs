@@ -38,6 +38,7 @@ mod transport;
 use super::Directive;
 use crate::call::Call;
 use crate::context::Context;
+use crate::host_names::ascii_authority;
 use crate::matchers::Scope;
 use crate::model::{Handler, HubId, JwtKey, MercureHub, Secret};
 use crate::problems::{error, unknown_option};
@@ -191,6 +192,8 @@ fn origins(cx: &Context<'_>, option: &Call<'_>, syntax: &str) -> Result<Vec<Stri
     let mut origins = Vec::new();
     for token in option.some(syntax)? {
         for origin in cx.fixed_text(token)?.split_whitespace() {
+            let origin = ascii_authority(origin).unwrap_or_default();
+            let origin = origin.as_str();
             if !is_origin(origin) {
                 let message = format!(
                     "`{origin}` is no origin; write `https://example.com`, with the port if it has one, or `*`"
@@ -281,7 +284,11 @@ mod tests {
 
     #[test]
     fn a_history_is_kept_in_a_file() {
-        let file = |path: &str, size| HubHistory::File { path: path.into(), size };
+        let file = |path: &str, size| HubHistory::File {
+            path: path.into(),
+            is_default: path == "/srv/mercure.db",
+            size,
+        };
         let history = |options: &str| hub(&format!("anonymous\n{options}")).history;
         assert_eq!(history("transport bolt"), file("/srv/mercure.db", 0));
         let block =

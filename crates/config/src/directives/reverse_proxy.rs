@@ -99,7 +99,7 @@
 //! | `root PATH` | the document root as the FastCGI server sees it (default: the site's) |
 //! | `split TEXT…` | endings of scripts: behind the first segment of the path with one of them, `PATH_INFO` begins (default: the whole path is the script's) |
 //! | `env NAME VALUE`, or a block | variables of the request; they go before those that Regent sets |
-//! | `resolve_root_symlink` | scripts see the directory that a linked root points to, once that is known here |
+//! | `resolve_root_symlink` | scripts see the directory that a linked root points to when the request comes |
 //! | `capture_stderr` | logs what scripts write to their error stream, at most 16 KiB for each request |
 //! | `dial_timeout DURATION`, `read_timeout DURATION`, `write_timeout DURATION` | as above |
 //!

@@ -46,7 +46,7 @@ pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>) -> Result<Option<Admi
 fn apply(cx: &Context<'_>, option: &Call<'_>, admin: &mut Admin) -> Result<(), Error> {
     match option.name() {
         "origins" => {
-            let origins = option.some("origins ORIGIN…")?.iter().map(|origin| cx.fixed_text(origin));
+            let origins = option.some("origins ORIGIN…")?.iter().map(|origin| cx.host_and_more(origin));
             admin.origins = origins.collect::<Result<_, _>>()?;
         }
         "enforce_origin" => {

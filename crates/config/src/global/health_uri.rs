@@ -14,6 +14,7 @@
 //! ```
 
 use crate::call::Call;
+use crate::host_names::ascii_authority;
 use crate::model::HealthCheck;
 use crate::problems::error;
 use crate::values;
@@ -31,7 +32,8 @@ pub(super) fn parse(call: &Call<'_>) -> Result<HealthCheck, Error> {
         [uri, timeout] => (uri, values::positive_duration(timeout)?),
         _ => return Err(call.wrong_arguments(2, SYNTAX)),
     };
-    let (host, path) = uri.text.split_at(uri.text.find('/').unwrap_or(uri.text.len()));
+    let ascii = ascii_authority(&uri.text).unwrap_or_default();
+    let (host, path) = ascii.split_at(ascii.find('/').unwrap_or(ascii.len()));
     let is_host = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte));
     // Behind a scheme there would be two slashes.
     if !is_host || path.starts_with("//") || !is_request_path(path) {

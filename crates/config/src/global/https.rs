@@ -254,7 +254,7 @@ fn complete(issuer: &mut Acme, all: Acme) {
 
 /// A name as clients send it: a host name without a port.
 fn server_name(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
-    let name = cx.fixed_text(token)?;
+    let name = cx.host_name(token)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     if name.is_empty() || !name.chars().all(is_plain) {
         return Err(error(token, format!("`{name}` is no server name; write one such as `example.com`")));

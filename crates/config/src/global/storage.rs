@@ -38,7 +38,10 @@ const NOT_BUILT: &[&str] = &["route_by_latency", "route_randomly", "tls_server_c
 pub(super) fn parse(cx: &Context<'_>, call: &Call<'_>, tls: &mut GlobalTls) -> Result<(), Error> {
     let Some((kind, args)) = call.args.split_first() else { return Err(call.wrong_arguments(1, SYNTAX)) };
     match kind.text.as_str() {
-        "file_system" => tls.storage = file_system(cx, call, args)?,
+        "file_system" => {
+            tls.storage = file_system(cx, call, args)?;
+            tls.is_storage_default = false;
+        }
         "redis" => tls.redis = Some(redis(cx, call, args)?),
         other => return Err(not_built_as(kind, &format!("storage {other}"))),
     }

@@ -15,8 +15,10 @@ use std::fs;
 const SYNTAX: &str = "user NAME [GROUP]";
 const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
+/// The number of one that is not there, which the kernel refuses to become (setresuid(2)).
+const NOBODY: u32 = u32::MAX;
 
-pub(super) fn parse(cx: &Context<'_>, option: &Call<'_>) -> Result<EngineUser, Error> {
+pub(super) fn parse(cx: &mut Context<'_>, option: &Call<'_>) -> Result<EngineUser, Error> {
     option.without_block(SYNTAX)?;
     let (name, group) = match option.args {
         [name] => (name, None),
@@ -27,22 +29,35 @@ pub(super) fn parse(cx: &Context<'_>, option: &Call<'_>) -> Result<EngineUser, E
     let (uid, own_gid) = match (find(USERS, name, &user)?, user.parse()) {
         (Some(fields), _) => (number(&fields, 2), number(&fields, 3)),
         (None, Ok(uid)) => (Some(uid), Some(uid)),
-        (None, Err(_)) => return Err(error(name, format!("{USERS} has no user `{user}`"))),
+        (None, Err(_)) => {
+            missing(cx, name, format!("{USERS} has no user `{user}`"));
+            (Some(NOBODY), Some(NOBODY))
+        }
     };
-    let gid = match group {
-        None => own_gid,
+    let (gid, group) = match group {
+        None => (own_gid, None),
         Some(token) => {
             let group = cx.fixed_text(token)?;
-            match (find(GROUPS, token, &group)?, group.parse()) {
+            let gid = match (find(GROUPS, token, &group)?, group.parse()) {
                 (Some(fields), _) => number(&fields, 2),
                 (None, Ok(gid)) => Some(gid),
-                (None, Err(_)) => return Err(error(token, format!("{GROUPS} has no group `{group}`"))),
-            }
+                (None, Err(_)) => {
+                    missing(cx, token, format!("{GROUPS} has no group `{group}`"));
+                    Some(NOBODY)
+                }
+            };
+            (gid, Some(group))
         }
     };
     let numbers = uid.zip(gid);
     let (uid, gid) = numbers.ok_or_else(|| error(name, format!("the line of `{user}` has no numbers")))?;
-    Ok(EngineUser { name: user, uid, gid })
+    Ok(EngineUser { name: user, uid, gid, group })
+}
+
+/// No server starts without it; what is adapted here may run on a machine that has it.
+fn missing(cx: &mut Context<'_>, token: &Token, message: String) {
+    cx.warn(token, message.clone());
+    cx.missing.push(error(token, message));
 }
 
 /// The fields of the line that begins with the name (passwd(5), group(5)).
@@ -60,7 +75,7 @@ fn number(fields: &[String], index: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::directives::testing::{config, file_errors};
+    use crate::directives::testing::{config, file_errors, load};
     use crate::model::EngineUser;
 
     fn text(arguments: &str) -> String {
@@ -70,16 +85,28 @@ mod tests {
     #[test]
     fn users_by_name_and_number() {
         let user = |arguments: &str| config(&text(arguments)).global.php.user;
-        let user_of = |name: &str, uid, gid| Some(EngineUser { name: name.into(), uid, gid });
-        assert_eq!(user("root"), user_of("root", 0, 0));
-        assert_eq!(user("4000000"), user_of("4000000", 4_000_000, 4_000_000));
-        assert_eq!(user("4000000 root"), user_of("4000000", 4_000_000, 0));
-        assert_eq!(user("root 4000000"), user_of("root", 0, 4_000_000));
+        let user_of = |name: &str, uid, gid, group: Option<&str>| {
+            Some(EngineUser { name: name.into(), uid, gid, group: group.map(str::to_owned) })
+        };
+        assert_eq!(user("root"), user_of("root", 0, 0, None));
+        assert_eq!(user("4000000"), user_of("4000000", 4_000_000, 4_000_000, None));
+        assert_eq!(user("4000000 root"), user_of("4000000", 4_000_000, 0, Some("root")));
+        assert_eq!(user("root 4000000"), user_of("root", 0, 4_000_000, Some("4000000")));
+    }
+
+    #[test]
+    fn a_user_that_this_machine_does_not_have_may_be_one_of_the_machine_that_the_server_starts_on() {
+        for arguments in ["no-such-user", "root no-such-group"] {
+            let loaded = load(&text(arguments)).unwrap();
+            assert_eq!(loaded.warnings.len(), 1, "{arguments}");
+            let errors = loaded.complete().unwrap_err().to_string();
+            assert!(errors.contains("has no"), "{errors}");
+        }
     }
 
     #[test]
     fn mistakes() {
-        for arguments in ["", "no-such-user", "root no-such-group", "a b c", "root {\n}", "{path}"] {
+        for arguments in ["", "a b c", "root {\n}", "{path}"] {
             assert_eq!(file_errors(&text(arguments)).len(), 1, "{arguments}");
         }
     }

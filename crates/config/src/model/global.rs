@@ -203,6 +203,9 @@ pub struct EngineUser {
     pub name: String,
     pub uid: u32,
     pub gid: u32,
+    /// As it was written; `None`: it is the user's own.
+    #[serde(skip)]
+    pub group: Option<String>,
 }
 
 /// The most threads that scaling may reach.

@@ -47,6 +47,9 @@ pub enum HubHistory {
         /// Absolute.
         #[serde(serialize_with = "as_text")]
         path: PathBuf,
+        /// No option has named it: elsewhere it is in another working directory.
+        #[serde(skip)]
+        is_default: bool,
         size: usize,
     },
     /// In a stream of Redis, which instances share: the latest `size`, about.

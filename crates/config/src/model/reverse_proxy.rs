@@ -11,6 +11,7 @@ pub use health::*;
 pub use transport::*;
 
 use super::{HeaderOp, MatcherSet, ResponseMatcher, Rewrite, Route, Template, as_text};
+use crate::host_names::ascii_host;
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -175,7 +176,8 @@ impl UpstreamAddress {
         }
         let (host, port) = split_port(text.strip_prefix("tcp/").unwrap_or(text))?;
         let port = port.map_or(Some(80), |port| port.parse().ok().filter(|port| *port > 0))?;
-        is_host(host).then(|| Self::Tcp { host: host.to_owned(), port })
+        let host = ascii_host(host)?;
+        is_host(&host).then_some(Self::Tcp { host, port })
     }
 }
 
@@ -255,7 +257,7 @@ mod tests {
             "a b:1",
             "a/b:1",
             "unix/",
-            "é:1",
+            "é !:1",
             "tcp/",
             "tcp/tcp/a:1",
             "udp/a:1",

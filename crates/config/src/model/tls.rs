@@ -337,6 +337,9 @@ pub struct GlobalTls {
     /// `$XDG_DATA_HOME`, in `$HOME/.local/share` or in the working directory (Caddy's storage.go, AppDataDir).
     #[serde(serialize_with = "as_text")]
     pub storage: PathBuf,
+    /// No option has named it: on another machine, or for another user, it is another one.
+    #[serde(skip)]
+    pub is_storage_default: bool,
     /// Where they are kept instead, for several instances; the directory has copies then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisStorage>,
@@ -415,6 +418,7 @@ impl Default for GlobalTls {
             default_sni: None,
             fallback_sni: None,
             storage: PathBuf::from("caddy"),
+            is_storage_default: true,
             redis: None,
             install_trust: InstallTrust::AtStart,
             ocsp_stapling: OcspStapling::On,

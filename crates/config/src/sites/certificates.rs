@@ -151,11 +151,6 @@ fn check_name(way: &Way<'_>, host: &str) -> Result<(), Error> {
             format!("no certificate can be made for `{host}`: {why}; write `tls CERT KEY`, or another name"),
         ))
     };
-    if !host.is_ascii() {
-        return fails(
-            "names in certificates are ASCII, such as `xn--bcher-kva.example` for `bücher.example`",
-        );
-    }
     // As certmagic's SubjectQualifiesForCert.
     if host.contains('*') && (!host.starts_with("*.") || host[1..].contains('*')) {
         return fails("a wildcard stands for the first label of a name, and for no other");

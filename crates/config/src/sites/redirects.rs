@@ -7,7 +7,6 @@ use super::{Door, Opened, Way};
 use crate::address::Security;
 use crate::global::GlobalOptions;
 use crate::model::{Handler, Listen, Part, Route, Site, Template};
-use std::net::Ipv6Addr;
 
 /// One redirect to be.
 struct Redirect<'a> {
@@ -87,27 +86,18 @@ struct Key {
 enum HostKind {
     Any,
     Named,
-    /// Of its own, as the target has it in brackets.
-    V6(Ipv6Addr),
 }
 
 impl Key {
     fn of(redirect: &Redirect<'_>) -> Self {
-        let host = match redirect.from.door.host.as_deref().map(str::parse) {
-            None => HostKind::Any,
-            Some(Ok(address)) => HostKind::V6(address),
-            Some(Err(_)) => HostKind::Named,
-        };
+        let host = if redirect.from.door.host.is_none() { HostKind::Any } else { HostKind::Named };
         Self { is_bound: redirect.is_bound, to_port: redirect.to_port, host }
     }
 }
 
 fn site(options: &GlobalOptions, key: &Key) -> Site {
     let mut to = Template::text("https://");
-    match key.host {
-        HostKind::V6(address) => to.0.push(Part::Text(format!("[{address}]"))),
-        _ => to.0.push(Part::Placeholder("http.request.host".into())),
-    }
+    to.0.push(Part::Placeholder("http.request.host".into()));
     // The port of HTTPS is for use behind address translation; clients see the usual one.
     if ![options.global.http_port, options.global.tls.https_port, 80, 443].contains(&key.to_port) {
         to.0.push(Part::Text(format!(":{}", key.to_port)));
@@ -166,7 +156,7 @@ mod tests {
         );
         assert_eq!(
             redirects("https://[::1] {\n}"),
-            ["Tcp([::1]:80) [\"::1\"] https://[::1]{http.request.uri}"]
+            ["Tcp([::1]:80) [\"::1\"] https://{http.request.host}{http.request.uri}"]
         );
         assert_eq!(
             redirects("localhost {\nbind 127.0.0.1\n}"),

@@ -2,6 +2,7 @@
 
 use super::{milliseconds, variable};
 use crate::context::Context;
+use crate::host_names::ascii_host;
 use crate::model::{OtlpClientCertificate, OtlpCollector, OtlpCompression, OtlpEndpoint, Secret};
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
@@ -117,12 +118,13 @@ fn parse_url(url: &str) -> Option<OtlpEndpoint> {
     };
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
     let is_target = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\');
+    let host = ascii_host(host)?;
     if host.is_empty() || !host.bytes().all(is_host) || !target.bytes().all(is_target) {
         return None;
     }
     let path = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
     let port = port.map_or(Some(usual_port), |port| port.parse().ok().filter(|port| *port != 0))?;
-    Some(OtlpEndpoint { is_https, host: host.to_owned(), port, path })
+    Some(OtlpEndpoint { is_https, host, port, path })
 }
 
 fn client_certificate(

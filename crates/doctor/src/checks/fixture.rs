@@ -64,6 +64,7 @@ pub fn machine() -> Machine {
         directories: Vec::new(),
         certificates: Vec::new(),
         applications: Vec::new(),
+        passed_over: Vec::new(),
     }
 }
 

@@ -22,6 +22,14 @@ pub(super) fn check(machine: &Machine, findings: &mut Vec<Finding>) {
             ));
         }
     }
+    for file in &machine.passed_over {
+        findings.push(Finding::advice(
+            "passed_over",
+            format!("{} is there and is not read", file.file.display()),
+            "What another server did by it is not done: settings, protection of folders.",
+            format!("Take it away when it is no longer needed. Until then, {}.", file.advice),
+        ));
+    }
 }
 
 #[cfg(test)]
@@ -29,6 +37,13 @@ mod tests {
     use super::super::fixture::{machine, words};
     use super::*;
     use crate::machine::Application;
+
+    #[test]
+    fn files_of_other_servers_are_told_of() {
+        let file = regent_config::PassedOver { file: "/app/php.ini".into(), advice: "set PHPRC".into() };
+        let found = words(|found| check(&Machine { passed_over: vec![file], ..machine() }, found));
+        assert!(found.contains("/app/php.ini is there") && found.contains("set PHPRC"), "{found}");
+    }
 
     #[test]
     fn a_root_is_to_be_there_and_public() {

@@ -16,7 +16,7 @@ use crate::context::server_timing;
 use crate::context::uuid::Uuid;
 use crate::context::verification::Verified;
 use crate::paths::host;
-use crate::paths::root::Root;
+use crate::paths::root::{CodeGeneration, Root};
 use crate::paths::url_path::{self, BadRequest};
 use http::{HeaderMap, Method, Response, Uri, Version, request};
 use regent_config::{LaneChoice, LogLevel, RetryMethods};
@@ -45,6 +45,8 @@ pub struct Exchange {
     pub is_websocket_stream: bool,
     pub headers: HeaderMap,
     pub connection: Connection,
+    /// Of PHP's code, as it was when the request came.
+    pub code: CodeGeneration,
     /// The `Host` field or the URI's authority, without the port, in lower case; empty if there is none.
     pub host: String,
     /// `None`: the connection is not one of a trusted proxy.
@@ -120,6 +122,7 @@ impl Exchange {
             is_websocket_stream: extensions.get::<WebSocketStream>().is_some(),
             headers,
             connection,
+            code: CodeGeneration::default(),
             host: host.unwrap_or_default(),
             forwarded: None,
             body: BodyRules::default(),

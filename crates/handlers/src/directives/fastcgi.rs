@@ -32,7 +32,9 @@ impl FastCgi {
     /// Whether there is such a file only the FastCGI server knows: it may have another file system.
     pub(crate) fn script(&self, exchange: &Exchange, uri: &Uri) -> Result<PhpTarget, StatusCode> {
         let root = self.root.resolve(exchange).ok_or(StatusCode::BAD_REQUEST)?;
-        let prefix = if self.resolve_root_symlink { root.resolved_prefix() } else { root.prefix() };
+        // The other server has its own idea of what is current, so links are followed for each request, as in Caddy.
+        let resolved = if self.resolve_root_symlink { root.resolved_now() } else { None };
+        let prefix = resolved.as_deref().unwrap_or(root.prefix());
         let normal = url_path::normalize(uri.path()).map_err(|_| StatusCode::BAD_REQUEST)?;
         let path = normal.as_deref().unwrap_or(uri.path().as_bytes());
         let (script, path_info) = path.split_at(self.split.position(path).unwrap_or(path.len()));

@@ -21,7 +21,7 @@ use crate::files::hide::{Hide, Sources};
 use crate::files::index_name::IndexName;
 use crate::files::listing::DirectoryListing;
 use crate::files::range::{self, ByteRange, Wanted};
-use crate::paths::root;
+use crate::paths::root::{self, Root};
 use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
@@ -38,6 +38,7 @@ use std::sync::Arc;
 /// A compiled `file_server` directive.
 pub(crate) struct FileServer {
     root: RootSource,
+    links: Links,
     hide: Hide,
     index: Vec<IndexName>,
     browse: Option<Box<config::Browse>>,
@@ -56,6 +57,15 @@ enum Missing {
     NotFound,
     /// `pass_thru`
     Next,
+}
+
+/// Where a root that is a symbolic link leads to.
+#[derive(Clone, Copy, PartialEq)]
+enum Links {
+    /// To where it does at this moment.
+    Followed,
+    /// To where it did when PHP's code was loaded.
+    OfCode,
 }
 
 /// How a path led to a file.
@@ -93,9 +103,25 @@ impl FileServer {
     /// The part of a `php_server`. What lies in its root was not put there file by file to be published.
     pub(crate) fn beside_scripts(
         server: &config::FileServer,
+        resolve_root_symlink: bool,
         context: &Context<'_>,
     ) -> Result<Self, BuildError> {
-        Self::with(server, context, Sources::Copies(context.scripts.clone()))
+        let links = if resolve_root_symlink { Links::OfCode } else { Links::Followed };
+        Ok(Self { links, ..Self::with(server, context, Sources::Copies(context.scripts.clone()))? })
+    }
+
+    fn prefix(&self, exchange: &Exchange, root: &Root) -> Arc<[u8]> {
+        match self.links {
+            Links::Followed => root.shared_prefix(),
+            Links::OfCode => root.resolved_prefix(exchange.code),
+        }
+    }
+
+    /// By either name of the root: a file may be hidden by the one that is written in the configuration.
+    fn is_hidden(&self, exchange: &Exchange, path: &[u8], file: &[u8], written: &[u8]) -> bool {
+        self.hide.hides(exchange, path, file)
+            || (self.links == Links::OfCode
+                && self.hide.hides(exchange, path, &root::join(written, url_path::trim_end_slashes(path))))
     }
 
     fn with(
@@ -105,6 +131,7 @@ impl FileServer {
     ) -> Result<Self, BuildError> {
         Ok(Self {
             root: RootSource::compile(server.root.as_ref())?,
+            links: Links::Followed,
             hide: Hide::compile(&server.hide, sources)?,
             index: server.index.iter().map(IndexName::compile).collect(),
             browse: server.browse.clone(),
@@ -133,8 +160,9 @@ impl FileServer {
     /// Answers with what is at a decoded and cleaned path below the root.
     pub(crate) fn serve(&self, exchange: &Exchange, path: &[u8]) -> Flow {
         let Some(root) = self.root.resolve(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let file = root::join(root.prefix(), url_path::trim_end_slashes(path));
-        if self.hide.hides(exchange, path, &file) {
+        let prefix = self.prefix(exchange, &root);
+        let file = root::join(&prefix, url_path::trim_end_slashes(path));
+        if self.is_hidden(exchange, path, &file, root.prefix()) {
             return self.missing();
         }
         // Looked at before it is opened: opening a FIFO or a device has effects of its own.
@@ -144,7 +172,7 @@ impl FileServer {
                 Some(FileKind::File) => {
                     self.send(exchange, path, &Seen { file: &file, stat: Some(stat) }, Via::Name)
                 }
-                Some(FileKind::Directory) => self.serve_directory(exchange, path, &file, root.prefix()),
+                Some(FileKind::Directory) => self.serve_directory(exchange, path, &file, &root),
                 None => self.missing(),
             },
         }
@@ -153,8 +181,9 @@ impl FileServer {
     /// As [`Self::serve`], for a path that was seen to be a regular file's; `stat`: what it was a moment ago, if known.
     pub(crate) fn serve_file(&self, exchange: &Exchange, path: &[u8], stat: Option<Stat>) -> Flow {
         let Some(root) = self.root.resolve(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let file = root::join(root.prefix(), url_path::trim_end_slashes(path));
-        if self.hide.hides(exchange, path, &file) {
+        let prefix = self.prefix(exchange, &root);
+        let file = root::join(&prefix, url_path::trim_end_slashes(path));
+        if self.is_hidden(exchange, path, &file, root.prefix()) {
             return self.missing();
         }
         self.send(exchange, path, &Seen { file: &file, stat }, Via::Name)
@@ -164,11 +193,11 @@ impl FileServer {
         self.hide.hides(exchange, path, file)
     }
 
-    fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8], prefix: &[u8]) -> Flow {
+    fn serve_directory(&self, exchange: &Exchange, path: &[u8], directory: &[u8], root: &Root) -> Flow {
         for index in self.index.iter().map(|name| name.of(exchange)) {
             let file = root::join(directory, &index);
             let relative = root::join(url_path::trim_end_slashes(path), &index);
-            if self.hide.hides(exchange, &relative, &file) {
+            if self.is_hidden(exchange, &relative, &file, root.prefix()) {
                 continue;
             }
             let stat = file_stat::look(&file);
@@ -177,7 +206,9 @@ impl FileServer {
             }
         }
         match &self.browse {
-            Some(browse) if exchange.failure().is_none() => self.list(exchange, path, prefix, browse),
+            Some(browse) if exchange.failure().is_none() => {
+                self.list(exchange, path, &self.prefix(exchange, root), browse)
+            }
             _ => self.missing(),
         }
     }

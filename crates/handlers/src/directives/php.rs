@@ -8,14 +8,15 @@ use crate::error::BuildError;
 use crate::files::file_stat;
 use crate::files::known_scripts::KnownScripts;
 use crate::matchers::path_pattern::PathPattern;
-use crate::paths::root::{self, Root};
+use crate::paths::root::{self, CodeGeneration, Root};
 use crate::paths::script::Split;
 use crate::templates::root_source::RootSource;
 use http::StatusCode;
 use regent_config::{self as config, Delivery, Template, WorkerId};
 use rustc_hash::FxHashMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A compiled `php` directive, and the part that `php_server` shares with it.
 pub(crate) struct Php {
@@ -31,8 +32,10 @@ pub(crate) struct Php {
 
 /// The workers that a directive may use.
 struct Workers {
-    /// By the path of their script, as written and with links resolved.
-    by_file: FxHashMap<Vec<u8>, WorkerId>,
+    /// Without a `match`, by the path of their script as it is written.
+    named: Vec<(Vec<u8>, WorkerId)>,
+    /// The same as written and with links resolved, for a generation of code.
+    by_file: RwLock<(CodeGeneration, FxHashMap<Vec<u8>, WorkerId>)>,
     /// With a `match`, in the order of the configuration.
     matching: Vec<(Vec<PathPattern>, WorkerId)>,
     scripts: WorkerScripts,
@@ -95,7 +98,7 @@ impl Php {
     /// a path without a script's name: what is executed has to look like PHP.
     pub(crate) fn handle(&self, exchange: &Exchange) -> Flow {
         let Some(root) = self.root(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let prefix = self.prefix(&root);
+        let prefix = &*self.prefix(exchange, &root);
         if let Some(worker) = self.matching_worker(exchange) {
             return self.run_worker(exchange, worker, prefix);
         }
@@ -118,8 +121,9 @@ impl Php {
     }
 
     /// What URL paths are appended to.
-    pub(crate) fn prefix<'a>(&self, root: &'a Root) -> &'a [u8] {
-        if self.resolve_root_symlink { root.resolved_prefix() } else { root.prefix() }
+    pub(crate) fn prefix(&self, exchange: &Exchange, root: &Root) -> Arc<[u8]> {
+        self.workers.follow_links(exchange.code);
+        if self.resolve_root_symlink { root.resolved_prefix(exchange.code) } else { root.shared_prefix() }
     }
 
     pub(crate) fn matching_worker(&self, exchange: &Exchange) -> Option<WorkerId> {
@@ -147,7 +151,7 @@ impl Php {
     }
 
     pub(crate) fn worker_of(&self, file: &[u8]) -> Option<WorkerId> {
-        if self.workers.by_file.is_empty() { None } else { self.workers.by_file.get(file).copied() }
+        if self.workers.named.is_empty() { None } else { self.workers.of(file) }
     }
 
     /// A request for a worker that was chosen by its `match`.
@@ -187,21 +191,45 @@ impl Php {
 
 impl Workers {
     fn compile(refs: &[config::WorkerRef], scripts: &WorkerScripts) -> Result<Self, BuildError> {
-        let (mut by_file, mut matching) = (FxHashMap::default(), Vec::new());
+        let (mut named, mut matching) = (Vec::new(), Vec::new());
         for worker in refs {
             let file = &scripts.get(worker.id)?.file;
-            if !worker.matches.is_empty() {
-                matching.push((PathPattern::compile_all(&worker.matches)?, worker.id));
-                continue;
+            match worker.matches.is_empty() {
+                true => named.push((file.clone(), worker.id)),
+                false => matching.push((PathPattern::compile_all(&worker.matches)?, worker.id)),
             }
-            // The document root may have its links resolved or not.
-            if let Ok(real) = std::fs::canonicalize(std::ffi::OsStr::from_bytes(file)) {
-                by_file.entry(real.as_os_str().as_bytes().to_vec()).or_insert(worker.id);
-            }
-            by_file.entry(file.to_vec()).or_insert(worker.id);
         }
-        Ok(Self { by_file, matching, scripts: scripts.clone() })
+        let by_file = RwLock::new((CodeGeneration::default(), by_file(&named)));
+        Ok(Self { named, by_file, matching, scripts: scripts.clone() })
     }
+
+    fn of(&self, file: &[u8]) -> Option<WorkerId> {
+        self.by_file.read().unwrap_or_else(PoisonError::into_inner).1.get(file).copied()
+    }
+
+    /// To be called before the first look at a request's files.
+    fn follow_links(&self, generation: CodeGeneration) {
+        if self.named.is_empty() {
+            return;
+        }
+        let is_known = self.by_file.read().unwrap_or_else(PoisonError::into_inner).0 == generation;
+        if !is_known {
+            let found = by_file(&self.named);
+            *self.by_file.write().unwrap_or_else(PoisonError::into_inner) = (generation, found);
+        }
+    }
+}
+
+/// The document root may have its links resolved or not.
+fn by_file(named: &[(Vec<u8>, WorkerId)]) -> FxHashMap<Vec<u8>, WorkerId> {
+    let mut found = FxHashMap::default();
+    for (file, worker) in named {
+        if let Ok(real) = std::fs::canonicalize(OsStr::from_bytes(file)) {
+            found.entry(real.as_os_str().as_bytes().to_vec()).or_insert(*worker);
+        }
+        found.entry(file.clone()).or_insert(*worker);
+    }
+    found
 }
 
 /// A worker's requests have the variables that its script has booted with: those of the block, and its own before them.

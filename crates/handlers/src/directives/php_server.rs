@@ -84,7 +84,7 @@ impl PhpServer {
         };
         let files = server.file_server.clone().map(|mut files| {
             files.root = files.root.or_else(|| server.php.root.clone());
-            FileServer::beside_scripts(&files, context)
+            FileServer::beside_scripts(&files, server.php.resolve_root_symlink, context)
         });
         Ok(Self {
             php: Php::compile(&server.php, context.workers)?,
@@ -96,7 +96,8 @@ impl PhpServer {
 
     pub(crate) fn handle(&self, exchange: &Exchange) -> Flow {
         let Some(root) = self.php.root(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let mut own = OwnPath::new(&self.php, self.php.prefix(&root), exchange.path());
+        let prefix = self.php.prefix(exchange, &root);
+        let mut own = OwnPath::new(&self.php, &prefix, exchange.path());
         if let Some(worker) = self.php.matching_worker(exchange) {
             let asset = self.asset(exchange, &mut own);
             return asset.unwrap_or_else(|| self.php.run_worker(exchange, worker, own.prefix));

@@ -1,6 +1,7 @@
 //! Host names: of a request, and patterns for them.
 
 use http::{HeaderMap, HeaderValue, Uri, header};
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 /// The host and port that a request is for, as sent. A URI's own authority goes before the `Host` field
@@ -65,6 +66,11 @@ fn is_port(rest: &[u8]) -> bool {
 fn is_host_byte(byte: u8) -> bool {
     // From `$` to `.`: $ % & ' ( ) * + , - .
     byte.is_ascii_alphanumeric() || matches!(byte, b'!' | b'$'..=b'.' | b':' | b';' | b'=' | b'_' | b'~')
+}
+
+/// A host as it stands in a URL (RFC 3986 §3.2.2) and in CGI's `SERVER_NAME` (RFC 3875 §4.1.14).
+pub fn in_url(host: &str) -> Cow<'_, str> {
+    if host.contains(':') { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(host) }
 }
 
 /// Whether a host fits a pattern in which `*` stands for any one label.

@@ -5,16 +5,22 @@ use crate::paths::url_path;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An absolute directory, kept as the bytes that a cleaned URL path is appended to.
 #[derive(Debug)]
 pub(crate) struct Root {
     /// Without a slash at the end; empty for `/`.
-    prefix: Vec<u8>,
-    /// The same without symbolic links, once the directory has been found to exist.
-    resolved: OnceLock<Vec<u8>>,
+    prefix: Arc<[u8]>,
+    /// The same without symbolic links, as they led when this generation of code was new; `None`: not yet asked for, or the
+    /// directory did not exist.
+    resolved: Mutex<Option<(CodeGeneration, Arc<[u8]>)>>,
 }
+
+/// Counts how often PHP's code has been loaded anew. What is resolved for one generation holds for it: a deployment that changes
+/// a link is seen by files and scripts at once, with the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CodeGeneration(pub u64);
 
 impl Root {
     /// `path` may be relative to the working directory.
@@ -27,7 +33,7 @@ impl Root {
     fn from_absolute(path: &[u8]) -> Self {
         let mut prefix = url_path::clean(path);
         prefix.truncate(url_path::trim_end_slashes(&prefix).len());
-        Self { prefix, resolved: OnceLock::new() }
+        Self { prefix: prefix.into(), resolved: Mutex::default() }
     }
 
     /// What a cleaned URL path is appended to, which gives the file's path.
@@ -35,16 +41,30 @@ impl Root {
         &self.prefix
     }
 
-    /// The same with symbolic links resolved. Asked of the file system once; while the directory does not exist, the
-    /// path as it is.
-    pub(crate) fn resolved_prefix(&self) -> &[u8] {
-        if let Some(resolved) = self.resolved.get() {
-            return resolved;
+    pub(crate) fn shared_prefix(&self) -> Arc<[u8]> {
+        Arc::clone(&self.prefix)
+    }
+
+    /// The same with symbolic links resolved, for this generation of code. Asked of the file system once for each; while the
+    /// directory does not exist, the path as it is.
+    pub(crate) fn resolved_prefix(&self, generation: CodeGeneration) -> Arc<[u8]> {
+        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = resolved.as_ref().filter(|(of, _)| *of == generation) {
+            return Arc::clone(known);
         }
-        match std::fs::canonicalize(self.path()) {
-            Ok(real) => self.resolved.get_or_init(|| Self::from_absolute(real.as_os_str().as_bytes()).prefix),
-            Err(_) => &self.prefix,
+        match self.resolved_now() {
+            Some(prefix) => {
+                *resolved = Some((generation, Arc::clone(&prefix)));
+                prefix
+            }
+            None => self.shared_prefix(),
         }
+    }
+
+    /// Where links lead at this moment; `None`: the directory does not exist.
+    pub(crate) fn resolved_now(&self) -> Option<Arc<[u8]>> {
+        let real = std::fs::canonicalize(self.path()).ok()?;
+        Some(Self::from_absolute(real.as_os_str().as_bytes()).prefix)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -84,15 +104,24 @@ mod tests {
     }
 
     #[test]
-    fn symlinks_are_resolved_once_the_directory_exists() {
+    fn a_link_is_followed_once_for_each_generation_of_code() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let link = base.join("current");
         let root = Root::new(&link).unwrap();
-        assert_eq!(prefix_path(root.resolved_prefix()), link);
-        std::fs::create_dir(base.join("release")).unwrap();
-        std::os::unix::fs::symlink(base.join("release"), &link).unwrap();
-        assert_eq!(prefix_path(root.resolved_prefix()), base.join("release"));
+        let resolved = |generation| prefix_path(&root.resolved_prefix(CodeGeneration(generation))).to_owned();
+        assert_eq!(resolved(0), link);
+        for release in ["1", "2"] {
+            std::fs::create_dir(base.join(release)).unwrap();
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(base.join(release), &link).unwrap();
+            if release == "1" {
+                assert_eq!(resolved(0), base.join("1"));
+            }
+        }
+        assert_eq!(resolved(0), base.join("1"), "the release of the code that runs");
+        assert_eq!(resolved(1), base.join("2"));
+        assert_eq!(root.resolved_now().as_deref().map(prefix_path), Some(&*base.join("2")));
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Variables<'_> {
         pairs.add("REMOTE_HOST", remote.as_bytes());
         pairs.add("REMOTE_PORT", remote_port.as_bytes());
         pairs.add("SERVER_ADDR", local.as_bytes());
-        pairs.add("SERVER_NAME", name.as_bytes());
+        pairs.add("SERVER_NAME", regent_handlers::in_url(name).as_bytes());
         pairs.add("SERVER_PORT", self.port().as_bytes());
         pairs.add("REQUEST_SCHEME", connection.scheme().as_bytes());
         if let Some(tls) = &connection.tls {

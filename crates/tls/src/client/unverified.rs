@@ -1,9 +1,10 @@
 //! Servers that are believed whatever their certificate says.
 
+use crate::certificate::{is_version_1, parse};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
 /// Takes every certificate, but not a server that does not have its key.
@@ -45,7 +46,13 @@ impl ServerCertVerifier for Unverified {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        if !is_version_1(certificate) {
+            return rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms);
+        }
+        // Which rustls does not read, but its key it takes.
+        let parsed = parse(certificate).map_err(|_| CertificateError::BadEncoding)?;
+        let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
+        rustls::crypto::verify_tls13_signature_with_raw_key(message, &key, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -27,11 +27,12 @@ pub(super) fn of_option(cx: &mut Context<'_>, option: &Call<'_>) -> Result<HubHi
 }
 
 fn bolt(cx: &mut Context<'_>, option: &Call<'_>) -> HubHistory {
-    let (mut path, mut size) = (cx.environment.absolute(Path::new(FILE)), 0);
+    let (mut path, mut size, mut is_default) = (cx.environment.absolute(Path::new(FILE)), 0, true);
     for setting in option.options() {
         let result = match setting.name() {
             "path" => setting.one("path FILE").and_then(|token| cx.fixed_text(token)).map(|file| {
                 path = cx.environment.absolute(Path::new(&file));
+                is_default = false;
             }),
             "size" => setting
                 .one("size N")
@@ -49,7 +50,7 @@ fn bolt(cx: &mut Context<'_>, option: &Call<'_>) -> HubHistory {
         };
         cx.check(result);
     }
-    HubHistory::File { path, size }
+    HubHistory::File { path, is_default, size }
 }
 
 /// `token`: where the URL is written, or what has it from elsewhere.
@@ -88,7 +89,7 @@ pub(super) fn of_url(cx: &mut Context<'_>, token: &Token, url: &str) -> Result<H
             }
         }
     }
-    Ok(HubHistory::File { path: cx.environment.absolute(Path::new(file)), size })
+    Ok(HubHistory::File { path: cx.environment.absolute(Path::new(file)), is_default: false, size })
 }
 
 /// Of a URL, as they stand there.

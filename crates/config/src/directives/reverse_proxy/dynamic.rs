@@ -3,6 +3,7 @@
 use super::upstream::with_environment;
 use crate::call::Call;
 use crate::context::Context;
+use crate::host_names;
 use crate::model::{AddressFamilies, DnsServers, DynamicRecords, DynamicUpstreams, Template};
 use crate::problems::{error, unknown, unknown_option};
 use crate::resolvers;
@@ -79,7 +80,7 @@ fn addresses(cx: &mut Context<'_>, call: &Call<'_>) -> Result<DynamicUpstreams, 
     }
     let name = named(call, name)?;
     let port = port.map_or(Ok(Template::text("80")), |token| port_of(cx, token))?;
-    let name = with_environment(cx, Template::parse(&name.text));
+    let name = with_environment(cx, host_names::pattern(name)?);
     Ok(common.finish(DynamicRecords::Addresses { name, port, families }))
 }
 
@@ -111,7 +112,7 @@ fn services(cx: &mut Context<'_>, call: &Call<'_>) -> Result<DynamicUpstreams, E
             ));
         }
     };
-    let name = with_environment(cx, Template::parse(&text));
+    let name = with_environment(cx, host_names::pattern_of(name, &text)?);
     Ok(common.finish(DynamicRecords::Services { name, grace_period }))
 }
 

@@ -40,7 +40,7 @@ pub(super) fn apply(cx: &Context<'_>, call: &Call<'_>, tls: &mut GlobalTls) -> R
 }
 
 fn url(cx: &Context<'_>, token: &Token) -> Result<String, Error> {
-    let text = cx.fixed_text(token)?;
+    let text = cx.host_and_more(token)?;
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
         return Ok(text);

@@ -25,6 +25,7 @@ fn values() {
         default_sni: Some("a.example".into()),
         fallback_sni: Some("b.example".into()),
         storage: "/srv/data".into(),
+        is_storage_default: false,
         redis: None,
         install_trust: InstallTrust::Never,
         ocsp_stapling: OcspStapling::Off,

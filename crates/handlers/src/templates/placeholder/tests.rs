@@ -67,6 +67,15 @@ fn request_values() {
 }
 
 #[test]
+fn an_ipv6_address_was_a_host_without_brackets() {
+    for (field, host, port) in [("[::1]:8080", "[::1]", "8080"), ("[2001:DB8::1]", "[2001:db8::1]", "")] {
+        let exchange = request("GET", "/", &[("host", field)]);
+        assert_eq!(value(&exchange, "http.request.host"), host);
+        assert_eq!(value(&exchange, "http.request.port"), port);
+    }
+}
+
+#[test]
 fn the_end_of_the_server_is_known_once_it_is_near() {
     let mut exchange = get("/");
     assert_eq!(

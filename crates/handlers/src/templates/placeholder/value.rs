@@ -5,7 +5,7 @@ use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::found::FileMatch;
 use crate::context::proxied::Proxied;
-use crate::paths::url_path;
+use crate::paths::{host, url_path};
 use http::{HeaderMap, HeaderName, Uri, Version, header};
 use std::borrow::Cow;
 use std::io::Write;
@@ -22,7 +22,7 @@ impl Placeholder {
             Self::OrigMethod => out.extend_from_slice(exchange.original_method().as_str().as_bytes()),
             Self::Scheme => out.extend_from_slice(exchange.connection.scheme().as_bytes()),
             Self::Proto => out.extend_from_slice(proto(exchange.version).as_bytes()),
-            Self::Host => out.extend_from_slice(exchange.host.as_bytes()),
+            Self::Host => out.extend_from_slice(host::in_url(&exchange.host).as_bytes()),
             Self::HostPort => out.extend_from_slice(exchange.host_port()),
             Self::Port => out.extend_from_slice(port(exchange.host_port())),
             Self::HostLabel(index) => {

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::host_names::ascii_host;
 use crate::model::{LogAddress, LogNet, LogNetStart};
 use crate::problems::{error, not_built_as, unknown_option};
 use crate::{unix_socket, values};
@@ -74,9 +75,10 @@ fn host_and_port(place: &str) -> Option<(String, u16)> {
     };
     let is_bracketed = bare.len() != host.len();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let name = ascii_host(bare)?;
     match bare {
         "" => Some(("localhost".to_owned(), port)),
-        _ if is_bracketed || bare.chars().all(is_name) => Some((bare.to_owned(), port)),
+        _ if is_bracketed || name.chars().all(is_name) => Some((name, port)),
         _ => None,
     }
 }

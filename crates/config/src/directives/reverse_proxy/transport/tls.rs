@@ -30,7 +30,7 @@ pub(super) fn option(cx: &Context<'_>, line: &Call<'_>, tls: &mut UpstreamTls) -
             tls.verification = UpstreamVerification::None;
         }
         "tls_server_name" => {
-            tls.server_name = Some(cx.fixed_text(line.one("tls_server_name NAME")?)?);
+            tls.server_name = Some(cx.host_name(line.one("tls_server_name NAME")?)?);
         }
         "tls_timeout" => tls.handshake_timeout = duration(line.one("tls_timeout DURATION")?)?,
         "tls_trust_pool" if line.args.first().is_some_and(|source| source.text == "system") => {
