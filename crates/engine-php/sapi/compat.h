@@ -62,6 +62,22 @@
 #define regent_output_handler() (PG(output_handler) != NULL ? ZSTR_VAL(PG(output_handler)) : NULL)
 #endif
 
+/* What header_register_callback() has set; not a zval since 8.6. */
+#if PHP_VERSION_ID < 80600
+#define regent_forget_header_callback()                    \
+    do {                                                   \
+        zval_ptr_dtor(&SG(callback_func));                 \
+        ZVAL_UNDEF(&SG(callback_func));                    \
+    } while (0)
+#else
+#define regent_forget_header_callback()                    \
+    do {                                                   \
+        if (ZEND_FCC_INITIALIZED(SG(send_header_fcc))) {   \
+            zend_fcc_dtor(&SG(send_header_fcc));           \
+        }                                                  \
+    } while (0)
+#endif
+
 /* http_get_last_response_headers() is there since 8.4. */
 #define REGENT_PHP_KEEPS_RESPONSE_HEADERS (PHP_VERSION_ID >= 80400)
 

@@ -233,8 +233,7 @@ static void deactivate_sapi(void)
     sapi_deactivate();
     SG(request_info).content_type_dup = NULL;
     SG(request_info).current_user = NULL;
-    zval_ptr_dtor(&SG(callback_func)); /* of header_register_callback(), if the fields were sent before it */
-    ZVAL_UNDEF(&SG(callback_func));
+    regent_forget_header_callback(); /* header_register_callback() came behind the fields, if there is one */
 }
 
 /* ---- Outside of requests ---------------------------------------------------------------------------------------------- */
