@@ -28,6 +28,7 @@ mod connection_metrics;
 mod container;
 mod containment;
 mod crash;
+mod departed_clients;
 mod differential;
 mod dispatch;
 mod dns_services;

@@ -31,6 +31,7 @@ impl Writer<'_> {
             max_queue: _,
             deadline: _,
             request_timeout: _,
+            departed_timeout: _,
             retry: _,
             slow_log: _,
             circuit: _,
@@ -84,6 +85,7 @@ impl Writer<'_> {
             php.max_queue.map(|most| number("max_queue", most.to_string())),
             php.deadline.map(|limit| time("deadline", limit)),
             php.request_timeout.map(|limit| time("request_timeout", limit)),
+            (php.departed_timeout != usual.departed_timeout).then(|| departed_timeout(php.departed_timeout)),
             (php.retry != usual.retry).then(|| retry(php.retry)),
             php.slow_log.as_ref().map(slow_log),
             circuit(php.circuit),
@@ -212,6 +214,10 @@ impl Writer<'_> {
 
 fn path(name: &str, path: &Path) -> Line {
     Line::new([name]).word(escaped(&path.display().to_string()))
+}
+
+fn departed_timeout(timeout: Option<Duration>) -> Line {
+    Line::new(["departed_timeout"]).word(timeout.map_or_else(|| "off".into(), words::duration))
 }
 
 fn slow_log(slow_log: &SlowLog) -> Line {

@@ -182,6 +182,7 @@ impl PhpThread {
         self.services = fill(out, head, &mut self.variables, &self.number);
         out.started = nanoseconds(self.wire.started());
         out.time_limit = self.wire.time_limit().map_or(0, nanoseconds);
+        out.given_up = self.wire.given_up();
         self.sched_policy.begin(waiting_behind, self.wire.started());
         self.serving = Serving::Client;
         true

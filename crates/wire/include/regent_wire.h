@@ -8,7 +8,7 @@
  * File descriptors: REGENT_WIRE_FD_MEMORY, REGENT_WIRE_FD_CONTROL (a stream socket) and, from
  * REGENT_WIRE_FD_DOORBELLS on, one eventfd for each I/O thread of the server. The engine reads one line of JSON from
  * the socket, the start message:
- *   {"ini":[["name","value"],…],"software":"…","slow_after_ms":0,
+ *   {"ini":[["name","value"],…],"software":"…","slow_after_ms":0,"departed_after_ms":0,
  *     "pools":[{"name":"…","max_requests":0,"max_memory":0,"max_age_ms":0,
  *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…],
  *     "process":0, "threads":[{"index":0,"pool":0},…]}
@@ -21,7 +21,7 @@
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"died":{"index":8,"how":"it was ended by signal 11","signal":11|null}}   the thread was a process: its request is lost
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
- *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
+ *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,"departed":false,
  *     "end":"opcode"|"signal"|"socket"|"written_off"|"killed",
  *     "stack":"#0 sleep()\n#1 {main} /srv/a.php:3"}}
  *   {"slow":{"index":8,"script":"…","uri":"…","ran_ms":1001,"stack":"…","omitted":0}}

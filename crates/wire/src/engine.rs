@@ -251,6 +251,12 @@ impl EngineThread {
         pipe::is_given_up(self.slot().1)
     }
 
+    /// Not 0 when the server has [given the request up](Self::client_gone). It is in the shared memory, which other threads may
+    /// look at as long as this one has the request.
+    pub fn given_up(&self) -> *const crate::sync::AtomicU32 {
+        &raw const self.slot().1.cancelled
+    }
+
     /// Writes a response head. Nothing is seen by the server before [`EngineThread::publish`], unless it does not fit.
     pub fn head<'a>(
         &mut self,

@@ -215,6 +215,7 @@ fn start(modules: Vec<Module>, pools: u16, threads: u16) -> Start {
         pools: (0..pools).map(pool).collect(),
         modules: modules.into_iter().map(module).collect(),
         slow_after_ms: 0,
+        departed_after_ms: 0,
         threads: (0..pools * threads).map(thread).collect(),
     }
 }
