@@ -190,11 +190,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
         match frame {
             Ok(wire::Frame::Body(bytes)) => {
                 pause(&mut upload);
-                if let Err(error) = writer.write(apart(bytes)).await {
-                    // What the script goes on to write has no place to go: dropped, `submitted` cancels it.
-                    writer.end(Err(error));
-                    return;
-                }
+                writer.write(apart(bytes)).await;
             }
             Ok(wire::Frame::Log(line)) => {
                 origin.log(&line);
