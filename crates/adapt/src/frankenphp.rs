@@ -11,7 +11,7 @@ use crate::words::{self, Line};
 use regent_config::{
     Circuit, Confine, Confinement, Enforcement, EngineUser, HealthCheck, Lane, LaneBound, MaxThreads,
     Namespaces, NativeModule, PhpGlobal, Programs, Scheduling, SlowLog, Spool, Worker, WorkerId, WorkerRef,
-    escaped,
+    WorkerScope, escaped,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl Writer<'_> {
 
     fn reference(&self, id: WorkerId) -> WorkerRef {
         let known = self.worker_lists.iter().flatten().find(|worker| worker.id == id);
-        known.cloned().unwrap_or(WorkerRef { id, matches: Vec::new() })
+        known.cloned().unwrap_or(WorkerRef { id, matches: Vec::new(), scope: WorkerScope::Global })
     }
 
     fn worker_of(&self, worker: &WorkerRef) -> &Worker {
@@ -150,7 +150,7 @@ impl Writer<'_> {
 
     /// As FrankenPHP has it.
     pub(crate) fn worker(&self, worker: &WorkerRef) -> Object {
-        let WorkerRef { id: _, matches } = worker;
+        let WorkerRef { id: _, matches, scope: _ } = worker;
         let Worker {
             name,
             file,
@@ -179,7 +179,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn worker_line(&self, worker: &WorkerRef) -> Line {
-        let WorkerRef { id: _, matches } = worker;
+        let WorkerRef { id: _, matches, scope: _ } = worker;
         let Worker {
             name,
             file,
