@@ -100,6 +100,7 @@ mod reverse_proxy_buffers;
 mod reverse_proxy_dynamic;
 mod reverse_proxy_through;
 mod reverse_proxy_transport;
+mod run_departed;
 mod run_options;
 mod server_timing;
 mod server_variables;

@@ -286,6 +286,8 @@ pub enum Handler {
     Retry(RetryMethods),
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
+    /// `run_departed`: what follows runs although its client has left.
+    RunDeparted,
     Encode(Encode),
     Templates(Templates),
     Cache(Caching),
