@@ -92,6 +92,7 @@ mod reload;
 mod renewal;
 mod request_body;
 mod request_timeout;
+mod response_header;
 mod restart;
 mod retry;
 mod reverse_proxy;

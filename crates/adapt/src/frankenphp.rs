@@ -32,6 +32,7 @@ impl Writer<'_> {
             deadline: _,
             request_timeout: _,
             departed_timeout: _,
+            max_response_header: _,
             retry: _,
             slow_log: _,
             circuit: _,
@@ -86,6 +87,8 @@ impl Writer<'_> {
             php.deadline.map(|limit| time("deadline", limit)),
             php.request_timeout.map(|limit| time("request_timeout", limit)),
             (php.departed_timeout != usual.departed_timeout).then(|| departed_timeout(php.departed_timeout)),
+            (php.max_response_header != usual.max_response_header)
+                .then(|| number("max_response_header", words::size(php.max_response_header as u64))),
             (php.retry != usual.retry).then(|| retry(php.retry)),
             php.slow_log.as_ref().map(slow_log),
             circuit(php.circuit),

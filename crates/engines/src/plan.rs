@@ -19,6 +19,8 @@ use std::time::Duration;
 const RING: u32 = 64 * 1024;
 /// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
 const HEAD_EXTRA: usize = 64 * 1024;
+/// Bytes of a response's head beside its fields, with some to spare.
+const FRAME_EXTRA: usize = 1024;
 
 /// Numbers for threads that take the places of others that do not come back, until the next generation serves.
 const SPARE_THREADS: usize = 16;
@@ -236,5 +238,6 @@ fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) ->
         head_capacity: head.min(1 << 24) as u32,
         request_capacity: RING,
         response_capacity: RING,
+        frame_capacity: (global.php.max_response_header + FRAME_EXTRA) as u32,
     }
 }

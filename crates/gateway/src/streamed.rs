@@ -202,7 +202,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
                 end.timing.into_iter().for_each(|timing| in_flight.executed(timing));
                 break match end.completion {
                     Completion::Complete => Ok(()),
-                    Completion::Truncated => Err(broken()),
+                    Completion::Truncated | Completion::Refused => Err(broken()),
                     Completion::Overdue => {
                         in_flight.overdue();
                         Err(overdue())

@@ -155,6 +155,9 @@ pub struct PhpGlobal {
     /// goes on. `None`: none is. Default: 1 min.
     #[serde(skip_serializing_if = "is_usual_departure")]
     pub departed_timeout: Option<Duration>,
+    /// Bytes of the fields of a response of PHP or of a native module; one with more is 500. Default: 256 KiB.
+    #[serde(skip_serializing_if = "is_usual_response_header")]
+    pub max_response_header: usize,
     /// Which requests are run once more when their engine dies, of routes that do not say it themselves.
     #[serde(skip_serializing_if = "RetryMethods::is_empty")]
     pub retry: RetryMethods,
@@ -284,6 +287,7 @@ pub struct Worker {
 }
 
 const DEPARTED_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_RESPONSE_HEADER: usize = 256 * 1024;
 
 impl Global {
     /// All logs of the server, its own first.
@@ -338,6 +342,7 @@ impl Default for PhpGlobal {
             deadline: None,
             request_timeout: None,
             departed_timeout: Some(DEPARTED_TIMEOUT),
+            max_response_header: MAX_RESPONSE_HEADER,
             retry: RetryMethods::NONE,
             slow_log: None,
             circuit: Some(Circuit::default()),
@@ -378,6 +383,10 @@ impl Default for Worker {
             watch: Vec::new(),
         }
     }
+}
+
+fn is_usual_response_header(bytes: &usize) -> bool {
+    *bytes == MAX_RESPONSE_HEADER
 }
 
 fn is_usual_departure(timeout: &Option<Duration>) -> bool {

@@ -24,6 +24,7 @@ const GEOMETRY: Geometry = Geometry {
     head_capacity: 16 * 1024,
     request_capacity: 64 * 1024,
     response_capacity: 64 * 1024,
+    frame_capacity: 128 * 1024,
 };
 
 /// A head that a server would write.
